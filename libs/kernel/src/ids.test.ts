@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { assertId, derivedId, ID_PATTERN, isId, newId } from './ids.ts';
+
+describe('ids', () => {
+  it('are a-z, 0-9, underscore and hyphen, at most 64 (SYS-6)', () => {
+    expect(isId('run_1-a')).toBe(true);
+    for (const bad of ['', 'A', 'a b', 'a\n', 'ä', 'a'.repeat(65), 7, undefined]) {
+      expect(isId(bad)).toBe(false);
+    }
+  });
+
+  it('name the field when they are malformed (SYS-3)', () => {
+    expect(assertId('t1', 'tenant_id')).toBe('t1');
+    expect(() => assertId('NO', 'tenant_id')).toThrow(/tenant_id/);
+    expect(() => assertId('NO', 'tenant_id')).toThrow(
+      expect.objectContaining({ reason: 'BAD_ID', metadata: { field: 'tenant_id' } }),
+    );
+  });
+
+  it('sort by the time of their making, also within one millisecond', () => {
+    const made = Array.from({ length: 2000 }, () => newId('run'));
+    expect(made).toEqual([...made].sort());
+    expect(new Set(made).size).toBe(made.length);
+    for (const id of made) expect(id).toMatch(/^run_[0-9a-hjkmnp-tv-z]{26}$/);
+  });
+
+  it('derive the same id from the same parts and no other (HK-1)', () => {
+    const parts = fc.array(fc.string(), { maxLength: 4 });
+    fc.assert(
+      fc.property(parts, parts, (left, right) => {
+        const same = JSON.stringify(left) === JSON.stringify(right);
+        expect(derivedId('evt', ...left) === derivedId('evt', ...right)).toBe(same);
+        expect(derivedId('evt', ...left)).toMatch(ID_PATTERN);
+      }),
+    );
+    expect(derivedId('evt', 'ab', 'c')).not.toBe(derivedId('evt', 'a', 'bc'));
+  });
+
+  it('refuse a prefix that would make a malformed id', () => {
+    expect(() => newId('Run')).toThrow(expect.objectContaining({ reason: 'BAD_ID_PREFIX' }));
+  });
+});

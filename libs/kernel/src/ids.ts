@@ -1,0 +1,80 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { InvalidRequestError } from './errors.ts';
+
+/** What every id on the wire, in rows and in subjects looks like (SYS-6). */
+export const ID_PATTERN = /^[a-z0-9_-]{1,64}$/;
+
+/** What a tool may be called: the form that model APIs accept as a function name. */
+export const TOOL_NAME_PATTERN = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** The lower-case Crockford alphabet: sorts as its values do and has no i, l, o or u. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const BODY_LENGTH = 26;
+const RANDOM_BITS = 80n;
+const PREFIX_PATTERN = /^[a-z][a-z0-9]{0,15}$/;
+
+/** Whether `value` is a well-formed id (SYS-6). */
+export function isId(value: unknown): value is string {
+  return typeof value === 'string' && ID_PATTERN.test(value);
+}
+
+/**
+ * Returns `value` when it is a well-formed id (SYS-6).
+ * @throws InvalidRequestError BAD_ID naming `field`
+ */
+export function assertId(value: unknown, field: string): string {
+  if (isId(value)) return value;
+  throw new InvalidRequestError(
+    'BAD_ID',
+    `${field} must be 1 to 64 characters from a-z, 0-9, underscore and hyphen.`,
+    { field },
+  );
+}
+
+let lastTime = 0n;
+let lastRandom = 0n;
+
+/**
+ * A fresh id: `prefix`, an underscore and 26 characters that sort by time of making (48 bits of
+ * milliseconds, 80 random bits), strictly rising within one process even when the clock steps back.
+ */
+export function newId(prefix: string): string {
+  const now = BigInt(Date.now());
+  if (now > lastTime) {
+    lastTime = now;
+    // The top bit stays free, so that counting up within one millisecond cannot overflow.
+    lastRandom = BigInt(`0x${randomBytes(10).toString('hex')}`) >> 1n;
+  } else {
+    lastRandom += 1n + BigInt(randomBytes(4).readUInt32BE());
+  }
+  return withPrefix(prefix, encode((lastTime << RANDOM_BITS) | lastRandom));
+}
+
+/**
+ * The same id for the same parts, always: `prefix`, an underscore and 130 bits of SHA-256 in 26
+ * characters. Used for instances, call ids and event ids, so that a repeat names the same thing
+ * (HK-1). Parts are counted, so ('ab','c') and ('a','bc') differ.
+ */
+export function derivedId(prefix: string, ...parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
+  const bits = BigInt(`0x${hash.digest('hex')}`) >> 126n;
+  return withPrefix(prefix, encode(bits));
+}
+
+function withPrefix(prefix: string, body: string): string {
+  if (PREFIX_PATTERN.test(prefix)) return `${prefix}_${body}`;
+  throw new InvalidRequestError(
+    'BAD_ID_PREFIX',
+    'The prefix of an id must be a lower-case word of at most 16 characters.',
+    { field: 'prefix' },
+  );
+}
+
+function encode(bits: bigint): string {
+  let text = '';
+  for (let rest = bits; text.length < BODY_LENGTH; rest >>= 5n) {
+    text = ALPHABET.charAt(Number(rest & 31n)) + text;
+  }
+  return text;
+}
