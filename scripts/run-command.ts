@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process';
+import { delimiter, join, resolve } from 'node:path';
+
+/** How a command ended: its exit code and all that it printed, both streams in the order of arrival. */
+export interface CommandResult {
+  readonly code: number;
+  readonly output: string;
+}
+
+/**
+ * Runs a tool from `node_modules/.bin` (or else from the PATH) in the repository root, without a shell or an input.
+ *
+ * @returns its exit code and output; a tool that cannot be started or was killed by a signal has the code 1
+ */
+export function runCommand(tool: string, ...args: readonly string[]): Promise<CommandResult> {
+  const root = resolve(import.meta.dirname, '..');
+  // The tools' own `#!/usr/bin/env node` must find the Node of this repository, not the machine's.
+  const PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+  return new Promise((done) => {
+    const child = spawn(tool, args, {
+      cwd: root,
+      env: { ...process.env, PATH },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => chunks.push(chunk));
+    const output = () => Buffer.concat(chunks).toString('utf8').trimEnd();
+    child.on('error', (error) => done({ code: 1, output: `${tool}: ${error.message}` }));
+    child.on('close', (code) => done({ code: code ?? 1, output: output() }));
+  });
+}

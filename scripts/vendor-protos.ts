@@ -1,0 +1,50 @@
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { file_buf_validate_validate } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js';
+import { printProto2 } from './descriptor-to-proto.ts';
+
+const require = createRequire(import.meta.url);
+
+const VALIDATE_HEADER = `
+// Copyright 2024-2026 Buf Technologies, Inc.
+// Licensed under the Apache License, Version 2.0: http://www.apache.org/licenses/LICENSE-2.0
+//
+// Printed by scripts/vendor-protos.ts from the descriptor in the npm package @bufbuild/protovalidate, which ships
+// no .proto file. Comments and the CEL expressions of the predefined rules are not repeated here: this file only
+// lets the rules be written down, each protovalidate runtime brings its own copy of their meaning.
+`.trimStart();
+
+/** Third-party contracts that npm packages ship as files, by their import path. */
+const COPIED = {
+  'google/rpc/code.proto': 'google-proto-files/google/rpc/code.proto',
+  'google/rpc/error_details.proto': 'google-proto-files/google/rpc/error_details.proto',
+  'google/rpc/status.proto': 'google-proto-files/google/rpc/status.proto',
+  'grpc/health/v1/health.proto': 'grpc-health-check/proto/health/v1/health.proto',
+} as const;
+
+/**
+ * Writes every third-party contract that Writ's own import or serve below `target`, replacing what is there.
+ *
+ * @param target the folder to fill, normally `vendor/proto`
+ * @throws Error when an npm package no longer has the file, or its descriptor cannot be printed faithfully
+ */
+export async function vendorProtos(target: string): Promise<void> {
+  await rm(target, { recursive: true, force: true });
+  for (const [path, source] of Object.entries(COPIED)) {
+    const to = join(target, path);
+    await mkdir(dirname(to), { recursive: true });
+    await copyFile(locate(source), to);
+  }
+  const validate = join(target, 'buf/validate/validate.proto');
+  await mkdir(dirname(validate), { recursive: true });
+  await writeFile(validate, printProto2(file_buf_validate_validate.proto, VALIDATE_HEADER));
+}
+
+function locate(source: string): string {
+  const [name = '', ...rest] = source.split('/');
+  // package.json is asked for because some packages list no .proto file in their exports.
+  return join(dirname(require.resolve(`${name}/package.json`)), ...rest);
+}
+
+if (import.meta.main) await vendorProtos('vendor/proto');
