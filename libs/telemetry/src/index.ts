@@ -1,0 +1,15 @@
+export type { Context, Link, Span, SpanOptions, Tracer } from '@opentelemetry/api';
+export { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+export type { SpanProcessor } from '@opentelemetry/sdk-trace';
+export type { Logger } from 'pino';
+export * from './attributes.ts';
+export { contextFromTraceparent, installContextManager, traceparentOf } from './context.ts';
+export * from './genai.ts';
+export type { RecordedSpan } from './in-memory-spans.ts';
+export { InMemorySpans, toRecordedSpan } from './in-memory-spans.ts';
+export type { LoggerOptions, LogLevel } from './logger.ts';
+export { createLogger, LOG_LEVELS } from './logger.ts';
+export type { Telemetry, TelemetryOptions } from './telemetry.ts';
+export { createTelemetry } from './telemetry.ts';
+export type { WithSpanOptions } from './with-span.ts';
+export { recordError, withSpan } from './with-span.ts';

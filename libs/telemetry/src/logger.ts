@@ -1,0 +1,87 @@
+import { context, isSpanContextValid, trace } from '@opentelemetry/api';
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
+
+/** How much a service says; `silent` says nothing. */
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+
+/** The levels, from the most to the least talkative. */
+export const LOG_LEVELS = [
+  'trace',
+  'debug',
+  'info',
+  'warn',
+  'error',
+  'fatal',
+  'silent',
+] as const satisfies readonly LogLevel[];
+
+/** What {@link createLogger} needs. */
+export interface LoggerOptions {
+  readonly service: string;
+  readonly version?: string;
+  /** Default `info`. */
+  readonly level?: LogLevel;
+  /** Where JSON lines go; default standard error. */
+  readonly stream?: DestinationStream;
+}
+
+const SECRET_FIELDS = [
+  'authorization',
+  'Authorization',
+  'token',
+  'access_token',
+  'refresh_token',
+  'slot_grant',
+  'key',
+  'apiKey',
+  'api_key',
+  'private_key',
+  'x-api-key',
+  'writ',
+  'password',
+  'secret',
+  'cookie',
+] as const;
+
+/** How deep below the root of a log line secrets are looked for. */
+const REDACTED_DEPTH = 3;
+
+/**
+ * A JSON logger for one service. Every line carries the service, and the ids of the active span so
+ * that a line leads to its trace (SYS-1). Fields named as secrets are censored at source, down to
+ * three levels below the line itself.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  return pino(
+    {
+      level: options.level ?? 'info',
+      base: {
+        service: options.service,
+        ...(options.version === undefined ? {} : { version: options.version }),
+      },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      mixin: activeSpanIds,
+      redact: { paths: secretPaths(), censor: '[redacted]' },
+    },
+    options.stream ?? destination(2),
+  );
+}
+
+function activeSpanIds(): Record<string, string> {
+  const span = trace.getSpanContext(context.active());
+  return span !== undefined && isSpanContextValid(span)
+    ? { trace_id: span.traceId, span_id: span.spanId }
+    : {};
+}
+
+function secretPaths(): string[] {
+  const paths: string[] = [];
+  for (let depth = 0; depth <= REDACTED_DEPTH; depth += 1) {
+    for (const field of SECRET_FIELDS) {
+      const last = /^\w+$/.test(field) ? `.${field}` : `["${field}"]`;
+      paths.push(depth === 0 ? last.replace(/^\./, '') : Array(depth).fill('*').join('.') + last);
+    }
+  }
+  return paths;
+}
