@@ -1,5 +1,39 @@
+export type {
+  ContractLookup,
+  FinalAction,
+  ParsedAction,
+  ToolAction,
+  WorkerAction,
+} from './action.ts';
+export {
+  argumentStopReason,
+  parseNativeCall,
+  parseWorkerAction,
+  validateWorkerAction,
+} from './action.ts';
+export { argsHash, argsHashText } from './args-hash.ts';
+export type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
+export { compileContract } from './argument-contract.ts';
 export type { BudgetBreach } from './budget-exhausted-error.ts';
 export { BudgetExhaustedError } from './budget-exhausted-error.ts';
+export type { ExecutionBudget, Loose, SpawnBudget } from './budgets.ts';
+export {
+  createExecutionBudget,
+  createSpawnBudget,
+  DEFAULT_SPAWN_BUDGET,
+  narrowExecutionBudget,
+  narrowSpawnBudget,
+  UNLIMITED_BUDGET,
+} from './budgets.ts';
+export { CancellationToken } from './cancellation.ts';
+export { canonicalDigest, canonicalJson, definitionDigest, sha256Hex } from './canonical-json.ts';
+export type {
+  ArgumentPhase,
+  ArgumentProblem,
+  ArgumentProblemCode,
+  CheckedArguments,
+} from './check-arguments.ts';
+export { checkArguments } from './check-arguments.ts';
 export type { Clock } from './clock.ts';
 export { ManualClock, systemClock } from './clock.ts';
 export type { ErrorKind, ErrorMetadata } from './errors.ts';
@@ -25,7 +59,25 @@ export {
   wrapUnknown,
 } from './errors.ts';
 export { assertId, derivedId, ID_PATTERN, isId, newId, TOOL_NAME_PATTERN } from './ids.ts';
+export type { JsonArray, JsonLimits, JsonObject, JsonValue } from './json.ts';
+export { isJsonObject, parseJsonStrict } from './json.ts';
 export type { CentRounding } from './money.ts';
 export { formatUsd, fromCents, NANO_PER_CENT, NANO_PER_USD, parseUsd, toCents } from './money.ts';
 export type { PriorityName } from './priority.ts';
 export { isPriority, Priority, priorityName } from './priority.ts';
+export { HistoryRetention, isHistoryRetention } from './retention.ts';
+export { DEFAULT_MAX_RETRIES, RetryPolicy } from './retry-policy.ts';
+export type { RunMetaFields } from './run-meta.ts';
+export { isTraceparent, newTraceparent, RunMeta } from './run-meta.ts';
+export type { Phase, RunOutcome, RunState, RunStatus, TerminalState } from './stop-reason.ts';
+export {
+  isStopReason,
+  isTerminal,
+  LIVE_STATES,
+  outcomeOf,
+  PHASES,
+  TERMINAL_STATES,
+} from './stop-reason.ts';
+export type { AgentRef, ChildOptions, RootOptions, SupervisionFields } from './supervision.ts';
+export { Supervision } from './supervision.ts';
+export { foldWhiteSpace, trimWhiteSpace } from './white-space.ts';

@@ -1,0 +1,149 @@
+import type { ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { canonicalDigest } from './canonical-json.ts';
+import { InvalidRequestError } from './errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+
+/** One argument of a contract, compiled. */
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly required: boolean;
+  /** May be missing when proposed; must be there when executed (TG-3). */
+  readonly fillable: boolean;
+  /** Whether a trimmed value fits; undefined when the spec cannot be read (`unknown_spec`). */
+  readonly accepts: ((value: JsonValue) => boolean) | undefined;
+}
+
+/** What a tool takes: a JSON Schema, compiled (TG-3). */
+export interface ArgumentContract {
+  /** The schema that was compiled, frozen. */
+  readonly schema: JsonObject;
+  /** In the order of the schema. */
+  readonly specs: readonly ArgumentSpec[];
+  /** Whether the schema admits an argument that `properties` does not list. */
+  readonly admits: (name: string) => boolean;
+  /** Judges the arguments together: rules such as dependentRequired, oneOf, nested extras. */
+  readonly acceptsAll: (args: JsonObject) => boolean;
+  /** Names of the arguments whose spec cannot be read; a registry refuses such a tool. */
+  readonly unreadable: readonly string[];
+}
+
+/** Compiled contracts are kept by the digest of their schema; this bounds how many. */
+const CACHE_SIZE = 1024;
+const cache = new Map<string, ArgumentContract>();
+
+const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false });
+ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
+
+/** Keywords that name a document or dialect, or that are judged here one argument at a time. */
+const JUDGED_ALONE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
+
+/**
+ * Compiles the JSON Schema (2020-12, of type object) of a tool's arguments; the same schema is
+ * compiled once. An argument not in `properties` is refused unless the schema says otherwise.
+ * @throws InvalidRequestError BAD_CONTRACT when the schema as a whole cannot be a contract
+ */
+export function compileContract(schema: JsonObject): ArgumentContract {
+  const digest = canonicalDigest(schema);
+  const known = cache.get(digest);
+  if (known !== undefined) return known;
+  const contract = compile(deepFreeze(structuredClone(schema)));
+  const oldest = cache.keys().next();
+  if (cache.size >= CACHE_SIZE && !oldest.done) cache.delete(oldest.value);
+  cache.set(digest, contract);
+  return contract;
+}
+
+function compile(schema: JsonObject): ArgumentContract {
+  if (schema.type !== 'object') throw badContract('type', 'must be "object"');
+  const properties = schema.properties ?? {};
+  if (!isJsonObject(properties)) throw badContract('properties', 'must be an object');
+  const required = schema.required ?? [];
+  if (!isNameList(required)) throw badContract('required', 'must be a list of argument names');
+  const specs = Object.entries(properties).map(([name, spec]) => ({
+    name,
+    required: required.includes(name),
+    fillable: readFillable(name, spec),
+    accepts: compileArgument(schema, spec),
+  }));
+  const undeclared = required.find((name) => !Object.hasOwn(properties, name));
+  if (undeclared !== undefined) {
+    throw badContract('required', `names ${undeclared}, which is not in properties`);
+  }
+  return Object.freeze({
+    schema,
+    specs,
+    admits: compileAdmission(schema),
+    acceptsAll: compileWhole(schema, Object.keys(properties)),
+    unreadable: specs.filter((spec) => spec.accepts === undefined).map((spec) => spec.name),
+  });
+}
+
+/** Each argument alone, beside the schema's own definitions, so that its `$ref`s resolve. */
+function compileArgument(schema: JsonObject, spec: JsonValue): ArgumentSpec['accepts'] {
+  const { $defs = {}, definitions = {} } = schema;
+  return tryCompile({ $defs, definitions, allOf: [spec] });
+}
+
+function compileAdmission(schema: JsonObject): (name: string) => boolean {
+  const extra = schema.additionalProperties ?? false;
+  const patterns = schema.patternProperties ?? {};
+  if (!isJsonObject(patterns)) throw badContract('patternProperties', 'must be an object');
+  const expressions = Object.keys(patterns).map((source) => {
+    try {
+      return new RegExp(source, 'u');
+    } catch (cause) {
+      throw badContract('patternProperties', 'has a malformed pattern', { cause });
+    }
+  });
+  return (name) => extra !== false || expressions.some((expression) => expression.test(name));
+}
+
+/** What is left of the schema once each argument has been judged by itself. */
+function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
+  const rest = Object.entries(schema).filter(([keyword]) => !JUDGED_ALONE.has(keyword));
+  const { additionalProperties } = schema;
+  const accepts = tryCompile({
+    ...Object.fromEntries(rest),
+    properties: Object.fromEntries(names.map((name) => [name, true])),
+    ...(additionalProperties === undefined ? {} : { additionalProperties }),
+  });
+  if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
+  return accepts;
+}
+
+function tryCompile(schema: JsonObject): ((value: JsonValue) => boolean) | undefined {
+  let validate: ValidateFunction;
+  try {
+    validate = ajv.compile(schema);
+  } catch {
+    // A spec that cannot be read is an answer, not a failure: it is reported as unknown_spec.
+    return undefined;
+  } finally {
+    ajv.removeSchema(schema);
+  }
+  return (value) => validate(value) === true;
+}
+
+function readFillable(name: string, spec: JsonValue): boolean {
+  const fillable = isJsonObject(spec) ? (spec.fillable ?? false) : false;
+  if (typeof fillable === 'boolean') return fillable;
+  throw badContract(`properties.${name}.fillable`, 'must be true or false');
+}
+
+function isNameList(value: JsonValue): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+}
+
+function badContract(field: string, rule: string, options?: ErrorOptions): InvalidRequestError {
+  const message = `The argument contract is unusable: ${field} ${rule}.`;
+  return new InvalidRequestError('BAD_CONTRACT', message, { field }, options);
+}
+
+function deepFreeze<T extends JsonValue>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const member of Object.values(value)) deepFreeze(member);
+    Object.freeze(value);
+  }
+  return value;
+}

@@ -1,0 +1,17 @@
+/** How long an agent's history and recorded payloads are kept (SUP-4). */
+export const HistoryRetention = {
+  /** Nothing is kept: journal and payloads go when the run ends, audit keeps digests. */
+  NONE: 'none',
+  /** Deleted when the run ends. */
+  RUN: 'run',
+  /** Kept until somebody deletes it. */
+  PERMANENT: 'permanent',
+} as const;
+
+/** One of the three retentions. */
+export type HistoryRetention = (typeof HistoryRetention)[keyof typeof HistoryRetention];
+
+/** Whether `value` is a retention (SUP-4). */
+export function isHistoryRetention(value: unknown): value is HistoryRetention {
+  return Object.values<unknown>(HistoryRetention).includes(value);
+}

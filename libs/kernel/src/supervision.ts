@@ -1,0 +1,142 @@
+import {
+  createExecutionBudget,
+  createSpawnBudget,
+  type ExecutionBudget,
+  narrowExecutionBudget,
+  type SpawnBudget,
+} from './budgets.ts';
+import { assertId, newId } from './ids.ts';
+import { Priority } from './priority.ts';
+import { HistoryRetention } from './retention.ts';
+
+/** One agent of a run: the manifest's name, and the instance that the supervisor named (SUP-9). */
+export interface AgentRef {
+  readonly name: string;
+  readonly instance: string;
+}
+
+/** The fields of a {@link Supervision}, as stored and sent. */
+export interface SupervisionFields {
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly rootId: AgentRef;
+  /** Absent at the root. */
+  readonly parentId?: AgentRef;
+  readonly depth: number;
+  readonly spawnBudget: SpawnBudget;
+  readonly executionBudget: ExecutionBudget;
+  readonly retention: HistoryRetention;
+  readonly priority: Priority;
+}
+
+/** What a root may choose; everything has a default (SUP-1). */
+export interface RootOptions {
+  readonly runId?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly spawnBudget?: SpawnBudget | undefined;
+  readonly executionBudget?: ExecutionBudget | undefined;
+  readonly retention?: HistoryRetention | undefined;
+  readonly priority?: Priority | undefined;
+}
+
+/** What a parent may choose for a child (SUP-1). */
+export interface ChildOptions {
+  /** The agent that spawns: the parent of the new one. */
+  readonly parentId: AgentRef;
+  /** Left out = the parent's; given = narrowed to the parent's (SUP-9). */
+  readonly executionBudget?: ExecutionBudget | undefined;
+  readonly retention?: HistoryRetention | undefined;
+  readonly priority?: Priority | undefined;
+}
+
+/** An agent's place in the tree of its run, and the limits that hold there: a frozen value (SUP-1). */
+export class Supervision implements SupervisionFields {
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly rootId: AgentRef;
+  declare readonly parentId?: AgentRef;
+  readonly depth: number;
+  readonly spawnBudget: SpawnBudget;
+  readonly executionBudget: ExecutionBudget;
+  readonly retention: HistoryRetention;
+  readonly priority: Priority;
+
+  private constructor(fields: SupervisionFields) {
+    this.runId = assertId(fields.runId, 'run_id');
+    this.sessionId = assertId(fields.sessionId, 'session_id');
+    this.rootId = agentRef(fields.rootId, 'root_id');
+    if (fields.parentId !== undefined) this.parentId = agentRef(fields.parentId, 'parent_id');
+    this.depth = fields.depth;
+    this.spawnBudget = fields.spawnBudget;
+    this.executionBudget = fields.executionBudget;
+    this.retention = fields.retention;
+    this.priority = fields.priority;
+    Object.freeze(this);
+  }
+
+  /**
+   * The supervision of a run's first agent (SUP-1): a fresh run id; the session given, else the
+   * run's own id as that of a fresh conversation (SUP-2); kept PERMANENT at priority NORMAL.
+   * @throws InvalidRequestError BAD_ID or BAD_BUDGET naming the field
+   */
+  static root(agent: AgentRef, options: RootOptions = {}): Supervision {
+    const runId = options.runId ?? newId('run');
+    return new Supervision({
+      runId,
+      sessionId: options.sessionId ?? runId,
+      rootId: agent,
+      depth: 0,
+      spawnBudget: createSpawnBudget(options.spawnBudget),
+      executionBudget: createExecutionBudget(options.executionBudget),
+      retention: options.retention ?? HistoryRetention.PERMANENT,
+      priority: options.priority ?? Priority.NORMAL,
+    });
+  }
+
+  /** A supervision read back from where it was stored or sent. */
+  static restore(fields: SupervisionFields): Supervision {
+    return new Supervision({
+      ...fields,
+      spawnBudget: createSpawnBudget(fields.spawnBudget),
+      executionBudget: createExecutionBudget(fields.executionBudget),
+    });
+  }
+
+  /**
+   * The supervision of a child (SUP-1): same run, session and spawn budget, one level deeper,
+   * retention RUN, and an execution budget never larger than this one's (SUP-9).
+   */
+  spawnChild(options: ChildOptions): Supervision {
+    return new Supervision({
+      runId: this.runId,
+      sessionId: this.sessionId,
+      rootId: this.rootId,
+      parentId: options.parentId,
+      depth: this.depth + 1,
+      spawnBudget: this.spawnBudget,
+      executionBudget: narrowExecutionBudget(
+        this.executionBudget,
+        createExecutionBudget(options.executionBudget),
+      ),
+      retention: options.retention ?? HistoryRetention.RUN,
+      priority: options.priority ?? Priority.NORMAL,
+    });
+  }
+
+  /** Whether this is the root of its run (SUP-1). */
+  get isRoot(): boolean {
+    return this.parentId === undefined;
+  }
+
+  /** The one topic on which every agent of the run tells its progress (SUP-1). */
+  get progressTopic(): string {
+    return `agent.progress/${this.runId}`;
+  }
+}
+
+function agentRef(ref: AgentRef, field: string): AgentRef {
+  return Object.freeze({
+    name: assertId(ref.name, `${field}.name`),
+    instance: assertId(ref.instance, `${field}.instance`),
+  });
+}
