@@ -1,7 +1,8 @@
 import type { ArgumentContract } from './argument-contract.ts';
 import { type ArgumentProblem, checkArguments } from './check-arguments.ts';
 import { InvalidRequestError } from './errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue, parseJsonStrict } from './json.ts';
+import { parseJsonStrict } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { shownName } from './shown-name.ts';
 import { trimWhiteSpace } from './white-space.ts';
 

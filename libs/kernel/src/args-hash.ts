@@ -1,5 +1,5 @@
 import { sha256Hex } from './canonical-json.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { foldWhiteSpace } from './white-space.ts';
 
 /**

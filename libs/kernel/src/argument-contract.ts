@@ -2,7 +2,7 @@ import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { canonicalDigest } from './canonical-json.ts';
 import { InvalidRequestError } from './errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /** One argument of a contract, compiled. */
 export interface ArgumentSpec {

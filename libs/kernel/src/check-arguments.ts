@@ -1,5 +1,5 @@
 import type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
 import { shownName } from './shown-name.ts';
 import { trimWhiteSpace } from './white-space.ts';
 

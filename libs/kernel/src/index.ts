@@ -59,8 +59,10 @@ export {
   wrapUnknown,
 } from './errors.ts';
 export { assertId, derivedId, ID_PATTERN, isId, newId, TOOL_NAME_PATTERN } from './ids.ts';
-export type { JsonArray, JsonLimits, JsonObject, JsonValue } from './json.ts';
-export { isJsonObject, parseJsonStrict } from './json.ts';
+export type { JsonLimits } from './json.ts';
+export { parseJsonStrict } from './json.ts';
+export type { JsonArray, JsonObject, JsonValue } from './json-value.ts';
+export { isJsonObject } from './json-value.ts';
 export type { CentRounding } from './money.ts';
 export { formatUsd, fromCents, NANO_PER_CENT, NANO_PER_USD, parseUsd, toCents } from './money.ts';
 export type { PriorityName } from './priority.ts';

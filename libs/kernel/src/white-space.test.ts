@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { foldWhiteSpace, trimWhiteSpace } from './white-space.ts';
+
+describe('white space', () => {
+  it('is the Unicode property: U+0085 yes, U+FEFF and U+001C no (TG-4)', () => {
+    expect(foldWhiteSpace('\u0085 a \u2028\u3000 b\u00a0')).toBe('a b');
+    expect(foldWhiteSpace('\ufeffa\u001cb')).toBe('\ufeffa\u001cb');
+    expect(trimWhiteSpace('\u0085 a  b \u3000')).toBe('a  b');
+    expect(trimWhiteSpace('\ufeff')).toBe('\ufeff');
+  });
+
+  it('leaves nothing of a string that is nothing else', () => {
+    expect(foldWhiteSpace(' ')).toBe('');
+    expect(foldWhiteSpace('')).toBe('');
+    expect(trimWhiteSpace(' \t\n ')).toBe('');
+  });
+
+  it('takes linear time on long inner runs', () => {
+    const long = `a${' '.repeat(250_000)}b`;
+    const started = performance.now();
+    expect(trimWhiteSpace(long)).toBe(long);
+    expect(foldWhiteSpace(long)).toBe('a b');
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+});
