@@ -1,0 +1,27 @@
+import { InvalidRequestError } from '@writ/kernel';
+
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+type Unit = keyof typeof UNIT_MS;
+
+const DURATION = /^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
+
+/**
+ * Milliseconds of a duration such as `250ms`, `30s`, `1.5h` or `1m30s`, to the nearest one. A bare
+ * number is refused, since nobody can tell its unit.
+ * @throws InvalidRequestError BAD_DURATION naming `field`
+ */
+export function parseDuration(text: string, field = 'duration'): number {
+  if (!DURATION.test(text)) {
+    throw new InvalidRequestError(
+      'BAD_DURATION',
+      `${field} must be a duration with a unit (ms, s, m, h or d), such as 30s or 1m30s.`,
+      { field },
+    );
+  }
+  let milliseconds = 0;
+  for (const [, amount, unit] of text.matchAll(PART)) {
+    milliseconds += Number(amount) * UNIT_MS[unit as Unit];
+  }
+  return Math.round(milliseconds);
+}
