@@ -4,8 +4,12 @@ const tests = (...folders: string[]) => folders.map((folder) => `${folder}/**/*.
 
 export default defineConfig({
   test: {
-    reporters: ['dot', './scripts/count-reporter.ts'],
+    reporters: ['minimal', './scripts/count-reporter.ts'],
     silent: 'passed-only',
+    pool: 'forks',
+    restoreMocks: true,
+    unstubEnvs: true,
+    unstubGlobals: true,
     testTimeout: 20_000,
     hookTimeout: 20_000,
     projects: [
@@ -13,6 +17,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
+          // Several services must be able to share a process anyway, and it makes the suite more than twice as fast.
+          isolate: false,
           include: tests('libs', 'services', 'examples', 'clients', 'scripts'),
         },
       },
