@@ -1,0 +1,141 @@
+import { NotFoundError } from '@writ/kernel';
+import type { Selectable } from 'kysely';
+import { type ActiveClock, activeMsAt, cut, seen, stopped } from '../domain/clock/active-clock.ts';
+import type { RunKey } from './changes.ts';
+import type { AgentsTable } from './schema-runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** One agent of a run. */
+export interface AgentKey extends RunKey {
+  readonly instance: string;
+}
+
+/** One agent as it stands. */
+export type AgentRow = Selectable<AgentsTable>;
+
+/** Records a new agent. */
+export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {
+  await trx.insertInto('agents').values(agent).execute();
+}
+
+/**
+ * Reads an agent.
+ * @throws NotFoundError AGENT_NOT_FOUND
+ */
+export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<AgentRow> {
+  const row = await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .executeTakeFirst();
+  if (row !== undefined) return row;
+  throw new NotFoundError(
+    'AGENT_NOT_FOUND',
+    `There is no agent ${key.instance} in run ${key.runId}.`,
+    { run_id: key.runId, agent: key.instance },
+  );
+}
+
+/** Every agent of a run, parents before children. */
+export async function agentsOf(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .orderBy('depth')
+    .orderBy('instance')
+    .execute();
+}
+
+/** Writes some columns of an agent. */
+export async function saveAgent(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  changes: Partial<AgentRow>,
+): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set(changes)
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .execute();
+}
+
+/** The key of a row. */
+export function keyOf(agent: AgentRow): AgentKey {
+  return { tenant: agent.tenant, runId: agent.run_id, instance: agent.instance };
+}
+
+/** The clock of a row (EM-1). */
+export function clockOf(agent: AgentRow): ActiveClock {
+  return {
+    activeMs: agent.active_ms,
+    activeSince: agent.active_since,
+    lastSeenAt: agent.last_seen_at,
+  };
+}
+
+/** The columns of a clock. */
+export function clockColumns(
+  clock: ActiveClock,
+): Pick<AgentRow, 'active_ms' | 'active_since' | 'last_seen_at'> {
+  return {
+    active_ms: clock.activeMs,
+    active_since: clock.activeSince,
+    last_seen_at: clock.lastSeenAt,
+  };
+}
+
+/** The agent acts at `at`: its clock runs. Returns its active milliseconds so far (EM-1). */
+export async function touchActive(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  at: Date,
+): Promise<number> {
+  const clock = seen(clockOf(agent), at);
+  await saveAgent(trx, keyOf(agent), clockColumns(clock));
+  return activeMsAt(clock, at);
+}
+
+/** The agent was delivered or woken at `at`. */
+export async function startClock(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  at: Date,
+): Promise<void> {
+  await touchActive(trx, await loadAgent(trx, key), at);
+}
+
+/** The agent sleeps or ended at `at`. */
+export async function stopClock(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  at: Date,
+): Promise<void> {
+  const agent = await loadAgent(trx, key);
+  await saveAgent(trx, key, clockColumns(stopped(clockOf(agent), at)));
+}
+
+/** Agents whose clock runs, of every tenant. */
+export async function activeAgents(db: SupervisorReader): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('active_since', 'is not', null)
+    .orderBy('active_since')
+    .execute();
+}
+
+/** Cuts every running clock at the last sign of life: nobody kept it while the supervisor was down. */
+export async function cutClocks(trx: SupervisorTransaction): Promise<void> {
+  for (const agent of await activeAgents(trx)) {
+    await saveAgent(trx, keyOf(agent), clockColumns(cut(clockOf(agent))));
+  }
+}

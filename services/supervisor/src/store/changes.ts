@@ -1,0 +1,56 @@
+import type { Transaction } from 'kysely';
+import type { SupervisorDatabase } from './schema.ts';
+
+/** A run of a tenant. */
+export interface RunKey {
+  readonly tenant: string;
+  readonly runId: string;
+}
+
+/** What somebody may wait for: a run's timeline, orders that are due, a tenant's approvals. */
+export type Topic = `run:${string}/${string}` | 'orders' | `approvals:${string}`;
+
+/** The topic of a run's timeline. */
+export function runTopic({ tenant, runId }: RunKey): Topic {
+  return `run:${tenant}/${runId}`;
+}
+
+const noted = new WeakMap<object, Set<Topic>>();
+
+/** Says that `trx` changes something that others wait for; they are told once it is committed. */
+export function noteChange(trx: Transaction<SupervisorDatabase>, topic: Topic): void {
+  const topics = noted.get(trx);
+  if (topics === undefined) noted.set(trx, new Set([topic]));
+  else topics.add(topic);
+}
+
+/** What was noted during a transaction. */
+export function notedChanges(trx: Transaction<SupervisorDatabase>): ReadonlySet<Topic> {
+  return noted.get(trx) ?? new Set();
+}
+
+/**
+ * Tells listeners in this process what was committed. Only a hint: another process may have written,
+ * so whoever listens also looks by itself now and then.
+ */
+export class Changes {
+  readonly #listeners = new Map<Topic, Set<() => void>>();
+
+  /** Calls `listener` after each commit that concerns `topic`; it must not throw. Returns how to stop. */
+  subscribe(topic: Topic, listener: () => void): () => void {
+    const listeners = this.#listeners.get(topic) ?? new Set();
+    this.#listeners.set(topic, listeners);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#listeners.delete(topic);
+    };
+  }
+
+  /** Tells the listeners of `topics`. */
+  announce(topics: Iterable<Topic>): void {
+    for (const topic of topics) {
+      for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { derivedId, outcomeOf, type Phase } from '@writ/kernel';
+import { stopped } from '../domain/clock/active-clock.ts';
+import { type AgentKey, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
+import { noteChange, runTopic } from './changes.ts';
+import { placeOrder } from './orders.ts';
+import { setRunState } from './runs.ts';
+import type { SupervisorTransaction } from './supervisor-store.ts';
+
+/** How an agent ended. */
+export interface Ending extends AgentKey {
+  readonly stopReason: string;
+  /** Left out when it did not stop anywhere: success, cancel. */
+  readonly phase?: Phase | undefined;
+  /** The call that it stopped at. */
+  readonly callId?: string | undefined;
+  /** The approved answer. */
+  readonly answer?: string | undefined;
+  /** One sentence of the worker's own. */
+  readonly detail?: string | undefined;
+  /** The stop reason is only the worker's word (SV-7). */
+  readonly unverified?: boolean | undefined;
+}
+
+/**
+ * Records how an agent ended, unless something ended it before: the first ending wins every race
+ * (AG-7, RT-4). The root's ending also moves the run to ENDING and places the order that ends it.
+ * Returns whether this ending is the one that stands.
+ * @throws NotFoundError AGENT_NOT_FOUND, InvalidRequestError BAD_STOP_REASON
+ */
+export async function recordEnding(
+  trx: SupervisorTransaction,
+  ending: Ending,
+  at: Date,
+): Promise<boolean> {
+  const { state } = outcomeOf(ending.stopReason);
+  const agent = await loadAgent(trx, ending);
+  if (agent.ended_at !== null) return false;
+  await saveAgent(trx, ending, {
+    ...clockColumns(stopped(clockOf(agent), at)),
+    state,
+    waiting_since: null,
+    ending_stop_reason: ending.stopReason,
+    ending_phase: ending.phase ?? null,
+    ending_call_id: ending.callId ?? null,
+    ending_answer: ending.answer ?? null,
+    ending_detail: ending.detail ?? null,
+    ending_unverified: ending.unverified ?? false,
+    ended_at: at,
+  });
+  if (agent.parent_instance === null) {
+    await setRunState(trx, ending, 'ENDING');
+    await placeOrder(trx, { ...endRunOrder(ending), payload: {} }, at);
+  }
+  noteChange(trx, runTopic(ending));
+  return true;
+}
+
+function endRunOrder({ tenant, runId }: AgentKey) {
+  return {
+    orderId: derivedId('ord', tenant, runId, 'end_run'),
+    kind: 'end_run',
+    tenant,
+    runId,
+  } as const;
+}

@@ -1,0 +1,10 @@
+import { type Migrations, outboxMigration } from '@writ/store';
+import { reviewTables } from './migration-review.ts';
+import { runTables } from './migration-runs.ts';
+
+/** Every migration of the supervisor's store, in the order of names. */
+export const supervisorMigrations: Migrations = {
+  '0001_outbox': outboxMigration,
+  '0002_runs': runTables,
+  '0003_review': reviewTables,
+};

@@ -1,0 +1,87 @@
+import type { Selectable } from 'kysely';
+import { noteChange, type RunKey } from './changes.ts';
+import type { OrdersTable } from './schema-runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** The changes of several steps that the supervisor carries out. */
+export type OrderKind = 'start_run' | 'wake_agent' | 'end_run';
+
+/** One order to place. */
+export interface NewOrder extends RunKey {
+  /** Derived from what it does, so that a repeat is the same order. */
+  readonly orderId: string;
+  readonly kind: OrderKind;
+  /** JSON, by kind; see orders/. */
+  readonly payload: object;
+}
+
+/** One order as it stands. */
+export type OrderRow = Selectable<OrdersTable>;
+
+/**
+ * Places an order in the transaction of the fact that calls for it: from then on it is re-driven
+ * until it is done, also after a crash. An order id that is there already changes nothing.
+ */
+export async function placeOrder(
+  trx: SupervisorTransaction,
+  order: NewOrder,
+  at: Date,
+): Promise<void> {
+  await trx
+    .insertInto('orders')
+    .values({
+      order_id: order.orderId,
+      kind: order.kind,
+      tenant: order.tenant,
+      run_id: order.runId,
+      payload: JSON.stringify(order.payload),
+      step: '',
+      state: 'open',
+      attempts: 0,
+      next_attempt_at: at,
+      last_error: null,
+      created_at: at,
+    })
+    .onConflict((conflict) => conflict.column('order_id').doNothing())
+    .execute();
+  noteChange(trx, 'orders');
+}
+
+/** Open orders whose time has come, oldest first. */
+export async function dueOrders(
+  db: SupervisorReader,
+  now: Date,
+  limit: number,
+): Promise<OrderRow[]> {
+  return await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('state', '=', 'open')
+    .where('next_attempt_at', '<=', now)
+    .orderBy('next_attempt_at')
+    .limit(limit)
+    .execute();
+}
+
+/** When the next open order is due; undefined when none is open. */
+export async function nextDueAt(db: SupervisorReader): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom('orders')
+    .select('next_attempt_at')
+    .where('state', '=', 'open')
+    .orderBy('next_attempt_at')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.next_attempt_at;
+}
+
+/** Writes how far an order has come. */
+export async function saveOrder(
+  trx: SupervisorTransaction,
+  orderId: string,
+  changes: Partial<
+    Pick<OrderRow, 'step' | 'state' | 'attempts' | 'next_attempt_at' | 'last_error'>
+  >,
+): Promise<void> {
+  await trx.updateTable('orders').set(changes).where('order_id', '=', orderId).execute();
+}

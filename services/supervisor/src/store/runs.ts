@@ -1,0 +1,80 @@
+import type { Selectable } from 'kysely';
+import { noteChange, type RunKey, runTopic } from './changes.ts';
+import type { RunsTable, StoredRunState } from './schema-runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import { runNotFound } from './timeline.ts';
+
+/** One run as it stands. */
+export type RunRow = Selectable<RunsTable>;
+
+/** Records a new run. */
+export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {
+  await trx.insertInto('runs').values(run).execute();
+}
+
+/**
+ * Reads a run of a tenant; another tenant's does not exist (SYS-6).
+ * @throws NotFoundError RUN_NOT_FOUND
+ */
+export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow> {
+  const row = await findRun(db, key);
+  if (row === undefined) throw runNotFound(key.runId);
+  return row;
+}
+
+/** A run of a tenant, undefined when there is none. */
+export async function findRun(db: SupervisorReader, key: RunKey): Promise<RunRow | undefined> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .executeTakeFirst();
+}
+
+/** The run that a request started; undefined when it started none. */
+export async function findRunByRequest(
+  db: SupervisorReader,
+  tenant: string,
+  createdBy: string,
+  requestId: string,
+): Promise<RunRow | undefined> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('created_by', '=', createdBy)
+    .where('request_id', '=', requestId)
+    .executeTakeFirst();
+}
+
+/** Writes some columns of a run. */
+export async function saveRun(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  changes: Partial<RunRow>,
+): Promise<void> {
+  await trx
+    .updateTable('runs')
+    .set(changes)
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .execute();
+  noteChange(trx, runTopic(key));
+}
+
+/** Moves a run to another state, unless it is over: nothing leaves a terminal state (RT-4). */
+export async function setRunState(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  state: StoredRunState,
+): Promise<void> {
+  await trx
+    .updateTable('runs')
+    .set({ state })
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('ended_at', 'is', null)
+    .execute();
+  noteChange(trx, runTopic(key));
+}

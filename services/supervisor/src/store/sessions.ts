@@ -1,0 +1,31 @@
+import { PermissionDeniedError } from '@writ/kernel';
+import type { SupervisorTransaction } from './supervisor-store.ts';
+
+/**
+ * Makes sure that a conversation is this creator's: a new id becomes theirs (SUP-2).
+ * @throws PermissionDeniedError SESSION_OF_ANOTHER
+ */
+export async function claimSession(
+  trx: SupervisorTransaction,
+  session: { readonly tenant: string; readonly sessionId: string; readonly createdBy: string },
+  at: Date,
+): Promise<void> {
+  const { tenant, sessionId, createdBy } = session;
+  await trx
+    .insertInto('sessions')
+    .values({ tenant, session_id: sessionId, created_by: createdBy, created_at: at })
+    .onConflict((conflict) => conflict.columns(['tenant', 'session_id']).doNothing())
+    .execute();
+  const owner = await trx
+    .selectFrom('sessions')
+    .select('created_by')
+    .where('tenant', '=', tenant)
+    .where('session_id', '=', sessionId)
+    .executeTakeFirstOrThrow();
+  if (owner.created_by === createdBy) return;
+  throw new PermissionDeniedError(
+    'SESSION_OF_ANOTHER',
+    `session_id ${sessionId} is a conversation of another caller.`,
+    { field: 'session_id' },
+  );
+}

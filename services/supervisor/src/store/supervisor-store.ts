@@ -1,0 +1,78 @@
+import { openStore, type Store, type StoreLocation, type TransactionOptions } from '@writ/store';
+import type { Kysely, Transaction } from 'kysely';
+import { Changes, notedChanges } from './changes.ts';
+import { supervisorMigrations } from './migrations.ts';
+import type { SupervisorDatabase } from './schema.ts';
+
+/** A transaction of the supervisor's store. */
+export type SupervisorTransaction = Transaction<SupervisorDatabase>;
+
+/** Where rows can be read: the store's `db`, or a transaction. */
+export type SupervisorReader = Kysely<SupervisorDatabase>;
+
+/** The supervisor's state, which tells after each commit what changed. */
+export interface SupervisorStore extends Store<SupervisorDatabase> {
+  readonly changes: Changes;
+}
+
+/**
+ * Opens the supervisor's store.
+ * @param onCommit called after every commit that a request or order waited for; must not throw
+ * @throws what openStore throws
+ */
+export async function openSupervisorStore(
+  location: StoreLocation,
+  onCommit: () => void,
+): Promise<SupervisorStore> {
+  const store = await openStore<SupervisorDatabase>({
+    location,
+    migrations: supervisorMigrations,
+    service: 'supervisor',
+  });
+  return new ObservedStore(store, onCommit);
+}
+
+class ObservedStore implements SupervisorStore {
+  readonly changes = new Changes();
+  readonly #store: Store<SupervisorDatabase>;
+  readonly #onCommit: () => void;
+
+  constructor(store: Store<SupervisorDatabase>, onCommit: () => void) {
+    this.#store = store;
+    this.#onCommit = onCommit;
+  }
+
+  get dialect(): Store<SupervisorDatabase>['dialect'] {
+    return this.#store.dialect;
+  }
+
+  get db(): Kysely<SupervisorDatabase> {
+    return this.#store.db;
+  }
+
+  get commits(): number {
+    return this.#store.commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#store.backgroundCommits;
+  }
+
+  async transaction<T>(
+    work: (trx: SupervisorTransaction) => Promise<T>,
+    options?: TransactionOptions,
+  ): Promise<T> {
+    let used: SupervisorTransaction | undefined;
+    const result = await this.#store.transaction(async (trx) => {
+      used = trx;
+      return await work(trx);
+    }, options);
+    if (used !== undefined) this.changes.announce(notedChanges(used));
+    this.#onCommit();
+    return result;
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+}

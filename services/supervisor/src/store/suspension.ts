@@ -1,0 +1,43 @@
+import { seen, stopped } from '../domain/clock/active-clock.ts';
+import { type AgentKey, agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
+import { loadRun, setRunState } from './runs.ts';
+import type { SupervisorTransaction } from './supervisor-store.ts';
+
+/**
+ * The agent waits for a person from `at` on: its clock stands (EM-1). The run is SUSPENDED when none
+ * of its agents runs any more.
+ */
+export async function suspendAgent(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  at: Date,
+): Promise<void> {
+  const agent = await loadAgent(trx, key);
+  if (agent.ended_at !== null) return;
+  await saveAgent(trx, key, {
+    ...clockColumns(stopped(clockOf(agent), at)),
+    state: 'SUSPENDED',
+    waiting_since: at,
+  });
+  const run = await loadRun(trx, key);
+  const agents = await agentsOf(trx, key);
+  const runs = agents.some((other) => other.state === 'RUNNING');
+  if (run.state === 'RUNNING' && !runs) await setRunState(trx, key, 'SUSPENDED');
+}
+
+/** The agent runs again from `at` on, and with it its run. One that has ended stays as it is. */
+export async function wakeAgent(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  at: Date,
+): Promise<void> {
+  const agent = await loadAgent(trx, key);
+  if (agent.ended_at !== null) return;
+  await saveAgent(trx, key, {
+    ...clockColumns(seen(clockOf(agent), at)),
+    state: 'RUNNING',
+    waiting_since: null,
+  });
+  const run = await loadRun(trx, key);
+  if (run.state === 'SUSPENDED') await setRunState(trx, key, 'RUNNING');
+}

@@ -1,0 +1,77 @@
+import { NotFoundError } from '@writ/kernel';
+import { noteChange, type RunKey, runTopic } from './changes.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** One event to record. */
+export interface TimelineEntry extends RunKey {
+  /** Unique within the run: a repeat is the same event and changes nothing (HK-1). */
+  readonly eventId: string;
+  /** A RunEvent without sequence and time, as events.ts encodes it. */
+  readonly entry: Uint8Array;
+}
+
+/** One recorded event. */
+export interface TimelineRow {
+  readonly sequence: number;
+  readonly recorded_at: Date;
+  readonly entry: Uint8Array;
+}
+
+/**
+ * Records an event in the transaction of its fact, and returns its place in the run's timeline: from
+ * 1, without gaps (HK-1). An event id that is there already keeps its place.
+ * @throws NotFoundError RUN_NOT_FOUND
+ */
+export async function appendTimeline(
+  trx: SupervisorTransaction,
+  event: TimelineEntry,
+  at: Date,
+): Promise<number> {
+  const { tenant, runId, eventId, entry } = event;
+  const known = await trx
+    .selectFrom('timeline')
+    .select('sequence')
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('event_id', '=', eventId)
+    .executeTakeFirst();
+  if (known !== undefined) return known.sequence;
+  const run = await trx
+    .updateTable('runs')
+    .set((row) => ({ last_sequence: row('last_sequence', '+', 1) }))
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .returning('last_sequence')
+    .executeTakeFirst();
+  if (run === undefined) throw runNotFound(runId);
+  const sequence = run.last_sequence;
+  await trx
+    .insertInto('timeline')
+    .values({ tenant, run_id: runId, sequence, event_id: eventId, recorded_at: at, entry })
+    .execute();
+  noteChange(trx, runTopic(event));
+  return sequence;
+}
+
+/** At most `limit` events of a run after a place, in order. */
+export async function readTimeline(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+  after: number,
+  limit: number,
+): Promise<TimelineRow[]> {
+  return await db
+    .selectFrom('timeline')
+    .select(['sequence', 'recorded_at', 'entry'])
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('sequence', '>', after)
+    .orderBy('sequence')
+    .limit(limit)
+    .execute();
+}
+
+/** The error for a run that does not exist for its tenant. */
+export function runNotFound(runId: string): NotFoundError {
+  return new NotFoundError('RUN_NOT_FOUND', `There is no run ${runId}.`, { run_id: runId });
+}
