@@ -1,0 +1,90 @@
+import type { ServerResponse } from 'node:http';
+import type { ChatRequest } from './chat-request.ts';
+import { completionOf } from './completion.ts';
+import { type Conversation, conversationOf, describeConversation, matchEntry } from './match.ts';
+import { writeError } from './openai-error.ts';
+import { PlaceholderError } from './placeholder.ts';
+import type { LoggedRequest, RequestLog } from './request-log.ts';
+import type { Reply, Script } from './script.ts';
+import { pause, writeBody, writeStream } from './write-reply.ts';
+
+/** One chat request and what is needed to answer it. */
+export interface Exchange {
+  readonly response: ServerResponse;
+  readonly chat: ChatRequest;
+  readonly script: Script;
+  readonly log: RequestLog;
+  readonly now: Date;
+  /** Empty when the client sent none. */
+  readonly requestId: string;
+}
+
+/**
+ * Answers one chat request from its script, and notes in the log what became of it. A request that
+ * no entry fits is answered at once with a 500 that says what was asked.
+ */
+export async function answerChat(exchange: Exchange): Promise<void> {
+  const { response, chat, script, log, now } = exchange;
+  const hungUp = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) hungUp.abort();
+  });
+  const conversation = conversationOf(chat);
+  const entry = matchEntry(script, conversation, (index) => log.used(script.name, index));
+  const note = log.open({
+    time: now.toISOString(),
+    script: script.name,
+    model: chat.model,
+    entry: entry ?? null,
+    stream: chat.stream,
+    digest: chat.digest,
+    request_id: exchange.requestId === '' ? null : exchange.requestId,
+  });
+  const reply = entry === undefined ? undefined : script.entries[entry]?.reply;
+  try {
+    note(
+      reply === undefined
+        ? refuse(exchange, `has no entry for ${describeConversation(conversation)}`)
+        : await send(exchange, reply, conversation, hungUp.signal),
+    );
+  } catch (error) {
+    if (error instanceof PlaceholderError) {
+      const asked = describeConversation(conversation);
+      note(refuse(exchange, `entry ${entry} cannot be filled in: ${error.message} in ${asked}`));
+      return;
+    }
+    // A write can fail before the close of the connection is told.
+    const aborted = hungUp.signal.aborted || response.destroyed;
+    note(aborted ? 'aborted' : 'failed');
+    if (!aborted) throw error;
+  }
+}
+
+async function send(
+  { response, chat, now }: Exchange,
+  reply: Reply,
+  conversation: Conversation,
+  signal: AbortSignal,
+): Promise<LoggedRequest['outcome']> {
+  const completion = completionOf(reply, chat, conversation, now);
+  if (reply.error !== undefined) {
+    await pause(reply.delay_ms, signal);
+    const { status, message, code, retry_after: retryAfter } = reply.error;
+    writeError(response, {
+      status,
+      message,
+      ...(code === undefined ? {} : { code }),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    });
+    return 'failed';
+  }
+  return chat.stream
+    ? writeStream(response, completion, reply, chat.includeUsage, signal)
+    : writeBody(response, completion, reply, signal);
+}
+
+function refuse({ response, script }: Exchange, problem: string): LoggedRequest['outcome'] {
+  const message = `The simulator's script "${script.name}" ${problem}.`;
+  writeError(response, { status: 500, message, code: 'simulator_no_match' });
+  return 'failed';
+}

@@ -1,0 +1,97 @@
+import { type ChatRequest, tokensOf } from './chat-request.ts';
+import type { Conversation } from './match.ts';
+import { fill } from './placeholder.ts';
+import type { Reply } from './script.ts';
+
+/** One tool call as it goes out. */
+export interface CompletionToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** Token counts in the wire's shape. */
+export interface CompletionUsage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_tokens_details: { readonly cached_tokens: number };
+  readonly completion_tokens_details: { readonly reasoning_tokens: number };
+}
+
+/** An answer with everything filled in, before it is put into one body or many chunks. */
+export interface Completion {
+  readonly id: string;
+  readonly model: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+  /** Null when the answer is tool calls alone. */
+  readonly text: string | null;
+  readonly toolCalls: readonly CompletionToolCall[];
+  /** Null when the reply omits it. */
+  readonly finishReason: string | null;
+  /** Absent when the reply omits it. */
+  readonly usage?: CompletionUsage;
+}
+
+/** Characters that one token stands for, as in {@link tokensOf}. */
+const CHARACTERS_PER_TOKEN = 4;
+
+/**
+ * Fills in a scripted reply for one request. Ids follow from the conversation, so a restarted
+ * simulator gives the same ones. Text longer than the request's limit is cut, as a provider does.
+ * @throws PlaceholderError when the request lacks what the reply quotes
+ */
+export function completionOf(
+  reply: Reply,
+  request: ChatRequest,
+  conversation: Conversation,
+  now: Date,
+): Completion {
+  const sources = { json: conversation.json, tool: conversation.toolJson };
+  const content =
+    reply.json === undefined
+      ? fill<unknown>(reply.text ?? null, sources)
+      : JSON.stringify(fill<unknown>(reply.json, sources));
+  const whole = content === null ? null : asText(content);
+  const toolCalls = (reply.tool_calls ?? []).map((call, index) => ({
+    id: call.id ?? `call_${request.digest.slice(0, 16)}_${index}`,
+    name: call.name,
+    arguments: asText(fill<unknown>(call.arguments ?? {}, sources)),
+  }));
+  const limit = (request.maxTokens ?? Infinity) * CHARACTERS_PER_TOKEN;
+  const cut = reply.finish_reason === undefined && whole !== null && whole.length > limit;
+  const text = cut ? whole.slice(0, limit) : whole;
+  const ending = cut ? 'length' : toolCalls.length > 0 ? 'tool_calls' : 'stop';
+  return {
+    id: `chatcmpl-${request.digest.slice(0, 24)}`,
+    model: request.model,
+    created: Math.floor(now.getTime() / 1000),
+    text,
+    toolCalls,
+    finishReason: reply.omit?.includes('finish_reason') ? null : (reply.finish_reason ?? ending),
+    ...(reply.omit?.includes('usage') ? {} : { usage: usageOf(reply, request, text, toolCalls) }),
+  };
+}
+
+function usageOf(
+  { usage = {} }: Reply,
+  request: ChatRequest,
+  text: string | null,
+  toolCalls: readonly CompletionToolCall[],
+): CompletionUsage {
+  const said = [text ?? '', ...toolCalls.flatMap((call) => [call.name, call.arguments])].join('');
+  const prompt = usage.prompt_tokens ?? request.promptTokens;
+  const completion = usage.completion_tokens ?? tokensOf(said);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: usage.cached_tokens ?? 0 },
+    completion_tokens_details: { reasoning_tokens: usage.reasoning_tokens ?? 0 },
+  };
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ChatRequest } from './chat-request.ts';
+import { valueAt } from './json-path.ts';
+import type { Script, When } from './script.ts';
+
+/** What a request says, prepared for matching. */
+export interface Conversation {
+  readonly model: string;
+  readonly system: string;
+  /** Text of the last user message. */
+  readonly user: string;
+  readonly lastRole: string;
+  /** Assistant messages so far. */
+  readonly turn: number;
+  /** Text of the last tool message since the last user message. */
+  readonly toolResult: string | undefined;
+  /** The last user message as JSON, when it is that. */
+  readonly json: unknown;
+  /** The last tool message as JSON, when it is that. */
+  readonly toolJson: unknown;
+}
+
+/** Prepares a request for matching. */
+export function conversationOf({ model, messages }: ChatRequest): Conversation {
+  const withRole = (role: string) => messages.filter((message) => message.role === role);
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+  const user = messages[lastUser]?.text ?? '';
+  const toolResult = messages.slice(lastUser + 1).findLast(({ role }) => role === 'tool')?.text;
+  return {
+    model,
+    system: withRole('system')
+      .map(({ text }) => text)
+      .join('\n'),
+    user,
+    lastRole: messages.at(-1)?.role ?? '',
+    turn: withRole('assistant').length,
+    toolResult,
+    json: parse(user),
+    toolJson: parse(toolResult ?? ''),
+  };
+}
+
+/**
+ * Index of the first entry that fits and is not used up, or undefined. `used` tells how often an
+ * entry has answered; besides that the answer depends on the conversation alone.
+ */
+export function matchEntry(
+  script: Script,
+  conversation: Conversation,
+  used: (entry: number) => number,
+): number | undefined {
+  const index = script.entries.findIndex(
+    ({ when = {}, times }, entry) =>
+      fits(when, conversation) && (times === undefined || used(entry) < times),
+  );
+  return index === -1 ? undefined : index;
+}
+
+/** One sentence about what was asked, for the error that no entry fits. */
+export function describeConversation(conversation: Conversation): string {
+  const { model, turn, lastRole, toolResult, json, user } = conversation;
+  const steps = valueAt(json, 'state_summary.steps_completed');
+  return [
+    `model ${JSON.stringify(model)}`,
+    `turn ${turn}`,
+    `last role ${lastRole}`,
+    `${toolResult === undefined ? 'no' : 'a'} tool result`,
+    ...(steps === undefined ? [] : [`state_summary.steps_completed ${JSON.stringify(steps)}`]),
+    `user message ${JSON.stringify(user.slice(0, 200))}`,
+  ].join(', ');
+}
+
+function fits(when: When, conversation: Conversation): boolean {
+  const { json, toolResult } = conversation;
+  return (
+    (when.model === undefined || modelFits(when.model, conversation.model)) &&
+    holdsAll(conversation.system, when.system_contains) &&
+    holdsAll(conversation.user, when.user_contains) &&
+    (when.last_role === undefined || when.last_role === conversation.lastRole) &&
+    (when.turn === undefined || when.turn === conversation.turn) &&
+    (when.has_tool_result === undefined || when.has_tool_result === (toolResult !== undefined)) &&
+    holdsAll(toolResult, when.tool_result_contains) &&
+    Object.entries(when.json_path ?? {}).every(([path, value]) =>
+      isDeepStrictEqual(valueAt(json, path), value),
+    ) &&
+    (when.json_has ?? []).every((path) => valueAt(json, path) !== undefined)
+  );
+}
+
+function modelFits(pattern: string, model: string): boolean {
+  return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : model === pattern;
+}
+
+function holdsAll(
+  text: string | undefined,
+  wanted: string | readonly string[] | undefined,
+): boolean {
+  return [wanted ?? []].flat().every((part) => text?.includes(part) === true);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Most messages are prose.
+    return undefined;
+  }
+}
