@@ -1,0 +1,161 @@
+import { InternalError, UnavailableError } from '@writ/kernel';
+import type { SqliteConnection } from './sqlite-connection.ts';
+
+/** Where one transaction of a batch stands. Queries are allowed while it is `open`. */
+export type WorkState = 'new' | 'open' | 'finished' | 'undone';
+
+/** One caller's transaction within a batch. */
+export interface BatchWork {
+  readonly background: boolean;
+  state: WorkState;
+  /** Absent for the first work of a commit, which the transaction itself bounds. */
+  savepoint: boolean;
+  changesBefore: bigint;
+}
+
+/** What a commit made durable: nothing, only background work, or what a request waits for. */
+export type CommitKind = 'empty' | 'background' | 'foreground';
+
+interface Finisher {
+  readonly background: boolean;
+  readonly wrote: boolean;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Several transactions, one after the other, each undone alone when it fails, under one commit.
+ * A work that finished is answered only when that commit is durable.
+ */
+export class CommitBatch {
+  readonly #connection: SqliteConnection;
+  #finished: Finisher[] = [];
+  #open = false;
+  #lost = false;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+  }
+
+  /** Whether the shared transaction is gone, so that nothing more may join this batch. */
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /**
+   * Opens the shared transaction, or a savepoint in it.
+   * @throws UnavailableError STORE_BUSY when another process writes
+   */
+  begin(work: BatchWork): void {
+    const connection = this.#connection;
+    if (this.#open) {
+      connection.run('SAVEPOINT work');
+      work.savepoint = true;
+    } else {
+      if (connection.inTransaction) connection.run('ROLLBACK');
+      connection.run('BEGIN IMMEDIATE');
+      this.#open = true;
+    }
+    work.changesBefore = connection.totalChanges;
+    work.state = 'open';
+  }
+
+  /** Ends a work that succeeded; resolves once the shared commit is durable, rejects when it is not. */
+  async finish(work: BatchWork): Promise<void> {
+    work.state = 'finished';
+    if (!this.#connection.inTransaction) {
+      const error = transactionLost();
+      this.#lose(error);
+      throw error;
+    }
+    const { background } = work;
+    const wrote = this.#connection.totalChanges !== work.changesBefore;
+    if (work.savepoint) this.#release();
+    await new Promise<void>((resolve, reject) => {
+      this.#finished.push({ background, wrote, resolve, reject });
+    });
+  }
+
+  /** Ends a work that failed: its own changes go, those of the others stay. */
+  undo(work: BatchWork): void {
+    if (work.state !== 'open') return;
+    work.state = 'undone';
+    const connection = this.#connection;
+    try {
+      if (!connection.inTransaction) {
+        // Some failures (a full disk, ON CONFLICT ROLLBACK) undo more than their own savepoint.
+        this.#lose(transactionLost());
+      } else if (work.savepoint) {
+        connection.run('ROLLBACK TO work');
+        connection.run('RELEASE work');
+      } else {
+        connection.run('ROLLBACK');
+        this.#open = false;
+      }
+    } catch (error) {
+      this.#lose(error);
+      throw error;
+    }
+  }
+
+  /** Makes durable what finished and answers its callers: all of them, or none. */
+  commit(): CommitKind {
+    if (!this.#open) return 'empty';
+    try {
+      this.#connection.run('COMMIT');
+    } catch (error) {
+      this.#lose(error);
+      return 'empty';
+    }
+    this.#open = false;
+    const finished = this.#takeFinished();
+    for (const { resolve } of finished) resolve();
+    const writers = finished.filter(({ wrote }) => wrote);
+    if (writers.length === 0) return 'empty';
+    return writers.every(({ background }) => background) ? 'background' : 'foreground';
+  }
+
+  #lose(cause: unknown): void {
+    this.#lost = true;
+    this.#open = false;
+    for (const { reject } of this.#takeFinished()) {
+      reject(
+        new UnavailableError(
+          'STORE_COMMIT_FAILED',
+          'The commit of this transaction failed; nothing of it is stored.',
+          {},
+          { cause },
+        ),
+      );
+    }
+    try {
+      if (this.#connection.inTransaction) this.#connection.run('ROLLBACK');
+    } catch {
+      // The answer is given already; the next begin tries again, and tells its caller.
+      this.#lost = true;
+    }
+  }
+
+  #release(): void {
+    try {
+      this.#connection.run('RELEASE work');
+    } catch (error) {
+      this.#lose(error);
+      throw error;
+    }
+  }
+
+  #takeFinished(): Finisher[] {
+    const finished = this.#finished;
+    this.#finished = [];
+    return finished;
+  }
+}
+
+/** What a transaction is told that one of its own statements has ended. */
+export function transactionLost(): InternalError {
+  return new InternalError(
+    'STORE_TRANSACTION_LOST',
+    'A statement of this transaction ended it; nothing of it is stored.',
+  );
+}

@@ -1,0 +1,95 @@
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { OverloadedError } from '@writ/kernel';
+import { CommitBatch } from './commit-batch.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import { Turn, type TurnKind } from './turn.ts';
+
+/** Bounds of the one writer of a database. */
+export interface GroupCommitLimits {
+  /** Transactions that may wait; one more is refused. */
+  readonly maxQueued: number;
+  /** Transactions that may share one commit. */
+  readonly maxBatch: number;
+  /** Milliseconds after which a batch takes no further transaction. */
+  readonly maxBatchMs: number;
+}
+
+/**
+ * Lets everybody who wants to write take turns, first come, first served, and commits those who are
+ * waiting together: a shared commit, never a shared answer.
+ */
+export class GroupCommit {
+  readonly #connection: SqliteConnection;
+  readonly #limits: GroupCommitLimits;
+  readonly #waiting: Turn[] = [];
+  #draining: Promise<void> | undefined;
+  #commits = 0;
+  #backgroundCommits = 0;
+
+  constructor(connection: SqliteConnection, limits: GroupCommitLimits) {
+    this.#connection = connection;
+    this.#limits = limits;
+  }
+
+  get commits(): number {
+    return this.#commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#backgroundCommits;
+  }
+
+  /**
+   * Waits for a turn; whoever gets it must end it.
+   * @throws OverloadedError STORE_QUEUE_FULL
+   */
+  enter(kind: TurnKind): Promise<Turn> {
+    const { label } = this.#connection;
+    const limit = this.#limits.maxQueued;
+    if (this.#waiting.length >= limit) {
+      return Promise.reject(
+        new OverloadedError(
+          'STORE_QUEUE_FULL',
+          `More than ${limit} transactions wait for ${label}; the limit is maxQueued.`,
+          { limit: String(limit) },
+        ),
+      );
+    }
+    const turn = new Turn(kind);
+    this.#waiting.push(turn);
+    this.#draining ??= this.#drain();
+    return turn.started;
+  }
+
+  /** Resolves when everybody who waited has been served. */
+  async drained(): Promise<void> {
+    await this.#draining;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // What arrives in the same turn of the event loop shares the commit, and I/O is not starved.
+      await nextTurnOfTheLoop();
+      const batch = new CommitBatch(this.#connection);
+      await this.#fill(batch);
+      const kind = batch.commit();
+      if (kind === 'foreground') this.#commits += 1;
+      if (kind === 'background') this.#backgroundCommits += 1;
+    }
+    this.#draining = undefined;
+  }
+
+  async #fill(batch: CommitBatch): Promise<void> {
+    const started = performance.now();
+    const { maxBatch, maxBatchMs } = this.#limits;
+    for (let size = 0; size < maxBatch; size += 1) {
+      const [next] = this.#waiting;
+      if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
+      // A read outside of transactions must not see what is not yet committed.
+      if (next.kind === 'read' && size > 0) return;
+      this.#waiting.shift();
+      await next.run(batch);
+      if (next.kind === 'read') return;
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { InternalError, PreconditionError } from '@writ/kernel';
+import type { Kysely } from 'kysely';
+import { type Migration, Migrator } from 'kysely/migration';
+
+/** Migrations by name. A name is never changed or reused once it was released. */
+export type Migrations = Readonly<Record<string, Migration>>;
+
+/** The table that remembers what ran. */
+interface MigrationDatabase {
+  migration: { name: string; timestamp: string };
+}
+
+const TABLE = 'migration';
+const LOCK_TABLE = 'migration_lock';
+// Four digits first, so that the order of names is the order of time.
+const NAME = /^\d{4}_[a-z0-9_]{1,100}$/;
+
+/**
+ * Brings the database up to date in one transaction, so that a crash leaves either the old schema
+ * or the new one. `label` names the database in messages: a file, or a schema.
+ */
+export async function migrate(
+  db: Kysely<unknown>,
+  migrations: Migrations,
+  label: string,
+): Promise<void> {
+  const known = Object.keys(migrations).sort();
+  for (const name of known) refuseBadName(name);
+  await (db as Kysely<MigrationDatabase>).transaction().execute(async (trx) => {
+    refuseForeign(await appliedNames(trx), known, label);
+    const { error, results } = await new Migrator({
+      db: trx,
+      provider: { getMigrations: async () => ({ ...migrations }) },
+      migrationTableName: TABLE,
+      migrationLockTableName: LOCK_TABLE,
+    }).migrateToLatest();
+    if (error === undefined) return;
+    const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
+    throw new InternalError(
+      'STORE_MIGRATION_FAILED',
+      `Migration ${failed ?? 'bookkeeping'} of ${label} failed; the database is as it was.`,
+      failed === undefined ? {} : { migration: failed },
+      { cause: error },
+    );
+  });
+}
+
+async function appliedNames(db: Kysely<MigrationDatabase>): Promise<string[]> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some(({ name }) => name === TABLE)) return [];
+  const rows = await db.selectFrom(TABLE).select('name').execute();
+  // Sorted here, because databases collate text as they like.
+  return rows.map(({ name }) => name).sort();
+}
+
+function refuseForeign(applied: readonly string[], known: readonly string[], label: string): void {
+  const version = applied.at(-1);
+  const newest = known.at(-1) ?? 'none';
+  const stranger = applied.find((name) => !known.includes(name));
+  if (stranger !== undefined && stranger > newest) {
+    throw new PreconditionError(
+      'STORE_NEWER_THAN_CODE',
+      `${label} is at version ${version}, but this release knows versions up to ${newest}; start the newer release, or restore an older copy.`,
+      { version: version ?? '', newest_known: newest },
+    );
+  }
+  if (stranger !== undefined) {
+    throw new PreconditionError(
+      'STORE_MIGRATION_CHANGED',
+      `${label} has run migration ${stranger}, which this release does not know; it belongs to another service or was renamed.`,
+      { migration: stranger },
+    );
+  }
+  const late = known.find(
+    (name) => version !== undefined && name < version && !applied.includes(name),
+  );
+  if (late !== undefined) {
+    throw new PreconditionError(
+      'STORE_MIGRATION_CHANGED',
+      `Migration ${late} sorts before ${version}, which ${label} has run already; give it a later name.`,
+      { migration: late },
+    );
+  }
+}
+
+function refuseBadName(name: string): void {
+  if (NAME.test(name)) return;
+  throw new InternalError(
+    'STORE_BAD_MIGRATION_NAME',
+    `Migration ${name} must be named with four digits, an underscore and lower-case words, such as 0001_outbox.`,
+    { migration: name },
+  );
+}

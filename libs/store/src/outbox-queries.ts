@@ -1,0 +1,71 @@
+import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
+import type { Store } from './store.ts';
+
+/** A message that the bus has not taken yet. */
+export interface PendingMessage {
+  readonly position: number | bigint;
+  readonly message: Required<OutboxMessage>;
+}
+
+/** The oldest messages not yet published, in order. */
+export async function readPending(
+  store: Store<OutboxDatabase>,
+  limit: number,
+): Promise<PendingMessage[]> {
+  const rows = await store.db
+    .selectFrom('outbox')
+    .select(['position', 'event_id', 'subject', 'payload', 'headers'])
+    .where('published_at', 'is', null)
+    .orderBy('position')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({
+    position: row.position,
+    message: {
+      eventId: row.event_id,
+      subject: row.subject,
+      payload: row.payload,
+      headers: JSON.parse(row.headers) as Record<string, string>,
+    },
+  }));
+}
+
+/** Marks what the bus has taken. */
+export async function markPublished(
+  store: Store<OutboxDatabase>,
+  positions: readonly (number | bigint)[],
+  at: Date,
+): Promise<void> {
+  const [first] = positions;
+  if (first === undefined) return;
+  // Padded to a power of two, so that only a few statements have to be prepared and kept.
+  const padded = Array.from(
+    { length: 2 ** Math.ceil(Math.log2(positions.length)) },
+    (_, index) => positions[index] ?? first,
+  );
+  await store.transaction(
+    (trx) =>
+      trx.updateTable('outbox').set({ published_at: at }).where('position', 'in', padded).execute(),
+    { background: true },
+  );
+}
+
+/** Deletes at most `limit` of the oldest rows that were published before `cutoff`; returns how many. */
+export async function prunePublished(
+  store: Store<OutboxDatabase>,
+  cutoff: Date,
+  limit: number,
+): Promise<number> {
+  const result = await store.transaction(
+    (trx) =>
+      trx
+        .deleteFrom('outbox')
+        .where('position', 'in', (query) =>
+          query.selectFrom('outbox').select('position').orderBy('position').limit(limit),
+        )
+        .where('published_at', '<', cutoff)
+        .executeTakeFirst(),
+    { background: true },
+  );
+  return Number(result.numDeletedRows);
+}

@@ -1,0 +1,194 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Clock, UnavailableError } from '@writ/kernel';
+import { Alarm } from './alarm.ts';
+import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
+import { markPublished, prunePublished, readPending } from './outbox-queries.ts';
+import type { Store } from './store.ts';
+
+const PRUNE_EVERY_MS = 60_000;
+const PRUNE_ROWS = 1_000;
+
+/** What a relay could not do, for the log. */
+export interface RelayFailure {
+  /** The message that was not taken; absent when the store failed. */
+  readonly eventId?: string;
+  /** Failures in a row, this one included. */
+  readonly attempt: number;
+  /** Milliseconds until the next try. */
+  readonly retryInMs: number;
+}
+
+/** How a relay works. */
+export interface OutboxRelayOptions<DB extends OutboxDatabase> {
+  readonly store: Store<DB>;
+  /** Hands a message to the bus; resolves when the bus is answerable for it. */
+  readonly publish: (message: Required<OutboxMessage>) => Promise<void>;
+  /** Told of every failure; must not throw. */
+  readonly onError: (error: unknown, failure: RelayFailure) => void;
+  readonly clock: Clock;
+  /** Messages read and marked together; default 100. */
+  readonly batch?: number;
+  /** Milliseconds between looks when nobody nudges; default 1 000. */
+  readonly pollMs?: number;
+  /** Milliseconds that the first retry waits at most, doubling from there; default 50. */
+  readonly retryBaseMs?: number;
+  /** Milliseconds that any retry waits at most; default 5 000. */
+  readonly retryMaxMs?: number;
+  /** Milliseconds that a published message is kept, so that a repeat is known; default an hour. */
+  readonly keepMs?: number;
+}
+
+/** Carries messages from the outbox to the bus, in order and at least once. */
+export interface OutboxRelay {
+  /** Begins with what a former process left behind. */
+  start(): void;
+  /** Says that something was committed; the relay looks at once, unless it waits to retry. */
+  nudge(): void;
+  /**
+   * Resolves when nothing that was committed before the call is unpublished; works without
+   * `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
+   * the relay is stopped.
+   */
+  flush(): Promise<void>;
+  /** Takes no further message; resolves when the one under way is marked. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates the relay of one outbox (HK-2). A message is marked after `publish` has resolved; a crash
+ * between the two publishes it again under the same event id. A failing message holds up those
+ * behind it, for order is kept, and is tried again with back-off and full jitter.
+ */
+export function createOutboxRelay<DB extends OutboxDatabase>(
+  options: OutboxRelayOptions<DB>,
+): OutboxRelay {
+  return new Relay(options);
+}
+
+class Relay<DB extends OutboxDatabase> implements OutboxRelay {
+  readonly #options: OutboxRelayOptions<DB>;
+  readonly #store: Store<OutboxDatabase>;
+  readonly #alarm = new Alarm();
+  // A nudge comes from inside a request; the loop must not inherit its transaction or its span.
+  readonly #outside = AsyncLocalStorage.snapshot();
+  #flushes: PromiseWithResolvers<void>[] = [];
+  #loop: Promise<void> | undefined;
+  #started = false;
+  #stopped = false;
+  #nudged = false;
+  #retrying = false;
+  #failures = 0;
+  #prunedAt = 0;
+
+  constructor(options: OutboxRelayOptions<DB>) {
+    this.#options = options;
+    this.#store = options.store as unknown as Store<OutboxDatabase>;
+  }
+
+  start(): void {
+    this.#started = true;
+    this.#ensureLoop();
+  }
+
+  nudge(): void {
+    this.#nudged = true;
+    if (!this.#retrying) this.#alarm.ring();
+  }
+
+  flush(): Promise<void> {
+    if (this.#stopped) return Promise.reject(stoppedError());
+    const flush = Promise.withResolvers<void>();
+    this.#flushes.push(flush);
+    this.#ensureLoop();
+    this.nudge();
+    return flush.promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#alarm.ring();
+    await this.#loop;
+    for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
+  }
+
+  #ensureLoop(): void {
+    if (!this.#stopped) this.#loop ??= this.#outside(() => this.#run());
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped && (this.#started || this.#flushes.length > 0)) {
+      const asked = this.#flushes.length;
+      this.#nudged = false;
+      const outcome = await this.#pass();
+      if (outcome !== 'empty') continue;
+      for (const { resolve } of this.#flushes.splice(0, asked)) resolve();
+      await this.#prune();
+      if (!this.#nudged && !this.#stopped && this.#started) {
+        await this.#alarm.sleep(this.#options.pollMs ?? 1_000);
+      }
+    }
+    this.#loop = undefined;
+  }
+
+  /** Publishes and marks one batch; when that fails, reports it and waits. */
+  async #pass(): Promise<'empty' | 'more' | 'failed'> {
+    const { publish, clock, batch = 100 } = this.#options;
+    const taken: (number | bigint)[] = [];
+    let eventId: string | undefined;
+    let failure: { readonly error: unknown } | undefined;
+    try {
+      const pending = await readPending(this.#store, batch);
+      if (pending.length === 0) return 'empty';
+      for (const { position, message } of pending) {
+        if (this.#stopped) break;
+        eventId = message.eventId;
+        await publish(message);
+        eventId = undefined;
+        taken.push(position);
+      }
+    } catch (error) {
+      failure = { error };
+    }
+    try {
+      await markPublished(this.#store, taken, clock.now());
+      if (taken.length > 0) this.#failures = 0;
+    } catch (error) {
+      failure ??= { error };
+    }
+    if (failure === undefined) return 'more';
+    await this.#retryLater(failure.error, eventId);
+    return 'failed';
+  }
+
+  async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {
+    const { onError, retryBaseMs = 50, retryMaxMs = 5_000 } = this.#options;
+    this.#failures += 1;
+    const ceiling = Math.min(retryMaxMs, retryBaseMs * 2 ** (this.#failures - 1));
+    const retryInMs = Math.ceil(Math.random() * ceiling);
+    const failure = { attempt: this.#failures, retryInMs };
+    onError(error, eventId === undefined ? failure : { ...failure, eventId });
+    if (this.#stopped) return;
+    this.#retrying = true;
+    await this.#alarm.sleep(retryInMs);
+    this.#retrying = false;
+  }
+
+  async #prune(): Promise<void> {
+    const { clock, keepMs = 3_600_000, onError } = this.#options;
+    const now = clock.now().getTime();
+    if (now - this.#prunedAt < Math.min(PRUNE_EVERY_MS, keepMs)) return;
+    this.#prunedAt = now;
+    try {
+      const cutoff = new Date(now - keepMs);
+      while (!this.#stopped) {
+        if ((await prunePublished(this.#store, cutoff, PRUNE_ROWS)) < PRUNE_ROWS) return;
+      }
+    } catch (error) {
+      onError(error, { attempt: 1, retryInMs: PRUNE_EVERY_MS });
+    }
+  }
+}
+
+function stoppedError(): UnavailableError {
+  return new UnavailableError('RELAY_STOPPED', 'The outbox relay was stopped.');
+}

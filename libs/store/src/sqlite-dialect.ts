@@ -1,0 +1,143 @@
+import { InternalError, NotImplementedError } from '@writ/kernel';
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { transactionLost } from './commit-batch.ts';
+import type { GroupCommit } from './group-commit.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
+import type { Turn } from './turn.ts';
+
+/** Kysely's SQLite, with a driver of our own. */
+export function sqliteDialect(driver: Driver): Dialect {
+  return {
+    createDriver: () => driver,
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => new Adapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+  };
+}
+
+class Adapter extends SqliteAdapter {
+  // The drivers below take turns by themselves; Kysely's own lock would serialise whole batches.
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+
+  // SQLite does; a migration that fails or is killed midway leaves nothing behind.
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
+/** A driver whose transactions take turns in `group` and share its commits. */
+export function transactionDriver(
+  connection: SqliteConnection,
+  group: GroupCommit,
+  kind: 'foreground' | 'background',
+): Driver {
+  return {
+    init: done,
+    acquireConnection: async () => new TransactionConnection(connection, await group.enter(kind)),
+    beginTransaction: async (held) => turnOf(held).begin(),
+    commitTransaction: (held) => turnOf(held).finish(),
+    rollbackTransaction: async (held) => turnOf(held).leave(),
+    releaseConnection: async (held) => turnOf(held).leave(),
+    destroy: done,
+  };
+}
+
+/** A driver for single reads outside of transactions; `query` runs each of them. */
+export function readDriver(
+  query: (compiled: CompiledQuery) => Promise<QueryResult<unknown>>,
+): Driver {
+  const connection = new ReadConnection(query);
+  return {
+    init: done,
+    acquireConnection: async () => connection,
+    beginTransaction: refuseTransaction,
+    commitTransaction: refuseTransaction,
+    rollbackTransaction: refuseTransaction,
+    releaseConnection: done,
+    destroy: done,
+  };
+}
+
+class TransactionConnection implements DatabaseConnection {
+  readonly turn: Turn;
+  readonly #connection: SqliteConnection;
+
+  constructor(connection: SqliteConnection, turn: Turn) {
+    this.#connection = connection;
+    this.turn = turn;
+  }
+
+  async executeQuery<R>(compiled: CompiledQuery): Promise<QueryResult<R>> {
+    if (this.turn.state !== 'open') {
+      throw new InternalError(
+        'STORE_TRANSACTION_ENDED',
+        'A query came after its transaction had ended; await every query inside of the work.',
+      );
+    }
+    if (TRANSACTION_CONTROL.test(compiled.sql)) {
+      throw new InternalError(
+        'STORE_TRANSACTION_CONTROL',
+        'Begin, commit, rollback and savepoints belong to the store; throw to undo a transaction.',
+      );
+    }
+    // Without this a query after a statement that ended the transaction would commit by itself.
+    if (!this.#connection.inTransaction) throw transactionLost();
+    return this.#connection.query<R>(compiled.sql, compiled.parameters);
+  }
+
+  streamQuery(): never {
+    throw streamingRefused();
+  }
+}
+
+class ReadConnection implements DatabaseConnection {
+  readonly #query: (compiled: CompiledQuery) => Promise<QueryResult<unknown>>;
+
+  constructor(query: (compiled: CompiledQuery) => Promise<QueryResult<unknown>>) {
+    this.#query = query;
+  }
+
+  async executeQuery<R>(compiled: CompiledQuery): Promise<QueryResult<R>> {
+    return (await this.#query(compiled)) as QueryResult<R>;
+  }
+
+  streamQuery(): never {
+    throw streamingRefused();
+  }
+}
+
+const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i;
+
+function turnOf(connection: DatabaseConnection): Turn {
+  if (connection instanceof TransactionConnection) return connection.turn;
+  throw new InternalError('STORE_FOREIGN_CONNECTION', 'A connection came back to another driver.');
+}
+
+async function done(): Promise<void> {
+  // SqliteStore opens and closes the connections.
+}
+
+async function refuseTransaction(): Promise<never> {
+  throw new InternalError(
+    'STORE_READ_ONLY',
+    'store.db only reads; use store.transaction instead of db.transaction.',
+  );
+}
+
+function streamingRefused(): NotImplementedError {
+  return new NotImplementedError(
+    'STORE_NO_STREAMING',
+    'A query cannot be streamed, since it would hold its snapshot; read page by page, by key.',
+  );
+}

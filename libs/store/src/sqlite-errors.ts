@@ -1,0 +1,75 @@
+import { DataLossError, InternalError, UnavailableError } from '@writ/kernel';
+
+const PRIMARY_CODE = 0xff;
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const IOERR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const NOTADB = 26;
+const UNIQUE_CODES: ReadonlySet<unknown> = new Set([1555, 2067, 2579]);
+const POSTGRES_UNIQUE = '23505';
+
+/**
+ * The named error for what SQLite reported about the database called `label`. Constraint violations and faults of a query
+ * pass through unchanged, so that {@link isUniqueViolation} can tell them apart.
+ */
+export function translateSqliteError(error: unknown, label: string): unknown {
+  const { code, errcode } = fieldsOf(error);
+  if (code === 'ERR_INVALID_STATE') {
+    return new UnavailableError('STORE_CLOSED', `The store ${label} is closed.`, {}, cause(error));
+  }
+  if (code !== 'ERR_SQLITE_ERROR' || typeof errcode !== 'number') return error;
+  switch (errcode & PRIMARY_CODE) {
+    case BUSY:
+    case LOCKED:
+      return new UnavailableError(
+        'STORE_BUSY',
+        `Another process holds the write lock of ${label}.`,
+        {},
+        cause(error),
+      );
+    case READONLY:
+      return new InternalError(
+        'STORE_READ_ONLY',
+        `A write to ${label} was refused: store.db only reads, writes belong in store.transaction, and the file must be writable.`,
+        {},
+        cause(error),
+      );
+    case IOERR:
+    case FULL:
+    case CANTOPEN:
+      return new UnavailableError(
+        'STORE_DISK_FAILED',
+        `The disk under ${label} is full or failed.`,
+        { sqlite_code: String(errcode) },
+        cause(error),
+      );
+    case CORRUPT:
+    case NOTADB:
+      return new DataLossError(
+        'STORE_CORRUPT',
+        `${label} is damaged or is no SQLite database.`,
+        { sqlite_code: String(errcode) },
+        cause(error),
+      );
+    default:
+      return error;
+  }
+}
+
+/** Whether `error` says that a row with the same key exists already; on SQLite and PostgreSQL. */
+export function isUniqueViolation(error: unknown): boolean {
+  const { code, errcode } = fieldsOf(error);
+  return UNIQUE_CODES.has(errcode) || code === POSTGRES_UNIQUE;
+}
+
+function fieldsOf(error: unknown): { code?: unknown; errcode?: unknown } {
+  return typeof error === 'object' && error !== null ? error : {};
+}
+
+function cause(error: unknown): ErrorOptions {
+  return { cause: error };
+}

@@ -1,0 +1,161 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { DeadlineError, InternalError, UnavailableError } from '@writ/kernel';
+import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
+import { type Migrations, migrate } from './migrations.ts';
+import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
+import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
+import type { Store, TransactionOptions } from './store.ts';
+
+/** Bounds of a store; every one has a default. */
+export interface StoreLimits extends GroupCommitLimits {
+  /** Milliseconds that the work of one transaction may take before it is undone; waiting its turn does not count. */
+  readonly transactionTimeoutMs: number;
+  /** Milliseconds to wait for another process that writes; everything in this one waits with it. */
+  readonly busyTimeoutMs: number;
+}
+
+const DEFAULT_LIMITS: StoreLimits = {
+  maxQueued: 10_000,
+  maxBatch: 64,
+  maxBatchMs: 5,
+  transactionTimeoutMs: 10_000,
+  busyTimeoutMs: 1_000,
+};
+
+/** Opens a SQLite file, or a database in memory, and brings its schema up to date. */
+export async function openSqliteStore<DB>(
+  file: string,
+  migrations: Migrations,
+  service: string,
+  limits: Partial<StoreLimits> = {},
+): Promise<Store<DB>> {
+  const label = file === MEMORY ? `the ${service} store in memory` : file;
+  const all = { ...DEFAULT_LIMITS, ...limits };
+  const writer = SqliteConnection.openWriter(file, label, all.busyTimeoutMs);
+  try {
+    // Migrations get a group of their own, so that their commits are not counted as the store's.
+    const alone = transactionDriver(writer, new GroupCommit(writer, all), 'background');
+    await migrate(new Kysely({ dialect: sqliteDialect(alone) }), migrations, label);
+    const reader = file === MEMORY ? undefined : SqliteConnection.openReader(file, label);
+    return new SqliteStore<DB>(writer, reader, all);
+  } catch (error) {
+    writer.close();
+    throw error;
+  }
+}
+
+class SqliteStore<DB> implements Store<DB> {
+  readonly dialect = 'sqlite';
+  readonly db: Kysely<DB>;
+  readonly #writer: SqliteConnection;
+  readonly #reader: SqliteConnection | undefined;
+  readonly #group: GroupCommit;
+  readonly #foreground: Kysely<DB>;
+  readonly #background: Kysely<DB>;
+  readonly #timeoutMs: number;
+  readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
+  #closing: Promise<void> | undefined;
+
+  constructor(writer: SqliteConnection, reader: SqliteConnection | undefined, limits: StoreLimits) {
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#group = new GroupCommit(writer, limits);
+    this.#timeoutMs = limits.transactionTimeoutMs;
+    const transactions = (kind: 'foreground' | 'background') =>
+      new Kysely<DB>({ dialect: sqliteDialect(transactionDriver(writer, this.#group, kind)) });
+    this.#foreground = transactions('foreground');
+    this.#background = transactions('background');
+    this.db = new Kysely<DB>({
+      dialect: sqliteDialect(readDriver((compiled) => this.#read(compiled))),
+    });
+  }
+
+  get commits(): number {
+    return this.#group.commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#group.backgroundCommits;
+  }
+
+  async transaction<T>(
+    work: (trx: Transaction<DB>) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    this.#refuseInside('store.transaction');
+    this.#refuseClosed();
+    const transactions = options.background === true ? this.#background : this.#foreground;
+    return await transactions.transaction().execute(async (trx) => {
+      const scope = { active: true };
+      try {
+        return await this.#withinTime(this.#scopes.run(scope, () => work(trx)));
+      } finally {
+        // What the work left running may use the store again, as anybody else.
+        scope.active = false;
+      }
+    });
+  }
+
+  close(): Promise<void> {
+    this.#refuseInside('store.close');
+    this.#closing ??= this.#drainAndClose();
+    return this.#closing;
+  }
+
+  async #drainAndClose(): Promise<void> {
+    // Kysely takes some microtasks to ask for a turn; calls made before this one count as waiting.
+    await nextTurnOfTheLoop();
+    await this.#group.drained();
+    this.#reader?.close();
+    this.#writer.close();
+  }
+
+  async #read({ sql, parameters }: CompiledQuery): Promise<QueryResult<unknown>> {
+    this.#refuseInside('store.db');
+    this.#refuseClosed();
+    if (this.#reader !== undefined) return this.#reader.query(sql, parameters);
+    // A database in memory has one connection, which shows what its transaction has not committed.
+    const turn = await this.#group.enter('read');
+    try {
+      this.#writer.run('PRAGMA query_only = ON');
+      return this.#writer.query(sql, parameters);
+    } finally {
+      this.#writer.run('PRAGMA query_only = OFF');
+      turn.leave();
+    }
+  }
+
+  #refuseInside(what: string): void {
+    if (this.#scopes.getStore()?.active !== true) return;
+    throw new InternalError(
+      'STORE_NESTED',
+      `${what} was used inside of a transaction of ${this.#writer.label}, which it would wait for; use the transaction that was given to the work.`,
+    );
+  }
+
+  #refuseClosed(): void {
+    if (this.#closing === undefined) return;
+    throw new UnavailableError('STORE_CLOSED', `The store ${this.#writer.label} is closed.`);
+  }
+
+  async #withinTime<T>(work: Promise<T>): Promise<T> {
+    const limit = this.#timeoutMs;
+    const { promise: expired, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      reject(
+        new DeadlineError(
+          'STORE_TRANSACTION_TIMEOUT',
+          `A transaction of ${this.#writer.label} took longer than ${limit} ms and was undone.`,
+          { limit_ms: String(limit) },
+        ),
+      );
+    }, limit);
+    try {
+      return await Promise.race([work, expired]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import type { Kysely, Transaction } from 'kysely';
+
+/** The databases that a store can stand on. */
+export type StoreDialect = 'sqlite' | 'postgres';
+
+/** Where a service keeps its state. `:memory:` lives only as long as the process. */
+export type StoreLocation =
+  | { readonly dialect: 'sqlite'; readonly file: string }
+  | { readonly dialect: 'postgres'; readonly url: string; readonly schema: string };
+
+/** What a transaction is for. */
+export interface TransactionOptions {
+  /** No request waits for it (relay, chainer, pruning), so it is counted apart. */
+  readonly background?: boolean;
+}
+
+/**
+ * The state of one service. Columns declared `bigint` are bigint, `boolean` boolean, `timestamptz`
+ * Date and `bytea` Uint8Array on every dialect; computed integers go through `int64()` (EM-4).
+ */
+export interface Store<DB> {
+  readonly dialect: StoreDialect;
+
+  /**
+   * Reads outside of transactions: what is committed, never what is under way. Refuses writes and
+   * `db.transaction()` (InternalError STORE_READ_ONLY), streaming, and any use inside of a
+   * transaction of this store (InternalError STORE_NESTED).
+   */
+  readonly db: Kysely<DB>;
+
+  /**
+   * Runs `work` in a transaction of its own and resolves with its result once that is durable. When
+   * `work` throws, everything it did is undone and its error passes through. Transactions run one
+   * after the other, first come, first served; those waiting together may share one commit, in which
+   * each still fails alone. Nothing is retried. `work` makes database calls only: everybody else
+   * waits for it.
+   * @throws InternalError STORE_NESTED when called inside of a transaction of this store;
+   *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
+   *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL
+   */
+  transaction<T>(
+    work: (trx: Transaction<DB>) => Promise<T>,
+    options?: TransactionOptions,
+  ): Promise<T>;
+
+  /** Durable commits since opening that changed something and that a request waited for. */
+  readonly commits: number;
+
+  /** Durable commits since opening that changed something and held only background work. */
+  readonly backgroundCommits: number;
+
+  /** Takes no new transaction, waits for those accepted, and closes; calling it again is harmless. */
+  close(): Promise<void>;
+}

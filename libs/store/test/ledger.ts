@@ -1,0 +1,36 @@
+import type { Kysely } from 'kysely';
+import type { Migrations } from '../src/index.ts';
+import { type OutboxDatabase, outboxMigration } from '../src/index.ts';
+
+/** A small ledger with an outbox, as the tests of this package use it. */
+export interface LedgerDatabase extends OutboxDatabase {
+  account: { name: string; balance: bigint };
+  entry: { id: string; amount: bigint; estimated: boolean; at: Date; note: Uint8Array | null };
+}
+
+/** Creates the ledger: accounts, entries and the outbox. */
+export const ledgerMigrations: Migrations = {
+  '0001_outbox': outboxMigration,
+  '0002_ledger': {
+    async up(db: Kysely<unknown>) {
+      await db.schema
+        .createTable('account')
+        .addColumn('name', 'text', (column) => column.primaryKey())
+        .addColumn('balance', 'bigint', (column) => column.notNull())
+        .execute();
+      await db.schema
+        .createTable('entry')
+        .addColumn('id', 'text', (column) => column.primaryKey())
+        .addColumn('amount', 'bigint', (column) => column.notNull())
+        .addColumn('estimated', 'boolean', (column) => column.notNull())
+        .addColumn('at', 'timestamptz', (column) => column.notNull())
+        .addColumn('note', 'bytea')
+        .execute();
+    },
+  },
+};
+
+/** An entry with everything that a test does not care about. */
+export function entry(id: string, amount = 1n): LedgerDatabase['entry'] {
+  return { id, amount, estimated: false, at: new Date('2026-01-01T00:00:00Z'), note: null };
+}

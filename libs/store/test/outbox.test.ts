@@ -1,0 +1,258 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { ManualClock } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import {
+  appendOutbox,
+  createOutboxRelay,
+  type OutboxMessage,
+  type RelayFailure,
+  type Store,
+} from '../src/index.ts';
+import { entry, type LedgerDatabase } from './ledger.ts';
+import { openLedger, PLACES } from './open-ledger.ts';
+
+const AT = new Date('2026-01-01T00:00:00Z');
+
+function message(eventId: string): Required<OutboxMessage> {
+  return {
+    eventId,
+    subject: `writ.hooks.v1.t.r.a.${eventId}`,
+    payload: new TextEncoder().encode(eventId),
+    headers: { traceparent: `00-${eventId}` },
+  };
+}
+
+async function append(store: Store<LedgerDatabase>, ...ids: string[]): Promise<void> {
+  await store.transaction(async (trx) => {
+    for (const id of ids) await appendOutbox(trx, message(id), AT);
+  });
+}
+
+/** A bus that takes everything but what it is told to refuse, and a relay that feeds it. */
+function relayTo(store: Store<LedgerDatabase>, refuse: (eventId: string) => boolean = () => false) {
+  const taken: Required<OutboxMessage>[] = [];
+  const failures: RelayFailure[] = [];
+  const clock = new ManualClock(AT);
+  const relay = createOutboxRelay({
+    store,
+    publish: async (published) => {
+      if (refuse(published.eventId)) throw new Error('the bus is down');
+      taken.push(published);
+    },
+    onError: (_error, failure) => failures.push(failure),
+    clock,
+    batch: 3,
+    pollMs: 60_000,
+    retryBaseMs: 1,
+    retryMaxMs: 4,
+  });
+  const ids = () => taken.map(({ eventId }) => eventId);
+  return { relay, taken, ids, failures, clock };
+}
+
+const outboxRows = async (store: Store<LedgerDatabase>) =>
+  await store.db.selectFrom('outbox').selectAll().orderBy('position').execute();
+
+describe.each(PLACES)('the outbox in %s', (place) => {
+  it('holds a message exactly when it holds the fact (HK-2)', async () => {
+    await using ledger = await openLedger(place);
+    const { store } = ledger;
+    const record = (id: string, fail: boolean) =>
+      store.transaction(async (trx) => {
+        await trx.insertInto('entry').values(entry(id)).execute();
+        await appendOutbox(trx, message(id), AT);
+        if (fail) throw new Error('undone');
+      });
+    await Promise.allSettled([record('a', false), record('b', true), record('c', false)]);
+    const rows = await outboxRows(store);
+    expect(rows.map(({ event_id }) => event_id)).toEqual(['a', 'c']);
+    expect(rows[0]).toMatchObject({ created_at: AT, published_at: null });
+  });
+
+  it('takes a repeat for the same event, published or not (HK-1)', async () => {
+    await using ledger = await openLedger(place);
+    const { store } = ledger;
+    const { relay, ids } = relayTo(store);
+    await append(store, 'a', 'a');
+    await relay.flush();
+    await append(store, 'a', 'b');
+    await relay.flush();
+    expect(ids()).toEqual(['a', 'b']);
+  });
+
+  it('hands over messages unchanged, in order, and marks them (HK-1, HK-2)', async () => {
+    await using ledger = await openLedger(place);
+    const { store } = ledger;
+    const { relay, taken } = relayTo(store);
+    const all = Array.from({ length: 8 }, (_, n) => `e${n}`);
+    await append(store, ...all);
+    await relay.flush();
+    expect(taken).toEqual(all.map(message));
+    expect((await outboxRows(store)).every(({ published_at }) => published_at !== null)).toBe(true);
+    expect(store.backgroundCommits).toBe(3);
+    expect(store.commits).toBe(1);
+  });
+
+  it('takes a message without headers', async () => {
+    await using ledger = await openLedger(place);
+    const { store } = ledger;
+    const { relay, taken } = relayTo(store);
+    const { headers: _, ...bare } = message('a');
+    await store.transaction((trx) => appendOutbox(trx, bare, AT));
+    await relay.flush();
+    expect(taken).toEqual([{ ...bare, headers: {} }]);
+  });
+});
+
+describe('the outbox relay', () => {
+  it('begins with what a former process left, and wakes when nudged (HK-2)', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    await append(store, 'left');
+    const arrivals: PromiseWithResolvers<string>[] = [
+      Promise.withResolvers(),
+      Promise.withResolvers(),
+    ];
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => arrivals.shift()?.resolve(eventId),
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(),
+      pollMs: 60_000,
+    });
+    const [left, nudged] = arrivals;
+    relay.start();
+    expect(await left?.promise).toBe('left');
+    await append(store, 'nudged');
+    relay.nudge();
+    expect(await nudged?.promise).toBe('nudged');
+    await relay.stop();
+  });
+
+  it('finds by its slow poll what no nudge told of', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    const arrival = Promise.withResolvers<string>();
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => arrival.resolve(eventId),
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(),
+      pollMs: 2,
+    });
+    relay.start();
+    await relay.flush();
+    await append(store, 'silent');
+    expect(await arrival.promise).toBe('silent');
+    await relay.stop();
+  });
+
+  it('loses nothing and keeps order while the bus is down (HK-2)', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    let refusals = 0;
+    const { relay, ids, failures } = relayTo(store, (id) => id === 'c' && ++refusals <= 5);
+    await append(store, 'a', 'b', 'c', 'd');
+    await relay.flush();
+    expect(ids()).toEqual(['a', 'b', 'c', 'd']);
+    expect(failures.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
+    for (const { eventId, attempt, retryInMs } of failures) {
+      expect(eventId).toBe('c');
+      expect(retryInMs).toBeLessThanOrEqual(Math.min(4, 2 ** (attempt - 1)));
+    }
+  });
+
+  it('publishes again under the same event id when it died before marking (HK-1)', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    await append(store, 'a', 'b');
+    const dying: Store<LedgerDatabase> = {
+      dialect: 'sqlite',
+      db: store.db,
+      commits: 0,
+      backgroundCommits: 0,
+      transaction: () => Promise.reject(new Error('killed')),
+      close: () => Promise.resolve(),
+    };
+    const before = relayTo(dying);
+    const flushing = before.relay.flush();
+    await expect.poll(() => before.failures.length).toBeGreaterThan(0);
+    const stopping = before.relay.stop();
+    await expect(flushing).rejects.toMatchObject({ reason: 'RELAY_STOPPED' });
+    await stopping;
+    expect(before.ids().slice(0, 2)).toEqual(['a', 'b']);
+    const after = relayTo(store);
+    await after.relay.flush();
+    expect(after.taken).toEqual([message('a'), message('b')]);
+  });
+
+  it('stops after the message under way and leaves the rest to the next', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    await append(store, 'a', 'b');
+    const underWay = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    const relay = createOutboxRelay({
+      store,
+      publish: async () => {
+        underWay.resolve();
+        await finish.promise;
+      },
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(),
+    });
+    relay.start();
+    await underWay.promise;
+    const stopping = relay.stop();
+    finish.resolve();
+    await stopping;
+    await expect(relay.flush()).rejects.toMatchObject({ reason: 'RELAY_STOPPED' });
+    relay.start();
+    const next = relayTo(store);
+    await next.relay.flush();
+    expect(next.ids()).toEqual(['b']);
+  });
+
+  it('forgets published messages after a time, and no others', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    const { relay, clock } = relayTo(store, (id) => id === 'stuck');
+    await append(store, 'a', 'b');
+    await relay.flush();
+    clock.advance(3_600_000);
+    await relay.flush();
+    expect(await outboxRows(store)).toHaveLength(2);
+    clock.advance(60_001);
+    await append(store, 'c');
+    await relay.flush();
+    await relay.stop();
+    expect((await outboxRows(store)).map(({ event_id }) => event_id)).toEqual(['c']);
+  });
+
+  it('works outside of the context of whoever nudges it, transactions included', async () => {
+    await using ledger = await openLedger();
+    const { store } = ledger;
+    const span = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const relay = createOutboxRelay({
+      store,
+      publish: async () => {
+        seen.push(span.getStore());
+      },
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(),
+    });
+    let flushed: Promise<void> | undefined;
+    await span.run('request', () =>
+      store.transaction(async (trx) => {
+        await appendOutbox(trx, message('a'), AT);
+        relay.start();
+        flushed = relay.flush();
+      }),
+    );
+    await flushed;
+    await relay.flush();
+    expect(seen).toEqual([undefined]);
+    await relay.stop();
+  });
+});
