@@ -82,4 +82,6 @@ export {
 } from './stop-reason.ts';
 export type { AgentRef, ChildOptions, RootOptions, SupervisionFields } from './supervision.ts';
 export { Supervision } from './supervision.ts';
+export type { ToolCall, ToolContext, ToolFunction, ToolModule, Tools } from './tool-function.ts';
+export { ToolFailure } from './tool-function.ts';
 export { foldWhiteSpace, trimWhiteSpace } from './white-space.ts';
