@@ -61,12 +61,12 @@ export async function answerChat(exchange: Exchange): Promise<void> {
 }
 
 async function send(
-  { response, chat, now }: Exchange,
+  { response, chat, script, now }: Exchange,
   reply: Reply,
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<LoggedRequest['outcome']> {
-  const completion = completionOf(reply, chat, conversation, now);
+  const completion = completionOf(reply, chat, conversation, now, script.values);
   if (reply.error !== undefined) {
     await pause(reply.delay_ms, signal);
     const { status, message, code, retry_after: retryAfter } = reply.error;

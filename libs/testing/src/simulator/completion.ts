@@ -47,17 +47,18 @@ export function completionOf(
   request: ChatRequest,
   conversation: Conversation,
   now: Date,
+  values: Readonly<Record<string, string>> = {},
 ): Completion {
-  const sources = { json: conversation.json, tool: conversation.toolJson };
+  const sources = { json: conversation.json, tool: conversation.toolJson, values };
   const content =
     reply.json === undefined
-      ? fill<unknown>(reply.text ?? null, sources)
-      : JSON.stringify(fill<unknown>(reply.json, sources));
+      ? fill(reply.text ?? null, sources)
+      : JSON.stringify(fill(reply.json, sources));
   const whole = content === null ? null : asText(content);
   const toolCalls = (reply.tool_calls ?? []).map((call, index) => ({
     id: call.id ?? `call_${request.digest.slice(0, 16)}_${index}`,
     name: call.name,
-    arguments: asText(fill<unknown>(call.arguments ?? {}, sources)),
+    arguments: asText(fill(call.arguments ?? {}, sources)),
   }));
   const limit = (request.maxTokens ?? Infinity) * CHARACTERS_PER_TOKEN;
   const cut = reply.finish_reason === undefined && whole !== null && whole.length > limit;

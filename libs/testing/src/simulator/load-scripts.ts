@@ -62,12 +62,17 @@ export function checkScripts(scripts: readonly Script[]): void {
 
 /** What a schema cannot see: how many answers a reply has, and malformed placeholders. */
 function problemsOf(script: Script, locate: Locate): string[] {
-  return script.entries.flatMap(({ reply }, index) => {
+  const names = Object.keys(script.values ?? {});
+  const ofValues = Object.entries(script.values ?? {}).flatMap(([name, value]) =>
+    faultsOf(value, []).map((fault) => `${locate(['values', name])}: ${fault}`),
+  );
+  const ofEntries = script.entries.flatMap(({ reply }, index) => {
     const at = locate(['entries', index, 'reply']);
-    const problems = faultsOf(reply).map((fault) => `${at}: ${fault}`);
+    const problems = faultsOf(reply, names).map((fault) => `${at}: ${fault}`);
     const fault = answerFault(reply);
     return fault === undefined ? problems : [`${at}: ${fault}`, ...problems];
   });
+  return [...ofValues, ...ofEntries];
 }
 
 function answerFault(reply: Reply): string | undefined {

@@ -1,5 +1,4 @@
 import { valueAt } from './json-path.ts';
-import type { Json } from './script.ts';
 
 /** The JSON that placeholders draw from. */
 export interface PlaceholderSources {
@@ -7,6 +6,8 @@ export interface PlaceholderSources {
   readonly json: unknown;
   /** JSON of the last tool message. */
   readonly tool: unknown;
+  /** The script's named values, which draw from the two above. */
+  readonly values?: Readonly<Record<string, string>>;
 }
 
 const PLACEHOLDER = /\$\{(\w+):([^{}]+)\}/g;
@@ -24,30 +25,32 @@ export class PlaceholderError extends Error {
  * A copy of `value` with every placeholder filled in.
  * @throws PlaceholderError when none of a placeholder's paths is there
  */
-export function fill<T>(value: T, sources: PlaceholderSources): T;
 export function fill(value: unknown, sources: PlaceholderSources): unknown {
   if (typeof value === 'string') return fillText(value, sources);
   if (Array.isArray(value)) return value.map((item) => fill(item, sources));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, fill(item as Json, sources)]),
-  );
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fill(item, sources)]));
 }
 
-/** One sentence for each `${` in `value` that is no placeholder. */
-export function faultsOf(value: unknown): string[] {
+/**
+ * One sentence for each `${` in `value` that is no placeholder.
+ * @param names the values that `${value:name}` may name
+ */
+export function faultsOf(value: unknown, names: readonly string[]): string[] {
   if (typeof value === 'string') {
-    const rest = value.replaceAll(PLACEHOLDER, (whole, source: string) =>
-      source === 'json' || source === 'tool' ? '' : whole,
+    const rest = value.replaceAll(PLACEHOLDER, (whole, source: string, path: string) =>
+      source === 'json' || source === 'tool' || (source === 'value' && names.includes(path))
+        ? ''
+        : whole,
     );
     return rest.includes('${')
       ? [
-          `"${rest.slice(rest.indexOf('${'), 40)}" is no placeholder; write \${json:path} or \${tool:path}.`,
+          `"${rest.slice(rest.indexOf('${')).slice(0, 40)}" is no placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
         ]
       : [];
   }
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(faultsOf);
+  return Object.values(value).flatMap((item) => faultsOf(item, names));
 }
 
 function fillText(text: string, sources: PlaceholderSources): unknown {
@@ -62,11 +65,12 @@ function fillText(text: string, sources: PlaceholderSources): unknown {
 function lookUp(
   placeholder: string,
   source: string | undefined,
-  paths: string | undefined,
-  sources: PlaceholderSources,
+  paths = '',
+  { values, ...sources }: PlaceholderSources,
 ): unknown {
+  if (source === 'value') return fillText(values?.[paths] ?? '', sources);
   const root = source === 'tool' ? sources.tool : sources.json;
-  for (const path of paths?.split('|') ?? []) {
+  for (const path of paths.split('|')) {
     const value = valueAt(root, path.trim());
     if (value !== undefined && value !== null) return value;
   }

@@ -84,6 +84,7 @@ export const SCRIPT_SCHEMA: JsonSchema = strict(
       model_timeout: text,
       max_retries: count,
     }),
+    values: { type: 'object', additionalProperties: text },
     entries: {
       type: 'array',
       minItems: 1,

@@ -51,7 +51,8 @@ export interface ScriptedUsage {
  * How a request is answered. One of `json`, `text`, `tool_calls` (with `text`, if you like),
  * `error` and `garbage` says what; the rest says how. Texts may hold `${json:path}` and
  * `${tool:path}`, taken from the JSON of the last user or tool message; `|` separates paths to try
- * in turn. A text that is nothing else keeps the value's type.
+ * in turn; `${value:name}` is one of the script's `values`. A text that is nothing else keeps the
+ * type of what it names.
  */
 export interface Reply {
   /** Sent as JSON text. */
@@ -119,5 +120,7 @@ export interface Script {
   readonly expect?: ScriptExpectation;
   readonly person?: ScriptedPerson;
   readonly agent?: ScriptedAgent;
+  /** Texts with placeholders, for replies to use as `${value:name}`. */
+  readonly values?: Readonly<Record<string, string>>;
   readonly entries: readonly ScriptEntry[];
 }

@@ -95,9 +95,9 @@ describe('matching', () => {
 });
 
 describe('placeholders', () => {
-  const fill = (reply: object, messages: readonly Message[] = DECIDE) => {
+  const fill = (reply: object, messages: readonly Message[] = DECIDE, values = {}) => {
     const request = ask(messages);
-    return completionOf(reply, request, conversationOf(request), new Date(0)).text;
+    return completionOf(reply, request, conversationOf(request), new Date(0), values).text;
   };
 
   it('quote the request, keep types, and try paths in turn', () => {
@@ -107,6 +107,12 @@ describe('placeholders', () => {
     );
     expect(fill({ text: `Plan: \${tool:plan}` }, TOOLED)).toBe('Plan: annual');
     expect(fill({ json: `\${json:recent_step_summaries.-1}` })).toBe('{"step":2}');
+  });
+
+  it('can be named once and used often', () => {
+    const values = { paid: `\${json:state_summary.last_step.observation.refund.amount}` };
+    const reply = { json: { amount: `\${value:paid}`, text: `Paid \${value:paid} USD` } };
+    expect(fill(reply, DECIDE, values)).toBe('{"amount":800,"text":"Paid 800 USD"}');
   });
 
   it('never look into what they filled in', () => {
@@ -136,6 +142,7 @@ describe('script files', () => {
       'b.yaml':
         'name: x\nentries:\n  - reply: { text: hi, json: {} }\n  - reply: { delay_ms: 1 }\n',
       'c.yaml': `name: c\nentries:\n  - reply: { text: "\${jsn:x}" }\n`,
+      'cc.yaml': `name: cc\nvalues:\n  a: "\${value:a}"\nentries:\n  - reply: { text: "\${value:b}" }\n`,
       'd.yaml': 'name: d\nentries: [\n',
       'notes.txt': 'not a script',
     });
@@ -151,7 +158,9 @@ describe('script files', () => {
       'b.yaml:1:7: name must be b, as the file is called.',
       'b.yaml:3:12: a reply cannot have both json and text.',
       'b.yaml:4:12: a reply needs one of json, text, tool_calls, error and garbage.',
-      `c.yaml:3:12: "\${jsn:x}" is no placeholder; write \${json:path} or \${tool:path}.`,
+      `c.yaml:3:12: "\${jsn:x}" is no placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
+      expect.stringMatching(/^cc\.yaml:3:6: "\${value:a}" is no placeholder/),
+      expect.stringMatching(/^cc\.yaml:5:12: "\${value:b}" is no placeholder/),
       expect.stringMatching(/^d\.yaml:3:1: /),
     ]);
   });
