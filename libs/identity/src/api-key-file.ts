@@ -1,0 +1,73 @@
+import { isId, isJsonObject, type JsonValue } from '@writ/kernel';
+import type { Role } from '@writ/rpc';
+import { badFile, readPrivate, replacePrivate } from './private-file.ts';
+
+/** One API key at rest: never the key itself. */
+export interface ApiKeyRecord {
+  /** The part of the key that is no secret. */
+  readonly id: string;
+  /** SHA-256 of the whole key, in hex; a key holds 256 random bits, so no slow hash is needed. */
+  readonly sha256: string;
+  readonly subject: string;
+  readonly tenant: string;
+  readonly roles: readonly Role[];
+  readonly createTime: Date;
+}
+
+const ROLES: readonly Role[] = ['caller', 'approver', 'admin'];
+
+/** Whether `value` is one of the three roles. */
+export function isRole(value: unknown): value is Role {
+  return ROLES.some((role) => role === value);
+}
+
+/** The records of a file; none when there is no file. @throws InvalidRequestError BAD_FILE */
+export function readApiKeyFile(file: string): readonly ApiKeyRecord[] {
+  const text = readPrivate(file);
+  if (text === undefined) return [];
+  let content: JsonValue;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    throw broken(file, 'it is not JSON', error);
+  }
+  if (!isJsonObject(content) || !Array.isArray(content.keys))
+    throw broken(file, 'it has no list of keys');
+  return content.keys.map((entry) => {
+    const record = toRecord(entry);
+    if (record === undefined) throw broken(file, 'one of its keys is malformed');
+    return record;
+  });
+}
+
+/** Replaces the records at once and durably, mode 0600. */
+export function writeApiKeyFile(file: string, records: readonly ApiKeyRecord[]): void {
+  const keys = records.map(({ id, sha256, subject, tenant, roles, createTime }) => ({
+    id,
+    sha256,
+    subject,
+    tenant,
+    roles,
+    create_time: createTime.toISOString(),
+  }));
+  replacePrivate(file, `${JSON.stringify({ keys }, null, 2)}\n`);
+}
+
+function toRecord(entry: JsonValue): ApiKeyRecord | undefined {
+  if (!isJsonObject(entry)) return undefined;
+  const { id, sha256, subject, tenant, roles, create_time } = entry;
+  if (typeof id !== 'string' || typeof subject !== 'string' || !isId(tenant)) return undefined;
+  if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+  if (!Array.isArray(roles) || !roles.every(isRole)) return undefined;
+  const createTime = new Date(typeof create_time === 'string' ? create_time : Number.NaN);
+  if (Number.isNaN(createTime.getTime())) return undefined;
+  return { id, sha256, subject, tenant, roles, createTime };
+}
+
+function broken(file: string, why: string, cause?: unknown): Error {
+  return badFile(
+    file,
+    `is not a file of API keys: ${why}; restore it from a backup, or delete it and make new keys`,
+    cause,
+  );
+}

@@ -1,0 +1,160 @@
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  assertId,
+  type Clock,
+  InvalidRequestError,
+  systemClock,
+  UnavailableError,
+} from '@writ/kernel';
+import type { Person, Role } from '@writ/rpc';
+import { type ApiKeyRecord, isRole, readApiKeyFile, writeApiKeyFile } from './api-key-file.ts';
+import { fileStamp, whileLocked } from './private-file.ts';
+
+/** A key as it may be shown: everything but the key. */
+export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;
+
+/** The API keys of people. Only their SHA-256 is stored. */
+export interface ApiKeys {
+  /** The person of a key, in constant time; undefined when there is none such. */
+  verify(key: string): Person | undefined;
+  /**
+   * Makes a key, durably. Its text is returned this once and cannot be had again.
+   * @throws InvalidRequestError BAD_ID, BAD_ROLES, BAD_SUBJECT
+   */
+  create(person: Person): Promise<string>;
+  /** Registers a key whose text exists already; changes nothing when it is registered. */
+  register(key: string, person: Person): Promise<void>;
+  /** All keys, oldest first. */
+  list(): readonly ApiKeyInfo[];
+  /** Deletes a key by its id; false when there is none such. */
+  revoke(id: string): Promise<boolean>;
+}
+
+/** What {@link openApiKeys} needs. */
+export interface ApiKeysOptions {
+  /** Made on the first `create`, mode 0600. */
+  readonly file: string;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+const KEY_PATTERN = /^writ_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
+const ID_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+/** How often the file is looked at for keys made or revoked by another process, in milliseconds. */
+const LOOK_EVERY_MS = 1_000;
+const MAX_SUBJECT = 256;
+
+/**
+ * Opens the API keys of a file. Changes by other processes count within a second.
+ * @throws InvalidRequestError BAD_FILE naming the file and what to do
+ */
+export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiKeys {
+  let stamp = fileStamp(file);
+  let records = readApiKeyFile(file);
+  let lookedAt = clock.now().getTime();
+
+  const look = (): void => {
+    const now = clock.now().getTime();
+    if (Math.abs(now - lookedAt) < LOOK_EVERY_MS) return;
+    const seen = fileStamp(file);
+    if (seen !== stamp) {
+      try {
+        records = readApiKeyFile(file);
+      } catch (error) {
+        // Which keys were revoked is unknown now, so none counts (SYS-4).
+        throw new UnavailableError(
+          'API_KEYS_UNREADABLE',
+          'The API keys cannot be read.',
+          {},
+          { cause: error },
+        );
+      }
+      stamp = seen;
+    }
+    lookedAt = now;
+  };
+
+  const change = <T>(update: (now: readonly ApiKeyRecord[]) => [readonly ApiKeyRecord[], T]) =>
+    whileLocked(file, () => {
+      const [after, result] = update(readApiKeyFile(file));
+      writeApiKeyFile(file, after);
+      records = after;
+      stamp = fileStamp(file);
+      return result;
+    });
+
+  const register = (key: string, person: Person): Promise<void> => {
+    const record = newRecord(key, person, clock.now());
+    return change((now) => [
+      now.some(({ id, sha256 }) => id === record.id && sha256 === record.sha256)
+        ? now
+        : [...now.filter(({ id }) => id !== record.id), record],
+      undefined,
+    ]);
+  };
+
+  return {
+    verify(key) {
+      look();
+      const id = KEY_PATTERN.exec(key)?.[1];
+      const record = records.find((candidate) => candidate.id === id);
+      // An unknown id costs the same work as a wrong secret.
+      const expected = Buffer.from(record?.sha256 ?? '0'.repeat(64), 'hex');
+      const same = timingSafeEqual(hash('sha256', key, 'buffer'), expected);
+      return same && record !== undefined ? personOf(record) : undefined;
+    },
+    async create(person) {
+      const key = newApiKey();
+      await register(key, person);
+      return key;
+    },
+    register,
+    list() {
+      look();
+      return records.map(({ sha256: _, ...info }) => info);
+    },
+    revoke: (id) =>
+      change((now) => {
+        const after = now.filter((record) => record.id !== id);
+        return [after, after.length < now.length];
+      }),
+  };
+}
+
+/** The text of a fresh key, `writ_<id>_<secret>`: 60 and 256 random bits. */
+export function newApiKey(): string {
+  const id = Array.from(randomBytes(12), (byte) => ID_ALPHABET.charAt(byte & 31)).join('');
+  return `writ_${id}_${randomBytes(32).toString('base64url')}`;
+}
+
+function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): ApiKeyRecord {
+  const id = KEY_PATTERN.exec(key)?.[1];
+  if (id === undefined)
+    throw new InvalidRequestError('BAD_API_KEY', 'An API key looks like writ_<id>_<secret>.', {
+      field: 'key',
+    });
+  if (subject === '' || subject.length > MAX_SUBJECT)
+    throw new InvalidRequestError(
+      'BAD_SUBJECT',
+      `subject must have 1 to ${MAX_SUBJECT} characters.`,
+      { field: 'subject' },
+    );
+  if (roles.length === 0 || !roles.every(isRole))
+    throw new InvalidRequestError(
+      'BAD_ROLES',
+      'roles must be some of caller, approver and admin.',
+      { field: 'roles' },
+    );
+  return {
+    id,
+    sha256: hash('sha256', key, 'hex'),
+    subject,
+    tenant: assertId(tenant, 'tenant'),
+    roles: [...new Set<Role>(roles)],
+    createTime: now,
+  };
+}
+
+function personOf({ subject, tenant, roles }: ApiKeyRecord): Person {
+  return { subject, tenant, roles };
+}

@@ -1,0 +1,189 @@
+import { InternalError } from '@writ/kernel';
+import type { Role, Route } from '@writ/rpc';
+import type { ServiceName } from './names.ts';
+
+/**
+ * Who may call one RPC. `agentToken`, `slotGrant` and `epoch` bind agent workers only, since they
+ * alone act for an agent; the other services act in their own name.
+ */
+export type CallerRow = OpenRow | PeopleRow | ServicesRow;
+
+/** Anyone, without a token. */
+export interface OpenRow {
+  readonly open: true;
+}
+
+/** People with one of these roles, at the public port. */
+export interface PeopleRow {
+  readonly people: readonly Role[];
+}
+
+/** These services, at an internal port. */
+export interface ServicesRow {
+  readonly services: readonly ServiceName[];
+  /** A token for one agent, with the serving service as its audience. */
+  readonly agentToken?: 'required';
+  /** Whether an expired agent token is good enough. */
+  readonly allowExpiredAgentToken?: true;
+  /** A current slot grant of the same agent; `unless_partial` leaves it to the handler (SB-4). */
+  readonly slotGrant?: 'required' | 'unless_partial';
+  /** The worker's lease epoch of the agent (RT-2). */
+  readonly epoch?: 'required';
+}
+
+const OPEN: OpenRow = { open: true };
+const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
+const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
+const ADMINS: PeopleRow = { people: ['admin'] };
+
+const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
+const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
+/** The tokens of the agents concerned are in the request. */
+const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', 'agent-worker'] };
+const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_WORKER, agentToken: 'required' };
+const AGENT: ServicesRow = {
+  services: ['agent-worker'],
+  agentToken: 'required',
+  epoch: 'required',
+};
+const ACTING_AGENT: ServicesRow = { ...AGENT, slotGrant: 'required' };
+
+const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
+  'writ.run.v1.RunService': {
+    StartRun: CALLERS,
+    RunAgent: CALLERS,
+    GetRun: CALLERS,
+    ListRuns: CALLERS,
+    WatchRun: CALLERS,
+    CancelRun: CALLERS,
+    SignalRun: CALLERS,
+    ListAgents: CALLERS,
+  },
+  'writ.approval.v1.ApprovalService': {
+    ListApprovals: APPROVERS,
+    GetApproval: APPROVERS,
+    DecideApproval: APPROVERS,
+    WatchApprovals: APPROVERS,
+  },
+  'writ.audit.v1.AuditService': {
+    ListAuditRecords: ADMINS,
+    ExportAudit: ADMINS,
+  },
+  'writ.control.v1.ControlService': {
+    Halt: ADMINS,
+    Resume: ADMINS,
+    ListHalts: ADMINS,
+  },
+  'writ.supervision.v1.SupervisionService': {
+    GetManifest: AGENT,
+    SpawnChild: ACTING_AGENT,
+    EndChild: AGENT,
+    RefreshTokens: { ...AGENT, allowExpiredAgentToken: true },
+    ReportOutcome: AGENT,
+    ReportReceipts: GATEWAY,
+  },
+  'writ.review.v1.ReviewService': {
+    ReviewAction: { ...AGENT, slotGrant: 'unless_partial' },
+    GetDecision: ACTING_AGENT,
+  },
+  'writ.spawn.v1.SpawnBudgetService': {
+    OpenPool: SUPERVISOR,
+    Acquire: SUPERVISOR,
+    Release: SUPERVISOR,
+    Renew: SUPERVISOR_AND_WORKER,
+    Reprioritize: SUPERVISOR,
+    GetPool: SUPERVISOR,
+    WatchPauses: SUPERVISOR_AND_WORKER,
+    ClosePool: SUPERVISOR,
+  },
+  'writ.meter.v1.ExecutionMeterService': {
+    OpenTab: SUPERVISOR,
+    Consume: SUPERVISOR,
+    Reserve: SUPERVISOR,
+    Settle: SUPERVISOR,
+    ReleaseReservation: SUPERVISOR,
+    GetTab: SUPERVISOR_AND_AGENT,
+    QueryUsage: SUPERVISOR,
+    CloseTab: SUPERVISOR,
+    Freeze: SUPERVISOR,
+    Unfreeze: SUPERVISOR,
+  },
+  'writ.model.v1.ModelService': {
+    Generate: ACTING_AGENT,
+    ListModels: SUPERVISOR_AND_AGENT,
+  },
+  'writ.tool.v1.ToolGatewayService': {
+    ListTools: SUPERVISOR_AND_AGENT,
+    // The writ is the proof: it names tenant, run and agent.
+    CallTool: { services: ['agent-worker'], epoch: 'required' },
+    GetReceipt: SUPERVISOR_AND_AGENT,
+    VoidWrit: SUPERVISOR,
+    ResolveOutcome: SUPERVISOR,
+    Freeze: SUPERVISOR,
+    Unfreeze: SUPERVISOR,
+  },
+  'writ.tool.v1.ToolProviderService': {
+    DescribeTools: GATEWAY,
+    Invoke: GATEWAY,
+  },
+  'writ.worker.v1.AgentWorkerService': {
+    Deliver: SUPERVISOR,
+    Signal: SUPERVISOR,
+    Cancel: SUPERVISOR,
+    DescribeRun: SUPERVISOR,
+  },
+  'writ.identity.v1.KeyService': {
+    GetKeys: OPEN,
+  },
+};
+
+/**
+ * Who may call what, by `package.Service/Method`: the one table that the gates enforce (SYS-6). An
+ * RPC without a row is refused, and a server that offers one does not start.
+ */
+export const callerTable: ReadonlyMap<string, CallerRow> = new Map(
+  Object.entries(rows).flatMap(([service, methods]) =>
+    Object.entries(methods).map(([method, row]) => [`${service}/${method}`, row] as const),
+  ),
+);
+
+const SYSTEM_SERVICES = [
+  'grpc.health.v1.Health',
+  'grpc.reflection.v1.ServerReflection',
+  'grpc.reflection.v1alpha.ServerReflection',
+];
+
+/** What names an RPC. */
+export interface RpcName {
+  readonly name: string;
+  readonly parent: { readonly typeName: string };
+}
+
+/** The table's key of an RPC: `writ.run.v1.RunService/StartRun`. */
+export function rpcKey(method: RpcName): string {
+  return `${method.parent.typeName}/${method.name}`;
+}
+
+/** The row of an RPC; health and reflection are open; undefined means that nobody may call it. */
+export function callerRow(method: RpcName): CallerRow | undefined {
+  if (SYSTEM_SERVICES.includes(method.parent.typeName)) return OPEN;
+  return callerTable.get(rpcKey(method));
+}
+
+/**
+ * Checks at start that every RPC of `routes` has a row (SYS-4).
+ * @throws InternalError NO_CALLER_ROW naming the first RPC without one
+ */
+export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
+  for (const { service } of routes) {
+    for (const method of service.methods) {
+      if (callerRow(method) !== undefined) continue;
+      const rpc = rpcKey(method);
+      throw new InternalError(
+        'NO_CALLER_ROW',
+        `${rpc} has no row in the caller table, so nobody may call it; add one in libs/identity.`,
+        { rpc },
+      );
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import type { Person } from '@writ/rpc';
+import { newApiKey, openApiKeys } from './api-keys.ts';
+import { badFile, createPrivate, readPrivate } from './private-file.ts';
+
+/** Name of the file of API keys in a data folder. */
+export const API_KEYS_FILE = 'api-keys.json';
+/** Name of the file with the text of the development key in a data folder. */
+export const DEV_API_KEY_FILE = 'dev-api-key';
+
+const DEVELOPER: Person = {
+  subject: 'developer',
+  tenant: 'default',
+  roles: ['caller', 'approver', 'admin'],
+};
+
+/**
+ * The one API key of a development installation: made on first start, kept as text in
+ * `<dataDir>/dev-api-key` and registered in `<dataDir>/api-keys.json`, both mode 0600. It has every
+ * role in the tenant `default`. Never use it in production.
+ * @throws InvalidRequestError BAD_FILE naming the file and what to do
+ */
+export async function devApiKey(dataDir: string): Promise<string> {
+  const file = join(dataDir, DEV_API_KEY_FILE);
+  if (readPrivate(file) === undefined) createPrivate(file, `${newApiKey()}\n`);
+  const key = (readPrivate(file) ?? '').trim();
+  const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+  if (apiKeys.verify(key) !== undefined) return key;
+  try {
+    await apiKeys.register(key, DEVELOPER);
+  } catch (error) {
+    throw badFile(file, 'holds no API key; delete it to have a new one made', error);
+  }
+  return key;
+}

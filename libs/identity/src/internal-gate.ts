@@ -1,0 +1,90 @@
+import { PermissionDeniedError } from '@writ/kernel';
+import { type Caller, type Gate, type GateCall, METADATA, type ServiceIdentity } from '@writ/rpc';
+import { readAgentToken } from './agent-token.ts';
+import { callerRow, rpcKey, type ServicesRow } from './caller-table.ts';
+import { bearer, readEpoch, requireHeader } from './credentials.ts';
+import { isServiceName, SERVICE_NAMES, type ServerName } from './names.ts';
+import { noteGrantTerms, readSlotGrant, requireSlotGrant } from './slot-grant.ts';
+import type { Verifier } from './verifier.ts';
+
+/** What {@link internalGate} needs. */
+export interface InternalGateOptions {
+  /** Who serves: the audience that tokens must name. */
+  readonly service: ServerName;
+  readonly verifier: Verifier;
+  /**
+   * Whether RPCs whose row asks for a slot grant are refused without a current one (SB-4).
+   * Presented grants are checked in any case.
+   */
+  readonly enforceSlotGrants: boolean;
+}
+
+/**
+ * The gate of an internal port: the caller table, enforced (SYS-6, SYS-4). In this order: the
+ * service token; whether the table lets that service call; then, for an agent worker, the lease
+ * epoch, the agent token, whether the worker serves its tenant, and the slot grant.
+ */
+export function internalGate(options: InternalGateOptions): Gate {
+  return async (call) => {
+    const row = callerRow(call.method);
+    if (row === undefined) throw notAllowed(call, 'Nobody');
+    if ('open' in row) return {};
+    if ('people' in row) throw notAllowed(call, 'A service');
+    const service = await readServiceToken(options, call);
+    if (!row.services.some((name) => name === service.name)) throw notAllowed(call, service.name);
+    if (service.name !== 'agent-worker') return { service };
+    return workerCaller(options, call, row, service);
+  };
+}
+
+async function workerCaller(
+  { service: audience, verifier, enforceSlotGrants }: InternalGateOptions,
+  call: GateCall,
+  row: ServicesRow,
+  service: ServiceIdentity,
+): Promise<Caller> {
+  const epoch = readEpoch(call, row.epoch === 'required');
+  const identity = { service, ...(epoch === undefined ? {} : { epoch }) };
+  // Tokens that the row does not ask for are not looked at, so no handler can lean on them.
+  if (row.agentToken === undefined || !isServiceName(audience)) return identity;
+  const token = requireHeader(call, METADATA.agentToken, 'an agent token');
+  const agent = await readAgentToken(verifier, token, {
+    audience,
+    caller: { service },
+    allowExpired: row.allowExpiredAgentToken === true,
+  });
+  const shown = call.header(METADATA.slotGrant);
+  const presented = shown ? await readSlotGrant(verifier, shown, agent, epoch) : undefined;
+  // An expired grant is as good as none: a paused agent's partial final may still carry it.
+  const current = presented?.expired === false ? presented.grant : undefined;
+  const caller: Caller = {
+    ...identity,
+    agent,
+    ...(current === undefined ? {} : { slotGrant: current }),
+  };
+  noteGrantTerms(caller, {
+    enforced: enforceSlotGrants,
+    expired: presented?.expired === true,
+  });
+  if (row.slotGrant === 'required') requireSlotGrant(caller);
+  return caller;
+}
+
+async function readServiceToken(
+  { service: audience, verifier }: InternalGateOptions,
+  call: GateCall,
+): Promise<ServiceIdentity> {
+  const token = bearer(call, 'a service token');
+  const { claims, issuer } = await verifier.verify('service', token, {
+    issuer: SERVICE_NAMES,
+    audience,
+  });
+  // A service speaks for itself alone: its signature is its name.
+  if (claims.name !== issuer) throw notAllowed(call, `A ${issuer} that calls itself otherwise`);
+  return { name: claims.name, replica: claims.replica, tenants: claims.tenants };
+}
+
+function notAllowed(call: GateCall, who: string): PermissionDeniedError {
+  const rpc = rpcKey(call.method);
+  return new PermissionDeniedError('CALLER_NOT_ALLOWED', `${who} may not call ${rpc}.`, { rpc });
+}

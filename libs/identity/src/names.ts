@@ -1,0 +1,28 @@
+/** The five services; each has its own signing key. */
+export const SERVICE_NAMES = [
+  'supervisor',
+  'spawn-budget',
+  'execution-meter',
+  'tool-gateway',
+  'agent-worker',
+] as const;
+
+/** One of {@link SERVICE_NAMES}. */
+export type ServiceName = (typeof SERVICE_NAMES)[number];
+
+/** Whether `value` names one of the five services. */
+export function isServiceName(value: unknown): value is ServiceName {
+  return SERVICE_NAMES.some((name) => name === value);
+}
+
+/** Who serves RPCs behind a gate: a service, or a program that serves tools to the gateway (TG-6). */
+export type ServerName = ServiceName | typeof TOOL_PROVIDER;
+
+/** Audience of the service token that a gateway presents to a tool provider. */
+export const TOOL_PROVIDER = 'tool-provider';
+
+/** Audience of a slot grant: every service takes it (SB-4). */
+export const EVERY_SERVICE = 'writ';
+
+/** Audience of a checkpoint: whoever verifies an audit chain (SV-8). */
+export const AUDIT = 'audit';

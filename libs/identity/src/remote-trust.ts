@@ -1,0 +1,99 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  KeyService,
+  type PublicKey as PublicKeyMessage,
+} from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { type Clock, isJsonObject, type JsonValue, systemClock } from '@writ/kernel';
+import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
+import type { Telemetry } from '@writ/telemetry';
+import { keyIdOf, publicKey } from './ed25519.ts';
+import { IssuerKeys } from './issuer-keys.ts';
+import { SERVICE_NAMES, type ServiceName } from './names.ts';
+import type { Signer } from './signer.ts';
+import { keysUnavailable, signerKeys, type Trust, type TrustedKey } from './trust.ts';
+
+/** Internal addresses, `host:port`, of the services whose signatures count. */
+export type Addresses = Readonly<Partial<Record<ServiceName, string>>>;
+
+/** What {@link createTrust} needs. */
+export interface TrustOptions {
+  /** Asked anew before each fetch when it is a function. */
+  readonly addresses: Addresses | (() => Addresses | Promise<Addresses>);
+  readonly telemetry: Telemetry;
+  /** The service's own signer, so that it need not call itself. */
+  readonly self?: Signer;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Longest wait for an answer, in milliseconds; default 3,000. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Trust in the services at given addresses. Keys are fetched with GetKeys when a key id is first
+ * met, and kept: refetched behind the scenes after five minutes, unused after an hour. An unknown
+ * id costs at most one fetch a second and service.
+ */
+export function createTrust(options: TrustOptions): Trust {
+  const { telemetry, self, clock = systemClock, timeoutMs = 3_000 } = options;
+  const clients = new Map<string, ClosableRpcClient<typeof KeyService>>();
+
+  const clientOf = async (issuer: ServiceName) => {
+    const { addresses } = options;
+    const address = (typeof addresses === 'function' ? await addresses() : addresses)[issuer];
+    if (address === undefined) throw keysUnavailable(issuer, 'has no address in the trust list');
+    const client =
+      clients.get(address) ?? createRpcClient(KeyService, { address, telemetry, timeoutMs });
+    clients.set(address, client);
+    return client;
+  };
+
+  const fetchKeys = async (issuer: ServiceName): Promise<ReadonlyMap<string, TrustedKey>> => {
+    const client = await clientOf(issuer);
+    const { service, keys } = await client.getKeys({});
+    if (service !== issuer)
+      throw keysUnavailable(issuer, `has the address of ${service || 'a stranger'}`);
+    return new Map(await Promise.all(keys.map((key) => readKey(issuer, key))));
+  };
+
+  const remote = new Map(
+    SERVICE_NAMES.map((issuer) => [issuer, new IssuerKeys(issuer, () => fetchKeys(issuer), clock)]),
+  );
+  const own = self && signerKeys(self);
+  return {
+    async key(issuer, keyId) {
+      if (own !== undefined && issuer === self?.service) return own(keyId);
+      return remote.get(issuer)?.find(keyId);
+    },
+    close() {
+      for (const client of clients.values()) client.close();
+      clients.clear();
+    },
+  };
+}
+
+async function readKey(
+  issuer: ServiceName,
+  { keyId, jwkJson, notAfter }: PublicKeyMessage,
+): Promise<[string, TrustedKey]> {
+  const x = publicPart(jwkJson);
+  if (x === undefined || (await keyIdOf(x)) !== keyId)
+    throw keysUnavailable(issuer, 'answered with a malformed key');
+  return [
+    keyId,
+    {
+      key: await publicKey(x),
+      notAfter: notAfter === undefined ? undefined : timestampDate(notAfter),
+    },
+  ];
+}
+
+function publicPart(jwkJson: string): string | undefined {
+  let jwk: JsonValue;
+  try {
+    jwk = JSON.parse(jwkJson);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(jwk) || jwk.kty !== 'OKP' || jwk.crv !== 'Ed25519') return undefined;
+  return typeof jwk.x === 'string' ? jwk.x : undefined;
+}

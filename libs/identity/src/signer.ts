@@ -1,0 +1,206 @@
+import { join } from 'node:path';
+import { create, toJson } from '@bufbuild/protobuf';
+import { assertId, type Clock, InvalidRequestError, isWritError, newId } from '@writ/kernel';
+import { CompactSign, compactVerify } from 'jose';
+import { type Key, privateKey, publicKey } from './ed25519.ts';
+import { newKey, openKeyFile, readKeyFile, type StoredKeys, writeKeyFile } from './key-file.ts';
+import type { ServiceName } from './names.ts';
+import { badFile, fileStamp, whileLocked } from './private-file.ts';
+import { CLAIM_SCHEMAS, type ClaimsInit, KIND_RULES, type TokenKind } from './token-kinds.ts';
+
+/** What {@link Signer.sign} needs. */
+export interface SignOptions<K extends TokenKind> {
+  /** Who the token is for; verifiers take no other. */
+  readonly audience: string;
+  readonly claims: ClaimsInit<K>;
+  /** Life of the token, in milliseconds; zero or below is already over. */
+  readonly ttlMs: number;
+  /** The `jti`; fresh unless given. */
+  readonly id?: string;
+}
+
+/** A token and what its reader will find of it. */
+export interface SignedToken {
+  /** The compact JWS. Secret until it expires: never log it. */
+  readonly token: string;
+  /** Its `jti`, safe to log. */
+  readonly id: string;
+  readonly expireTime: Date;
+}
+
+/** A public key that a service vouches for. */
+export interface PublicKey {
+  readonly keyId: string;
+  readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
+  readonly notBefore: Date;
+  /** Until when signatures count; absent while the key signs. */
+  readonly notAfter?: Date;
+}
+
+/** One service's signing key. */
+export interface Signer {
+  readonly service: ServiceName;
+  readonly clock: Clock;
+  /**
+   * Signs a token of `kind`.
+   * @throws InvalidRequestError BAD_CLAIMS naming the field, TOKEN_TOO_LARGE naming the limit
+   */
+  sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken>;
+  /** The signing key first, then the retired ones. */
+  publicKeys(): readonly PublicKey[];
+  /**
+   * Makes a new signing key, durably, before signing with it. The old private part is deleted;
+   * signatures with it count for `vouchForMs` more (default: the longest life of a token).
+   */
+  rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
+  /** Reads the key file again when another process changed it. */
+  refresh(): Promise<void>;
+}
+
+/** What {@link openSigner} needs. */
+export interface SignerOptions {
+  readonly service: ServiceName;
+  /** Folder of the file `<service>.jwks.json`. */
+  readonly keyDir: string;
+  readonly clock: Clock;
+}
+
+/** The longest life of a token that anybody has to read: a receipt's, 30 days. */
+export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
+/** How often the key file is looked at for a rotation by another process. */
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * Opens a service's signing key, `<keyDir>/<service>.jwks.json` (mode 0600): a JSON Web Key Set,
+ * the signing key first. The first start makes it; replicas of a service share it.
+ * @throws InvalidRequestError BAD_FILE naming the file and what to do; never silently made anew
+ */
+export async function openSigner({ service, keyDir, clock }: SignerOptions): Promise<Signer> {
+  const file = join(keyDir, `${service}.jwks.json`);
+  const signer = new FileSigner(service, file, clock);
+  await signer.load(() => openKeyFile(file, clock.now()));
+  return signer;
+}
+
+interface Loaded {
+  readonly stored: StoredKeys;
+  readonly signing: Key;
+  readonly stamp: string | undefined;
+}
+
+class FileSigner implements Signer {
+  readonly service: ServiceName;
+  readonly clock: Clock;
+  readonly #file: string;
+  #loaded: Loaded | undefined;
+  #lookedAt = 0;
+
+  constructor(service: ServiceName, file: string, clock: Clock) {
+    this.service = service;
+    this.#file = file;
+    this.clock = clock;
+  }
+
+  async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
+    await this.refresh();
+    const { stored, signing } = this.#keys();
+    const rules = KIND_RULES[kind];
+    const claims = create(CLAIM_SCHEMAS[kind], options.claims);
+    const field = rules.badField(claims);
+    if (field !== undefined)
+      throw new InvalidRequestError(
+        'BAD_CLAIMS',
+        `A ${kind} token cannot be signed: its ${field} is missing or malformed.`,
+        { field },
+      );
+    const id = assertId(options.id ?? newId('tok'), 'id');
+    const now = this.clock.now().getTime();
+    const expireTime = new Date(now + options.ttlMs);
+    const payload = {
+      iss: this.service,
+      aud: options.audience,
+      sub: rules.subject(claims),
+      iat: now / 1000,
+      exp: expireTime.getTime() / 1000,
+      jti: id,
+      [kind]: toJson(CLAIM_SCHEMAS[kind], claims, { useProtoFieldName: true }),
+    };
+    const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(payload)))
+      .setProtectedHeader({ alg: 'EdDSA', typ: rules.typ, kid: stored[0].keyId })
+      .sign(signing);
+    if (token.length > rules.maxLength)
+      throw new InvalidRequestError(
+        'TOKEN_TOO_LARGE',
+        `A ${kind} token may have ${rules.maxLength} characters, this one has ${token.length}: its lists are too long.`,
+        { limit: String(rules.maxLength) },
+      );
+    return { token, id, expireTime };
+  }
+
+  publicKeys(): readonly PublicKey[] {
+    return this.#keys().stored.map(({ keyId, x, notBefore, notAfter }) => ({
+      keyId,
+      jwk: { kty: 'OKP', crv: 'Ed25519', x },
+      notBefore,
+      ...(notAfter === undefined ? {} : { notAfter }),
+    }));
+  }
+
+  async rotate(options: { readonly vouchForMs?: number } = {}): Promise<void> {
+    await whileLocked(this.#file, async () => {
+      const now = this.clock.now();
+      const notAfter = new Date(now.getTime() + (options.vouchForMs ?? LONGEST_TTL_MS));
+      const [{ keyId, x, notBefore }, ...retired] = await readKeyFile(this.#file);
+      const old = { keyId, x, notBefore, notAfter };
+      const keys: StoredKeys = [await newKey(now), old, ...retired];
+      writeKeyFile(this.#file, keys);
+      await this.load(() => readKeyFile(this.#file));
+    });
+  }
+
+  async refresh(): Promise<void> {
+    const now = this.clock.now().getTime();
+    if (Math.abs(now - this.#lookedAt) < LOOK_EVERY_MS) return;
+    this.#lookedAt = now;
+    if (fileStamp(this.#file) === this.#keys().stamp) return;
+    try {
+      await this.load(() => readKeyFile(this.#file));
+    } catch (error) {
+      // A running service goes on with the keys that it has; its next start names the damage.
+      if (!isWritError(error)) throw error;
+    }
+  }
+
+  async load(read: () => Promise<StoredKeys>): Promise<void> {
+    const before = fileStamp(this.#file);
+    const stored = await read();
+    const [{ x, d }] = stored;
+    const signing = await matchingKey(this.#file, x, d);
+    // Made or changed meanwhile: an unknown stamp makes the next look read it again.
+    const after = fileStamp(this.#file);
+    this.#loaded = { stored, signing, stamp: before === after ? after : undefined };
+  }
+
+  #keys(): Loaded {
+    if (this.#loaded !== undefined) return this.#loaded;
+    throw badFile(this.#file, 'was not loaded');
+  }
+}
+
+/** The private key, once it has proved that it belongs to the public one. */
+async function matchingKey(file: string, x: string, d: string): Promise<Key> {
+  try {
+    const signing = await privateKey(x, d);
+    const probe = await new CompactSign(new Uint8Array(1))
+      .setProtectedHeader({ alg: 'EdDSA' })
+      .sign(signing);
+    await compactVerify(probe, await publicKey(x), { algorithms: ['EdDSA'] });
+    return signing;
+  } catch (error) {
+    throw badFile(
+      file,
+      'holds a private key that does not fit its public one; restore it from a backup, or delete it to start with a new key',
+      error,
+    );
+  }
+}

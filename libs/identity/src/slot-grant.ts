@@ -1,0 +1,96 @@
+import { PermissionDeniedError, PreconditionError } from '@writ/kernel';
+import type { AgentIdentity, Caller, SlotGrant } from '@writ/rpc';
+import { EVERY_SERVICE } from './names.ts';
+import { weightOf } from './priority-weight.ts';
+import type { SignedToken, Signer } from './signer.ts';
+import { tokenInvalid } from './token-error.ts';
+import type { ClaimsInit } from './token-kinds.ts';
+import type { Verifier } from './verifier.ts';
+
+/** Longest life of a slot grant, in milliseconds: a pause holds within this time (SB-4). */
+export const SLOT_GRANT_TTL_MS = 5_000;
+
+/** Mints a slot grant for every service (SB-4). `signer` is spawn-budget's. */
+export function mintSlotGrant(
+  signer: Signer,
+  claims: ClaimsInit<'slot_grant'>,
+  ttlMs: number = SLOT_GRANT_TTL_MS,
+): Promise<SignedToken> {
+  return signer.sign('slot_grant', { audience: EVERY_SERVICE, claims, ttlMs });
+}
+
+/** A slot grant that was presented: current, or with the reason why it is not. */
+export interface PresentedGrant {
+  readonly grant: SlotGrant;
+  readonly expired: boolean;
+}
+
+/**
+ * Reads a presented slot grant and checks that it is the calling agent's own (SB-4).
+ * @throws UnauthenticatedError TOKEN_INVALID
+ * @throws PermissionDeniedError SLOT_GRANT_MISMATCH naming the field
+ */
+export async function readSlotGrant(
+  verifier: Verifier,
+  token: string,
+  agent: AgentIdentity,
+  epoch: bigint | undefined,
+): Promise<PresentedGrant> {
+  const { claims, expireTime, expired } = await verifier.verify('slot_grant', token, {
+    issuer: 'spawn-budget',
+    audience: EVERY_SERVICE,
+    allowExpired: true,
+  });
+  const priority = weightOf(claims.priority);
+  if (priority === undefined) throw tokenInvalid('slot_grant', 'claims', 'it has no priority');
+  const { tenant, runId, agentInstance } = claims;
+  if (tenant !== agent.tenant) throw mismatch('tenant');
+  if (runId !== agent.runId) throw mismatch('run_id');
+  if (agentInstance !== agent.agent.instance) throw mismatch('agent_instance');
+  // A grant of a later lease shows that the caller's own is over (RT-2).
+  if (epoch !== undefined && claims.epoch > epoch) throw mismatch('epoch');
+  const grant = { tenant, runId, agentInstance, priority, epoch: claims.epoch, expireTime };
+  return { grant: Object.freeze(grant), expired };
+}
+
+/** How a gate left the question of a slot grant: whether it matters, and why there is none. */
+interface GrantTerms {
+  readonly enforced: boolean;
+  readonly expired: boolean;
+}
+
+// Beside the caller and not in it: handlers must not decide on it themselves.
+const termsOf = new WeakMap<Caller, GrantTerms>();
+
+/** Notes a gate's terms for {@link requireSlotGrant}. */
+export function noteGrantTerms(caller: Caller, terms: GrantTerms): void {
+  termsOf.set(caller, terms);
+}
+
+/**
+ * Checks that the calling agent has a current slot grant: for handlers of `unless_partial` RPCs,
+ * when the request is no partial final (SB-4). Passes when the gate does not enforce grants.
+ * @throws PreconditionError SLOT_GRANT_REQUIRED, SLOT_GRANT_EXPIRED: renew the lease, or park
+ */
+export function requireSlotGrant(caller: Caller): void {
+  const { enforced, expired } = termsOf.get(caller) ?? { enforced: true, expired: false };
+  if (!enforced || caller.slotGrant !== undefined) return;
+  const instance = caller.agent?.agent.instance ?? 'the agent';
+  throw expired
+    ? new PreconditionError(
+        'SLOT_GRANT_EXPIRED',
+        `The slot grant of ${instance} has expired; renew its lease first.`,
+      )
+    : new PreconditionError(
+        'SLOT_GRANT_REQUIRED',
+        `${instance} may act only with a current slot grant; renew its lease first.`,
+      );
+}
+
+function mismatch(field: string): PermissionDeniedError {
+  return new PermissionDeniedError(
+    'SLOT_GRANT_MISMATCH',
+    `The slot grant belongs to another caller: its ${field} differs.`,
+    { field },
+  );
+}
