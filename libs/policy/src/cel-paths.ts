@@ -1,0 +1,54 @@
+import type { ASTNode } from '@marcbachmann/cel-js';
+
+/** A variable and the fields read from it, such as `result`, `refund.amount_usd`. */
+export interface AccessChain {
+  readonly root: string;
+  readonly names: readonly string[];
+  /** Offset of the chain in the expression. */
+  readonly start: number;
+}
+
+/**
+ * Every access to a variable in an expression, each with the longest run of field names that is
+ * known before evaluation: `a.b["c"][i].d` gives `a`, `b`, `c`.
+ */
+export function accessChains(node: ASTNode): readonly AccessChain[] {
+  const chains: AccessChain[] = [];
+  collect(node, chains);
+  return chains;
+}
+
+function collect(node: ASTNode, chains: AccessChain[]): void {
+  const chain = chainOf(node);
+  if (chain !== undefined) {
+    chains.push(chain);
+    return;
+  }
+  for (const child of children(node.args)) collect(child, chains);
+}
+
+function chainOf(node: ASTNode): AccessChain | undefined {
+  if (node.op === 'id') return { root: node.args, names: [], start: node.start };
+  const step = stepOf(node);
+  if (step === undefined) return undefined;
+  const base = chainOf(step.base);
+  return base && { ...base, names: [...base.names, step.name] };
+}
+
+/** A field access, or an index that is a constant text; any other index ends the known part. */
+function stepOf(node: ASTNode): { base: ASTNode; name: string } | undefined {
+  if (node.op === '.') return { base: node.args[0], name: node.args[1] };
+  if (node.op !== '[]') return undefined;
+  const [base, index] = node.args;
+  if (index.op !== 'value' || typeof index.args !== 'string') return undefined;
+  return { base, name: index.args };
+}
+
+function children(args: unknown): readonly ASTNode[] {
+  if (Array.isArray(args)) return args.flatMap((item: unknown) => children(item));
+  return isNode(args) ? [args] : [];
+}
+
+function isNode(value: unknown): value is ASTNode {
+  return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
+}

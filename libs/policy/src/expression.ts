@@ -1,0 +1,92 @@
+import { foldWhiteSpace } from '@writ/kernel';
+import { isScalar } from 'yaml';
+import { runtime } from './cel.ts';
+import { accessChains } from './cel-paths.ts';
+import type { Scope } from './scope.ts';
+import type { Spot } from './spot.ts';
+import type { Expression } from './types.ts';
+import type { YamlSource } from './yaml-source.ts';
+import { oneOf } from './yaml-source.ts';
+
+const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/**
+ * Parses and type-checks the expression at a spot; `types` are the CEL types it may give, to which
+ * `dyn` always belongs. Problems go to `source`, and then there is no expression.
+ */
+export function readExpression(
+  source: YamlSource,
+  spot: Spot | undefined,
+  scope: Scope,
+  types: readonly string[],
+): Expression | undefined {
+  if (spot === undefined) return undefined;
+  const text = expressionText(spot);
+  if (text === undefined) {
+    source.refuse(spot, `${spot.path} must be a CEL expression.`);
+    return undefined;
+  }
+  const checked = scope.environment.check(text);
+  // Names first: their messages say what there is, which the type checker's do not.
+  if (checked.error?.name !== 'ParseError' && !namesAreKnown(source, spot, scope, text)) {
+    return undefined;
+  }
+  if (checked.error !== undefined) {
+    const { summary, range } = checked.error;
+    source.refuse(spot, `${spot.path}: ${summary}${hint(summary)}.`, range?.start);
+    return undefined;
+  }
+  const type = checked.type ?? 'dyn';
+  if (type !== 'dyn' && !types.includes(type)) {
+    source.refuse(spot, `${spot.path} must give ${oneOf(types)}, not ${type}.`);
+    return undefined;
+  }
+  const program = runtime.parse(text);
+  return {
+    source: foldWhiteSpace(text),
+    line: source.lineOf(spot),
+    resultFields: accessChains(program.ast)
+      .filter((chain) => chain.root === 'result')
+      .map((chain) => chain.names.join('.')),
+    evaluate: (context) => program(context),
+  };
+}
+
+/** Numbers and truth values may stand unquoted: `count: 1`, `set: true`. */
+function expressionText(spot: Spot): string | undefined {
+  if (!isScalar(spot.node)) return undefined;
+  const { value } = spot.node;
+  if (typeof value === 'string') return value.trim() === '' ? undefined : value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return undefined;
+}
+
+/** The checker lets `has(args.tpyo)` pass, which would make a rule silently never match. */
+function namesAreKnown(source: YamlSource, spot: Spot, scope: Scope, text: string): boolean {
+  let known = true;
+  const complain = (character: number, message: string) => {
+    source.refuse(spot, `${spot.path}: ${message}`, character);
+    known = false;
+  };
+  for (const chain of accessChains(runtime.parse(text).ast)) {
+    const [name] = chain.names;
+    const names = scope.names[chain.root];
+    if (chain.root === 'result' && !chain.names.every((part) => RESULT_NAME.test(part))) {
+      complain(chain.start, 'a field of the result must have a plain dotted name.');
+    } else if (chain.root === 'result' && name === undefined) {
+      complain(
+        chain.start,
+        'name the fields of the result that are needed, such as result.status.',
+      );
+    } else if (names !== undefined && name !== undefined && !names.includes(name)) {
+      const there = names.length === 0 ? 'there are none here' : `there is ${oneOf(names)}`;
+      complain(chain.start, `no ${chain.root}.${name}; ${there}.`);
+    }
+  }
+  return known;
+}
+
+function hint(summary: string): string {
+  if (!summary.includes('double') || !summary.includes('int')) return '';
+  return ' (numbers in arguments are doubles: write 100.0, or compare cents(...) with an int)';
+}

@@ -1,0 +1,256 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  applyPending,
+  applyReceipt,
+  applyVoid,
+  type FactReceipt,
+  type Facts,
+  factValues,
+  initialFacts,
+  loadPolicy,
+  resultFieldsFor,
+} from './index.ts';
+
+const policy = loadPolicy(
+  `policy: desk
+limits: { fee: { usd: 1 } }
+facts:
+  paid:
+    kind: cap
+    type: cents
+    initial: 0
+    updates:
+      - tool: pay
+        count: cents(args.amount) + limits.fee
+        when: result.status == "ok"
+        add: cents(result.sum.usd) + limits.fee
+  calls:
+    kind: cap
+    initial: 2
+    updates:
+      - { tool: pay, count: 1, if_failed: ignored }
+      - { tool: "*", count: 100 }
+  tier:
+    kind: gate
+    initial: unknown
+    updates:
+      - { tool: look_up, when: has(result.vip) && result.vip, set: '"vip"' }
+      - { tool: look_up, set: result.tier }
+rules: []
+`,
+  { file: 'desk.yaml' },
+);
+
+const pay = (amount: unknown) => ({
+  kind: 'tool',
+  name: 'pay',
+  args: { amount: amount as number },
+});
+const receipt = (callId: string, status: FactReceipt['status'], usd?: number): FactReceipt => ({
+  callId,
+  tool: 'pay',
+  status,
+  fields: usd === undefined ? { status: 'no' } : { status: 'ok', 'sum.usd': usd },
+});
+const values = (facts: Facts) => factValues(policy, facts);
+const pending = (facts: Facts, callId: string, amount: number) =>
+  applyPending(policy, facts, callId, pay(amount));
+
+describe('facts', () => {
+  const start = initialFacts(policy);
+
+  it('begin with their initial values and are plain JSON (SV-3)', () => {
+    expect(values(start)).toEqual({ paid: 0, calls: 2, tier: 'unknown' });
+    const facts = pending(start, 'c1', 10);
+    expect(JSON.parse(JSON.stringify(facts))).toEqual(facts);
+  });
+
+  it('count an approved action at once, rounded up, and once only (SV-3)', () => {
+    const once = pending(start, 'c1', 10.001);
+    expect(values(once)).toMatchObject({ paid: 1101, calls: 3 });
+    expect(pending(once, 'c1', 10.001)).toEqual(once);
+    expect(values(pending(once, 'c1', 5)).paid).toBe(1101);
+    expect(values(pending(once, 'c1', 20)).paid).toBe(2100);
+    expect(values(start).paid).toBe(0);
+  });
+
+  it('put what the receipt says in place of what was counted (SV-3)', () => {
+    const facts = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded', 4.5));
+    expect(values(facts)).toMatchObject({ paid: 550, calls: 3 });
+    const nothing = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded'));
+    expect(values(nothing).paid).toBe(0);
+  });
+
+  it('do not change when the same receipt comes again (SV-3)', () => {
+    const first = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded', 4));
+    expect(applyReceipt(policy, first, receipt('c1', 'succeeded', 4))).toBe(first);
+    expect(applyReceipt(policy, first, receipt('c1', 'succeeded', 0))).toBe(first);
+    expect(applyVoid(first, 'c1')).toBe(first);
+    expect(pending(first, 'c1', 900)).toBe(first);
+  });
+
+  it('count a call that was refused or voided for nothing (SV-3, TG-8)', () => {
+    const before = pending(start, 'c1', 10);
+    expect(values(applyReceipt(policy, before, receipt('c1', 'refused')))).toEqual(values(start));
+    expect(values(applyVoid(before, 'c1'))).toEqual(values(start));
+    expect(applyVoid(before, 'c2')).toBe(before);
+  });
+
+  it('keep counting a call whose outcome is unknown, until a person says what happened (TG-5)', () => {
+    const unknown = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'unknown'));
+    expect(values(unknown).paid).toBe(1100);
+    expect(applyVoid(unknown, 'c1')).toBe(unknown);
+    expect(values(applyReceipt(policy, unknown, receipt('c1', 'refused'))).paid).toBe(0);
+    expect(values(applyReceipt(policy, unknown, receipt('c1', 'succeeded', 3))).paid).toBe(400);
+  });
+
+  it('keep counting a call that failed inside the tool, unless the policy says not to (SV-3)', () => {
+    const failed = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'failed'));
+    expect(values(failed)).toMatchObject({ paid: 1100, calls: 2 });
+  });
+
+  it('believe a receipt over a void that came first (TG-8)', () => {
+    const voided = applyVoid(pending(start, 'c1', 10), 'c1');
+    expect(values(applyReceipt(policy, voided, receipt('c1', 'unknown'))).paid).toBe(1100);
+    expect(values(applyReceipt(policy, voided, receipt('c1', 'succeeded', 4))).paid).toBe(500);
+  });
+
+  it.each([
+    ['lacks the field', { status: 'ok' }],
+    ['has text for the sum', { status: 'ok', 'sum.usd': '4' }],
+    ['has a negative sum, which would widen the cap', { status: 'ok', 'sum.usd': -50 }],
+    ['has no fields', undefined],
+  ])('keep what was counted, and say so, when the receipt %s (SYS-4)', (_, fields) => {
+    const before = pending(start, 'c1', 10);
+    const facts = applyReceipt(policy, before, { ...receipt('c1', 'succeeded'), fields });
+    expect(values(facts).paid).toBe(1100);
+    expect(facts.calls[0]?.problems).toEqual(['paid']);
+  });
+
+  it('refuse to count what cannot be counted (SYS-4)', () => {
+    for (const amount of ['10', null, undefined, -500]) {
+      expect(() => applyPending(policy, start, 'c1', pay(amount))).toThrow(
+        'What the action counts for in the fact paid cannot be computed.',
+      );
+    }
+  });
+
+  it('count the receipt of a call that was never seen approved (SYS-4)', () => {
+    const facts = applyReceipt(policy, start, receipt('c9', 'succeeded', 4));
+    expect(values(facts)).toMatchObject({ paid: 500, calls: 2 });
+    expect(pending(facts, 'c9', 10)).toBe(facts);
+  });
+
+  it('open a gate by a receipt of success alone, the first update that holds (SV-3)', () => {
+    const look = (status: FactReceipt['status'], fields: FactReceipt['fields']) =>
+      values(applyReceipt(policy, start, { callId: 'c1', tool: 'look_up', status, fields })).tier;
+    expect(look('succeeded', { tier: 'gold', vip: true })).toBe('vip');
+    expect(look('succeeded', { tier: 'gold', vip: false })).toBe('gold');
+    expect(look('succeeded', { tier: 'gold' })).toBe('gold');
+    expect(look('succeeded', { tier: 7 })).toBe('unknown');
+    expect(look('failed', { tier: 'gold' })).toBe('unknown');
+    expect(look('unknown', { tier: 'gold' })).toBe('unknown');
+    const approved = applyPending(policy, start, 'c1', { kind: 'tool', name: 'look_up', args: {} });
+    expect(values(approved)).toMatchObject({ tier: 'unknown', calls: 102 });
+  });
+
+  it('let the call approved last decide a gate, in whatever order receipts come (SV-3)', () => {
+    const look = { kind: 'tool', name: 'look_up', args: {} };
+    const both = ['c1', 'c2'].reduce((facts, id) => applyPending(policy, facts, id, look), start);
+    const done = (facts: Facts, callId: string, tier: string) =>
+      applyReceipt(policy, facts, {
+        callId,
+        tool: 'look_up',
+        status: 'succeeded',
+        fields: { tier },
+      });
+    expect(values(done(done(both, 'c1', 'old'), 'c2', 'new')).tier).toBe('new');
+    expect(values(done(done(both, 'c2', 'new'), 'c1', 'old')).tier).toBe('new');
+  });
+
+  it('are not touched by finals, delegations and tools that no fact is about (SV-3)', () => {
+    const narrow = { ...policy, facts: policy.facts.filter(({ name }) => name === 'paid') };
+    const mail = { kind: 'tool', name: 'mail', args: {} };
+    expect(applyPending(narrow, start, 'c1', mail)).toBe(start);
+    expect(applyPending(policy, start, 'c1', { kind: 'final', answer: 'x' })).toBe(start);
+    const sent = { callId: 'c1', tool: 'mail', status: 'succeeded' } as const;
+    expect(applyReceipt(narrow, start, sent)).toBe(start);
+  });
+
+  it('never pass what a JSON number can say exactly, and stay there (SV-3)', () => {
+    const facts = ['c1', 'c2'].reduce((all, id) => pending(all, id, 1e300), start);
+    expect(values(facts).paid).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  it('outlive a change of policy: known names keep their values, new ones begin (SV-3)', () => {
+    const facts = pending(start, 'c1', 10);
+    const [paid] = policy.facts;
+    const fresh = { name: 'fresh', kind: 'gate', type: 'int', initial: 7, updates: [] } as const;
+    const next = { ...policy, facts: paid === undefined ? [fresh] : [paid, fresh] };
+    expect(factValues(next, facts)).toEqual({ paid: 1100, fresh: 7 });
+  });
+
+  it('name the result fields they need, without what a longer path repeats (SV-3)', () => {
+    expect(resultFieldsFor(policy, 'pay')).toEqual(['status', 'sum.usd']);
+    expect(resultFieldsFor(policy, 'look_up')).toEqual(['tier', 'vip']);
+    expect(resultFieldsFor(policy, 'mail')).toEqual([]);
+  });
+});
+
+type Event = readonly ['void'] | readonly [FactReceipt['status'], number | undefined];
+const event: fc.Arbitrary<Event> = fc.oneof(
+  fc.constant<Event>(['void']),
+  fc.constantFrom<Event>(['unknown', undefined], ['refused', undefined], ['failed', undefined]),
+);
+const RANK = ['void', 'unknown', 'refused', 'failed', 'succeeded'];
+
+describe('facts under any order of events', () => {
+  const call = fc.record({
+    amount: fc.integer({ min: 1, max: 10_000 }),
+    events: fc.array(event, { maxLength: 3 }),
+    paid: fc.option(fc.integer({ min: 0, max: 10_000 }), { nil: undefined }),
+    times: fc.integer({ min: 1, max: 2 }),
+  });
+  const runs = fc.array(call, { minLength: 1, maxLength: 5 }).chain((calls) => {
+    const all = calls.flatMap(({ events, paid, times }, index) => {
+      const receipts: Event[] = paid === undefined ? [] : [['succeeded', paid]];
+      return Array.from({ length: times }, () => [...events, ...receipts])
+        .flat()
+        .map((what) => ({ index, what }));
+    });
+    return fc.record({
+      calls: fc.constant(calls),
+      order: fc.shuffledSubarray(all, { minLength: all.length }),
+    });
+  });
+
+  it('come to what a plain model says, each event once or twice (SV-3)', () => {
+    const property = fc.property(runs, ({ calls, order }) => {
+      let facts = calls.reduce(
+        (all, { amount }, index) => pending(all, `c${index}`, amount / 100),
+        initialFacts(policy),
+      );
+      for (const { index, what } of order) {
+        const [kind, cents] = what;
+        const id = `c${index}`;
+        facts =
+          kind === 'void'
+            ? applyVoid(facts, id)
+            : applyReceipt(policy, facts, receipt(id, kind, cents && cents / 100));
+      }
+      let expected = 0;
+      for (const { amount, events, paid } of calls) {
+        const kinds = [
+          ...events.map(([kind]) => kind),
+          ...(paid === undefined ? [] : ['succeeded']),
+        ];
+        const top = RANK[Math.max(...kinds.map((kind) => RANK.indexOf(kind)))] ?? 'pending';
+        if (top === 'succeeded') expected += (paid ?? 0) + 100;
+        else if (top !== 'void' && top !== 'refused') expected += amount + 100;
+      }
+      expect(values(facts).paid).toBe(expected);
+    });
+    fc.assert(property, { numRuns: 500 });
+  });
+});

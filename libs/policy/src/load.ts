@@ -1,0 +1,70 @@
+import { sha256Hex } from '@writ/kernel';
+import { PolicyError } from './errors.ts';
+import { ID } from './names.ts';
+import { factTypes, readFact, readFactHeads } from './read-facts.ts';
+import { readHumanCaps } from './read-human-caps.ts';
+import { readLimits } from './read-limits.ts';
+import { readRules } from './read-rules.ts';
+import type { Policy, ToolSchemas } from './types.ts';
+import { YamlSource } from './yaml-source.ts';
+
+/** How to load a document. */
+export interface LoadOptions {
+  /** The name used in messages. */
+  readonly file: string;
+  /** JSON Schemas of tool arguments; arguments of tools that are not here are not type-checked. */
+  readonly toolSchemas?: ToolSchemas | undefined;
+}
+
+const KEYS = ['policy', 'about', 'limits', 'facts', 'rules', 'human'];
+
+/**
+ * Reads a policy document and checks every expression in it against the arguments, facts and
+ * limits that it may read (SV-3). Its version is the SHA-256 of `text`.
+ * @throws PolicyError naming file, line and column of every mistake
+ */
+export function loadPolicy(text: string, options: LoadOptions): Policy {
+  const schemas = options.toolSchemas ?? {};
+  const source = new YamlSource(text, options.file);
+  const members = source.map(source.root, { keys: KEYS, required: ['policy', 'rules'] });
+  const nameSpot = members?.get('policy');
+  const aboutSpot = members?.get('about');
+  const limits = readLimits(source, members?.get('limits'));
+  const heads = readFactHeads(source, members?.get('facts'));
+  const declared = { facts: factTypes(heads), limits: limits.types };
+  const policy: Policy = {
+    name: (nameSpot && source.text(nameSpot, ID)) ?? '',
+    file: options.file,
+    version: sha256Hex(text),
+    about: (aboutSpot && source.text(aboutSpot)) ?? '',
+    limits: limits.values,
+    facts: heads.map((head) => readFact(source, head, declared, schemas)),
+    rules: readRules(source, members?.get('rules'), declared, schemas),
+    humanCaps: readHumanCaps(source, members?.get('human'), schemas),
+    warnings: source.warnings,
+  };
+  source.assertSound();
+  return Object.freeze(policy);
+}
+
+/** What a reload came to. */
+export interface Reload {
+  /** The policy in force: the new one, or the last good one; undefined when there was none. */
+  readonly policy: Policy | undefined;
+  /** Why the new text was refused. */
+  readonly refused: PolicyError | undefined;
+}
+
+/** Loads `text` in place of `current`, which stays in force when the text has a mistake (SV-3). */
+export function reloadPolicy(
+  current: Policy | undefined,
+  text: string,
+  options: LoadOptions,
+): Reload {
+  try {
+    return { policy: loadPolicy(text, options), refused: undefined };
+  } catch (error) {
+    if (error instanceof PolicyError) return { policy: current, refused: error };
+    throw error;
+  }
+}

@@ -1,0 +1,45 @@
+import type { PriorityName } from '@writ/kernel';
+import { matchesGlob } from './glob.ts';
+
+/** The kinds of action that a rule can name (SV-1). */
+export const ACTION_KINDS = ['tool', 'final', 'delegation'] as const;
+
+/** What a rule is about: each list that is there must have an entry that fits. */
+export interface Match {
+  readonly kind?: readonly string[];
+  /** Patterns for the tool; an action of another kind never fits. */
+  readonly tool?: readonly string[];
+  /** Patterns for the name of the acting agent. */
+  readonly agent?: readonly string[];
+  /** Patterns for the agent that a delegation goes to; an action of another kind never fits. */
+  readonly target?: readonly string[];
+  readonly priority?: readonly PriorityName[];
+  /** Patterns for the tenant. */
+  readonly tenant?: readonly string[];
+}
+
+/** What a match is held against; `tool` and `target` are empty where the kind has none. */
+export interface MatchSubject {
+  readonly kind: string;
+  readonly tool: string;
+  readonly agent: string;
+  readonly target: string;
+  readonly priority: string;
+  readonly tenant: string;
+}
+
+/** The keys of a match, in the order in which they are tried. */
+export const MATCH_KEYS = ['kind', 'tool', 'target', 'agent', 'priority', 'tenant'] as const;
+
+/** Why a subject does not fit (`tool is send_refund_email`), or undefined when it does. */
+export function mismatch(match: Match, subject: MatchSubject): string | undefined {
+  for (const key of MATCH_KEYS) {
+    const patterns = match[key];
+    if (patterns === undefined) continue;
+    const value = subject[key];
+    const named = key === 'tool' || key === 'target';
+    if (named && value === '') return `kind is ${subject.kind}`;
+    if (!patterns.some((pattern) => matchesGlob(pattern, value))) return `${key} is ${value}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,113 @@
+import { canonicalJson, type JsonObject, Priority } from '@writ/kernel';
+import type { ReviewInput } from './context.ts';
+import type { Facts } from './fact-types.ts';
+import { initialFacts } from './facts.ts';
+import { reviewToFixpoint } from './fixpoint.ts';
+import { checkHumanDecision } from './human.ts';
+import { type Decision, review } from './review.ts';
+import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
+import type { FactValue, Policy, ProposedAction } from './types.ts';
+
+/** How one row of a table came out. */
+export interface TableResult {
+  readonly name: string;
+  /** Line of the row in the table's file. */
+  readonly line: number;
+  readonly passed: boolean;
+  /** What differs, one sentence each. */
+  readonly differences: readonly string[];
+}
+
+/** Tests a policy with a table of situations (SV-3); the results are in the order of the rows. */
+export function runPolicyTable(policy: Policy, table: PolicyTable): readonly TableResult[] {
+  return [
+    ...table.rows.map((row) => result(row, runRow(policy, row))),
+    ...table.human.map((row) => result(row, runHumanRow(policy, row))),
+  ];
+}
+
+/**
+ * The facts of a run in which the facts named have these values and the others their initial one.
+ * Names that the policy does not declare, and values of another type, are left out.
+ */
+export function factsWith(policy: Policy, values: Readonly<Record<string, FactValue>>): Facts {
+  const { base, calls } = initialFacts(policy);
+  const known = Object.entries(values).filter(
+    ([name, value]) => typeof base[name] === typeof value,
+  );
+  return { base: { ...base, ...Object.fromEntries(known) }, calls };
+}
+
+function runRow(policy: Policy, row: TableRow): readonly string[] {
+  const facts = factsWith(policy, row.facts as Record<string, FactValue>);
+  const ignored = Object.entries(row.facts).filter(([name, value]) => facts.base[name] !== value);
+  const differences = ignored.map(([name]) => `facts.${name} is not a fact of this type.`);
+  const input = inputOf(row, facts);
+  if (row.expect !== undefined) {
+    const decision = review(policy, input);
+    differences.push(...compare('', row.expect, decision, decision.revisedAction ?? row.action));
+  }
+  if (row.finally !== undefined) {
+    const { decision, action } = reviewToFixpoint(policy, input);
+    differences.push(...compare('finally ', row.finally, decision, action));
+  }
+  return differences;
+}
+
+function inputOf(row: TableRow, facts: Facts): ReviewInput {
+  const parent = { name: 'parent', instance: 'parent' };
+  return {
+    action: row.action,
+    facts,
+    agent: { name: row.agent, instance: row.agent },
+    tenant: row.tenant,
+    supervision: {
+      runId: 'run',
+      sessionId: 'session',
+      parentId: row.depth > 0 ? parent : undefined,
+      depth: row.depth,
+      priority: Priority[row.priority],
+      retention: 'run',
+    },
+    toolRisk: row.toolRisk,
+    approvalRequiredRisk: row.approvalRequiredRisk,
+    skipEscalation: row.approvedByHuman,
+  };
+}
+
+function compare(
+  prefix: string,
+  expected: Expectation,
+  decision: Decision,
+  { args = {} }: ProposedAction,
+): readonly string[] {
+  const pairs: readonly (readonly [string, unknown, unknown])[] = [
+    ['decision', expected.decision, decision.verdict],
+    ['reason', expected.reason, decision.reason],
+    ['rule', expected.rule, decision.ruleId],
+    ['risk', expected.risk, decision.risk],
+  ];
+  const differences = pairs
+    .filter(([, wanted, got]) => wanted !== undefined && wanted !== got)
+    .map(([what, wanted, got]) => `${prefix}${what} is ${got}, expected ${wanted}.`);
+  if (expected.args === undefined || same(expected.args, args)) return differences;
+  const [got, wanted] = [canonicalJson(args), canonicalJson(expected.args)];
+  return [...differences, `${prefix}args are ${got}, expected ${wanted}.`];
+}
+
+function runHumanRow(policy: Policy, row: HumanRow): readonly string[] {
+  const approver = { name: row.approver, role: row.role };
+  const check = checkHumanDecision(policy, { tool: row.tool, args: row.args, approver });
+  const got = check.allowed ? `allowed as ${check.comment}` : `refused as ${check.reason}`;
+  const wanted =
+    row.refused === undefined ? `allowed as ${row.comment}` : `refused as ${row.refused}`;
+  return got === wanted ? [] : [`is ${got}, expected ${wanted}.`];
+}
+
+function result(row: TableRow | HumanRow, differences: readonly string[]): TableResult {
+  return { name: row.name, line: row.line, passed: differences.length === 0, differences };
+}
+
+function same(left: JsonObject, right: JsonObject): boolean {
+  return canonicalJson(left) === canonicalJson(right);
+}
