@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import { readEnv, variable, type YamlInput } from '@writ/config';
+import type { StoreLocation } from '@writ/store';
+
+/** Everything that can be set about a supervisor. Times are milliseconds. */
+export interface SupervisorConfig {
+  /** Where services call; port 0 takes a free one. */
+  readonly host: string;
+  readonly port: number;
+  /** Where people and clients call. */
+  readonly edge: { readonly host: string; readonly port: number };
+  /** Keys and generated files live below it. */
+  readonly dataDir: string;
+  readonly store: StoreLocation;
+  /** The agents that can be started; see agents-file.ts. */
+  readonly agents: YamlInput;
+  /** The rules that every action is held against. */
+  readonly policyFile: string;
+  /** How long an agent's tokens work. */
+  readonly agentTokenTtlMs: number;
+  /** How long a writ works; a fresh one can be had. */
+  readonly writTtlMs: number;
+  /** How long an approval waits; undefined = for ever. */
+  readonly approvalTtlMs: number | undefined;
+  /** Between two looks for what is over its time. */
+  readonly sweepMs: number;
+  /** First wait before a failed order is tried again; doubles up to `orderRetryMaxMs`. */
+  readonly orderRetryMs: number;
+  readonly orderRetryMaxMs: number;
+  /** Between two looks for events that another process wrote. */
+  readonly watchPollMs: number;
+}
+
+/** The defaults of everything that has one; tests start from here. */
+export const SUPERVISOR_DEFAULTS = {
+  host: '127.0.0.1',
+  agentTokenTtlMs: 15 * 60_000,
+  writTtlMs: 60_000,
+  approvalTtlMs: undefined,
+  sweepMs: 1_000,
+  orderRetryMs: 200,
+  orderRetryMaxMs: 30_000,
+  watchPollMs: 1_000,
+} as const;
+
+/**
+ * Reads the settings of a supervisor process.
+ * @throws ConfigError naming every variable that is missing or malformed
+ */
+export function readSupervisorConfig(env: NodeJS.ProcessEnv): SupervisorConfig {
+  const values = readEnv(env, {
+    host: variable.string('WRIT_SUPERVISOR_HOST', {
+      default: SUPERVISOR_DEFAULTS.host,
+      about: 'the address on which services call',
+    }),
+    port: variable.port('WRIT_SUPERVISOR_PORT', {
+      default: 50_051,
+      about: 'the port on which services call',
+    }),
+    edgeHost: variable.string('WRIT_EDGE_HOST', {
+      default: SUPERVISOR_DEFAULTS.host,
+      about: 'the address on which clients call',
+    }),
+    edgePort: variable.port('WRIT_EDGE_PORT', {
+      default: 8080,
+      about: 'the port on which clients call',
+    }),
+    dataDir: variable.string('WRIT_DATA', {
+      default: '.writ',
+      about: 'the folder for keys and state',
+    }),
+    agentsFile: variable.string('WRIT_AGENTS_FILE', {
+      default: 'examples/refund-desk/agents.yaml',
+      about: 'the file that defines the agents',
+    }),
+    policyFile: variable.string('WRIT_POLICY_FILE', {
+      default: 'examples/refund-desk/policy.yaml',
+      about: 'the file with the rules that actions are held against',
+    }),
+    approvalTtlMs: variable.duration('WRIT_APPROVAL_TTL', {
+      optional: true,
+      min: 1,
+      about: 'how long an approval waits before nobody having decided is a no',
+    }),
+  });
+  const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
+  return {
+    ...SUPERVISOR_DEFAULTS,
+    host,
+    port,
+    edge: { host: edgeHost, port: edgePort },
+    dataDir,
+    store: { dialect: 'sqlite', file: join(dataDir, 'supervisor.db') },
+    agents: agentsFile,
+    policyFile,
+    approvalTtlMs,
+  };
+}

@@ -1,0 +1,23 @@
+/** What a run spent, all agents together, from its closed tabs. Money is nano-USD in decimal text (EM-4). */
+export interface RunUsage {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+  readonly costNanoUsd: string;
+  readonly turns: number;
+  readonly estimatedTurns: number;
+  readonly failedCalls: number;
+}
+
+/** A run that never reached a model. */
+export const NO_USAGE: RunUsage = Object.freeze({
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  costNanoUsd: '0',
+  turns: 0,
+  estimatedTurns: 0,
+  failedCalls: 0,
+});

@@ -1,0 +1,156 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
+import { type RunEvent, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { type AgentRef, derivedId } from '@writ/kernel';
+import { appendOutbox } from '@writ/store';
+import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { RunUsage } from './domain/result/run-usage.ts';
+import type { RunRow } from './store/runs.ts';
+import type { SupervisorTransaction } from './store/supervisor-store.ts';
+import { appendTimeline } from './store/timeline.ts';
+
+type EventName = 'RUN_START' | 'RUN_END' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
+
+type EventFields = Partial<
+  Pick<HookEvent, 'status' | 'costNanoUsd' | 'estimated' | 'approvalId' | 'toolName'> & {
+    usage: MessageInitShape<typeof UsageSchema>;
+  }
+>;
+
+/** What an event of the supervisor belongs to. */
+export interface EventScope {
+  readonly run: Pick<RunRow, 'tenant' | 'run_id' | 'session_id' | 'traceparent'>;
+  readonly agent: AgentRef;
+  readonly step?: number;
+  readonly callId?: string;
+}
+
+/** Every hook event that the supervisor emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+export interface SupervisorEvents {
+  /** A run's agents are set up and its root was delivered. */
+  runStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
+  /** A run reached its terminal state. */
+  runEnded(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    end: { readonly stopReason: string; readonly usage: RunUsage },
+    at: Date,
+  ): Promise<void>;
+  /** An action waits for a person. */
+  approvalRequested(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    approval: { readonly approvalId: string; readonly reason: string; readonly toolName?: string },
+    at: Date,
+  ): Promise<void>;
+  /** A person, or the expiry, decided; `status` is the approval's state. */
+  approvalDecided(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    approval: { readonly approvalId: string; readonly status: string; readonly toolName?: string },
+    at: Date,
+  ): Promise<void>;
+}
+
+/** Creates the supervisor's events. */
+export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
+  const emit = async (
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    name: EventName,
+    fields: EventFields,
+    at: Date,
+  ): Promise<void> => {
+    const { run, agent, step = 0, callId = '' } = scope;
+    const traceparent = traceparentOf() ?? run.traceparent;
+    const eventId = derivedId(
+      'evt',
+      run.run_id,
+      agent.instance,
+      // A call whose outcome is unknown has a second approval.
+      fields.approvalId ?? callId,
+      name,
+    );
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType[name],
+      emitter: 'supervisor',
+      eventTime: timestampFromDate(at),
+      tenant: run.tenant,
+      runId: run.run_id,
+      sessionId: run.session_id,
+      agent,
+      step,
+      callId,
+      traceparent,
+      ...fields,
+    });
+    await appendOutbox(
+      trx,
+      {
+        eventId,
+        subject: hookSubject({
+          tenant: run.tenant,
+          runId: run.run_id,
+          agent: agent.instance,
+          event: name,
+        }),
+        payload: toBinary(HookEventSchema, event),
+        headers: { traceparent },
+      },
+      at,
+    );
+    // The timeline has it at once, so that RUN_END comes before the result that ends a watch.
+    await appendTimeline(
+      trx,
+      { tenant: run.tenant, runId: run.run_id, eventId, entry: hookEntry(event) },
+      at,
+    );
+    telemetry.log.info(
+      { tenant: run.tenant, run_id: run.run_id, agent: agent.instance, event_id: eventId },
+      name,
+    );
+  };
+  return {
+    runStarted: (trx, scope, at) => emit(trx, scope, 'RUN_START', { status: 'ok' }, at),
+    runEnded: (trx, scope, { stopReason, usage }, at) =>
+      emit(
+        trx,
+        scope,
+        'RUN_END',
+        {
+          status: stopReason,
+          usage: {
+            inputTokens: BigInt(usage.inputTokens),
+            cachedInputTokens: BigInt(usage.cachedInputTokens),
+            outputTokens: BigInt(usage.outputTokens),
+            reasoningTokens: BigInt(usage.reasoningTokens),
+          },
+          costNanoUsd: BigInt(usage.costNanoUsd),
+          estimated: usage.estimatedTurns > 0,
+        },
+        at,
+      ),
+    approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) =>
+      emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at),
+    approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) =>
+      emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at),
+  };
+}
+
+/** A timeline entry as it is stored: without sequence and time, which are columns. */
+export function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
+  return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
+}
+
+/** The timeline entry of a hook event. */
+export function hookEntry(event: HookEvent): Uint8Array {
+  return encodeEntry({ case: 'hook', value: event }, event.agent);
+}

@@ -1,0 +1,96 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
+import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
+import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import { budgetFromJson, manifestFromJson } from '../domain/manifest/manifest-json.ts';
+import type { ClosedTab } from '../domain/result/closed-tab.ts';
+import { NO_USAGE, type RunUsage } from '../domain/result/run-usage.ts';
+import { budgetMessage } from '../rpc/messages/budget.ts';
+import { type FreezeOrder, freezeMessage } from '../rpc/messages/freeze.ts';
+import {
+  agentRefOf,
+  parentRefOf,
+  priorityMessage,
+  retentionMessage,
+} from '../rpc/messages/supervision.ts';
+import type { AgentKey, AgentRow } from '../store/agents.ts';
+import type { RunRow } from '../store/runs.ts';
+
+/** The keeper of tabs, as the supervisor needs it. Every call is idempotent. */
+export interface ExecutionMeterPeer {
+  /** Opens an agent's tab; the root's carries the caps of the run. */
+  openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
+  /** Refuses model calls of a scope from now on and aborts those in flight. */
+  freeze(order: FreezeOrder): Promise<void>;
+  /** Closes an agent's tab; undefined when it never had one. */
+  closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
+  close(): void;
+}
+
+/** Calls execution-meter over gRPC. */
+export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
+  const client = createRpcClient(ExecutionMeterService, options);
+  return {
+    async openTab(requestId, run, agent) {
+      const { reserveTokens, reserveCostFraction } = manifestFromJson(agent.manifest).guardrails;
+      const parent = parentRefOf(agent);
+      await client.openTab(
+        {
+          requestId,
+          tenant: run.tenant,
+          runId: run.run_id,
+          sessionId: run.session_id,
+          agent: agentRefOf(agent),
+          ...(parent && { parent }),
+          budget: budgetMessage(budgetFromJson(agent.execution_budget)),
+          ...(parent === undefined && { runBudget: budgetMessage(budgetFromJson(run.run_budget)) }),
+          models: JSON.parse(agent.models) as string[],
+          priority: priorityMessage(agent.priority),
+          ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+          ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
+          ...(reserveCostFraction !== undefined && { reserveCostFraction }),
+          retention: retentionMessage(agent.retention),
+        },
+        { retry: true },
+      );
+    },
+    async freeze(order) {
+      await client.freeze({ order: freezeMessage(order) }, { retry: true, timeoutMs: 35_000 });
+    },
+    async closeTab(requestId, { tenant, runId, instance }) {
+      const { tab } = await client.closeTab(
+        { requestId, tab: { tenant, runId, agentInstance: instance } },
+        { retry: true },
+      );
+      return closedTab(tab);
+    },
+    close: () => client.close(),
+  };
+}
+
+function closedTab(tab: Tab | undefined): ClosedTab {
+  return {
+    usage: usageOf(tab?.totals),
+    runUsage: usageOf(tab?.runTotals),
+    failures: (tab?.failures ?? []).map(({ stopReason, count, lastCallId }) => ({
+      stopReason,
+      count: Number(count),
+      lastCallId,
+    })),
+  };
+}
+
+function usageOf(totals: Totals | undefined): RunUsage {
+  if (totals === undefined) return NO_USAGE;
+  return {
+    inputTokens: Number(totals.usage?.inputTokens ?? 0n),
+    cachedInputTokens: Number(totals.usage?.cachedInputTokens ?? 0n),
+    outputTokens: Number(totals.usage?.outputTokens ?? 0n),
+    reasoningTokens: Number(totals.usage?.reasoningTokens ?? 0n),
+    costNanoUsd: String(totals.costNanoUsd),
+    turns: Number(totals.turns),
+    estimatedTurns: Number(totals.estimatedTurns),
+    failedCalls: Number(totals.failedCalls),
+  };
+}

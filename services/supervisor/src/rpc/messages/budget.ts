@@ -1,0 +1,84 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Duration, durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
+import type {
+  ExecutionBudget as BudgetMessage,
+  ExecutionBudgetSchema,
+  SpawnBudget as SpawnBudgetMessage,
+  SpawnBudgetSchema,
+} from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import {
+  createExecutionBudget,
+  createSpawnBudget,
+  type ExecutionBudget,
+  InvalidRequestError,
+  type SpawnBudget,
+} from '@writ/kernel';
+
+/** The contract's form of a budget. */
+export function budgetMessage(
+  budget: ExecutionBudget,
+): MessageInitShape<typeof ExecutionBudgetSchema> {
+  const { maxTokens, maxCostNanoUsd, maxTurns, deadlineMs, maxActiveMs } = budget;
+  return {
+    ...(maxTokens !== undefined && { maxTokens: BigInt(maxTokens) }),
+    ...(maxCostNanoUsd !== undefined && { maxCostNanoUsd }),
+    ...(maxTurns !== undefined && { maxTurns: BigInt(maxTurns) }),
+    ...(deadlineMs !== undefined && { deadline: durationFromMs(deadlineMs) }),
+    ...(maxActiveMs !== undefined && { maxActive: durationFromMs(maxActiveMs) }),
+  };
+}
+
+/**
+ * A budget from a request; what it does not name is unlimited.
+ * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ */
+export function budgetFrom(message: BudgetMessage | undefined, path: string): ExecutionBudget {
+  return createExecutionBudget(
+    {
+      maxTokens: optionalNumber(message?.maxTokens),
+      maxCostNanoUsd: message?.maxCostNanoUsd,
+      maxTurns: optionalNumber(message?.maxTurns),
+      deadlineMs: milliseconds(message?.deadline, `${path}.deadline`),
+      maxActiveMs: milliseconds(message?.maxActive, `${path}.max_active`),
+    },
+    path,
+  );
+}
+
+/** The contract's form of a headcount. */
+export function spawnBudgetMessage(
+  budget: SpawnBudget,
+): MessageInitShape<typeof SpawnBudgetSchema> {
+  return { ...budget };
+}
+
+/**
+ * A headcount from a request, with the manifest's own for what it does not name.
+ * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ */
+export function spawnBudgetFrom(
+  message: SpawnBudgetMessage | undefined,
+  own: SpawnBudget,
+  path: string,
+): SpawnBudget {
+  return createSpawnBudget(
+    {
+      maxAgents: message?.maxAgents ?? own.maxAgents,
+      allowPreempt: message?.allowPreempt ?? own.allowPreempt,
+      maxTotalSpawns: message?.maxTotalSpawns ?? own.maxTotalSpawns,
+      maxDepth: message?.maxDepth ?? own.maxDepth,
+    },
+    path,
+  );
+}
+
+function optionalNumber(value: bigint | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
+}
+
+function milliseconds(duration: Duration | undefined, field: string): number | undefined {
+  if (duration === undefined) return undefined;
+  const ms = Math.round(durationMs(duration));
+  if (ms >= 0) return ms;
+  throw new InvalidRequestError('BAD_BUDGET', `${field} must not be negative.`, { field });
+}
