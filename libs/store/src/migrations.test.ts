@@ -30,7 +30,7 @@ async function openAndClose(file: string, migrations: Migrations): Promise<strin
 
 describe('migrations', () => {
   it('run once, in the order of their names, and later ones are added', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     expect(await openAndClose(file, first)).toEqual(['first']);
     expect(await openAndClose(file, first)).toEqual(['first']);
@@ -38,7 +38,7 @@ describe('migrations', () => {
   });
 
   it('are all or none, and the error names the one that failed', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     const failing: Migrations = {
       ...both,
@@ -58,7 +58,7 @@ describe('migrations', () => {
   });
 
   it('refuse a database that is newer than the code, naming file and version (SYS-3)', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     await openAndClose(file, both);
     await expect(open(file, first)).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe('migrations', () => {
   });
 
   it('refuse a file whose migrations were renamed, or that is of another service', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     await openAndClose(file, both);
     const renamed: Migrations = { '0001_renamed': table('first'), '0002_second': table('second') };
@@ -81,7 +81,7 @@ describe('migrations', () => {
   });
 
   it('refuse a new one that sorts before one that has run', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     await openAndClose(file, { '0002_second': table('second') });
     await expect(open(file, both)).rejects.toMatchObject({
@@ -100,7 +100,7 @@ describe('migrations', () => {
   });
 
   it('let two processes that start together end with one schema', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('a.db');
     const stores = await Promise.all([open(file, both), open(file, both)]);
     for (const store of stores) {

@@ -99,7 +99,7 @@ describe('a SQLite connection', () => {
   });
 
   it('keeps a file in WAL with a durable commit, in a folder only its owner can enter', () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('data/new/service.db');
     const connection = SqliteConnection.openWriter(file, file);
     expect(connection.query('PRAGMA journal_mode', []).rows).toEqual([{ journal_mode: 'wal' }]);
@@ -110,7 +110,7 @@ describe('a SQLite connection', () => {
   });
 
   it('names the file when it is damaged, unusable, locked or closed (SYS-3)', () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const damaged = folder.file('damaged.db');
     writeFileSync(
       damaged,

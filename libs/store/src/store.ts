@@ -15,8 +15,10 @@ export interface TransactionOptions {
 }
 
 /**
- * The state of one service. Columns declared `bigint` are bigint, `boolean` boolean, `timestamptz`
- * Date and `bytea` Uint8Array on every dialect; computed integers go through `int64()` (EM-4).
+ * The state of one service. What a column is declared decides what it reads as, on every dialect:
+ * `bigint` bigint, `integer` number, `boolean` boolean, `timestamptz` Date, `bytea` Uint8Array, `text`
+ * and `double precision` as they are. Computed integers (`sum`, `max`, `coalesce`) have no declared
+ * type and go through `int64()` (EM-4). Times are written by the service's clock, never by SQL.
  */
 export interface Store<DB> {
   readonly dialect: StoreDialect;

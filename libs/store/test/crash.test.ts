@@ -28,7 +28,7 @@ async function commitAndKill(file: string, generation: string, enough: number): 
 
 describe('a process killed at any instant', () => {
   it('loses nothing it acknowledged, and no fact is without its message (HK-2)', async () => {
-    using folder = tempFolder();
+    const folder = tempFolder();
     const file = folder.file('ledger.db');
     const acknowledged: string[] = [];
     for (const [index, enough] of [1, 150, 400].entries()) {

@@ -114,7 +114,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
         transfers('none', 'none', 'throws', 'violates'),
         fc.integer({ min: 1, max: 6 }),
         async (list, maxBatch) => {
-          await using ledger = await openAccounts(place, maxBatch);
+          const ledger = await openAccounts(place, maxBatch);
           const outcomes = await runAndCompare(ledger, list);
           expect(outcomes.map(({ status }) => status)).toEqual(
             list.map(({ fault }) => (fault === 'none' ? 'fulfilled' : 'rejected')),
@@ -133,7 +133,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
       fc.asyncProperty(
         transfers('none', 'none', 'throws', 'ends the shared transaction'),
         async (list) => {
-          await using ledger = await openAccounts(place);
+          const ledger = await openAccounts(place);
           const outcomes = await runAndCompare(ledger, list);
           for (const [id, { fault }] of list.entries()) {
             if (fault !== 'none') expect(outcomes[id]?.status).toBe('rejected');
@@ -145,7 +145,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
   });
 
   it('needs one commit for all who came in the same turn', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const ids = Array.from({ length: 20 }, (_, n) => `e${n}`);
     await Promise.all(
@@ -158,7 +158,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
   });
 
   it('answers nobody before the shared commit', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const answers: string[] = [];
     const first = store
@@ -177,7 +177,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
   });
 
   it('tells everybody when the shared commit fails, and goes on after', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     // A deferred constraint is checked by COMMIT itself, which makes it fail.
     await store.transaction(async (trx) => {
@@ -207,7 +207,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
   });
 
   it('does not take for a success what swallowed the end of its own transaction', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());
     const outcomes = await Promise.allSettled([

@@ -1,9 +1,10 @@
+import { onTestFinished } from 'vitest';
 import { openStore, type Store, type StoreLimits } from '../src/index.ts';
 import { type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
-/** An open ledger; `await using` closes it and deletes its file. */
-export interface OpenLedger extends AsyncDisposable {
+/** An open ledger. */
+export interface OpenLedger {
   readonly store: Store<LedgerDatabase>;
   readonly file: string;
 }
@@ -11,27 +12,20 @@ export interface OpenLedger extends AsyncDisposable {
 /** The two kinds of SQLite store, which must behave alike. */
 export const PLACES = ['file', 'memory'] as const;
 
-/** Opens an empty ledger in a file of its own, or in memory. */
+/** Opens an empty ledger in a file of its own, or in memory, and closes it with the test. */
 export async function openLedger(
   place: (typeof PLACES)[number] = 'file',
   limits: Partial<StoreLimits> = {},
 ): Promise<OpenLedger> {
-  const folder = tempFolder();
-  const file = place === 'file' ? folder.file('ledger.db') : ':memory:';
+  const file = place === 'file' ? tempFolder().file('ledger.db') : ':memory:';
   const store = await openStore<LedgerDatabase>({
     location: { dialect: 'sqlite', file },
     migrations: ledgerMigrations,
     service: 'ledger',
     limits,
   });
-  return {
-    store,
-    file,
-    [Symbol.asyncDispose]: async () => {
-      await store.close();
-      folder[Symbol.dispose]();
-    },
-  };
+  onTestFinished(() => store.close());
+  return { store, file };
 }
 
 /** The ids of all entries, sorted. */

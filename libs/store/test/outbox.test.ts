@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ManualClock } from '@writ/kernel';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   appendOutbox,
   createOutboxRelay,
@@ -55,7 +55,7 @@ const outboxRows = async (store: Store<LedgerDatabase>) =>
 
 describe.each(PLACES)('the outbox in %s', (place) => {
   it('holds a message exactly when it holds the fact (HK-2)', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const record = (id: string, fail: boolean) =>
       store.transaction(async (trx) => {
@@ -70,7 +70,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   });
 
   it('takes a repeat for the same event, published or not (HK-1)', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, ids } = relayTo(store);
     await append(store, 'a', 'a');
@@ -81,7 +81,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   });
 
   it('hands over messages unchanged, in order, and marks them (HK-1, HK-2)', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, taken } = relayTo(store);
     const all = Array.from({ length: 8 }, (_, n) => `e${n}`);
@@ -94,7 +94,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   });
 
   it('takes a message without headers', async () => {
-    await using ledger = await openLedger(place);
+    const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, taken } = relayTo(store);
     const { headers: _, ...bare } = message('a');
@@ -106,7 +106,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
 
 describe('the outbox relay', () => {
   it('begins with what a former process left, and wakes when nudged (HK-2)', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'left');
     const arrivals: PromiseWithResolvers<string>[] = [
@@ -130,7 +130,7 @@ describe('the outbox relay', () => {
   });
 
   it('finds by its slow poll what no nudge told of', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     const arrival = Promise.withResolvers<string>();
     const relay = createOutboxRelay({
@@ -148,7 +148,7 @@ describe('the outbox relay', () => {
   });
 
   it('loses nothing and keeps order while the bus is down (HK-2)', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     let refusals = 0;
     const { relay, ids, failures } = relayTo(store, (id) => id === 'c' && ++refusals <= 5);
@@ -162,8 +162,51 @@ describe('the outbox relay', () => {
     }
   });
 
+  it('counts failures in a row, and forgets them when the bus takes something again', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    const refused = new Set<string>();
+    const refuseOnce = (id: string) => refused.size < refused.add(id).size;
+    const { relay, ids, failures } = relayTo(store, refuseOnce);
+    await append(store, 'a', 'b', 'c');
+    await relay.flush();
+    expect(ids()).toEqual(['a', 'b', 'c']);
+    expect(failures.map(({ eventId, attempt }) => [eventId, attempt])).toEqual([
+      ['a', 1],
+      ['b', 1],
+      ['c', 1],
+    ]);
+  });
+
+  it('waits out its back-off however often it is nudged', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    const full = vi.spyOn(Math, 'random').mockReturnValue(1);
+    const failed = Promise.withResolvers<RelayFailure>();
+    let attempts = 0;
+    const relay = createOutboxRelay({
+      store,
+      publish: () => Promise.reject(new Error(`attempt ${++attempts}`)),
+      onError: (_error, failure) => failed.resolve(failure),
+      clock: new ManualClock(),
+      retryBaseMs: 60_000,
+      retryMaxMs: 60_000,
+    });
+    relay.start();
+    await append(store, 'a');
+    relay.nudge();
+    expect(await failed.promise).toEqual({ eventId: 'a', attempt: 1, retryInMs: 60_000 });
+    for (const id of ['b', 'c', 'd']) {
+      await append(store, id);
+      relay.nudge();
+    }
+    await relay.stop();
+    expect(attempts).toBe(1);
+    full.mockRestore();
+  });
+
   it('publishes again under the same event id when it died before marking (HK-1)', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
     const dying: Store<LedgerDatabase> = {
@@ -187,7 +230,7 @@ describe('the outbox relay', () => {
   });
 
   it('stops after the message under way and leaves the rest to the next', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
     const underWay = Promise.withResolvers<void>();
@@ -214,7 +257,7 @@ describe('the outbox relay', () => {
   });
 
   it('forgets published messages after a time, and no others', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     const { relay, clock } = relayTo(store, (id) => id === 'stuck');
     await append(store, 'a', 'b');
@@ -230,7 +273,7 @@ describe('the outbox relay', () => {
   });
 
   it('works outside of the context of whoever nudges it, transactions included', async () => {
-    await using ledger = await openLedger();
+    const ledger = await openLedger();
     const { store } = ledger;
     const span = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];

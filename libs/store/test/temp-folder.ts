@@ -1,13 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 
-/** A folder that is gone with the test: `using folder = tempFolder()`. */
-export function tempFolder(): Disposable & { readonly path: string; file(name: string): string } {
+/** A folder that goes when the test is over; `file` names a place in it. */
+export function tempFolder(): { file(name: string): string } {
   const path = mkdtempSync(join(tmpdir(), 'writ-store-'));
-  return {
-    path,
-    file: (name) => join(path, name),
-    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
-  };
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return { file: (name) => join(path, name) };
 }
