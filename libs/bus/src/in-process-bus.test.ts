@@ -1,0 +1,274 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, it } from 'vitest';
+import type { BusMessage } from './bus.ts';
+import { type BusFailure, createInProcessBus, type InProcessBusOptions } from './in-process-bus.ts';
+
+function message(eventId: string, subject = 'a.b'): BusMessage {
+  return { eventId, subject, payload: new Uint8Array([1]), headers: { traceparent: 'tp' } };
+}
+
+function open(options: Partial<InProcessBusOptions> = {}) {
+  const failures: BusFailure[] = [];
+  const bus = createInProcessBus({
+    onError: (_error, failure) => failures.push(failure),
+    ...options,
+  });
+  return { bus, failures };
+}
+
+/** A handler that keeps what it got. */
+function keeper() {
+  const kept: BusMessage[] = [];
+  const handler = async (got: BusMessage): Promise<void> => {
+    kept.push(got);
+  };
+  return { handler, ids: () => kept.map(({ eventId }) => eventId), kept };
+}
+
+/** A handler that waits until it is let go. */
+function waiter() {
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const handler = async (): Promise<void> => {
+    begun.resolve();
+    await go.promise;
+  };
+  return { handler, begun: begun.promise, go: () => go.resolve() };
+}
+
+const noError = () => expect.unreachable();
+
+describe('durable subscribers of the in-process bus', () => {
+  it('have taken a message when publish resolves (HK-2, SYS-5)', async () => {
+    const { bus } = open();
+    const slow = waiter();
+    const quick = keeper();
+    await bus.subscribe({ subject: 'a.*', durable: 'slow', handler: slow.handler });
+    await bus.subscribe({ subject: '>', durable: 'quick', handler: quick.handler });
+    let answered = false;
+    const publishing = bus.publish(message('e1')).then(() => {
+      answered = true;
+    });
+    await slow.begun;
+    expect(quick.kept).toEqual([message('e1')]);
+    expect(answered).toBe(false);
+    slow.go();
+    await publishing;
+  });
+
+  it('all get a message that one of them refuses, and the publisher is told to repeat it', async () => {
+    const { bus, failures } = open();
+    const before = keeper();
+    const after = keeper();
+    let refusals = 0;
+    const refuseOnce = async (): Promise<void> => {
+      refusals += 1;
+      if (refusals === 1) throw new Error('no');
+    };
+    await bus.subscribe({ subject: 'a.b', durable: 'before', handler: before.handler });
+    await bus.subscribe({ subject: 'a.b', durable: 'refuses', handler: refuseOnce });
+    await bus.subscribe({ subject: 'a.b', durable: 'after', handler: after.handler });
+    await expect(bus.publish(message('e1'))).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'BUS_NOT_TAKEN',
+      metadata: { event_id: 'e1', durable: 'refuses' },
+      cause: expect.objectContaining({ message: 'no' }),
+    });
+    expect(failures).toEqual([{ eventId: 'e1', subject: 'a.b', durable: 'refuses' }]);
+    await bus.publish(message('e1'));
+    expect([before.ids(), after.ids()]).toEqual([
+      ['e1', 'e1'],
+      ['e1', 'e1'],
+    ]);
+  });
+
+  it('get only what their subject takes', async () => {
+    const { bus } = open();
+    const kept = keeper();
+    await bus.subscribe({ subject: 'a.*', durable: 'd', handler: kept.handler });
+    await bus.publish(message('no', 'b.a'));
+    await bus.publish(message('yes', 'a.x'));
+    expect(kept.ids()).toEqual(['yes']);
+  });
+
+  it('share the messages when they share a name, as NATS has it', async () => {
+    const { bus } = open();
+    const [left, right] = [keeper(), keeper()];
+    await bus.subscribe({ subject: '>', durable: 'd', handler: left.handler });
+    const second = await bus.subscribe({ subject: '>', durable: 'd', handler: right.handler });
+    for (const id of ['1', '2', '3', '4']) await bus.publish(message(id));
+    expect([left.ids(), right.ids()]).toEqual([
+      ['1', '3'],
+      ['2', '4'],
+    ]);
+    await second.unsubscribe();
+    await second.unsubscribe();
+    await bus.publish(message('5'));
+    await bus.publish(message('6'));
+    expect(left.ids()).toEqual(['1', '3', '5', '6']);
+    await expect(
+      bus.subscribe({ subject: 'a.b', durable: 'd', handler: left.handler }),
+    ).rejects.toMatchObject({ reason: 'BUS_DURABLE_MISMATCH' });
+  });
+
+  it('miss nothing while they are away: publishing fails until they are back (HK-2)', async () => {
+    const { bus } = open({ expects: ['timeline'] });
+    const unattended = { kind: 'unavailable', reason: 'BUS_UNATTENDED' };
+    await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
+    const kept = keeper();
+    const options = { subject: 'a.b', durable: 'timeline', handler: kept.handler };
+    const subscription = await bus.subscribe(options);
+    await bus.publish(message('early'));
+    await subscription.unsubscribe();
+    await expect(bus.publish(message('late'))).rejects.toMatchObject(unattended);
+    await bus.subscribe(options);
+    await bus.publish(message('late'));
+    expect(kept.ids()).toEqual(['early', 'late']);
+  });
+
+  it('hold up nobody for ever when they hang', async () => {
+    const { bus } = open({ handlerTimeoutMs: 2 });
+    const hanging = waiter();
+    await bus.subscribe({ subject: '>', durable: 'd', handler: hanging.handler });
+    await expect(bus.publish(message('e1'))).rejects.toMatchObject({
+      reason: 'BUS_NOT_TAKEN',
+      cause: expect.objectContaining({ kind: 'deadline_exceeded', metadata: { limit_ms: '2' } }),
+    });
+  });
+
+  it('cannot change what others see', async () => {
+    const { bus } = open({ onError: noError });
+    const kept = keeper();
+    await bus.subscribe({ subject: '>', durable: 'd', handler: kept.handler });
+    await bus.publish(message('e1'));
+    expect(Object.isFrozen(kept.kept[0])).toBe(true);
+    expect(Object.isFrozen(kept.kept[0]?.headers)).toBe(true);
+  });
+
+  it('run in their own async context, not in that of the publisher (SYS-1)', async () => {
+    const { bus } = open();
+    const span = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const look = async (): Promise<void> => {
+      seen.push(span.getStore());
+    };
+    await span.run('consumer', () => bus.subscribe({ subject: '>', durable: 'd', handler: look }));
+    const live = bus.subscribeLive({ subject: '>', handler: look });
+    await span.run('publisher', () => bus.publish(message('e1')));
+    await live.unsubscribe();
+    expect(seen.sort()).toEqual(['consumer', undefined]);
+  });
+
+  it('need a name and a subject that NATS would take', async () => {
+    const { bus } = open();
+    const { handler } = keeper();
+    await expect(bus.subscribe({ subject: 'a..b', durable: 'd', handler })).rejects.toMatchObject({
+      reason: 'BAD_SUBJECT',
+    });
+    await expect(bus.subscribe({ subject: 'a', durable: 'a.b', handler })).rejects.toMatchObject({
+      metadata: { field: 'durable' },
+    });
+    await expect(bus.publish(message('e1', 'a.*'))).rejects.toMatchObject({
+      reason: 'BAD_SUBJECT',
+    });
+  });
+});
+
+describe('live subscribers of the in-process bus', () => {
+  it('see live and durable messages, without holding up the publisher', async () => {
+    const { bus } = open();
+    const got = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    bus.subscribeLive({
+      subject: 'a.>',
+      handler: ({ eventId }) => {
+        seen.push(eventId);
+        if (seen.length === 2) got.resolve();
+      },
+    });
+    bus.publishLive(message('live'));
+    bus.publishLive(message('elsewhere', 'b'));
+    expect(seen).toEqual([]);
+    await bus.publish(message('durable'));
+    await got.promise;
+    expect(seen).toEqual(['live', 'durable']);
+  });
+
+  it('lose the oldest when they are slow, and are told how many', async () => {
+    const { bus } = open();
+    const first = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    const done = Promise.withResolvers<void>();
+    const seen: [string, number][] = [];
+    bus.subscribeLive({
+      subject: '>',
+      capacity: 2,
+      handler: async ({ eventId }, missed) => {
+        seen.push([eventId, missed]);
+        first.resolve();
+        await go.promise;
+        if (eventId === '6') done.resolve();
+      },
+    });
+    bus.publishLive(message('1'));
+    await first.promise;
+    for (const id of ['2', '3', '4', '5', '6']) bus.publishLive(message(id));
+    go.resolve();
+    await done.promise;
+    expect(seen).toEqual([
+      ['1', 0],
+      ['5', 3],
+      ['6', 0],
+    ]);
+  });
+
+  it('go on after a throw, which is reported', async () => {
+    const { bus, failures } = open();
+    const done = Promise.withResolvers<void>();
+    bus.subscribeLive({
+      subject: '>',
+      handler: ({ eventId }) => {
+        if (eventId === 'bad') throw new Error('no');
+        done.resolve();
+      },
+    });
+    bus.publishLive(message('bad'));
+    bus.publishLive(message('good'));
+    await done.promise;
+    expect(failures).toEqual([{ eventId: 'bad', subject: 'a.b' }]);
+  });
+
+  it('see nothing after they have left', async () => {
+    const { bus } = open({ onError: noError });
+    const kept = keeper();
+    const subscription = bus.subscribeLive({ subject: '>', handler: kept.handler });
+    bus.publishLive(message('dropped with the queue'));
+    await subscription.unsubscribe();
+    bus.publishLive(message('late'));
+    await bus.publish(message('later'));
+    expect(kept.ids()).toEqual([]);
+  });
+});
+
+describe('closing the in-process bus', () => {
+  it('waits for what is under way and takes nothing more', async () => {
+    const { bus } = open();
+    const slow = waiter();
+    await bus.subscribe({ subject: '>', durable: 'd', handler: slow.handler });
+    const publishing = bus.publish(message('e1'));
+    await slow.begun;
+    let closed = false;
+    const closing = bus.close().then(() => {
+      closed = true;
+    });
+    await expect(bus.publish(message('e2'))).rejects.toMatchObject({ reason: 'BUS_CLOSED' });
+    expect(closed).toBe(false);
+    slow.go();
+    await publishing;
+    await closing;
+    bus.publishLive(message('e3'));
+    expect(() => bus.subscribeLive({ subject: '>', handler: slow.handler })).toThrow(
+      expect.objectContaining({ reason: 'BUS_CLOSED' }),
+    );
+  });
+});

@@ -1,0 +1,14 @@
+export type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from './bus.ts';
+export {
+  type BusFailure,
+  createInProcessBus,
+  type InProcessBusOptions,
+} from './in-process-bus.ts';
+export {
+  assertPattern,
+  assertSubject,
+  HOOK_SUBJECTS,
+  type HookAddress,
+  hookSubject,
+  matchSubject,
+} from './subjects.ts';

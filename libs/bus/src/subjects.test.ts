@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  assertPattern,
+  assertSubject,
+  HOOK_SUBJECTS,
+  hookSubject,
+  matchSubject,
+} from './subjects.ts';
+
+const id = fc.stringMatching(/^[a-z0-9_-]{1,64}$/).filter((text) => text !== '-');
+
+describe('hook subjects', () => {
+  it('name tenant, run, agent and event (HK-2)', () => {
+    const address = { tenant: 't1', runId: 'run_1', agent: 'ag-1', event: 'LLM_START' };
+    expect(hookSubject(address)).toBe('writ.hooks.v1.t1.run_1.ag-1.LLM_START');
+  });
+
+  it('say - for what an event does not have (HK-1)', () => {
+    expect(hookSubject({ tenant: 't1', event: 'HALTED' })).toBe('writ.hooks.v1.t1.-.-.HALTED');
+    expect(hookSubject({ event: 'HALTED' })).toBe('writ.hooks.v1.-.-.-.HALTED');
+  });
+
+  it('cannot be bent to another tenant, run or event (SYS-6)', () => {
+    const bad = ['', '-', '*', '>', 'a.b', 'A', 'a b', 'a'.repeat(65)];
+    for (const value of bad) {
+      for (const [field, token] of [
+        ['tenant', { tenant: value }],
+        ['run_id', { runId: value }],
+        ['agent_id', { agent: value }],
+      ] as const) {
+        expect(() => hookSubject({ event: 'RUN_END', ...token })).toThrow(
+          expect.objectContaining({ kind: 'invalid_argument', metadata: { field } }),
+        );
+      }
+    }
+    for (const event of ['', '-', 'run_end', 'RUN.END', '*', '>', 'RUN END', 'X'.repeat(65)]) {
+      expect(() => hookSubject({ event })).toThrow(
+        expect.objectContaining({ reason: 'BAD_EVENT', metadata: { field: 'event' } }),
+      );
+    }
+  });
+
+  it('are told apart by tenant, for any ids (SYS-6)', () => {
+    fc.assert(
+      fc.property(id, id, id, (tenant, other, run) => {
+        const subject = hookSubject({ tenant, runId: run, event: 'RUN_START' });
+        expect(assertSubject(subject)).toBe(subject);
+        expect(matchSubject(HOOK_SUBJECTS, subject)).toBe(true);
+        expect(matchSubject(`writ.hooks.v1.${other}.>`, subject)).toBe(tenant === other);
+        expect(matchSubject(`writ.hooks.v1.*.${run}.*.RUN_START`, subject)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('matching a subject', () => {
+  it.each([
+    ['a.b', 'a.b', true],
+    ['a.b', 'a.c', false],
+    ['a.b', 'a', false],
+    ['a', 'a.b', false],
+    ['*', 'a', true],
+    ['*', 'a.b', false],
+    ['a.*', 'a.b', true],
+    ['a.*', 'a', false],
+    ['a.*.c', 'a.b.c', true],
+    ['a.*.c', 'a.b.d', false],
+    ['*.*', 'a.b', true],
+    ['>', 'a', true],
+    ['>', 'a.b.c', true],
+    ['a.>', 'a', false],
+    ['a.>', 'a.b', true],
+    ['a.>', 'a.b.c', true],
+    ['a.>', 'b.a', false],
+    ['a.*.>', 'a.b', false],
+    ['a.*.>', 'a.b.c.d', true],
+  ])('%s takes %s: %s', (pattern, subject, taken) => {
+    expect(matchSubject(pattern, subject)).toBe(taken);
+  });
+
+  it('refuses what is no subject and no pattern', () => {
+    for (const bad of ['', '.', 'a.', '.a', 'a..b', 'a b', 'a.>.b', 'a.b*', '>>', 'a.*b']) {
+      expect(() => assertPattern(bad)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
+      expect(() => assertSubject(bad)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
+    }
+    for (const wild of ['*', '>', 'a.*', 'a.>', 'a.*.b']) {
+      expect(assertPattern(wild)).toBe(wild);
+      expect(() => assertSubject(wild)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
+    }
+  });
+});

@@ -1,0 +1,93 @@
+import { assertId, InvalidRequestError } from '@writ/kernel';
+
+/** Every hook event of every tenant (HK-2). */
+export const HOOK_SUBJECTS = 'writ.hooks.v1.>';
+
+const PREFIX = 'writ.hooks.v1';
+const ABSENT = '-';
+const EVENT = /^[A-Z][A-Z0-9_]{0,63}$/;
+const TOKEN = /^[^\s.*>]+$/;
+
+/** What a hook subject is made of; what an event does not have is left out. */
+export interface HookAddress {
+  readonly tenant?: string | undefined;
+  readonly runId?: string | undefined;
+  readonly agent?: string | undefined;
+  /** Name of the event, such as `LLM_START`. */
+  readonly event: string;
+}
+
+/**
+ * The subject of a hook event: `writ.hooks.v1.<tenant>.<run_id>.<agent_id>.<event>`, with `-` for
+ * what is absent (HK-1, HK-2).
+ * @throws InvalidRequestError BAD_ID or BAD_EVENT naming the token
+ */
+export function hookSubject({ tenant, runId, agent, event }: HookAddress): string {
+  if (!EVENT.test(event)) {
+    throw new InvalidRequestError(
+      'BAD_EVENT',
+      'event must be an upper-case name such as LLM_START.',
+      { field: 'event' },
+    );
+  }
+  return [
+    PREFIX,
+    idToken(tenant, 'tenant'),
+    idToken(runId, 'run_id'),
+    idToken(agent, 'agent_id'),
+    event,
+  ].join('.');
+}
+
+/**
+ * Whether `subject` falls under `pattern`, as NATS sees it: `*` stands for one token, `>` at the end
+ * for one or more.
+ */
+export function matchSubject(pattern: string, subject: string): boolean {
+  const wanted = pattern.split('.');
+  const tokens = subject.split('.');
+  for (const [index, want] of wanted.entries()) {
+    const token = tokens[index];
+    if (token === undefined) return false;
+    if (want === '>') return index === wanted.length - 1;
+    if (want !== '*' && want !== token) return false;
+  }
+  return wanted.length === tokens.length;
+}
+
+/**
+ * Returns `subject` when something can be published to it: tokens, no wildcards.
+ * @throws InvalidRequestError BAD_SUBJECT
+ */
+export function assertSubject(subject: string): string {
+  if (subject.split('.').every((token) => TOKEN.test(token))) return subject;
+  throw badSubject('a subject to publish to must be tokens joined by dots, without wildcards');
+}
+
+/**
+ * Returns `pattern` when it can be subscribed to: tokens, `*` for a whole one, `>` for the last.
+ * @throws InvalidRequestError BAD_SUBJECT
+ */
+export function assertPattern(pattern: string): string {
+  const tokens = pattern.split('.');
+  const valid = tokens.every(
+    (token, index) =>
+      token === '*' || (token === '>' && index === tokens.length - 1) || TOKEN.test(token),
+  );
+  if (valid) return pattern;
+  throw badSubject('a subject to subscribe to must be tokens joined by dots; > only at the end');
+}
+
+function badSubject(sentence: string): InvalidRequestError {
+  return new InvalidRequestError('BAD_SUBJECT', `Bad subject: ${sentence}.`, { field: 'subject' });
+}
+
+function idToken(value: string | undefined, field: string): string {
+  if (value === undefined) return ABSENT;
+  if (value === ABSENT) {
+    throw new InvalidRequestError('BAD_ID', `${field} must not be -, which stands for none.`, {
+      field,
+    });
+  }
+  return assertId(value, field);
+}
