@@ -18,6 +18,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ),
   'import rules': checkImportRules,
   'generated code is current': checkGeneratedCode,
+  'promises are current': () => runCommand('node', 'scripts/promises.ts', '--check'),
   'unused code': () => runCommand('knip', '--no-progress'),
   tests: () => runCommand('vitest', 'run'),
 };

@@ -1,0 +1,1 @@
+export { createWritClient, type WritClient, type WritClientOptions } from './client.ts';

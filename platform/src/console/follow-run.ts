@@ -1,0 +1,96 @@
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import type { WritClient } from '@writ/client';
+import { isWritError, newId } from '@writ/kernel';
+import type { Human, HumanAnswer } from './human.ts';
+
+/** What a follower wants to hear. */
+export interface RunFollower {
+  onEvent(event: RunEvent): void;
+  /** A question was put to the person; called before the answer is awaited. */
+  onQuestion(approval: Approval): void;
+  /** The platform refused the person's answer, in one sentence. */
+  onRefusedAnswer(sentence: string): void;
+  /** How long the person took, in milliseconds. */
+  onAnswered(milliseconds: number): void;
+}
+
+/**
+ * Follows a run from its first event to its result, and has the person answer what is escalated on the way.
+ *
+ * @returns the finished run
+ * @throws WritError when the platform refuses an answer that nobody can correct
+ */
+export async function followRun(
+  client: WritClient,
+  runId: string,
+  human: Human,
+  follower: RunFollower,
+): Promise<Run> {
+  for await (const { event } of client.runs.watchRun({ runId })) {
+    if (event === undefined) continue;
+    follower.onEvent(event);
+    if (
+      event.entry.case === 'hook' &&
+      event.entry.value.type === HookEventType.APPROVAL_REQUESTED
+    ) {
+      await settle(client, event.entry.value.approvalId, human, follower);
+    }
+  }
+  const { run } = await client.runs.getRun({ runId });
+  if (run === undefined) throw new Error(`GetRun answered without a run for ${runId}.`);
+  return run;
+}
+
+async function settle(
+  client: WritClient,
+  approvalId: string,
+  human: Human,
+  follower: RunFollower,
+): Promise<void> {
+  for (;;) {
+    const { approval } = await client.approvals.getApproval({ approvalId });
+    if (approval === undefined || approval.state !== ApprovalState.PENDING) return;
+    follower.onQuestion(approval);
+    const asked = performance.now();
+    const answer = await human.answer(approval);
+    follower.onAnswered(performance.now() - asked);
+    try {
+      const { proposedArgumentsJson } = await client.approvals.decideApproval({
+        requestId: newId('req'),
+        approvalId,
+        answer: answerMessage(answer),
+      });
+      if (proposedArgumentsJson === '') return;
+      human = accepting(proposedArgumentsJson);
+    } catch (error) {
+      if (!isWritError(error) || !human.canCorrect) throw error;
+      follower.onRefusedAnswer(error.message);
+    }
+  }
+}
+
+function answerMessage(answer: HumanAnswer) {
+  switch (answer.kind) {
+    case 'approve':
+      return { case: 'approve', value: {} } as const;
+    case 'edit':
+      return {
+        case: 'approveWithEdits',
+        value: { argumentsJson: answer.argumentsJson },
+      } as const;
+    case 'reject':
+      return { case: 'reject', value: {} } as const;
+  }
+}
+
+/** Accepts the change that a rule made to an edit. */
+function accepting(argumentsJson: string): Human {
+  return {
+    description: 'as policy revised it',
+    canCorrect: false,
+    answer: async () => ({ kind: 'edit', argumentsJson }),
+  };
+}

@@ -1,0 +1,103 @@
+import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { type Action, ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
+import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import { formatUsd } from '@writ/kernel';
+import { actionJson } from './result-json.ts';
+import { wordOf } from './word-of.ts';
+
+const LABEL_WIDTH = 10;
+
+/** Shows a run step by step: what was proposed, what was decided and why, who executed it, what it cost so far. */
+export function createRunShow(print: (line: string) => void) {
+  let costNanoUsd = 0n;
+
+  return {
+    start(run: Run): void {
+      print(`run ${run.runId}   trace ${run.traceId}`);
+      print(`${run.agent?.name ?? ''}: ${run.goal}`);
+      print('');
+    },
+
+    event(event: RunEvent): void {
+      if (event.entry.case === 'decision') for (const line of decisionLines(event.entry.value)) print(line);
+      if (event.entry.case === 'hook') hook(event.entry.value);
+    },
+
+    end(run: Run): void {
+      const result = run.result;
+      if (result === undefined) return;
+      print('');
+      if (result.answer !== '') print(`answer: ${result.answer}`);
+      const usage = result.usage?.usage;
+      const tokens = (usage?.inputTokens ?? 0n) + (usage?.outputTokens ?? 0n);
+      const where = result.phase === '' ? '' : ` (${result.phase})`;
+      print(
+        `${result.stopReason}${where}: ${result.trace.length} steps, ${tokens} tokens, ` +
+          `${formatUsd(result.usage?.costNanoUsd ?? 0n)} USD`,
+      );
+    },
+  };
+
+  function hook(event: HookEvent): void {
+    switch (event.type) {
+      case HookEventType.LLM_END:
+        costNanoUsd += event.costNanoUsd;
+        print(labelled('model', `${took(event)}, ${formatUsd(costNanoUsd)} USD so far`));
+        return;
+      case HookEventType.TOOL_END:
+        print(labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`));
+        return;
+      case HookEventType.APPROVAL_REQUESTED:
+        print(labelled('waits', `for a person: approval ${event.approvalId}`));
+        return;
+      default:
+        return;
+    }
+  }
+}
+
+function decisionLines(decision: Decision): string[] {
+  if (decision.humanApproval !== undefined) return humanLines(decision);
+  const step = decision.step === 0 ? '-' : String(decision.step);
+  const lines = [
+    `${step.padStart(2)}  ${'proposes'.padEnd(LABEL_WIDTH)}${
+      decision.action === undefined ? 'no valid action' : shortAction(decision.action)
+    }`,
+    labelled(wordOf(Verdict, decision.verdict), decision.reason || decision.stopReason),
+  ];
+  if (decision.revisedAction !== undefined) {
+    lines.push(labelled('revised', `to ${shortAction(decision.revisedAction)}`));
+  }
+  return lines;
+}
+
+function humanLines(decision: Decision): string[] {
+  const human = decision.humanApproval;
+  const lines = [
+    labelled(
+      human?.approved ? 'approved' : 'rejected',
+      `${human?.comment || decision.stopReason} by ${human?.decidedBy || 'nobody'}`,
+    ),
+  ];
+  if (decision.executedFrom === ExecutedFrom.HUMAN_REVISED && decision.executedAction !== undefined) {
+    lines.push(labelled('edited', `to ${shortAction(decision.executedAction)}`));
+  }
+  return lines;
+}
+
+function labelled(label: string, text: string): string {
+  return `    ${label.padEnd(LABEL_WIDTH)}${text}`;
+}
+
+/** An action on one line, as a person would say it. */
+function shortAction(action: Action): string {
+  const { kind, name, args, answer, agent, task } = actionJson(action);
+  if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;
+  return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;
+}
+
+function took(event: HookEvent): string {
+  const { seconds = 0n, nanos = 0 } = event.duration ?? {};
+  return `${Math.round(Number(seconds) * 1000 + nanos / 1e6)} ms`;
+}

@@ -1,0 +1,5 @@
+/** The name of an enum value in lower case, as people and JSON read it: `Verdict.APPROVE` → `approve`. */
+export function wordOf(values: Readonly<Record<string, string | number>>, value: number): string {
+  const name = Object.keys(values).find((key) => values[key] === value);
+  return (name ?? `unknown_${value}`).toLowerCase();
+}
