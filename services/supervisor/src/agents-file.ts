@@ -1,0 +1,76 @@
+import { ConfigError, type DataPath, loadYaml, parseDuration, type YamlInput } from '@writ/config';
+import { isWritError } from '@writ/kernel';
+import { AGENTS_SCHEMA } from './agents-schema.ts';
+import { type AgentDefinition, manifestOf } from './domain/manifest/agent-definition.ts';
+import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
+
+/** The agents of a file, and what its author should know. */
+export interface LoadedAgents {
+  /** By name. */
+  readonly agents: ReadonlyMap<string, AgentManifest>;
+  /** One sentence for each zero that somebody may have meant as "unlimited". */
+  readonly warnings: readonly string[];
+}
+
+/** A definition as YAML has it: durations are text. */
+interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agents'> {
+  readonly model: Omit<AgentDefinition['model'], 'timeout'> & { readonly timeout?: string };
+  readonly budget?: Omit<NonNullable<AgentDefinition['budget']>, 'deadline'> & {
+    readonly deadline?: string;
+  };
+  readonly sub_agents?: readonly (Omit<
+    NonNullable<AgentDefinition['sub_agents']>[number],
+    'ask_timeout'
+  > & { readonly ask_timeout?: string })[];
+}
+
+/**
+ * Reads the agents that the supervisor can start from YAML of the form that AGENTS_SCHEMA describes.
+ * @throws ConfigError listing every problem as `file:line:column: what was expected`
+ */
+export function loadAgents(input: YamlInput): LoadedAgents {
+  const file = typeof input === 'string' ? input : input.file;
+  const { value, warnings, locate } = loadYaml<{ agents: AgentYaml[] }>(input, AGENTS_SCHEMA);
+  const problems: string[] = [];
+  const agents = new Map<string, AgentManifest>();
+  const names = new Set(value.agents.map(({ name }) => name));
+  for (const [index, yaml] of value.agents.entries()) {
+    const at = (...path: DataPath) => locate(['agents', index, ...path]);
+    if (agents.has(yaml.name)) {
+      problems.push(
+        `${at('name')}: ${yaml.name} is defined twice; agents need names of their own.`,
+      );
+    }
+    for (const [child, { name }] of (yaml.sub_agents ?? []).entries()) {
+      if (names.has(name)) continue;
+      problems.push(`${at('sub_agents', child, 'name')}: there is no agent ${name} in this file.`);
+    }
+    try {
+      agents.set(yaml.name, manifestOf(definitionOf(yaml)));
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+      const path = (error.metadata.field ?? '').split('.');
+      problems.push(`${at(...path)}: ${error.message}`);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(file, problems);
+  return { agents, warnings };
+}
+
+function definitionOf(yaml: AgentYaml): AgentDefinition {
+  const { model, budget, sub_agents, ...rest } = yaml;
+  const { timeout, ...modelRest } = model;
+  const { deadline, ...budgetRest } = budget ?? {};
+  return {
+    ...rest,
+    model: { ...modelRest, ...(timeout !== undefined && { timeout: parseDuration(timeout) }) },
+    budget: {
+      ...budgetRest,
+      ...(deadline !== undefined && { deadline: parseDuration(deadline) }),
+    },
+    sub_agents: (sub_agents ?? []).map(({ ask_timeout, ...agent }) => ({
+      ...agent,
+      ...(ask_timeout !== undefined && { ask_timeout: parseDuration(ask_timeout) }),
+    })),
+  };
+}

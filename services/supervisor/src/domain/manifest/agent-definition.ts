@@ -1,0 +1,188 @@
+import {
+  createExecutionBudget,
+  createSpawnBudget,
+  type ExecutionBudget,
+  HistoryRetention,
+  type JsonObject,
+  type PriorityName,
+  parseUsd,
+} from '@writ/kernel';
+import type {
+  AgentKind,
+  AgentLimits,
+  AgentManifest,
+  MiddlewareSetting,
+  RefusalHandling,
+} from './agent-manifest.ts';
+import { withDefinitionHash } from './manifest-json.ts';
+
+/** One agent as it is written down; times are milliseconds already. */
+export interface AgentDefinition {
+  readonly name: string;
+  readonly kind: AgentKind;
+  readonly description?: string;
+  readonly instructions?: string;
+  readonly final_instructions?: string;
+  readonly model: {
+    readonly model: string;
+    readonly also_allowed?: readonly string[];
+    readonly temperature?: number;
+    readonly max_output_tokens?: number;
+    readonly json_mode?: boolean;
+    readonly timeout?: number;
+  };
+  readonly tools?: readonly string[];
+  readonly limits?: {
+    readonly max_steps?: number;
+    readonly max_tool_calls?: number;
+    readonly max_iterations?: number;
+    readonly max_refusals?: number;
+    readonly max_retries?: number;
+  };
+  readonly budget?: {
+    readonly max_seconds?: number;
+    readonly max_tokens?: number;
+    readonly max_cost_usd?: string | number;
+    readonly max_turns?: number;
+    readonly deadline?: number;
+  };
+  readonly spawn?: {
+    readonly max_agents?: number;
+    readonly allow_preempt?: boolean;
+    readonly max_total_spawns?: number;
+    readonly max_depth?: number;
+  };
+  readonly priority?: Lowercase<PriorityName>;
+  readonly retention?: HistoryRetention;
+  readonly on_refusal?: RefusalHandling;
+  readonly approval_required_risk?: number;
+  readonly sub_agents?: readonly {
+    readonly name: string;
+    readonly description?: string;
+    readonly ask_timeout?: number;
+    readonly priority?: Lowercase<PriorityName>;
+  }[];
+  readonly guardrails?: {
+    readonly max_tokens_recoveries?: number;
+    readonly max_repeated_tool_steps?: number;
+    readonly reserve_tokens?: number;
+    readonly reserve_cost_fraction?: number;
+  };
+  readonly context?: {
+    readonly context_window?: number;
+    readonly strategy?: string;
+    readonly options?: JsonObject;
+  };
+  readonly middleware?: {
+    readonly agent?: readonly MiddlewareSetting[];
+    readonly chat?: readonly MiddlewareSetting[];
+    readonly function?: readonly MiddlewareSetting[];
+  };
+  readonly initial_tool_choice?: string;
+  readonly output_topic?: string;
+  readonly follow_topics?: readonly string[];
+  readonly unreviewed_deltas?: boolean;
+  readonly options?: JsonObject;
+}
+
+const ASK_TIMEOUT_MS = 120_000;
+const DEFAULT_LIMITS = { maxRefusals: 3, maxRetries: 3 };
+/** Of the loop whose source says so; the other kinds are bounded by their budgets. */
+const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
+
+/**
+ * The manifest that a definition stands for, with every default and its hash (AG-1, AG-10).
+ * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT naming the field
+ */
+export function manifestOf(definition: AgentDefinition): AgentManifest {
+  const { kind, model, guardrails = {}, context = {}, middleware = {} } = definition;
+  return withDefinitionHash({
+    name: definition.name,
+    kind,
+    description: definition.description ?? '',
+    instructions: definition.instructions ?? '',
+    finalInstructions: definition.final_instructions ?? '',
+    model: {
+      model: model.model,
+      alsoAllowed: model.also_allowed ?? [],
+      temperature: model.temperature ?? 0,
+      jsonMode: model.json_mode ?? kind === 'json-action',
+      ...given('maxOutputTokens', model.max_output_tokens),
+      ...given('timeoutMs', model.timeout),
+    },
+    tools: definition.tools ?? [],
+    limits: limitsOf(definition),
+    executionBudget: budgetOf(definition.budget),
+    spawnBudget: createSpawnBudget({
+      maxAgents: definition.spawn?.max_agents,
+      allowPreempt: definition.spawn?.allow_preempt,
+      maxTotalSpawns: definition.spawn?.max_total_spawns,
+      maxDepth: definition.spawn?.max_depth,
+    }),
+    priority: priorityOf(definition.priority),
+    retention: definition.retention ?? HistoryRetention.PERMANENT,
+    onRefusal: definition.on_refusal ?? (kind === 'json-action' ? 'stop' : 'tell_model'),
+    ...given('approvalRequiredRisk', definition.approval_required_risk),
+    subAgents: (definition.sub_agents ?? []).map((agent) => ({
+      name: agent.name,
+      description: agent.description ?? '',
+      askTimeoutMs: agent.ask_timeout ?? ASK_TIMEOUT_MS,
+      priority: priorityOf(agent.priority),
+    })),
+    guardrails: {
+      ...given('maxTokensRecoveries', guardrails.max_tokens_recoveries),
+      ...given('maxRepeatedToolSteps', guardrails.max_repeated_tool_steps),
+      ...given('reserveTokens', guardrails.reserve_tokens),
+      ...given('reserveCostFraction', guardrails.reserve_cost_fraction),
+    },
+    context: {
+      strategy: context.strategy ?? '',
+      ...given('contextWindow', context.context_window),
+      ...given('options', context.options),
+    },
+    agentMiddleware: middleware.agent ?? [],
+    chatMiddleware: middleware.chat ?? [],
+    functionMiddleware: middleware.function ?? [],
+    initialToolChoice: definition.initial_tool_choice ?? '',
+    outputTopic: definition.output_topic ?? '',
+    followTopics: definition.follow_topics ?? [],
+    unreviewedDeltas: definition.unreviewed_deltas ?? false,
+    ...given('options', definition.options),
+  });
+}
+
+function limitsOf({ kind, limits = {} }: AgentDefinition): AgentLimits {
+  return {
+    ...DEFAULT_LIMITS,
+    ...(kind === 'json-action' && JSON_ACTION_LIMITS),
+    ...given('maxSteps', limits.max_steps),
+    ...given('maxToolCalls', limits.max_tool_calls),
+    ...given('maxIterations', limits.max_iterations),
+    ...given('maxRefusals', limits.max_refusals),
+    ...given('maxRetries', limits.max_retries),
+  };
+}
+
+function budgetOf(budget: AgentDefinition['budget'] = {}): ExecutionBudget {
+  const { max_cost_usd: cost, max_seconds: seconds } = budget;
+  return createExecutionBudget(
+    {
+      maxTokens: budget.max_tokens,
+      maxCostNanoUsd:
+        cost === undefined ? undefined : parseUsd(String(cost), 'budget.max_cost_usd'),
+      maxTurns: budget.max_turns,
+      deadlineMs: budget.deadline,
+      maxActiveMs: seconds === undefined ? undefined : Math.round(seconds * 1000),
+    },
+    'budget',
+  );
+}
+
+function priorityOf(name: Lowercase<PriorityName> = 'normal'): PriorityName {
+  return name.toUpperCase() as PriorityName;
+}
+
+/** The field when it has a value; what is absent must stay absent, for it means unlimited. */
+function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
+  return (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
+}
