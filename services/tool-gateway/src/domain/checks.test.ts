@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { definition, writ } from '../../test/definitions.ts';
+import { type Counters, judgeCall, parseArguments } from './checks.ts';
+import { type Allow, createRegistry } from './registry.ts';
+import { compileTool } from './tool.ts';
+
+const PAY = compileTool(definition());
+const FRESH: Counters = { ofRun: 0, ofTool: 0, ofSignature: 0 };
+const GOOD = '{"to":"anna"}';
+
+interface Case {
+  readonly writ?: Parameters<typeof writ>[0];
+  readonly counters?: Partial<Counters>;
+  readonly args?: string;
+  readonly allow?: Allow;
+}
+
+function judge({ writ: over, counters, args = GOOD, allow }: Case) {
+  return judgeCall(
+    writ({ definitionDigest: PAY.digest, ...over }),
+    createRegistry([PAY], allow),
+    { ...FRESH, ...counters },
+    parseArguments(args),
+  );
+}
+
+function stopReason(given: Case): string {
+  const verdict = judge(given);
+  return verdict.kind === 'refuse' ? verdict.stopReason : 'none';
+}
+
+function message(given: Case): string {
+  const verdict = judge(given);
+  return verdict.kind === 'refuse' ? verdict.message : '';
+}
+
+describe('judgeCall (TG-2)', () => {
+  it('lets a call through that passes every check', () => {
+    expect(judge({})).toMatchObject({
+      kind: 'execute',
+      args: { to: 'anna' },
+      counted: { ofTool: true, ofSignature: true },
+    });
+  });
+
+  it('refuses in the order of TG-2: each check hides those after it', () => {
+    // Everything is wrong at first; each step mends what was refused.
+    const wrong: Case = {
+      writ: { maxToolCalls: 5, allowedTools: [], tool: 'steal', definitionDigest: 'old' },
+      counters: { ofRun: 5, ofTool: 2, ofSignature: 1 },
+      args: '{}',
+    };
+    const steps: [string, Case][] = [
+      ['max_tool_calls', wrong],
+      ['tool_denied:steal', { ...wrong, counters: { ...wrong.counters, ofRun: 4 } }],
+    ];
+    const allowed = {
+      ...wrong,
+      writ: { ...wrong.writ, maxToolCalls: 6, allowedTools: ['steal', 'pay'] },
+    };
+    const known = { ...allowed, writ: { ...allowed.writ, tool: 'pay' } };
+    const reviewed = { ...known, writ: { ...known.writ, definitionDigest: PAY.digest } };
+    const wellFormed = { ...reviewed, args: GOOD };
+    const fewer = { ...wellFormed, counters: { ...wellFormed.counters, ofTool: 1 } };
+    steps.push(
+      ['tool_missing:steal', allowed],
+      ['tool_changed:pay', known],
+      ['tool_bad_args:pay', reviewed],
+      ['loop_detected:per_tool_limit', wellFormed],
+      ['loop_detected:signature_repeat', fewer],
+      ['none', { ...fewer, counters: { ofRun: 5, ofTool: 1, ofSignature: 0 } }],
+    );
+    expect(steps.map(([, given]) => stopReason(given))).toEqual(steps.map(([reason]) => reason));
+  });
+
+  it('denies every tool to a writ without an allowlist (SYS-4)', () => {
+    expect(stopReason({ writ: { allowedTools: [] } })).toBe('tool_denied:pay');
+  });
+
+  it('denies a tool that the gateway keeps from the agent or its tenant, whatever the writ says', () => {
+    expect(stopReason({ allow: { agents: { clerk: ['pay'] } } })).toBe('tool_denied:pay');
+    expect(stopReason({ allow: { agents: { '*': ['pay'], payer: [] } } })).toBe('tool_denied:pay');
+    expect(stopReason({ allow: { tenants: { other: ['*'] } } })).toBe('tool_denied:pay');
+    expect(stopReason({ allow: { agents: { '*': ['pay'] }, tenants: { acme: ['*'] } } })).toBe(
+      'none',
+    );
+  });
+
+  it('names each argument that is unknown, missing or of the wrong type (TG-3)', () => {
+    const said = message({ args: '{"cents":true,"bcc":"eve"}' });
+    expect(said).toContain('Argument bcc is not one that the tool takes.');
+    expect(said).toContain('Argument to is required and missing.');
+    expect(said).toContain('Argument cents does not fit its schema.');
+  });
+
+  it('wants fillable arguments to be there when executed (TG-3)', () => {
+    const tool = compileTool(
+      definition({
+        inputSchema: {
+          type: 'object',
+          properties: { to: { type: 'string', fillable: true } },
+          required: ['to'],
+        },
+      }),
+    );
+    const verdict = judgeCall(
+      writ({ definitionDigest: tool.digest }),
+      createRegistry([tool]),
+      FRESH,
+      parseArguments('{}'),
+    );
+    expect(verdict).toMatchObject({ kind: 'refuse', stopReason: 'tool_bad_args:pay' });
+  });
+
+  it.each([
+    ['no JSON', '{'],
+    ['nothing', ''],
+    ['an array', '[]'],
+    ['null', 'null'],
+    ['a duplicate key', '{"to":"a","to":"b"}'],
+    ['a __proto__ key', '{"__proto__":{},"to":"a"}'],
+    ['NaN', '{"to":"a","cents":NaN}'],
+    ['half a surrogate pair', '{"to":"\\ud800"}'],
+    ['an integer past 2^53', '{"to":"a","cents":9007199254740993}'],
+    ['33 levels', `{"to":${'['.repeat(32)}${']'.repeat(32)}}`],
+  ])('refuses arguments that are %s, in one sentence (TG-4)', (_, args) => {
+    expect(stopReason({ args })).toBe('tool_bad_args:pay');
+    expect(message({ args })).toMatch(/arguments_json/);
+  });
+
+  it('says which call repeated and how often, so that a model can recover', () => {
+    expect(message({ counters: { ofTool: 2 } })).toBe(
+      'This agent has made 2 calls of pay; the limit is 2.',
+    );
+    expect(message({ counters: { ofSignature: 1 } })).toMatch(
+      /^This agent has made 1 call of pay with these same arguments \([0-9a-f]{12}\); the limit is 1\./,
+    );
+  });
+
+  it('counts a repeat for the tool, and a call without good arguments for the run alone', () => {
+    expect(judge({ counters: { ofSignature: 1 } })).toMatchObject({
+      counted: { ofTool: true, ofSignature: false },
+    });
+    expect(judge({ args: '{}' })).toMatchObject({ counted: { ofTool: false, ofSignature: false } });
+  });
+});
+
+describe('the registry', () => {
+  it('changes its version with any definition and any allowlist (TG-2)', () => {
+    const versions = [
+      createRegistry([PAY]),
+      createRegistry([compileTool(definition({ risk: 0.6 }))]),
+      createRegistry([PAY], { agents: { payer: ['pay'] } }),
+      createRegistry([PAY], { tenants: { payer: ['pay'] } }),
+    ].map(({ version }) => version);
+    expect(new Set(versions).size).toBe(4);
+    expect(createRegistry([compileTool(definition())]).version).toBe(versions[0]);
+  });
+});

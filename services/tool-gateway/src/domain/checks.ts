@@ -1,0 +1,127 @@
+import {
+  argsHash,
+  checkArguments,
+  isJsonObject,
+  isWritError,
+  type JsonObject,
+  parseJsonStrict,
+} from '@writ/kernel';
+import type { Registry } from './registry.ts';
+import type { Tool } from './tool.ts';
+import type { Writ } from './writ.ts';
+
+/** The argument bytes, read once: what they say, or why they say nothing. */
+export type ParsedArguments =
+  | { readonly args: JsonObject; readonly hash: string }
+  | { readonly problem: string };
+
+/** Calls made before this one. */
+export interface Counters {
+  /** By anybody in the run. */
+  readonly ofRun: number;
+  /** Of this tool, by this agent of the run. */
+  readonly ofTool: number;
+  /** Of this tool with these arguments, by this agent of the run. */
+  readonly ofSignature: number;
+}
+
+/** Which counters a call adds one to, also when it is refused. */
+export interface Counted {
+  readonly ofTool: boolean;
+  readonly ofSignature: boolean;
+}
+
+/** What TG-2 makes of a call. Every call counts for its run. */
+export type Verdict =
+  | {
+      readonly kind: 'execute';
+      readonly tool: Tool;
+      readonly args: JsonObject;
+      readonly counted: Counted;
+    }
+  | {
+      readonly kind: 'refuse';
+      readonly stopReason: string;
+      readonly message: string;
+      readonly counted: Counted;
+    };
+
+/** Reads arguments from the exact bytes that were signed (TG-4). */
+export function parseArguments(argumentsJson: string): ParsedArguments {
+  try {
+    const args = parseJsonStrict(argumentsJson, { field: 'arguments_json' });
+    if (!isJsonObject(args)) return { problem: 'arguments_json must be a JSON object.' };
+    return { args, hash: argsHash(args) };
+  } catch (error) {
+    if (isWritError(error)) return { problem: error.message };
+    throw error;
+  }
+}
+
+/**
+ * The checks between a valid writ and the freeze, in the order of TG-2: the run's calls, the
+ * allowlists, the registry, the schema, the tool's limit, repeats. The first that fails decides.
+ */
+export function judgeCall(
+  writ: Writ,
+  registry: Registry,
+  counters: Counters,
+  parsed: ParsedArguments,
+): Verdict {
+  const { tool: name, maxToolCalls } = writ;
+  if (maxToolCalls !== undefined && counters.ofRun >= maxToolCalls) {
+    return refuse(
+      'max_tool_calls',
+      `The run has made ${calls(counters.ofRun)}; the limit is ${maxToolCalls}.`,
+    );
+  }
+  if (!writ.allowedTools.includes(name) || !registry.allows(writ, name)) {
+    return refuse(`tool_denied:${name}`, `Agent ${writ.agentName} may not call ${name}.`);
+  }
+  const tool = registry.tools.get(name);
+  if (tool === undefined) {
+    return refuse(`tool_missing:${name}`, `This gateway has no tool ${name}.`);
+  }
+  if (tool.digest !== writ.definitionDigest) {
+    return refuse(
+      `tool_changed:${name}`,
+      `The definition of ${name} is not the one that was reviewed; propose the call again.`,
+    );
+  }
+  const bad = badArguments(tool, parsed);
+  if (bad !== undefined || 'problem' in parsed) return refuse(`tool_bad_args:${name}`, bad ?? '');
+  if (counters.ofTool >= tool.maxCallsPerAgent) {
+    return refuse(
+      'loop_detected:per_tool_limit',
+      `This agent has made ${calls(counters.ofTool)} of ${name}; the limit is ${tool.maxCallsPerAgent}.`,
+    );
+  }
+  if (counters.ofSignature >= tool.maxRepeats) {
+    return refuse(
+      'loop_detected:signature_repeat',
+      `This agent has made ${calls(counters.ofSignature)} of ${name} with these same arguments (${parsed.hash}); the limit is ${tool.maxRepeats}. Use the result that is there, or other arguments.`,
+      // It got past the tool's limit, and counts for it (TG-2).
+      { ofTool: true, ofSignature: false },
+    );
+  }
+  return { kind: 'execute', tool, args: parsed.args, counted: { ofTool: true, ofSignature: true } };
+}
+
+function badArguments(tool: Tool, parsed: ParsedArguments): string | undefined {
+  if ('problem' in parsed) return parsed.problem;
+  const { problems } = checkArguments(tool.contract, parsed.args, { phase: 'executed' });
+  if (problems.length === 0) return undefined;
+  return problems.map(({ message }) => message).join(' ');
+}
+
+function refuse(
+  stopReason: string,
+  message: string,
+  counted: Counted = { ofTool: false, ofSignature: false },
+): Verdict {
+  return { kind: 'refuse', stopReason, message, counted };
+}
+
+function calls(count: number): string {
+  return count === 1 ? '1 call' : `${count} calls`;
+}

@@ -1,0 +1,54 @@
+import { canonicalDigest } from '@writ/kernel';
+import type { Tool } from './tool.ts';
+
+/** Stands for every name in an allowlist. */
+export const EVERY = '*';
+
+/** Tools by who may call them; `*` names everybody who is not named, and every tool. */
+export type Allowlist = Readonly<Record<string, readonly string[]>>;
+
+/** Who may call what at this gateway, whatever a writ allows. An absent list allows everything. */
+export interface Allow {
+  /** By the name of the agent's manifest. */
+  readonly agents?: Allowlist;
+  readonly tenants?: Allowlist;
+}
+
+/** Whose call it is, as far as allowlists care. */
+export interface Client {
+  readonly tenant: string;
+  /** Name of the agent's manifest. */
+  readonly agentName: string;
+}
+
+/** Every tool of a gateway. */
+export interface Registry {
+  /** Content hash of the whole registry. */
+  readonly version: string;
+  /** Tools by name, in the order of names. */
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Whether this gateway's own allowlists let `client` call `tool` (TG-2). */
+  allows(client: Client, tool: string): boolean;
+}
+
+/** The registry of these tools, whose names differ. */
+export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Registry {
+  const sorted = tools.toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  return Object.freeze({
+    version: canonicalDigest({
+      tools: sorted.map(({ digest }) => digest),
+      agents: allow.agents ?? null,
+      tenants: allow.tenants ?? null,
+    }),
+    tools: new Map(sorted.map((tool) => [tool.name, tool])),
+    allows: ({ tenant, agentName }: Client, tool: string) =>
+      isListed(allow.agents, agentName, tool) && isListed(allow.tenants, tenant, tool),
+  });
+}
+
+/** Once there is a list, whoever is not on it may call nothing. */
+function isListed(list: Allowlist | undefined, name: string, tool: string): boolean {
+  if (list === undefined) return true;
+  const tools = (Object.hasOwn(list, name) ? list[name] : list[EVERY]) ?? [];
+  return tools.includes(tool) || tools.includes(EVERY);
+}

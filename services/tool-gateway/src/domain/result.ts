@@ -1,0 +1,95 @@
+import { isJsonObject, type JsonObject, type JsonValue, sha256Hex } from '@writ/kernel';
+
+/** What a tool gave back, in full. */
+export type ToolOutput =
+  | { readonly kind: 'json'; readonly content: string; readonly value: JsonObject }
+  | { readonly kind: 'text'; readonly content: string }
+  /** The content is a URL. */
+  | { readonly kind: 'image'; readonly content: string; readonly mediaType: string };
+
+/** What is recorded and answered of it. */
+export interface ToolResult {
+  readonly kind: 'json' | 'text' | 'image';
+  readonly content: string;
+  /** Of an image; else empty. */
+  readonly mediaType: string;
+  readonly truncated: boolean;
+  readonly fullSizeBytes: number;
+  /** SHA-256 of the full content, in hex. */
+  readonly fullSha256: string;
+}
+
+/** Longest text of a result field in a receipt, in bytes: facts need figures and words, not payloads. */
+const MAX_FIELD_BYTES = 256;
+/** All result fields of a receipt, in bytes of JSON: a receipt has to fit the contract's 16 KiB. */
+const MAX_FIELDS_BYTES = 6_144;
+/** Most result fields that a writ may ask for, and the bytes of their paths. */
+const MAX_PATHS = 64;
+const MAX_PATH_BYTES = 3_072;
+
+/**
+ * The result within `maxBytes` of UTF-8. What is over is cut between characters and marked; it is
+ * text then, since half a JSON object or URL is none (TG-6).
+ */
+export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
+  const bytes = Buffer.from(output.content);
+  const full = { fullSizeBytes: bytes.byteLength, fullSha256: sha256Hex(bytes) };
+  if (bytes.byteLength <= maxBytes) {
+    const mediaType = output.kind === 'image' ? output.mediaType : '';
+    return { kind: output.kind, content: output.content, mediaType, truncated: false, ...full };
+  }
+  const content = cut(bytes, maxBytes);
+  return { kind: 'text', content, mediaType: '', truncated: true, ...full };
+}
+
+/** Whether a receipt has room for fields of these paths; asked before anything is executed. */
+export function fieldsFit(paths: readonly string[]): boolean {
+  const bytes = paths.reduce((sum, path) => sum + Buffer.byteLength(JSON.stringify(path)), 0);
+  return paths.length <= MAX_PATHS && bytes <= MAX_PATH_BYTES;
+}
+
+/**
+ * The values at dotted paths, those that exist, by path (SV-3). A long text is cut; an object, an
+ * array and what finds no more room keep their kind and lose their content, so that a field that is
+ * there never passes for one that is not.
+ */
+export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {
+  const picked: [string, JsonValue][] = [];
+  let room = MAX_FIELDS_BYTES;
+  for (const path of paths) {
+    const found = at(value, path.split('.'));
+    if (found === undefined) continue;
+    const shown = shorten(found);
+    const size = Buffer.byteLength(JSON.stringify(shown));
+    picked.push([path, size <= room ? shown : emptied(shown)]);
+    room -= Math.min(size, room);
+  }
+  return Object.fromEntries(picked);
+}
+
+function at(value: JsonValue, [name, ...rest]: readonly string[]): JsonValue | undefined {
+  if (name === undefined) return value;
+  if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
+  const member = value[name];
+  return member === undefined ? undefined : at(member, rest);
+}
+
+function shorten(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return cut(Buffer.from(value), MAX_FIELD_BYTES);
+  return typeof value === 'object' && value !== null ? emptied(value) : value;
+}
+
+function emptied(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return '';
+  if (typeof value !== 'object' || value === null) return value;
+  return Array.isArray(value) ? [] : {};
+}
+
+/** At most `maxBytes`, and no half character. */
+function cut(bytes: Buffer, maxBytes: number): string {
+  if (bytes.byteLength <= maxBytes) return bytes.toString();
+  let end = maxBytes;
+  // A byte 10xxxxxx continues the character before it.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end).toString();
+}

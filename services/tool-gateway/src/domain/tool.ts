@@ -1,0 +1,60 @@
+import {
+  type ArgumentContract,
+  compileContract,
+  definitionDigest,
+  InvalidRequestError,
+  type JsonObject,
+} from '@writ/kernel';
+
+/** What running a tool twice would do (TG-6). */
+export const SIDE_EFFECTS = ['read_only', 'idempotent', 'destructive'] as const;
+
+/** One of {@link SIDE_EFFECTS}. */
+export type SideEffect = (typeof SIDE_EFFECTS)[number];
+
+/** A tool as tools.yaml declares it, with every default filled in. */
+export interface ToolDefinition {
+  readonly name: string;
+  /** What the model is told. */
+  readonly description: string;
+  /** JSON Schema (2020-12) of the arguments. */
+  readonly inputSchema: JsonObject;
+  readonly sideEffect: SideEffect;
+  /** Longest run of one call, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Largest result, in bytes. */
+  readonly maxOutputBytes: number;
+  /** Most calls by one agent of a run. */
+  readonly maxCallsPerAgent: number;
+  /** Most calls with the same arguments by one agent of a run. */
+  readonly maxRepeats: number;
+  /** 0 to 1. */
+  readonly risk: number;
+  /** Name of the source that it comes from. */
+  readonly source: string;
+}
+
+/** A tool that can be called: its definition, compiled and named by its digest. */
+export interface Tool extends ToolDefinition {
+  readonly contract: ArgumentContract;
+  /** SHA-256 over the definition, in hex: a writ names it (TG-1). */
+  readonly digest: string;
+}
+
+/**
+ * Compiles a definition (TG-3).
+ * @throws InvalidRequestError BAD_CONTRACT when its schema is no contract or an argument's schema
+ *   cannot be read, NOT_JSON when the schema has no JSON form
+ */
+export function compileTool(definition: ToolDefinition): Tool {
+  const contract = compileContract(definition.inputSchema);
+  const [unreadable] = contract.unreadable;
+  if (unreadable !== undefined) {
+    throw new InvalidRequestError(
+      'BAD_CONTRACT',
+      `The argument contract is unusable: the schema of ${unreadable} cannot be read.`,
+      { field: `properties.${unreadable}` },
+    );
+  }
+  return Object.freeze({ ...definition, contract, digest: definitionDigest(definition) });
+}

@@ -1,0 +1,26 @@
+/** What identifies a tool call: execution is unique on it (TG-1). */
+export interface CallKey {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly agentInstance: string;
+  readonly callId: string;
+}
+
+/** A verified writ: the order for exactly one call. */
+export interface Writ extends CallKey {
+  /** Its `jti`. */
+  readonly id: string;
+  readonly agentName: string;
+  readonly sessionId: string;
+  readonly tool: string;
+  /** Of the tool's definition that was reviewed. */
+  readonly definitionDigest: string;
+  /** SHA-256 of the exact argument bytes, in hex. */
+  readonly argsSha256: string;
+  /** Most tool calls of the run; undefined means unlimited. */
+  readonly maxToolCalls: number | undefined;
+  /** Tools that the agent may call. */
+  readonly allowedTools: readonly string[];
+  /** Dotted paths of result fields that the receipt must carry. */
+  readonly resultFields: readonly string[];
+}

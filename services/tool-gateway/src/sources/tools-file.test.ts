@@ -1,0 +1,147 @@
+import { ConfigError } from '@writ/config';
+import { describe, expect, it } from 'vitest';
+import { loadToolsFile } from './tools-file.ts';
+
+const GOOD = `
+tools:
+  - name: pay
+    description: Pays somebody.
+    input_schema:
+      type: object
+      properties: { to: { type: string, fillable: true } }
+      required: [to]
+    side_effect: destructive
+    timeout: 2s
+    risk: 0.5
+    source: desk
+  - name: look
+    description: Looks.
+    input_schema: { type: object }
+    side_effect: read_only
+    max_output_bytes: 100
+    max_calls_per_agent: 3
+    max_repeats: 2
+    risk: 0
+    source: far
+sources:
+  desk: { kind: local, module: ./src/tools.ts }
+  far: { kind: provider, address: "\${FAR:-127.0.0.1:50061}", max_in_flight: 4 }
+allow:
+  agents: { payer: [pay, look], "*": [look] }
+`;
+
+function load(text: string, variables = {}) {
+  return loadToolsFile({ text, file: '/desk/tools.yaml' }, variables);
+}
+
+function problems(text: string): readonly string[] {
+  try {
+    load(text);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('loadToolsFile (TG-6)', () => {
+  it('reads tools with their limits, and fills in defaults', () => {
+    const { registry } = load(GOOD);
+    expect([...registry.tools.keys()]).toEqual(['look', 'pay']);
+    expect(registry.tools.get('pay')).toMatchObject({
+      sideEffect: 'destructive',
+      timeoutMs: 2_000,
+      maxOutputBytes: 65_536,
+      maxCallsPerAgent: 2,
+      maxRepeats: 1,
+      risk: 0.5,
+    });
+    expect(registry.tools.get('look')).toMatchObject({
+      timeoutMs: 30_000,
+      maxOutputBytes: 100,
+      maxCallsPerAgent: 3,
+      maxRepeats: 2,
+    });
+    expect(registry.allows({ tenant: 'acme', agentName: 'clerk' }, 'pay')).toBe(false);
+  });
+
+  it('finds modules from the folder of the file, and addresses in variables', () => {
+    expect(load(GOOD).sources.map(({ name, origin, tools }) => ({ name, origin, tools }))).toEqual([
+      { name: 'desk', origin: { kind: 'local', module: '/desk/src/tools.ts' }, tools: ['pay'] },
+      { name: 'far', origin: { kind: 'provider', address: '127.0.0.1:50061' }, tools: ['look'] },
+    ]);
+    expect(load(GOOD, { FAR: 'tools.example:7' }).sources[1]?.origin).toEqual({
+      kind: 'provider',
+      address: 'tools.example:7',
+    });
+  });
+
+  it.each([
+    [
+      'a second tool of the same name',
+      GOOD.replace('name: look', 'name: pay').replaceAll('look]', 'pay]'),
+      '/desk/tools.yaml:13:11: pay is declared twice.',
+    ],
+    [
+      'a source that is not there',
+      GOOD.replace('source: far', 'source: near'),
+      '/desk/tools.yaml:21:13: there is no source near under sources.',
+    ],
+    [
+      'a schema that is no contract',
+      GOOD.replace('input_schema: { type: object }', 'input_schema: { type: array }'),
+      '/desk/tools.yaml:15:19: The argument contract is unusable: type must be "object".',
+    ],
+    [
+      'an argument whose schema cannot be read',
+      GOOD.replace('type: string, fillable', 'type: strong, fillable'),
+      '/desk/tools.yaml:6:7: The argument contract is unusable: the schema of to cannot be read.',
+    ],
+    [
+      'a schema that JSON cannot hold',
+      GOOD.replace('{ type: string, fillable: true }', '{ default: .nan }'),
+      '/desk/tools.yaml:6:7: The value has no JSON form: it contains a number that is not finite.',
+    ],
+    [
+      'a time limit without a unit',
+      GOOD.replace('timeout: 2s', 'timeout: "2"'),
+      '/desk/tools.yaml:10:14: timeout must be a duration with a unit (ms, s, m, h or d), such as 30s or 1m30s.',
+    ],
+    [
+      'a time limit of nothing',
+      GOOD.replace('timeout: 2s', 'timeout: 0s'),
+      '/desk/tools.yaml:10:14: timeout must be from 1ms to 1h.',
+    ],
+    [
+      'no side effect class',
+      GOOD.replace('    side_effect: destructive\n', ''),
+      '/desk/tools.yaml:3:5: tools.0 needs "side_effect".',
+    ],
+    [
+      'an unknown kind of source',
+      GOOD.replace('kind: local', 'kind: remote'),
+      /^\/desk\/tools\.yaml:23:9: sources\.desk must be one of: a source with kind: local;/,
+    ],
+    [
+      'an address without a value',
+      GOOD.replace(':-127.0.0.1:50061', ''),
+      '/desk/tools.yaml:24:8: address refers to FAR, which is not set.',
+    ],
+    [
+      'an allowlist with an unknown tool',
+      GOOD.replace('payer: [pay, look]', 'payer: [pay, lock]'),
+      '/desk/tools.yaml:26:26: there is no tool lock.',
+    ],
+  ])('names the place of %s', (_, text, expected) => {
+    const [problem, ...more] = problems(text);
+    expect(more).toEqual([]);
+    if (typeof expected === 'string') expect(problem).toBe(expected);
+    else expect(problem).toMatch(expected);
+  });
+
+  it('says that zero calls lets nobody call', () => {
+    const { warnings } = load(GOOD.replace('max_repeats: 2', 'max_repeats: 0'));
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/max_repeats is 0, which lets nobody call it/);
+  });
+});

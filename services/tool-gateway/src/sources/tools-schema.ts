@@ -1,0 +1,111 @@
+import type { JsonSchema } from '@writ/config';
+import { TOOL_NAME_PATTERN } from '@writ/kernel';
+import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
+
+/** One tool as tools.yaml holds it. */
+export interface ToolEntry {
+  readonly name: string;
+  readonly description: string;
+  readonly input_schema: Readonly<Record<string, unknown>>;
+  readonly side_effect: SideEffect;
+  readonly timeout?: string;
+  readonly max_output_bytes?: number;
+  readonly max_calls_per_agent?: number;
+  readonly max_repeats?: number;
+  readonly risk: number;
+  readonly source: string;
+}
+
+/** One source as tools.yaml holds it. */
+export type SourceEntry = (
+  | { readonly kind: 'local'; readonly module: string }
+  | { readonly kind: 'provider'; readonly address: string }
+) & { readonly max_in_flight?: number; readonly max_queued?: number };
+
+/** The whole of tools.yaml. */
+export interface ToolsDocument {
+  readonly tools: readonly ToolEntry[];
+  readonly sources: Readonly<Record<string, SourceEntry>>;
+  readonly allow?: {
+    readonly agents?: Readonly<Record<string, readonly string[]>>;
+    readonly tenants?: Readonly<Record<string, readonly string[]>>;
+  };
+}
+
+/** The largest result that still fits an answer over gRPC, in bytes. */
+const MAX_OUTPUT_BYTES = 2 * 1024 * 1024;
+
+const TOOL_NAME = {
+  type: 'string',
+  pattern: TOOL_NAME_PATTERN.source,
+  'x-expected': '1 to 64 letters, digits, underscores and hyphens',
+} as const;
+const ID = {
+  type: 'string',
+  pattern: '^[a-z0-9_-]{1,64}$',
+  'x-expected': '1 to 64 characters from a-z, 0-9, underscore and hyphen',
+} as const;
+const NEVER_CALLED = 'lets nobody call it; leave it out for the default';
+
+const concurrency = {
+  max_in_flight: { type: 'integer', minimum: 1, maximum: 10_000 },
+  max_queued: { type: 'integer', minimum: 0, maximum: 100_000 },
+} as const;
+
+const source = (kind: string, settings: Readonly<Record<string, object>>) => ({
+  title: `a source with kind: ${kind}`,
+  type: 'object',
+  additionalProperties: false,
+  required: ['kind', ...Object.keys(settings)],
+  properties: { kind: { const: kind }, ...settings, ...concurrency },
+});
+
+const allowlist = {
+  type: 'object',
+  propertyNames: { pattern: '^([a-z0-9_-]{1,64}|\\*)$' },
+  additionalProperties: { type: 'array', items: { type: 'string' } },
+} as const;
+
+/** What tools.yaml may hold. */
+export const TOOLS_SCHEMA: JsonSchema = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['tools', 'sources'],
+  properties: {
+    tools: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name', 'description', 'input_schema', 'side_effect', 'risk', 'source'],
+        properties: {
+          name: TOOL_NAME,
+          description: { type: 'string', minLength: 1, maxLength: 4_096 },
+          input_schema: { type: 'object' },
+          side_effect: { enum: SIDE_EFFECTS },
+          timeout: { type: 'string' },
+          max_output_bytes: { type: 'integer', minimum: 1, maximum: MAX_OUTPUT_BYTES },
+          max_calls_per_agent: { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
+          max_repeats: { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
+          risk: { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
+          source: ID,
+        },
+      },
+    },
+    sources: {
+      type: 'object',
+      propertyNames: ID,
+      additionalProperties: {
+        oneOf: [
+          source('local', { module: { type: 'string', minLength: 1 } }),
+          source('provider', { address: { type: 'string', minLength: 1 } }),
+        ],
+      },
+    },
+    allow: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { agents: allowlist, tenants: allowlist },
+    },
+  },
+};

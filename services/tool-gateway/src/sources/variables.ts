@@ -1,0 +1,19 @@
+/** Values that tools.yaml may refer to, by name. Some are secrets: never log them. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A text with its references filled in, or the name of the first that has no value. */
+export type Substituted = { readonly text: string } | { readonly missing: string };
+
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
+/** Fills in `${NAME}` and `${NAME:-default}`. An empty variable counts as unset. */
+export function substitute(text: string, variables: Variables): Substituted {
+  let missing: string | undefined;
+  const filled = text.replaceAll(REFERENCE, (_, name: string, fallback: string | undefined) => {
+    const set = Object.hasOwn(variables, name) ? variables[name]?.trim() : undefined;
+    const value = (set === '' ? undefined : set) ?? fallback;
+    if (value === undefined) missing ??= name;
+    return value ?? '';
+  });
+  return missing === undefined ? { text: filled } : { missing };
+}

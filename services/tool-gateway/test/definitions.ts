@@ -1,0 +1,43 @@
+import type { ToolDefinition } from '../src/domain/tool.ts';
+import type { Writ } from '../src/domain/writ.ts';
+
+/** A tool with everything that a test does not care about. */
+export function definition(over: Partial<ToolDefinition> = {}): ToolDefinition {
+  return {
+    name: 'pay',
+    description: 'Pays somebody.',
+    inputSchema: {
+      type: 'object',
+      properties: { to: { type: 'string' }, cents: { type: 'integer' } },
+      required: ['to'],
+    },
+    sideEffect: 'destructive',
+    timeoutMs: 1_000,
+    maxOutputBytes: 1_024,
+    maxCallsPerAgent: 2,
+    maxRepeats: 1,
+    risk: 0.5,
+    source: 'local',
+    ...over,
+  };
+}
+
+/** A writ with everything that a test does not care about. */
+export function writ(over: Partial<Writ> = {}): Writ {
+  return {
+    id: 'writ_1',
+    tenant: 'acme',
+    runId: 'run_1',
+    agentName: 'payer',
+    agentInstance: 'payer-1',
+    sessionId: 'session_1',
+    callId: 'op-1',
+    tool: 'pay',
+    definitionDigest: '',
+    argsSha256: '',
+    maxToolCalls: undefined,
+    allowedTools: ['pay'],
+    resultFields: [],
+    ...over,
+  };
+}
