@@ -1,0 +1,179 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, type DescService } from '@bufbuild/protobuf';
+import {
+  type AgentCredentials,
+  AgentCredentialsSchema,
+} from '@writ/contracts/writ/supervision/v1/credentials_pb';
+import {
+  contractPriority,
+  keyRoute,
+  mintAgentCredentials,
+  mintSlotGrant,
+  openSigner,
+  type ServerName,
+  type ServiceName,
+  type Signer,
+  serviceTokens,
+} from '@writ/identity';
+import { type AgentRef, type Clock, Priority, systemClock } from '@writ/kernel';
+import {
+  type ClosableRpcClient,
+  createRpcClient,
+  createRpcServer,
+  type Gate,
+  type Route,
+  type RpcClientOptions,
+  type RpcServer,
+} from '@writ/rpc';
+import { createTelemetry, type Telemetry } from '@writ/telemetry';
+
+/** What may be said about a {@link KeyPeer}. */
+export interface KeyPeerOptions {
+  /** Folder of its key; a fresh one by default, deleted by `close()`. */
+  readonly keyDir?: string;
+  /** Times of its tokens; the machine's by default. Give the clock of the service under test. */
+  readonly clock?: Clock;
+  /** What it serves beside its keys: fakes of the service that it stands for. */
+  readonly routes?: readonly Route[];
+  /** Who may call the fakes; anyone by default. */
+  readonly gate?: Gate;
+}
+
+/** What {@link KeyPeer.serviceToken} puts into the token. */
+export interface PeerTokenOptions {
+  /** Default `test-1`. */
+  readonly replica?: string;
+  /** Tenants that it serves; none given means all (SYS-6). */
+  readonly tenants?: readonly string[];
+}
+
+/** The agent of {@link KeyPeer.agentCredentials}. */
+export interface PeerAgent {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly agent: AgentRef;
+  /** Default `session-1`. */
+  readonly sessionId?: string;
+  readonly parent?: AgentRef;
+  /** Default 0. */
+  readonly depth?: number;
+  /** Default NORMAL. */
+  readonly priority?: Priority;
+  readonly models?: readonly string[];
+  readonly tools?: readonly string[];
+}
+
+/** The holder of {@link KeyPeer.slotGrant}. */
+export interface PeerHolder {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly agentInstance: string;
+  /** Default NORMAL. */
+  readonly priority?: Priority;
+  /** Default 0. */
+  readonly epoch?: bigint;
+}
+
+/** The test's own "supervisor", "agent-worker" …: a key, a server that vouches for it, and tokens. */
+export interface KeyPeer {
+  readonly service: ServiceName;
+  readonly signer: Signer;
+  /** `host:port` of its KeyService. */
+  readonly address: string;
+  /** Gives the token that proves it to `audience`: what `createRpcClient` takes as `serviceToken`. */
+  serviceToken(audience: ServerName, options?: PeerTokenOptions): () => Promise<string>;
+  /** A client of `audience` in the name of this peer, closed by `close()` if not before. */
+  client<S extends DescService>(
+    service: S,
+    to: { readonly audience: ServerName; readonly address: RpcClientOptions['address'] },
+    options?: PeerTokenOptions,
+  ): ClosableRpcClient<S>;
+  /** An agent's four tokens; services take them from a peer that is the supervisor. */
+  agentCredentials(agent: PeerAgent, ttlMs?: number): Promise<AgentCredentials>;
+  /** A slot grant; services take it from a peer that is spawn-budget. */
+  slotGrant(holder: PeerHolder, ttlMs?: number): Promise<string>;
+  /** Closes its clients and its server, and deletes its key unless a folder was given. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a peer of the service under test, in its own name and with a real key: KeyService on a free
+ * loopback port. It is the one way in which the tests of services get callers that are trusted: hand
+ * {@link addressOf} of the peers to `createX`, and call it through {@link KeyPeer.client}.
+ */
+export async function startKeyPeer(
+  service: ServiceName,
+  options: KeyPeerOptions = {},
+): Promise<KeyPeer> {
+  const { clock = systemClock, routes = [], gate = async () => ({}) } = options;
+  const keyDir = options.keyDir ?? (await mkdtemp(join(tmpdir(), `writ-${service}-`)));
+  const removeKeys = async () => {
+    if (options.keyDir === undefined) await rm(keyDir, { recursive: true, force: true });
+  };
+  const telemetry = createTelemetry({ service, logLevel: 'silent' });
+  try {
+    const signer = await openSigner({ service, keyDir, clock });
+    const server = await createRpcServer({
+      host: '127.0.0.1',
+      port: 0,
+      routes: [keyRoute(signer), ...routes],
+      gate,
+      telemetry,
+    });
+    server.setServing(true);
+    return keyPeer(signer, server, telemetry, removeKeys);
+  } catch (error) {
+    await removeKeys();
+    throw error;
+  }
+}
+
+function keyPeer(
+  signer: Signer,
+  server: RpcServer,
+  telemetry: Telemetry,
+  removeKeys: () => Promise<void>,
+): KeyPeer {
+  const clients = new Set<{ close(): void }>();
+  const serviceToken: KeyPeer['serviceToken'] = (audience, { replica = 'test-1', tenants } = {}) =>
+    serviceTokens(signer, { audience, replica, ...(tenants === undefined ? {} : { tenants }) });
+  return {
+    service: signer.service,
+    signer,
+    address: server.address,
+    serviceToken,
+    client(service, { audience, address }, options) {
+      const client = createRpcClient(service, {
+        address,
+        telemetry,
+        serviceToken: serviceToken(audience, options),
+      });
+      clients.add(client);
+      return client;
+    },
+    async agentCredentials(agent, ttlMs) {
+      const { priority = Priority.NORMAL, models = [], tools = [], ...rest } = agent;
+      const claims = {
+        sessionId: 'session-1',
+        ...rest,
+        priority: contractPriority(priority),
+        models: [...models],
+        tools: [...tools],
+      };
+      return create(AgentCredentialsSchema, await mintAgentCredentials(signer, claims, ttlMs));
+    },
+    async slotGrant({ priority = Priority.NORMAL, ...holder }, ttlMs) {
+      const claims = { ...holder, priority: contractPriority(priority) };
+      return (await mintSlotGrant(signer, claims, ttlMs)).token;
+    },
+    async close() {
+      for (const client of clients) client.close();
+      clients.clear();
+      await server.close(0);
+      await telemetry.shutdown();
+      await removeKeys();
+    },
+  };
+}
