@@ -35,8 +35,8 @@ export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
   if (token.length > maxLength)
     throw tokenInvalid(kind, 'size', `it exceeds ${maxLength} characters`);
   const parts = token.split('.');
-  const [header, payload] = parts.map(decodePart);
-  if (parts.length !== 3 || header === undefined || payload === undefined)
+  const [header, payload, signature] = parts.map(decodePart);
+  if (parts.length !== 3 || !header || !payload || !signature)
     throw tokenInvalid(kind, 'form', 'it is not a compact JWS');
   const fields = parseObject(kind, 'header', header);
   // Also refuses crit, b64, jwk and their like, which change what a signature means.

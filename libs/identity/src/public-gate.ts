@@ -6,7 +6,7 @@ import { bearer } from './credentials.ts';
 
 /** What {@link publicGate} needs. */
 export interface PublicGateOptions {
-  readonly apiKeys: ApiKeys;
+  readonly apiKeys: Pick<ApiKeys, 'verify'>;
 }
 
 /**

@@ -164,11 +164,6 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   },
 };
 
-/** Every kind of token. */
-export const TOKEN_KINDS = Object.keys(CLAIM_SCHEMAS).filter(
-  (name): name is TokenKind => name in CLAIM_SCHEMAS,
-);
-
 function firstBad(fields: Record<string, boolean>): string | undefined {
   return Object.entries(fields).find(([, good]) => !good)?.[0];
 }

@@ -1,0 +1,117 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ManualClock } from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import { describe, expect, it } from 'vitest';
+import { tempDir } from '../test/fixtures.ts';
+import { openApiKeys } from './api-keys.ts';
+import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
+
+const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
+
+describe('API keys', () => {
+  it('are told once, and only their hash is stored, for this user alone (SYS-6)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const apiKeys = openApiKeys({ file });
+    const key = await apiKeys.create(ANN);
+    expect(key).toMatch(/^writ_[a-z0-9]{12}_[A-Za-z0-9_-]{43}$/);
+    expect(apiKeys.verify(key)).toEqual(ANN);
+    const text = readFileSync(file, 'utf8');
+    expect(text).not.toContain(key.slice(-43));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(JSON.stringify(apiKeys.list())).not.toContain('sha256');
+    expect(openApiKeys({ file }).verify(key)).toEqual(ANN);
+  });
+
+  it('name nobody when a character of id or secret differs', async () => {
+    const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
+    expect(apiKeys.verify('')).toBeUndefined();
+    const key = await apiKeys.create(ANN);
+    const other = await apiKeys.create({ ...ANN, subject: 'bob' });
+    for (const at of [5, 16, 18, 40, 60]) {
+      const changed = key.slice(0, at) + (key[at] === 'a' ? 'b' : 'a') + key.slice(at + 1);
+      expect(apiKeys.verify(changed), changed).toBeUndefined();
+    }
+    expect(apiKeys.verify(key.slice(0, 18) + other.slice(18))).toBeUndefined();
+    expect(apiKeys.verify(`${key} `)).toBeUndefined();
+  });
+
+  it('made and revoked by another process count within a second', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const clock = new ManualClock();
+    const server = openApiKeys({ file, clock });
+    const cli = openApiKeys({ file, clock });
+    const key = await cli.create(ANN);
+    clock.advance(1_000);
+    expect(server.verify(key)).toEqual(ANN);
+    const [info] = cli.list();
+    expect(await cli.revoke(info?.id ?? '')).toBe(true);
+    expect(await cli.revoke(info?.id ?? '')).toBe(false);
+    clock.advance(1_000);
+    expect(server.verify(key)).toBeUndefined();
+  });
+
+  it('are all kept when many are made at once', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const makers = [openApiKeys({ file }), openApiKeys({ file }), openApiKeys({ file })];
+    await Promise.all(makers.map((apiKeys) => apiKeys.create(ANN)));
+    expect(openApiKeys({ file }).list()).toHaveLength(3);
+  });
+
+  it('open nothing while their file is damaged (SYS-4)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const clock = new ManualClock();
+    const apiKeys = openApiKeys({ file, clock });
+    const key = await apiKeys.create(ANN);
+    for (const text of ['{', '{}', '{"keys":[{"id":"x"}]}']) {
+      writeFileSync(file, text);
+      clock.advance(1_000);
+      expect(() => apiKeys.verify(key)).toThrow('The API keys cannot be read.');
+      expect(() => openApiKeys({ file })).toThrow(`${file} is not a file of API keys`);
+    }
+  });
+
+  it('need a subject, a tenant and a role', async () => {
+    const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
+    await expect(apiKeys.create({ ...ANN, subject: '' })).rejects.toMatchObject({
+      reason: 'BAD_SUBJECT',
+    });
+    await expect(apiKeys.create({ ...ANN, tenant: 'A B' })).rejects.toMatchObject({
+      reason: 'BAD_ID',
+    });
+    await expect(apiKeys.create({ ...ANN, roles: [] })).rejects.toMatchObject({
+      reason: 'BAD_ROLES',
+    });
+  });
+});
+
+describe('development key', () => {
+  it('is made once, for this user alone, with every role', async () => {
+    const dir = tempDir();
+    const [key, again] = await Promise.all([devApiKey(dir), devApiKey(dir)]);
+    expect(again).toBe(key);
+    expect(await devApiKey(dir)).toBe(key);
+    expect(statSync(join(dir, DEV_API_KEY_FILE)).mode & 0o777).toBe(0o600);
+    const apiKeys = openApiKeys({ file: join(dir, API_KEYS_FILE) });
+    expect(apiKeys.list()).toHaveLength(1);
+    expect(apiKeys.verify(key)).toEqual({
+      subject: 'developer',
+      tenant: 'default',
+      roles: ['caller', 'approver', 'admin'],
+    });
+  });
+
+  it('is registered again when only the list of keys was lost', async () => {
+    const dir = tempDir();
+    const key = await devApiKey(dir);
+    writeFileSync(join(dir, API_KEYS_FILE), '{"keys":[]}');
+    await devApiKey(dir);
+    expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toBeDefined();
+  });
+
+  it('is never made anew when its file holds something else', async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, DEV_API_KEY_FILE), 'hello', { mode: 0o600 });
+    await expect(devApiKey(dir)).rejects.toThrow('dev-api-key holds no API key; delete it');
+  });
+});

@@ -1,0 +1,285 @@
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { Priority } from '@writ/kernel';
+import { type GateCall, METADATA } from '@writ/rpc';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { AGENT, CLAIMS, createWorld, type World } from '../test/fixtures.ts';
+import { mintAgentCredentials } from './agent-token.ts';
+import { internalGate } from './internal-gate.ts';
+import type { ServiceName } from './names.ts';
+import { serviceTokens } from './service-tokens.ts';
+import { mintSlotGrant, requireSlotGrant } from './slot-grant.ts';
+
+type Method = GateCall['method'];
+
+interface Show {
+  readonly audience?: ServiceName;
+  readonly tenants?: readonly string[];
+  readonly grant?: {
+    readonly tenant?: string;
+    readonly runId?: string;
+    readonly agentInstance?: string;
+    readonly epoch?: bigint;
+  } | null;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+describe('internal gate', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await createWorld();
+  });
+
+  const headersOf = async (server: ServiceName, show: Show) => {
+    const { signers } = world;
+    const audience = show.audience ?? server;
+    const tenants = show.tenants ?? [];
+    const serviceToken = serviceTokens(signers['agent-worker'], {
+      audience,
+      replica: 'w1',
+      tenants,
+    });
+    const credentials = await mintAgentCredentials(signers.supervisor, CLAIMS.agent);
+    const agentToken = {
+      supervisor: credentials.supervisorToken,
+      'spawn-budget': credentials.spawnBudgetToken,
+      'execution-meter': credentials.executionMeterToken,
+      'tool-gateway': credentials.toolGatewayToken,
+      'agent-worker': '',
+    }[server];
+    const grant = await mintSlotGrant(signers['spawn-budget'], {
+      ...CLAIMS.slot_grant,
+      ...show.grant,
+    });
+    return {
+      [METADATA.authorization]: `Bearer ${await serviceToken()}`,
+      [METADATA.agentToken]: agentToken,
+      [METADATA.slotGrant]: show.grant === null ? undefined : grant.token,
+      [METADATA.epoch]: '3',
+      ...show.headers,
+    };
+  };
+
+  const call = async (
+    server: ServiceName,
+    method: Method,
+    show: Show = {},
+    options: { enforceSlotGrants?: boolean; waitMs?: number } = {},
+  ) => {
+    const headers: Readonly<Record<string, string | undefined>> = await headersOf(server, show);
+    world.clock.advance(options.waitMs ?? 0);
+    const gate = internalGate({
+      service: server,
+      verifier: world.verifier,
+      enforceSlotGrants: options.enforceSlotGrants ?? true,
+    });
+    return gate({ method, header: (name) => headers[name] });
+  };
+
+  const { generate, listModels } = ModelService.method;
+  const { reviewAction } = ReviewService.method;
+  const { refreshTokens, endChild } = SupervisionService.method;
+
+  it('tells a handler who calls: service, agent, epoch and slot grant (SUP-9, RT-2, SB-4)', async () => {
+    expect(await call('execution-meter', generate)).toEqual({
+      service: { name: 'agent-worker', replica: 'w1', tenants: [] },
+      agent: {
+        tenant: 'acme',
+        runId: 'run_1',
+        sessionId: 'ses_1',
+        agent: AGENT,
+        parent: { name: 'boss', instance: 'ag_0' },
+        depth: 1,
+        priority: Priority.HIGH,
+        models: ['default'],
+        tools: ['get_refund_context'],
+      },
+      epoch: 3n,
+      slotGrant: {
+        tenant: 'acme',
+        runId: 'run_1',
+        agentInstance: AGENT.instance,
+        priority: Priority.HIGH,
+        epoch: 3n,
+        expireTime: new Date(world.clock.now().getTime() + 5_000),
+      },
+    });
+  });
+
+  it('says which token is missing, and where it belongs', async () => {
+    const missing = (key: string) =>
+      call('execution-meter', generate, { headers: { [key]: undefined } });
+    for (const key of [METADATA.authorization, METADATA.agentToken])
+      await expect(missing(key)).rejects.toMatchObject({
+        kind: 'unauthenticated',
+        reason: 'TOKEN_MISSING',
+        metadata: { metadata_key: key },
+      });
+    for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic x', 'Bearer a b'])
+      await expect(
+        call('execution-meter', generate, { headers: { authorization } }),
+      ).rejects.toMatchObject({
+        reason: 'TOKEN_MISSING',
+      });
+  });
+
+  it('refuses a service token for another audience', async () => {
+    const outcome = call('execution-meter', generate, { audience: 'tool-gateway' });
+    await expect(outcome).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { token: 'service', check: 'aud' },
+    });
+  });
+
+  it('refuses an agent token for another audience, also where only one letter box is shared (SUP-9)', async () => {
+    const { spawnBudgetToken } = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
+    const headers = { [METADATA.agentToken]: spawnBudgetToken };
+    await expect(call('execution-meter', generate, { headers })).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { token: 'agent', check: 'aud' },
+    });
+  });
+
+  it('refuses a service that signs as itself but calls itself another (SYS-6)', async () => {
+    const { token } = await world.signers['agent-worker'].sign('service', {
+      audience: 'execution-meter',
+      claims: { name: 'supervisor', replica: 'w1' },
+      ttlMs: 60_000,
+    });
+    const headers = { [METADATA.authorization]: `Bearer ${token}` };
+    await expect(
+      call('execution-meter', ExecutionMeterService.method.openTab, { headers }),
+    ).rejects.toMatchObject({ reason: 'CALLER_NOT_ALLOWED' });
+  });
+
+  it('holds a worker to the tenants that it serves (SYS-6)', async () => {
+    await call('execution-meter', generate, { tenants: ['beta', 'acme'] });
+    await expect(call('execution-meter', generate, { tenants: ['beta'] })).rejects.toMatchObject({
+      kind: 'permission_denied',
+      reason: 'TENANT_NOT_SERVED',
+      metadata: { tenant: 'acme' },
+    });
+  });
+
+  it('wants a decimal epoch where a lease acts (RT-2)', async () => {
+    const withEpoch = (epoch: string | undefined, method: Method = generate) =>
+      call('execution-meter', method, { headers: { [METADATA.epoch]: epoch } });
+    await expect(withEpoch(undefined)).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      reason: 'EPOCH_MISSING',
+    });
+    for (const epoch of [
+      '-1',
+      '1.0',
+      '0x1',
+      '01',
+      ' 1',
+      '9223372036854775808',
+      '99999999999999999999',
+    ])
+      await expect(withEpoch(epoch), epoch).rejects.toMatchObject({ reason: 'EPOCH_MALFORMED' });
+    expect((await withEpoch('9223372036854775807', listModels)).epoch).toBe(9223372036854775807n);
+    expect((await withEpoch(undefined, listModels)).epoch).toBeUndefined();
+  });
+
+  it('refuses an expired agent token, but lets it ask for a fresh one (SUP-9)', async () => {
+    const credentials = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
+    world.clock.advance(60 * 60 * 1000);
+    const headers = { [METADATA.agentToken]: credentials.supervisorToken };
+    await expect(call('supervisor', endChild, { headers })).rejects.toMatchObject({
+      reason: 'TOKEN_EXPIRED',
+      metadata: { token: 'agent' },
+    });
+    expect((await call('supervisor', refreshTokens, { headers })).agent?.runId).toBe('run_1');
+  });
+
+  it('does not look at an agent token where a writ is the proof (TG-1)', async () => {
+    const headers = { [METADATA.agentToken]: 'garbage', [METADATA.slotGrant]: 'garbage' };
+    const caller = await call('tool-gateway', ToolGatewayService.method.callTool, { headers });
+    expect(caller).toEqual({
+      service: { name: 'agent-worker', replica: 'w1', tenants: [] },
+      epoch: 3n,
+    });
+  });
+
+  it('lets nobody act without a current slot grant (SB-4)', async () => {
+    await expect(call('execution-meter', generate, { grant: null })).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: 'SLOT_GRANT_REQUIRED',
+    });
+    await call('execution-meter', generate, {}, { waitMs: 4_999 });
+    await expect(call('execution-meter', generate, {}, { waitMs: 5_000 })).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: 'SLOT_GRANT_EXPIRED',
+    });
+    await call('execution-meter', listModels, { grant: null });
+  });
+
+  it('takes no grant of another tenant, run, agent or later lease (SB-4, RT-2)', async () => {
+    const others = { tenant: 'beta', run_id: 'run_2', agent_instance: 'ag_2', epoch: 4n };
+    const claims = {
+      tenant: others.tenant,
+      runId: others.run_id,
+      agentInstance: others.agent_instance,
+      epoch: others.epoch,
+    };
+    for (const [field, grant] of Object.entries({
+      tenant: { tenant: claims.tenant },
+      run_id: { runId: claims.runId },
+      agent_instance: { agentInstance: claims.agentInstance },
+      epoch: { epoch: claims.epoch },
+    }))
+      await expect(
+        call('execution-meter', generate, { grant }, { enforceSlotGrants: false }),
+      ).rejects.toMatchObject({
+        reason: 'SLOT_GRANT_MISMATCH',
+        metadata: { field },
+      });
+    await call('execution-meter', generate, { grant: { epoch: 0n } });
+  });
+
+  it('refuses a forged grant also while grants are not enforced (SB-4)', async () => {
+    const { token } = await world.signers['agent-worker'].sign('slot_grant', {
+      audience: 'writ',
+      claims: CLAIMS.slot_grant,
+      ttlMs: 5_000,
+    });
+    const headers = { [METADATA.slotGrant]: token };
+    for (const enforceSlotGrants of [true, false])
+      await expect(
+        call('execution-meter', generate, { headers }, { enforceSlotGrants }),
+      ).rejects.toMatchObject({
+        reason: 'TOKEN_INVALID',
+        metadata: { token: 'slot_grant' },
+      });
+  });
+
+  it('asks for no grant while grants are not enforced, and shows only current ones', async () => {
+    const lenient = { enforceSlotGrants: false };
+    const without = await call('execution-meter', generate, { grant: null }, lenient);
+    requireSlotGrant(without);
+    const expired = await call('execution-meter', generate, {}, { ...lenient, waitMs: 5_000 });
+    expect(expired.slotGrant).toBeUndefined();
+    requireSlotGrant(expired);
+  });
+
+  it('leaves it to the review whether a paused agent’s partial final passes without a grant (SB-4)', async () => {
+    const none = await call('supervisor', reviewAction, { grant: null });
+    expect(() => requireSlotGrant(none)).toThrow('ag_1 may act only with a current slot grant');
+    const expired = await call('supervisor', reviewAction, {}, { waitMs: 5_000 });
+    expect(() => requireSlotGrant(expired)).toThrow('has expired');
+    requireSlotGrant(await call('supervisor', reviewAction));
+    expect(() => requireSlotGrant({})).toThrow('slot grant');
+  });
+
+  it('refuses an RPC that the table does not know (SYS-4)', async () => {
+    const stranger = { ...KeyService.method.getKeys, name: 'Later' };
+    await expect(call('supervisor', stranger)).rejects.toMatchObject({
+      reason: 'CALLER_NOT_ALLOWED',
+    });
+  });
+});

@@ -1,0 +1,229 @@
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { ManualClock } from '@writ/kernel';
+import { CompactSign } from 'jose';
+import { describe, expect, it } from 'vitest';
+import { CLAIMS, createWorld, ISSUED, stolenKey, tempDir, tokenOf } from '../test/fixtures.ts';
+import { readCheckpoint } from './checkpoint.ts';
+import { LONGEST_TTL_MS, openSigner, type Signer } from './signer.ts';
+import { trustSigners } from './trust.ts';
+import { createVerifier } from './verifier.ts';
+
+const keyIds = (signer: Signer) => signer.publicKeys().map((key) => key.keyId);
+const open = (keyDir: string) =>
+  openSigner({ service: 'supervisor', keyDir, clock: new ManualClock() });
+const fileOf = (keyDir: string) => join(keyDir, 'supervisor.jwks.json');
+
+describe('signer', () => {
+  it('makes a key on first start, for this user alone, and finds it on the next', async () => {
+    const keyDir = join(tempDir(), 'keys');
+    const first = await open(keyDir);
+    expect(statSync(fileOf(keyDir)).mode & 0o777).toBe(0o600);
+    expect(statSync(keyDir).mode & 0o777).toBe(0o700);
+    expect(readdirSync(keyDir)).toEqual(['supervisor.jwks.json']);
+    expect(keyIds(await open(keyDir))).toEqual(keyIds(first));
+  });
+
+  it('shows public parts only', async () => {
+    const [key] = (await open(tempDir())).publicKeys();
+    expect(Object.keys(key?.jwk ?? {})).toEqual(['kty', 'crv', 'x']);
+    expect(key?.notAfter).toBeUndefined();
+  });
+
+  it('comes to one key when many start at once in one process', async () => {
+    const keyDir = tempDir();
+    const signers = await Promise.all(Array.from({ length: 8 }, () => open(keyDir)));
+    expect(new Set(signers.flatMap(keyIds)).size).toBe(1);
+    expect(readdirSync(keyDir)).toEqual(['supervisor.jwks.json']);
+  });
+
+  it('comes to one key when several processes start at once', async () => {
+    const keyDir = tempDir();
+    const module = fileURLToPath(new URL('./key-file.ts', import.meta.url));
+    const script = `
+      const { openKeyFile } = await import(${JSON.stringify(module)});
+      const [key] = await openKeyFile(${JSON.stringify(fileOf(keyDir))}, new Date(0));
+      console.log(key.keyId);`;
+    const start = () =>
+      promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    const outputs = await Promise.all([start(), start(), start()]);
+    expect(new Set(outputs.map(({ stdout }) => stdout.trim()))).toEqual(
+      new Set(keyIds(await open(keyDir))),
+    );
+  });
+
+  it('never makes a broken key file anew: it names the file and the remedy (SYS-4)', async () => {
+    const keyDir = tempDir();
+    await open(keyDir);
+    const file = fileOf(keyDir);
+    const good = readFileSync(file, 'utf8');
+    const [key] = JSON.parse(good).keys;
+    const [other] = JSON.parse(readFileSync(await openOther(keyDir), 'utf8')).keys;
+    const broken: Record<string, string> = {
+      'it is not JSON': good.slice(0, 100),
+      'it is not a JSON Web Key Set': '{}',
+      'it holds no key': '{"keys":[]}',
+      'its first key has no private part': JSON.stringify({ keys: [{ ...key, d: undefined }] }),
+      'it holds one key twice': JSON.stringify({ keys: [key, key] }),
+      'is not an Ed25519 key': JSON.stringify({ keys: [{ ...key, crv: 'P-256' }] }),
+      'the kid of one of its keys': JSON.stringify({ keys: [{ ...key, kid: other.kid }] }),
+      'the d of one of its keys': JSON.stringify({ keys: [{ ...key, d: 'AAAA' }] }),
+      'the not_before of one': JSON.stringify({ keys: [{ ...key, not_before: 'yesterday' }] }),
+      'does not fit its public one': JSON.stringify({ keys: [{ ...key, d: other.d }] }),
+    };
+    for (const [why, text] of Object.entries(broken)) {
+      writeFileSync(file, text);
+      const opening = open(keyDir);
+      await expect(opening, why).rejects.toMatchObject({ reason: 'BAD_FILE', metadata: { file } });
+      await expect(opening).rejects.toThrow(why);
+      await expect(opening).rejects.toThrow(/restore it from a backup, or delete it/);
+      await expect(opening).rejects.not.toThrow(key.d);
+      expect(readFileSync(file, 'utf8')).toBe(text);
+    }
+  });
+
+  it('refuses a key file that others may read or the group may write', async () => {
+    const keyDir = tempDir();
+    await open(keyDir);
+    for (const mode of [0o604, 0o620, 0o644]) {
+      chmodSync(fileOf(keyDir), mode);
+      await expect(open(keyDir)).rejects.toThrow(`run: chmod 600 ${fileOf(keyDir)}`);
+    }
+    chmodSync(fileOf(keyDir), 0o440);
+    await open(keyDir);
+  });
+
+  it('names a key file that cannot be read', async () => {
+    const keyDir = tempDir();
+    mkdirSync(fileOf(keyDir));
+    await expect(open(keyDir)).rejects.toThrow(/supervisor\.jwks\.json cannot be read \(EISDIR\)/);
+  });
+
+  it('rotates: old tokens count until the old key’s not_after, new ones are signed with the new key', async () => {
+    const world = await createWorld();
+    const { supervisor } = world.signers;
+    const sign = () =>
+      supervisor.sign('agent', {
+        audience: 'execution-meter',
+        claims: CLAIMS.agent,
+        ttlMs: 60 * 60_000,
+      });
+    const before = await sign();
+    const [oldId] = keyIds(supervisor);
+    await supervisor.rotate({ vouchForMs: 30 * 60_000 });
+    const after = await sign();
+    const [newId, retiredId] = keyIds(supervisor);
+    expect(retiredId).toBe(oldId);
+    expect(newId).not.toBe(oldId);
+    world.clock.advance(30 * 60_000 - 1);
+    await world.verifier.verify('agent', before.token, ISSUED.agent);
+    world.clock.advance(1);
+    await expect(world.verifier.verify('agent', before.token, ISSUED.agent)).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { check: 'kid' },
+    });
+    await world.verifier.verify('agent', after.token, ISSUED.agent);
+  });
+
+  it('vouches for a retired key as long as any token lives, and deletes its private part', async () => {
+    const world = await createWorld();
+    await world.signers.supervisor.rotate();
+    const [, retired] = world.signers.supervisor.publicKeys();
+    expect(retired?.notAfter?.getTime()).toBe(world.clock.now().getTime() + LONGEST_TTL_MS);
+    const { keys } = JSON.parse(readFileSync(fileOf(world.keyDir), 'utf8'));
+    expect(keys.map((key: object) => 'd' in key)).toEqual([true, false]);
+    expect(keyIds(await open(world.keyDir))).toEqual(keyIds(world.signers.supervisor));
+  });
+
+  it('reads an old checkpoint under a key that was retired long ago, and none signed after that (SV-8)', async () => {
+    const world = await createWorld();
+    const { supervisor } = world.signers;
+    const token = await tokenOf(world, 'checkpoint');
+    const stolen = await stolenKey(world.keyDir, 'supervisor');
+    world.clock.advance(1);
+    await supervisor.rotate({ vouchForMs: 0 });
+    world.clock.advance(400 * 24 * 60 * 60 * 1000);
+    expect((await readCheckpoint(world.verifier, token)).claims.count).toBe(12n);
+    const [, payload = ''] = token.split('.');
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const iat = world.clock.now().getTime() / 1000;
+    const late = await new CompactSign(Buffer.from(JSON.stringify({ ...claims, iat })))
+      .setProtectedHeader({ alg: 'EdDSA', typ: 'checkpoint+jwt', kid: stolen.kid })
+      .sign(stolen.key);
+    await expect(readCheckpoint(world.verifier, late)).rejects.toThrow('no longer vouches');
+  });
+
+  it('signs with the key that another replica rotated to, within a second', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => openSigner({ service: 'supervisor', keyDir, clock })),
+    );
+    if (one === undefined || two === undefined) throw new Error('There are two.');
+    await one.rotate();
+    clock.advance(1_000);
+    await two.refresh();
+    expect(keyIds(two)).toEqual(keyIds(one));
+  });
+
+  it('lets two replicas rotate at once without losing a key', async () => {
+    const keyDir = tempDir();
+    const [one, two] = await Promise.all([open(keyDir), open(keyDir)]);
+    await Promise.all([one.rotate(), two.rotate()]);
+    expect(keyIds(await open(keyDir))).toHaveLength(3);
+    expect(existsSync(`${fileOf(keyDir)}.lock`)).toBe(false);
+  });
+
+  it('goes on with the keys that it has while its file is gone or damaged', async () => {
+    const world = await createWorld();
+    for (const damage of [
+      () => writeFileSync(fileOf(world.keyDir), 'x'),
+      () => rmSync(fileOf(world.keyDir)),
+    ]) {
+      damage();
+      world.clock.advance(2_000);
+      await world.verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
+    }
+  });
+
+  it('refuses to sign claims that no reader would take, naming the field', async () => {
+    const signer = await open(tempDir());
+    const claims = { ...CLAIMS.writ, argsSha256: 'abc' };
+    const signed = signer.sign('writ', { audience: 'tool-gateway', claims, ttlMs: 1 });
+    await expect(signed).rejects.toMatchObject({
+      reason: 'BAD_CLAIMS',
+      metadata: { field: 'args_sha256' },
+    });
+  });
+
+  it('is trusted for its own name only', async () => {
+    const signer = await open(tempDir());
+    const verifier = createVerifier({ trust: trustSigners(signer), clock: signer.clock });
+    const { token } = await signer.sign('agent', {
+      ...ISSUED.agent,
+      claims: CLAIMS.agent,
+      ttlMs: 1_000,
+    });
+    await verifier.verify('agent', token, ISSUED.agent);
+    await expect(trustSigners(signer).key('tool-gateway', keyIds(signer)[0] ?? '')).rejects.toThrow(
+      'is not among the trusted services',
+    );
+  });
+});
+
+async function openOther(keyDir: string): Promise<string> {
+  await openSigner({ service: 'tool-gateway', keyDir, clock: new ManualClock() });
+  return join(keyDir, 'tool-gateway.jwks.json');
+}

@@ -1,0 +1,338 @@
+import fc from 'fast-check';
+import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  CLAIMS,
+  createWorld,
+  ISSUED,
+  KINDS,
+  OTHERS,
+  stolenKey,
+  suiteDir,
+  tokenOf,
+  type World,
+} from '../test/fixtures.ts';
+import { KIND_RULES, type TokenKind } from './token-kinds.ts';
+import { type Trust, trustSigners } from './trust.ts';
+import { createVerifier } from './verifier.ts';
+
+type Json = Record<string, unknown>;
+
+describe('verifier', () => {
+  const keyDir = suiteDir();
+  let world: World;
+  beforeAll(async () => {
+    world = await createWorld(keyDir);
+  });
+
+  const refusal = async (kind: TokenKind, token: string) => {
+    try {
+      await world.verifier.verify(kind, token, ISSUED[kind]);
+      return 'accepted';
+    } catch (error) {
+      if (error instanceof Error && 'reason' in error) return error.reason;
+      throw error;
+    }
+  };
+
+  /** Signs what no signer would sign, with the very key that counts. */
+  const forge = async (
+    kind: TokenKind,
+    change: { header?: Json; payload?: (payload: Json) => Json; signer?: 'agent-worker' },
+  ) => {
+    const { payload } = decode(await tokenOf(world, kind));
+    const { key, kid } = await stolenKey(world.keyDir, change.signer ?? ISSUED[kind].issuer);
+    const header = { alg: 'EdDSA', typ: KIND_RULES[kind].typ, kid, ...change.header };
+    const changed = change.payload?.(payload) ?? payload;
+    return new CompactSign(new TextEncoder().encode(JSON.stringify(changed)))
+      .setProtectedHeader(withoutUndefined(header) as CompactJWSHeaderParameters)
+      .sign(key, { crit: { x: true } });
+  };
+
+  describe.each(KINDS)('%s', (kind) => {
+    it('comes back as it was signed (TG-1)', async () => {
+      const { issuer, audience } = ISSUED[kind];
+      const signed = await world.signers[issuer].sign(kind, {
+        audience,
+        claims: CLAIMS[kind],
+        ttlMs: 60_000,
+        id: 'tok_7',
+      });
+      const verified = await world.verifier.verify(kind, signed.token, { issuer, audience });
+      expect(verified.claims).toMatchObject(CLAIMS[kind]);
+      expect(verified).toMatchObject({ id: 'tok_7', issuer, expired: false });
+      expect(verified.expireTime).toEqual(signed.expireTime);
+      expect(Object.isFrozen(verified.claims)).toBe(true);
+    });
+
+    it('is refused with any one field changed under its signature (TG-1)', async () => {
+      const token = await tokenOf(world, kind);
+      const { header, payload, signature } = decode(token);
+      const changed = [
+        ...mutations(header).map((h) => [h, payload] as const),
+        ...mutations(payload).map((p) => [header, p] as const),
+      ];
+      expect(changed.length).toBeGreaterThan(15);
+      for (const [h, p] of changed)
+        expect(await refusal(kind, `${encode(h)}.${encode(p)}.${signature}`)).toBe('TOKEN_INVALID');
+    });
+
+    it('is refused with any byte of its signature flipped', async () => {
+      const [header, payload, signature = ''] = (await tokenOf(world, kind)).split('.');
+      const bytes = Buffer.from(signature, 'base64url');
+      for (const at of bytes.keys()) {
+        const flipped = Buffer.from(bytes);
+        flipped.writeUInt8((bytes[at] ?? 0) ^ 1, at);
+        const token = `${header}.${payload}.${flipped.toString('base64url')}`;
+        expect(await refusal(kind, token)).toBe('TOKEN_INVALID');
+      }
+    });
+
+    it('is refused when its issuer signed it with a claim that is out of order', async () => {
+      const { issuer, audience } = ISSUED[kind];
+      const now = world.clock.now().getTime() / 1000;
+      const inner = (change: Json) => (payload: Json) => ({
+        ...payload,
+        [kind]: { ...(payload[kind] as Json), ...change },
+      });
+      const payloads: readonly ((payload: Json) => Json)[] = [
+        ...OTHERS(issuer).map((iss) => (payload: Json) => ({ ...payload, iss })),
+        ...['', 'stranger', undefined, [issuer]].map((iss) => (p: Json) => ({ ...p, iss })),
+        ...['', 'nobody', [audience], [audience, 'x'], undefined].map((aud) => (p: Json) => ({
+          ...p,
+          aud,
+        })),
+        ...['', 'somebody', undefined].map((sub) => (p: Json) => ({ ...p, sub })),
+        ...['', 7, undefined].map((jti) => (p: Json) => ({ ...p, jti })),
+        ...[undefined, null, '9999999999', 1e300].map((exp) => (p: Json) => ({ ...p, exp })),
+        ...[undefined, 'now', now + 6].map((iat) => (p: Json) => ({ ...p, iat })),
+        ...['soon', null, now + 6].map((nbf) => (p: Json) => ({ ...p, nbf })),
+        ...[undefined, null, 'text', [], {}].map((claim) => (p: Json) => ({ ...p, [kind]: claim })),
+        inner({ a_later_restriction: true }),
+        inner({ tenant: 'Not An Id', name: 'nobody' }),
+        (payload) => ({ ...payload, scope: 'everything' }),
+        (payload) =>
+          Object.fromEntries(
+            Object.entries(payload).map(([k, v]) => [k === kind ? 'other' : k, v]),
+          ),
+      ];
+      expect(await refusal(kind, await forge(kind, {})), 'in order').toBe('accepted');
+      for (const payload of payloads)
+        expect(await refusal(kind, await forge(kind, { payload })), payload.toString()).toBe(
+          'TOKEN_INVALID',
+        );
+    });
+
+    it('is refused when its issuer signed it under a header that is out of order', async () => {
+      const headers: readonly Json[] = [
+        { typ: undefined },
+        { typ: 'JWT' },
+        { typ: KIND_RULES[kind].typ.toUpperCase() },
+        ...KINDS.filter((other) => other !== kind).map((other) => ({ typ: KIND_RULES[other].typ })),
+        { kid: undefined },
+        { kid: '' },
+        { kid: 'stranger' },
+        { kid: (await stolenKey(world.keyDir, 'agent-worker')).kid },
+        { alg: 'Ed25519' },
+        { crit: ['x'], x: 1 },
+        { jwk: { kty: 'OKP' } },
+        { cty: 'JWT' },
+      ];
+      for (const header of headers)
+        expect(await refusal(kind, await forge(kind, { header })), JSON.stringify(header)).toBe(
+          'TOKEN_INVALID',
+        );
+    });
+
+    it('is refused unsigned, or signed with a public key as a shared secret', async () => {
+      const { payload } = decode(await tokenOf(world, kind));
+      const { typ } = KIND_RULES[kind];
+      const { kid } = await stolenKey(world.keyDir, ISSUED[kind].issuer);
+      expect(await refusal(kind, `${encode({ alg: 'none', typ, kid })}.${encode(payload)}.`)).toBe(
+        'TOKEN_INVALID',
+      );
+      const secret = Buffer.from(
+        world.signers[ISSUED[kind].issuer].publicKeys()[0]?.jwk.x ?? '',
+        'base64url',
+      );
+      const symmetric = await new CompactSign(new TextEncoder().encode(JSON.stringify(payload)))
+        .setProtectedHeader({ alg: 'HS256', typ, kid })
+        .sign(secret);
+      expect(await refusal(kind, symmetric)).toBe('TOKEN_INVALID');
+    });
+
+    it('is refused when another service signed it in the issuer’s name (SYS-6)', async () => {
+      const { kid } = await stolenKey(world.keyDir, ISSUED[kind].issuer);
+      const signer = 'agent-worker';
+      expect(await refusal(kind, await forge(kind, { signer }))).toBe('TOKEN_INVALID');
+      expect(await refusal(kind, await forge(kind, { signer, header: { kid } }))).toBe(
+        'TOKEN_INVALID',
+      );
+    });
+
+    it('does not pass for another kind, nor at another audience', async () => {
+      const token = await tokenOf(world, kind);
+      for (const other of KINDS.filter((name) => name !== kind))
+        expect(await refusal(other, token)).toBe('TOKEN_INVALID');
+      await world.verifier.verify(kind, token, ISSUED[kind]);
+      const verify = (change: { issuer?: 'agent-worker'; audience?: string }) =>
+        world.verifier.verify(kind, token, { ...ISSUED[kind], ...change });
+      await expect(verify({ audience: 'spawn-budget' })).rejects.toThrow('audience is not');
+      await expect(verify({ issuer: 'agent-worker' })).rejects.toThrow('may not issue it');
+    });
+
+    it('is refused in any other spelling of the same bytes', async () => {
+      const token = await tokenOf(world, kind);
+      // The last character of a 64-byte signature has four bits that say nothing.
+      const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+      const last = alphabet.indexOf(token.slice(-1));
+      const twin = token.slice(0, -1) + alphabet.charAt(last ^ 1);
+      for (const other of [twin, `${token}=`, `${token}.`, ` ${token}`, token.replace('.', '..')])
+        expect(await refusal(kind, other)).toBe('TOKEN_INVALID');
+    });
+  });
+
+  it('refuses a token with any characters changed, whatever they are', async () => {
+    const tokens = await Promise.all(
+      KINDS.map(async (kind) => [kind, await tokenOf(world, kind)] as const),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...tokens),
+        fc.nat(),
+        fc.string({ minLength: 0, maxLength: 3 }),
+        fc.nat(3),
+        async ([kind, token], where, text, cut) => {
+          const at = where % token.length;
+          const changed = token.slice(0, at) + text + token.slice(at + cut);
+          fc.pre(changed !== token);
+          expect(await refusal(kind, changed)).toBe('TOKEN_INVALID');
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('grants five seconds of skew after expiry, but none to writs and slot grants (SB-4, TG-1)', async () => {
+    for (const kind of KINDS) {
+      const later = await createWorld();
+      const token = await tokenOf(later, kind);
+      const verify = () => later.verifier.verify(kind, token, ISSUED[kind]);
+      later.clock.advance(59_999);
+      await verify();
+      later.clock.advance(1);
+      const strict = kind === 'writ' || kind === 'slot_grant';
+      if (!strict) {
+        await verify();
+        later.clock.advance(5_000);
+      }
+      await expect(verify()).rejects.toMatchObject({
+        reason: 'TOKEN_EXPIRED',
+        metadata: { token: kind },
+      });
+      const allowed = await later.verifier.verify(kind, token, {
+        ...ISSUED[kind],
+        allowExpired: true,
+      });
+      expect(allowed.expired).toBe(true);
+    }
+  });
+
+  it('checks the signature of a token that is shown again only once', async () => {
+    let asked = 0;
+    const trust = trustSigners(...Object.values(world.signers));
+    const counting: Trust = {
+      ...trust,
+      key(...args) {
+        asked += 1;
+        return trust.key(...args);
+      },
+    };
+    const verifier = createVerifier({ trust: counting, clock: world.clock });
+    const token = await tokenOf(world, 'agent');
+    const first = await verifier.verify('agent', token, ISSUED.agent);
+    const second = await verifier.verify('agent', token, ISSUED.agent);
+    expect(asked).toBe(1);
+    expect(second.claims).toBe(first.claims);
+  });
+
+  it('never lets allowExpired excuse anything else', async () => {
+    const token = await forge('agent', {
+      payload: (payload) => ({ ...payload, exp: 1, aud: 'nobody' }),
+    });
+    const verified = world.verifier.verify('agent', token, { ...ISSUED.agent, allowExpired: true });
+    await expect(verified).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { check: 'aud' },
+    });
+  });
+
+  it('refuses a kind from a service that may not issue it, even where the reader would take it', async () => {
+    const worker = world.signers['agent-worker'];
+    const { token } = await worker.sign('writ', {
+      audience: 'tool-gateway',
+      claims: CLAIMS.writ,
+      ttlMs: 60_000,
+    });
+    const verified = world.verifier.verify('writ', token, {
+      issuer: 'agent-worker',
+      audience: 'tool-gateway',
+    });
+    await expect(verified).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { check: 'iss' },
+    });
+  });
+
+  it('says that it cannot tell, when the issuer’s keys cannot be had (SYS-4)', async () => {
+    const lonely = createVerifier({ trust: trustSigners(), clock: world.clock });
+    const token = await tokenOf(world, 'agent');
+    await expect(lonely.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'KEYS_UNAVAILABLE',
+    });
+  });
+
+  it('refuses a token larger than its contract carries, and does not sign one either', async () => {
+    expect(await refusal('agent', 'x'.repeat(8_193))).toBe('TOKEN_INVALID');
+    const tools = Array.from({ length: 1_000 }, (_, at) => `tool_${at}`);
+    const signed = world.signers.supervisor.sign('agent', {
+      audience: 'tool-gateway',
+      claims: { ...CLAIMS.agent, tools },
+      ttlMs: 60_000,
+    });
+    await expect(signed).rejects.toMatchObject({
+      reason: 'TOKEN_TOO_LARGE',
+      metadata: { limit: '8192' },
+    });
+  });
+});
+
+function decode(token: string) {
+  const [header = '', payload = '', signature = ''] = token.split('.');
+  const parse = (part: string): Json => JSON.parse(Buffer.from(part, 'base64url').toString());
+  return { header: parse(header), payload: parse(payload), signature };
+}
+
+function encode(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
+
+function withoutUndefined(object: Json): Json {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
+}
+
+/** Every object that differs from `value` in exactly one leaf: changed, or gone. */
+function mutations(value: Json): Json[] {
+  return Object.entries(value).flatMap(([key, member]) => {
+    const { [key]: _, ...without } = value;
+    return [without, ...changes(member).map((changed) => ({ ...value, [key]: changed }))];
+  });
+}
+
+function changes(value: unknown): unknown[] {
+  if (typeof value === 'string') return [`${value}x`];
+  if (typeof value === 'number') return [value + 1];
+  if (Array.isArray(value)) return [[...value, 'x'], value.slice(1)];
+  return mutations(value as Json);
+}
