@@ -9,7 +9,6 @@ export type {
   Script,
   ScriptEntry,
   ScriptExpectation,
-  ScriptedAgent,
   ScriptedPerson,
   ScriptedToolCall,
   ScriptedUsage,

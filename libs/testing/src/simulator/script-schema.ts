@@ -78,12 +78,7 @@ export const SCRIPT_SCHEMA: JsonSchema = strict(
       },
       ['decision'],
     ),
-    agent: strict({
-      max_steps: positive,
-      max_tool_calls: count,
-      model_timeout: text,
-      max_retries: count,
-    }),
+    agent: { type: 'string' },
     values: { type: 'object', additionalProperties: text },
     entries: {
       type: 'array',

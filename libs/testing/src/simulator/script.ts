@@ -103,15 +103,6 @@ export interface ScriptedPerson {
   readonly arguments?: Readonly<Record<string, Json>>;
 }
 
-/** Settings of the agent that the scenario needs to differ from its manifest. */
-export interface ScriptedAgent {
-  readonly max_steps?: number;
-  readonly max_tool_calls?: number;
-  /** How long the model may take, such as `500ms`. */
-  readonly model_timeout?: string;
-  readonly max_retries?: number;
-}
-
 /** One scenario: a model that always answers as written. */
 export interface Script {
   /** Requests for the model `sim:<name>` use this script. */
@@ -119,7 +110,8 @@ export interface Script {
   readonly description?: string;
   readonly expect?: ScriptExpectation;
   readonly person?: ScriptedPerson;
-  readonly agent?: ScriptedAgent;
+  /** Manifest name of the agent that the scenario starts, when it is not the example's own. */
+  readonly agent?: string;
   /** Texts with placeholders, for replies to use as `${value:name}`. */
   readonly values?: Readonly<Record<string, string>>;
   readonly entries: readonly ScriptEntry[];
