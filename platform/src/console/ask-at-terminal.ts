@@ -26,5 +26,7 @@ function understand(approval: Approval, line: string): HumanAnswer | undefined {
   if (word === 'a' || word === 'approve') return { kind: 'approve' };
   if (word === 'r' || word === 'reject') return { kind: 'reject' };
   const amount = Number(word.replace(/\s*usd$/, ''));
-  return word !== '' && Number.isFinite(amount) ? edit(approval, { amount_usd: amount }) : undefined;
+  return word !== '' && Number.isFinite(amount)
+    ? edit(approval, { amount_usd: amount })
+    : undefined;
 }

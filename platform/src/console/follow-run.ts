@@ -1,8 +1,8 @@
-import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { WritClient } from '@writ/client';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
-import type { WritClient } from '@writ/client';
 import { isWritError, newId } from '@writ/kernel';
 import type { Human, HumanAnswer } from './human.ts';
 
@@ -14,7 +14,7 @@ export interface RunFollower {
   /** The platform refused the person's answer, in one sentence. */
   onRefusedAnswer(sentence: string): void;
   /** How long the person took, in milliseconds. */
-  onAnswered(milliseconds: number): void;
+  onAnswered?(milliseconds: number): void;
 }
 
 /**
@@ -56,7 +56,7 @@ async function settle(
     follower.onQuestion(approval);
     const asked = performance.now();
     const answer = await human.answer(approval);
-    follower.onAnswered(performance.now() - asked);
+    follower.onAnswered?.(performance.now() - asked);
     try {
       const { proposedArgumentsJson } = await client.approvals.decideApproval({
         requestId: newId('req'),

@@ -1,8 +1,8 @@
-import type { HistoryEntry, Run, RunResult, TraceRow } from '@writ/contracts/writ/run/v1/run_pb';
-import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
 import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import type { HistoryEntry, Run, RunResult, TraceRow } from '@writ/contracts/writ/run/v1/run_pb';
+import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { formatUsd, type JsonObject, type JsonValue } from '@writ/kernel';
 import { wordOf } from './word-of.ts';
 
@@ -24,7 +24,9 @@ export function resultJson(run: Run): JsonObject {
     ...given('answer', result.answer),
     ...given('raw_action', result.rawAction),
     ...(result.action === undefined ? {} : { action: actionJson(result.action) }),
-    ...(result.unverified ? { unverified: true, ...given('worker_detail', result.workerDetail) } : {}),
+    ...(result.unverified
+      ? { unverified: true, ...given('worker_detail', result.workerDetail) }
+      : {}),
     trace: result.trace.map(traceRowJson),
     history: result.history.map(historyEntryJson),
     usage: usageJson(result),
@@ -52,7 +54,9 @@ function historyEntryJson(entry: HistoryEntry): JsonObject {
     supervisor: {
       decision: wordOf(Verdict, entry.decision),
       reason: entry.reason,
-      ...(entry.revisedAction === undefined ? {} : { revised_action: actionJson(entry.revisedAction) }),
+      ...(entry.revisedAction === undefined
+        ? {}
+        : { revised_action: actionJson(entry.revisedAction) }),
     },
     ...(entry.executedAction === undefined
       ? {}

@@ -20,7 +20,8 @@ export function createRunShow(print: (line: string) => void) {
     },
 
     event(event: RunEvent): void {
-      if (event.entry.case === 'decision') for (const line of decisionLines(event.entry.value)) print(line);
+      if (event.entry.case === 'decision')
+        for (const line of decisionLines(event.entry.value)) print(line);
       if (event.entry.case === 'hook') hook(event.entry.value);
     },
 
@@ -80,7 +81,10 @@ function humanLines(decision: Decision): string[] {
       `${human?.comment || decision.stopReason} by ${human?.decidedBy || 'nobody'}`,
     ),
   ];
-  if (decision.executedFrom === ExecutedFrom.HUMAN_REVISED && decision.executedAction !== undefined) {
+  if (
+    decision.executedFrom === ExecutedFrom.HUMAN_REVISED &&
+    decision.executedAction !== undefined
+  ) {
     lines.push(labelled('edited', `to ${shortAction(decision.executedAction)}`));
   }
   return lines;

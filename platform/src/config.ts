@@ -1,0 +1,84 @@
+import { join, resolve } from 'node:path';
+import { readEnv, variable } from '@writ/config';
+import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
+import type { Example } from './example.ts';
+import type { ModelSource } from './model-source.ts';
+
+/** Everything that an embedded platform is started with. */
+export interface PlatformConfig {
+  readonly dataDir: string;
+  /** What the services' own settings are read from. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The same for every service's telemetry. */
+  readonly telemetry: Pick<
+    TelemetryOptions,
+    'version' | 'logLevel' | 'otlpEndpoint' | 'spanProcessors'
+  >;
+}
+
+/** What a program that starts a platform may say beside the environment. */
+export interface PlatformOptions {
+  readonly example: Example;
+  readonly model: ModelSource;
+  readonly dataDir: string;
+  /** Take any free ports instead of the usual ones. */
+  readonly freePorts?: boolean;
+  /** Further takers of spans. */
+  readonly spanProcessors?: TelemetryOptions['spanProcessors'];
+}
+
+const FREE_PORTS = Object.fromEntries(
+  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
+    (name) => [`WRIT_${name}_PORT`, '0'],
+  ),
+);
+
+/**
+ * Puts a platform's settings together: the environment, with an example's files for what it leaves out.
+ *
+ * @throws ConfigError naming every variable that is malformed
+ */
+export function readPlatformConfig(
+  env: NodeJS.ProcessEnv,
+  { example, model, dataDir, freePorts = false, spanProcessors }: PlatformOptions,
+): PlatformConfig {
+  const { logLevel, otlpEndpoint } = readEnv(env, {
+    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
+      default: 'warn',
+      about: 'how much the services log',
+    }),
+    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
+      optional: true,
+      about: 'the collector that traces go to',
+    }),
+  });
+  return {
+    dataDir,
+    env: {
+      WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
+      WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),
+      WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
+      WRIT_MODELS_FILE: join(example.folder, 'models.yaml'),
+      ...given(env),
+      ...model.env,
+      WRIT_DATA: dataDir,
+      ...(freePorts ? FREE_PORTS : {}),
+    },
+    telemetry: {
+      logLevel,
+      ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }),
+      ...(spanProcessors === undefined ? {} : { spanProcessors }),
+    },
+  };
+}
+
+/** The data folder that the environment names, as an absolute path; undefined when it names none. */
+export function dataDirOf(env: NodeJS.ProcessEnv): string | undefined {
+  return env.WRIT_DATA === undefined || env.WRIT_DATA === '' ? undefined : resolve(env.WRIT_DATA);
+}
+
+function given(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => Boolean(entry[1])),
+  );
+}

@@ -1,0 +1,52 @@
+/** `npm run demo`: runs an example once, on free ports, and leaves. Exit status 0 only for status ok. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { dataDirOf } from './config.ts';
+import { chooseHuman } from './console/choose-human.ts';
+import { explain } from './console/explain.ts';
+import { readOptions } from './console/options.ts';
+import { resultJson } from './console/result-json.ts';
+import { createRunShow } from './console/show-run.ts';
+import { loadExample } from './example.ts';
+import { openSession } from './session.ts';
+
+async function demo(): Promise<number> {
+  const options = readOptions(process.argv.slice(2), ['json', 'example', 'script', 'human']);
+  const example = loadExample(options.example);
+  const human = chooseHuman(options.human);
+  const kept = dataDirOf(process.env);
+  const dataDir = kept ?? mkdtempSync(join(tmpdir(), 'writ-demo-'));
+  try {
+    const session = await openSession(process.env, {
+      example,
+      script: options.script,
+      dataDir,
+      freePorts: true,
+    });
+    try {
+      const show = createRunShow((line) => {
+        if (!options.json) console.log(line);
+      });
+      const run = await session.runJob(human, {
+        onStart: show.start,
+        onEvent: show.event,
+        onQuestion: () => console.error(`    (${human.description})`),
+        onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),
+      });
+      show.end(run);
+      if (options.json) console.log(JSON.stringify(resultJson(run), null, 2));
+      return run.result?.status === RunStatus.OK ? 0 : 1;
+    } finally {
+      await session.close();
+    }
+  } finally {
+    if (kept === undefined) rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+process.exitCode = await demo().catch((error: unknown) => {
+  console.error(explain(error));
+  return 2;
+});

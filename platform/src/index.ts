@@ -1,0 +1,5 @@
+export { type PlatformConfig, type PlatformOptions, readPlatformConfig } from './config.ts';
+export { type Example, loadExample, scriptOf } from './example.ts';
+export { type ModelSource, openModelSource } from './model-source.ts';
+export { type Platform, startPlatform } from './platform.ts';
+export { openSession, type Session, type SessionOptions } from './session.ts';

@@ -1,0 +1,103 @@
+/** `npm start`: the whole platform in one process, with the refund run shown live; then it stays up. */
+import { resolve } from 'node:path';
+import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { dataDirOf } from './config.ts';
+import { chooseHuman } from './console/choose-human.ts';
+import { explain } from './console/explain.ts';
+import { followRun, type RunFollower } from './console/follow-run.ts';
+import type { Human } from './console/human.ts';
+import { readOptions } from './console/options.ts';
+import { showAddresses } from './console/show-addresses.ts';
+import { createRunShow } from './console/show-run.ts';
+import { createStopwatch } from './console/stopwatch.ts';
+import { loadExample } from './example.ts';
+import { openSession, type Session } from './session.ts';
+
+const UNFINISHED = [
+  RunState.PENDING,
+  RunState.RUNNING,
+  RunState.SUSPENDED,
+  RunState.PARKED,
+  RunState.ENDING,
+];
+
+async function start(): Promise<number> {
+  const stopwatch = createStopwatch();
+  const options = readOptions(process.argv.slice(2), [
+    'no-demo',
+    'exit',
+    'example',
+    'script',
+    'human',
+  ]);
+  const example = loadExample(options.example);
+  const human = chooseHuman(options.human);
+  const dataDir = dataDirOf(process.env) ?? resolve('.writ');
+  const session = await openSession(process.env, { example, script: options.script, dataDir });
+  const stopped = stopSignal();
+  try {
+    stopwatch.lap('start-up');
+    console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.\n`);
+    const failed = options.noDemo ? false : await showRuns(session, human, stopwatch, stopped);
+    showAddresses(session.platform, console.log);
+    if (!options.exit) await stopped;
+    return failed && options.exit ? 1 : 0;
+  } finally {
+    await session.close();
+  }
+}
+
+/** Takes up what an earlier start left unfinished, else runs the example. Returns whether a run ended badly. */
+async function showRuns(
+  session: Session,
+  human: Human,
+  stopwatch: ReturnType<typeof createStopwatch>,
+  stopped: Promise<void>,
+): Promise<boolean> {
+  const { runs } = await session.client.runs.listRuns({ states: UNFINISHED, oldestFirst: true });
+  const work = async (): Promise<Run[]> => {
+    if (runs.length === 0) {
+      const { follower, onStart, end } = show(human, stopwatch);
+      return [end(await session.runJob(human, { ...follower, onStart }))];
+    }
+    const finished: Run[] = [];
+    for (const run of runs) {
+      console.log('An earlier start left this run unfinished; it goes on.');
+      const { follower, onStart, end } = show(human, stopwatch);
+      onStart(run);
+      finished.push(end(await followRun(session.client, run.runId, human, follower)));
+    }
+    return finished;
+  };
+  const finished = await Promise.race([work(), stopped.then(() => [])]);
+  stopwatch.lap('run');
+  console.log(`time: ${stopwatch.report()}\n`);
+  return finished.some((run) => run.result?.status !== RunStatus.OK);
+}
+
+function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
+  const runShow = createRunShow((line) => console.log(line));
+  const follower: RunFollower = {
+    onEvent: runShow.event,
+    onQuestion: () => console.log(`    (${human.description})`),
+    onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
+    onAnswered: (milliseconds) => stopwatch.leaveOut('the person', milliseconds),
+  };
+  const end = (run: Run): Run => {
+    runShow.end(run);
+    return run;
+  };
+  return { follower, onStart: runShow.start, end };
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolveStop) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolveStop());
+  });
+}
+
+process.exitCode = await start().catch((error: unknown) => {
+  console.error(explain(error));
+  return 2;
+});

@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+import { createModelSimulator } from '@writ/testing/simulator';
+import type { Example } from './example.ts';
+
+/** Where models answer: a provider that the environment names, or the local simulator. */
+export interface ModelSource {
+  /** One phrase for people. */
+  readonly description: string;
+  readonly simulated: boolean;
+  /** Settings that send the meter there. */
+  readonly env: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the simulator unless OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter
+ * reaches either the same way.
+ */
+export async function openModelSource(
+  env: NodeJS.ProcessEnv,
+  example: Example,
+  { script, dataDir }: { readonly script: string; readonly dataDir: string },
+): Promise<ModelSource> {
+  if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) {
+    return {
+      description: `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`,
+      simulated: false,
+      // A server of one's own may want no key, but the SDK always sends one.
+      env: { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' },
+      close: () => Promise.resolve(),
+    };
+  }
+  const simulator = await createModelSimulator({
+    scripts: example.scripts,
+    defaultScript: script,
+    requestLog: join(dataDir, 'simulator-requests.jsonl'),
+  });
+  return {
+    description: 'simulated, no key needed',
+    simulated: true,
+    env: {
+      OPENAI_BASE_URL: simulator.url,
+      OPENAI_API_KEY: 'simulated',
+      WRIT_SIMULATOR_URL: simulator.url,
+      WRIT_SIMULATOR_KEY: 'simulated',
+    },
+    close: () => simulator.close(),
+  };
+}

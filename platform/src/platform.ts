@@ -1,0 +1,133 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
+import { type Bus, createInProcessBus } from '@writ/bus';
+import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
+import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
+import { UnavailableError } from '@writ/kernel';
+import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
+import { createSupervisor, readSupervisorConfig, TIMELINE_CONSUMER } from '@writ/supervisor';
+import { createTelemetry, type Telemetry } from '@writ/telemetry';
+import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
+import type { PlatformConfig } from './config.ts';
+
+/** All five services in one process, up and serving (SYS-5). */
+export interface Platform {
+  /** Base URL of the public door. */
+  readonly edgeUrl: string;
+  /** The development API key, with every role. */
+  readonly apiKey: string;
+  /** Internal addresses, `host:port`. */
+  readonly addresses: Readonly<Record<ServiceName, string>>;
+  /** Drains and stops everything, last started first; calling it again changes nothing. */
+  stop(): Promise<void>;
+}
+
+interface Service {
+  readonly address: string;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface ServiceParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  readonly addressOf: (service: ServiceName) => string;
+}
+
+/** Whoever is called comes before whoever calls. */
+const START_ORDER = [
+  'spawn-budget',
+  'execution-meter',
+  'tool-gateway',
+  'supervisor',
+  'agent-worker',
+] as const satisfies readonly ServiceName[];
+
+/**
+ * Starts the embedded platform: every service on its own port, talking gRPC to the others exactly as when
+ * apart. Nothing is half-started: what a failed start had started is stopped again.
+ *
+ * @throws WritError or ConfigError, one sentence that names the file, the setting or the port
+ */
+export async function startPlatform(config: PlatformConfig): Promise<Platform> {
+  const stops: (() => Promise<void>)[] = [];
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    stopping ??= inReverse(stops);
+    return stopping;
+  };
+  try {
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+    const services = await createServices(config, stops);
+    const addresses = {
+      supervisor: services.supervisor.address,
+      'spawn-budget': services['spawn-budget'].address,
+      'execution-meter': services['execution-meter'].address,
+      'tool-gateway': services['tool-gateway'].address,
+      'agent-worker': services['agent-worker'].address,
+    };
+    await writeTrustFile(join(config.dataDir, TRUST_FILE), addresses);
+    for (const name of START_ORDER) await services[name].start();
+    return {
+      edgeUrl: `http://${services.supervisor.edgeAddress}`,
+      apiKey: await devApiKey(config.dataDir),
+      addresses,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function createServices(config: PlatformConfig, stops: (() => Promise<void>)[]) {
+  const { env } = config;
+  const telemetryOf = (service: string): Telemetry => {
+    const telemetry = createTelemetry({ service, ...config.telemetry });
+    stops.push(() => telemetry.shutdown());
+    return telemetry;
+  };
+  const { log } = telemetryOf('bus');
+  const bus = createInProcessBus({
+    expects: [TIMELINE_CONSUMER],
+    onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
+  });
+  stops.push(() => bus.close());
+  const addresses = new Map<ServiceName, string>();
+  const addressOf = (service: ServiceName): string => {
+    const address = addresses.get(service);
+    if (address !== undefined) return address;
+    throw new UnavailableError('NOT_STARTED', `${service} has not started yet.`, { service });
+  };
+  const add = async <S extends Service>(
+    name: ServiceName,
+    create: (parts: ServiceParts) => Promise<S>,
+  ): Promise<S> => {
+    const service = await create({ telemetry: telemetryOf(name), bus, addressOf });
+    addresses.set(name, service.address);
+    stops.push(() => service.stop());
+    return service;
+  };
+  return {
+    'spawn-budget': await add('spawn-budget', (parts) =>
+      createSpawnBudget(readSpawnBudgetConfig(env), parts),
+    ),
+    'execution-meter': await add('execution-meter', (parts) =>
+      createExecutionMeter(readExecutionMeterConfig(env), parts),
+    ),
+    'tool-gateway': await add('tool-gateway', (parts) =>
+      createToolGateway(readToolGatewayConfig(env), parts),
+    ),
+    supervisor: await add('supervisor', (parts) =>
+      createSupervisor(readSupervisorConfig(env), parts),
+    ),
+    'agent-worker': await add('agent-worker', (parts) =>
+      createAgentWorker(readAgentWorkerConfig(env), parts),
+    ),
+  };
+}
+
+async function inReverse(stops: readonly (() => Promise<void>)[]): Promise<void> {
+  for (const stop of stops.toReversed()) await stop();
+}
