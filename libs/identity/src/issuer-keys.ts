@@ -1,4 +1,4 @@
-import type { Clock } from '@writ/kernel';
+import { type Clock, isWritError } from '@writ/kernel';
 import type { ServiceName } from './names.ts';
 import { keysUnavailable, type TrustedKey } from './trust.ts';
 
@@ -72,6 +72,7 @@ export class IssuerKeys {
       this.#keys = await this.#fetch();
       this.#fetchedAt = this.#now();
     } catch (error) {
+      if (isWritError(error) && error.reason === 'KEYS_UNAVAILABLE') throw error;
       throw keysUnavailable(this.#issuer, 'did not answer', error);
     }
   }

@@ -238,22 +238,72 @@ describe('verifier', () => {
     }
   });
 
-  it('checks the signature of a token that is shown again only once', async () => {
-    let asked = 0;
+  const counted = () => {
     const trust = trustSigners(...Object.values(world.signers));
+    const asked: string[] = [];
     const counting: Trust = {
       ...trust,
-      key(...args) {
-        asked += 1;
-        return trust.key(...args);
+      key(issuer, keyId) {
+        asked.push(issuer);
+        return trust.key(issuer, keyId);
       },
     };
-    const verifier = createVerifier({ trust: counting, clock: world.clock });
+    return { asked, verifier: createVerifier({ trust: counting, clock: world.clock }) };
+  };
+
+  it('checks the signature of a token that is shown again only once', async () => {
+    const { asked, verifier } = counted();
     const token = await tokenOf(world, 'agent');
     const first = await verifier.verify('agent', token, ISSUED.agent);
     const second = await verifier.verify('agent', token, ISSUED.agent);
-    expect(asked).toBe(1);
+    expect(asked).toEqual(['supervisor']);
     expect(second.claims).toBe(first.claims);
+  });
+
+  it('checks it again after five minutes, so that a revoked key is noticed', async () => {
+    const later = await createWorld();
+    const { token } = await later.signers.supervisor.sign('agent', {
+      audience: 'execution-meter',
+      claims: CLAIMS.agent,
+      ttlMs: 60 * 60_000,
+    });
+    await later.verifier.verify('agent', token, ISSUED.agent);
+    await later.signers.supervisor.rotate({ vouchForMs: 0 });
+    later.clock.advance(5 * 60_000 - 1);
+    await later.verifier.verify('agent', token, ISSUED.agent);
+    later.clock.advance(1);
+    await expect(later.verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow('vouches');
+  });
+
+  it('asks nobody for keys but who may have issued the token', async () => {
+    const { asked, verifier } = counted();
+    const options = { issuer: 'tool-gateway', audience: 'execution-meter' } as const;
+    const token = await tokenOf(world, 'service');
+    await expect(verifier.verify('service', token, options)).rejects.toThrow('may not issue it');
+    expect(asked).toEqual([]);
+  });
+
+  it('refuses claims that are well-formed but cannot be right (SYS-6, SV-6)', async () => {
+    const wrong: { readonly [K in TokenKind]: Json } = {
+      service: { name: 'nobody' },
+      agent: { agent: { name: 'clerk' } },
+      slot_grant: { priority: 'PRIORITY_UNSPECIFIED' },
+      writ: { executed_from: 'the_worker' },
+      receipt: { status: 'CALL_STATUS_UNSPECIFIED' },
+      checkpoint: { tenant: 'Not An Id' },
+    };
+    for (const kind of KINDS) {
+      const token = await forge(kind, {
+        payload: (payload) => ({
+          ...payload,
+          ...(kind === 'service' ? { sub: 'nobody' } : {}),
+          [kind]: { ...(payload[kind] as Json), ...wrong[kind] },
+        }),
+      });
+      await expect(world.verifier.verify(kind, token, ISSUED[kind])).rejects.toThrow(
+        `its ${Object.keys(wrong[kind])[0]} is missing or malformed`,
+      );
+    }
   });
 
   it('never lets allowExpired excuse anything else', async () => {
@@ -294,8 +344,13 @@ describe('verifier', () => {
   });
 
   it('refuses a token larger than its contract carries, and does not sign one either', async () => {
-    expect(await refusal('agent', 'x'.repeat(8_193))).toBe('TOKEN_INVALID');
     const tools = Array.from({ length: 1_000 }, (_, at) => `tool_${at}`);
+    const forged = await forge('agent', {
+      payload: (payload) => ({ ...payload, agent: { ...(payload.agent as Json), tools } }),
+    });
+    await expect(world.verifier.verify('agent', forged, ISSUED.agent)).rejects.toMatchObject({
+      metadata: { check: 'size' },
+    });
     const signed = world.signers.supervisor.sign('agent', {
       audience: 'tool-gateway',
       claims: { ...CLAIMS.agent, tools },

@@ -1,0 +1,102 @@
+import type { ManualClock } from '@writ/kernel';
+import { createRpcServer, type RpcServer } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CLAIMS, createWorld, ISSUED, tokenOf, type World } from '../test/fixtures.ts';
+import { internalGate } from './internal-gate.ts';
+import { keyRoute } from './key-route.ts';
+import type { ServiceName } from './names.ts';
+import { type Addresses, createTrust } from './remote-trust.ts';
+import { createVerifier } from './verifier.ts';
+
+const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
+
+/** The keys of a service at a port of their own, behind the gate that every service has. */
+async function serveKeys({ signers, verifier }: World, service: ServiceName): Promise<RpcServer> {
+  const server = await createRpcServer({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [keyRoute(signers[service])],
+    gate: internalGate({ service, verifier, enforceSlotGrants: true }),
+    telemetry,
+  });
+  onTestFinished(() => server.close(0));
+  return server;
+}
+
+/** A verifier elsewhere, that knows addresses only. */
+function verifierAt(addresses: () => Addresses | Promise<Addresses>, clock: ManualClock) {
+  const trust = createTrust({ addresses, telemetry, clock, timeoutMs: 2_000 });
+  onTestFinished(() => trust.close());
+  return createVerifier({ trust, clock });
+}
+
+describe('trust by address', () => {
+  it('fetches keys over the wire, across rotation and a change of address', async () => {
+    const world = await createWorld();
+    const { supervisor } = world.signers;
+    const first = await serveKeys(world, 'supervisor');
+    let address = first.address;
+    const verifier = verifierAt(async () => ({ supervisor: address }), world.clock);
+    const old = await tokenOf(world, 'agent');
+    await verifier.verify('agent', old, ISSUED.agent);
+    await first.close(0);
+    address = (await serveKeys(world, 'supervisor')).address;
+    await supervisor.rotate();
+    world.clock.advance(1_000);
+    await verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
+    await verifier.verify('agent', old, ISSUED.agent);
+  });
+
+  it('heeds the not_after of a retired key (TG-1)', async () => {
+    const world = await createWorld();
+    const { address } = await serveKeys(world, 'supervisor');
+    const { token } = await world.signers.supervisor.sign('agent', {
+      ...ISSUED.agent,
+      claims: CLAIMS.agent,
+      ttlMs: 60_000,
+    });
+    await world.signers.supervisor.rotate({ vouchForMs: 10_000 });
+    world.clock.advance(10_000);
+    const verifier = verifierAt(() => ({ supervisor: address }), world.clock);
+    await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow('vouches');
+  });
+
+  it('does not trust another service at the address, nor an issuer without one (SYS-4)', async () => {
+    const world = await createWorld();
+    const { address } = await serveKeys(world, 'agent-worker');
+    const token = await tokenOf(world, 'agent');
+    const at = (addresses: Addresses) =>
+      verifierAt(() => addresses, world.clock).verify('agent', token, ISSUED.agent);
+    await expect(at({ supervisor: address })).rejects.toThrow(
+      'The keys of supervisor cannot be had: it has the address of agent-worker.',
+    );
+    await expect(at({ 'agent-worker': address })).rejects.toThrow(
+      'The keys of supervisor cannot be had: it has no address in the trust list.',
+    );
+  });
+
+  it('is unavailable while nobody listens, and not for good (SYS-4)', async () => {
+    const world = await createWorld();
+    const gone = await serveKeys(world, 'supervisor');
+    await gone.close(0);
+    let { address } = gone;
+    const verifier = verifierAt(() => ({ supervisor: address }), world.clock);
+    const token = await tokenOf(world, 'agent');
+    await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'KEYS_UNAVAILABLE',
+    });
+    address = (await serveKeys(world, 'supervisor')).address;
+    world.clock.advance(1_000);
+    await verifier.verify('agent', token, ISSUED.agent);
+  });
+
+  it('does not call itself for its own keys', async () => {
+    const world = await createWorld();
+    const trust = createTrust({ addresses: {}, telemetry, self: world.signers.supervisor });
+    const verifier = createVerifier({ trust, clock: world.clock });
+    await verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
+    trust.close();
+  });
+});
