@@ -1,3 +1,5 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
@@ -6,7 +8,9 @@ import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
-import type { SupervisorStore } from './store/supervisor-store.ts';
+import type { AgentKey } from './store/agents.ts';
+import type { RunKey } from './store/changes.ts';
+import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */
 export interface SupervisorContext {
@@ -21,4 +25,25 @@ export interface SupervisorContext {
   /** The agents that can be started, by name. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
   readonly policy: Policy;
+}
+
+/** What runs and their orders need of the reviewing half of the supervisor. */
+export interface ReviewSide {
+  /**
+   * Checks the signatures of receipts that a worker carries, and returns how to record them and what
+   * they vouch for in a transaction.
+   * @throws UnauthenticatedError TOKEN_INVALID, PermissionDeniedError when one is of another agent
+   */
+  carriedReceipts(
+    agent: AgentKey,
+    receipts: readonly string[],
+    observations: readonly { readonly callId: string; readonly content: string }[],
+  ): Promise<(trx: SupervisorTransaction, at: Date) => Promise<void>>;
+  /** A decision as it stands now, with a fresh writ when it is a yes. */
+  decisionNow(agent: AgentKey, callId: string): Promise<MessageInitShape<typeof DecisionSchema>>;
+  /**
+   * Finds out what became of a run's writs that have no receipt yet, burning those that were never
+   * used. Returns how many calls are still under way.
+   */
+  settleWrits(run: RunKey): Promise<number>;
 }

@@ -2,7 +2,7 @@ import { NotFoundError } from '@writ/kernel';
 import type { Selectable } from 'kysely';
 import { type ActiveClock, activeMsAt, cut, seen, stopped } from '../domain/clock/active-clock.ts';
 import type { RunKey } from './changes.ts';
-import type { AgentsTable } from './schema-runs.ts';
+import type { AgentsTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** One agent of a run. */

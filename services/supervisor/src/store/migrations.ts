@@ -1,6 +1,6 @@
 import { type Migrations, outboxMigration } from '@writ/store';
-import { reviewTables } from './migration-review.ts';
-import { runTables } from './migration-runs.ts';
+import { reviewTables } from './schema/create-review.ts';
+import { runTables } from './schema/create-runs.ts';
 
 /** Every migration of the supervisor's store, in the order of names. */
 export const supervisorMigrations: Migrations = {

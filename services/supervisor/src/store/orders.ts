@@ -1,10 +1,8 @@
 import type { Selectable } from 'kysely';
+import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange, type RunKey } from './changes.ts';
-import type { OrdersTable } from './schema-runs.ts';
+import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
-
-/** The changes of several steps that the supervisor carries out. */
-export type OrderKind = 'start_run' | 'wake_agent' | 'end_run';
 
 /** One order to place. */
 export interface NewOrder extends RunKey {

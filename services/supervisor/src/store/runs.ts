@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import { noteChange, type RunKey, runTopic } from './changes.ts';
-import type { RunsTable, StoredRunState } from './schema-runs.ts';
+import type { RunsTable, StoredRunState } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 import { runNotFound } from './timeline.ts';
 
@@ -10,6 +10,21 @@ export type RunRow = Selectable<RunsTable>;
 /** Records a new run. */
 export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   await trx.insertInto('runs').values(run).execute();
+}
+
+/** Records the labels by which a run can be found. */
+export async function insertRunLabels(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+  labels: Readonly<Record<string, string>>,
+): Promise<void> {
+  const rows = Object.entries(labels).map(([label, value]) => ({
+    tenant,
+    run_id: runId,
+    label,
+    value,
+  }));
+  if (rows.length > 0) await trx.insertInto('run_labels').values(rows).execute();
 }
 
 /**

@@ -5,19 +5,21 @@ import type {
   DecisionsTable,
   FactsTable,
   ReceiptsTable,
-} from './schema-review.ts';
+} from './schema/review-tables.ts';
 import type {
   AgentsTable,
   OrdersTable,
   RequestsTable,
+  RunLabelsTable,
   RunsTable,
   SessionsTable,
   TimelineTable,
-} from './schema-runs.ts';
+} from './schema/run-tables.ts';
 
 /** Everything that the supervisor remembers. */
 export interface SupervisorDatabase {
   runs: RunsTable;
+  run_labels: RunLabelsTable;
   sessions: SessionsTable;
   agents: AgentsTable;
   timeline: TimelineTable;

@@ -53,6 +53,14 @@ export interface RunsTable {
   ended_at: Date | null;
 }
 
+/** One row for each label of a run, to find runs by. */
+export interface RunLabelsTable {
+  tenant: string;
+  run_id: string;
+  label: string;
+  value: string;
+}
+
 /** One row for each conversation, which belongs to one tenant and creator (SUP-2). */
 export interface SessionsTable {
   tenant: string;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { createTable } from './table.ts';
+import { createTable } from './create-table.ts';
 
 /** Runs, their agents and timelines, and the orders that change them. */
 export const runTables: Migration = {
@@ -50,6 +50,13 @@ export const runTables: Migration = {
       .column('deadline_at')
       .where(sql.ref('ended_at'), 'is', null)
       .execute();
+
+    await createTable(
+      db,
+      'run_labels',
+      { tenant: 'text', run_id: 'text', label: 'text', value: 'text' },
+      ['tenant', 'label', 'value', 'run_id'],
+    );
 
     await createTable(
       db,

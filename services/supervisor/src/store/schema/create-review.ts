@@ -1,7 +1,7 @@
 import { addPosition } from '@writ/store';
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { createTable, withColumns } from './table.ts';
+import { createTable, withColumns } from './create-table.ts';
 
 /** What was proposed, decided, approved, executed and put on record. */
 export const reviewTables: Migration = {

@@ -1,0 +1,71 @@
+import { type ErrorKind, isWritError } from '@writ/kernel';
+
+/** The steps of each kind of order, in order. Each is idempotent, so that it may run again. */
+export const ORDER_STEPS = {
+  start_run: ['open_pool', 'open_tab', 'deliver'],
+  wake_agent: ['signal'],
+  end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
+} as const;
+
+/** The kinds of order. */
+export type OrderKind = keyof typeof ORDER_STEPS;
+
+/** Whether a stored text is a kind of order. */
+export function isOrderKind(kind: string): kind is OrderKind {
+  return Object.hasOwn(ORDER_STEPS, kind);
+}
+
+/** The steps that are left, beginning with the stored one; all of them for a new order. */
+export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
+  const steps: readonly string[] = ORDER_STEPS[kind];
+  const index = steps.indexOf(stored);
+  return index === -1 ? steps : steps.slice(index);
+}
+
+/** Asking again changes nothing about these. */
+const FINAL: readonly ErrorKind[] = [
+  'invalid_argument',
+  'permission_denied',
+  'not_found',
+  'already_exists',
+  'failed_precondition',
+  'unimplemented',
+  'data_loss',
+];
+/** These say that somebody is busy or away, which passes. */
+const PASSING: readonly ErrorKind[] = [
+  'unavailable',
+  'resource_exhausted',
+  'aborted',
+  'deadline_exceeded',
+  'cancelled',
+];
+/** Failures in a row after which one that ought not to happen counts as lasting. */
+const LASTING_AFTER = 8;
+
+/** Whether a failure will not pass by trying again. */
+export function isLasting(error: unknown, attempts: number): boolean {
+  if (!isWritError(error)) return attempts >= LASTING_AFTER;
+  if (FINAL.includes(error.kind)) return true;
+  return !PASSING.includes(error.kind) && attempts >= LASTING_AFTER;
+}
+
+/** The stable reason of a failure, for rows and stop reasons; never its message. */
+export function reasonOf(error: unknown): string {
+  return isWritError(error) ? error.reason : 'INTERNAL';
+}
+
+/**
+ * Milliseconds before a failed step is tried again: exponential, with full jitter, so that many
+ * orders that failed together do not come back together.
+ * @param random from 0 to below 1
+ */
+export function retryDelayMs(
+  attempts: number,
+  baseMs: number,
+  maxMs: number,
+  random: number,
+): number {
+  const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(attempts - 1, 30));
+  return Math.ceil(random * ceiling);
+}

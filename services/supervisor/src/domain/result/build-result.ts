@@ -1,0 +1,128 @@
+import { argsHash, outcomeOf } from '@writ/kernel';
+import { actionName, type RecordedAction } from './recorded-action.ts';
+import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';
+import type { HistoryEntry, RunResult, TraceRow } from './run-result.ts';
+import { NO_USAGE } from './run-usage.ts';
+
+const FINAL_OBSERVATION = JSON.stringify({ status: 'final' });
+const NO_VALID_ACTION = 'invalid_action:';
+
+/**
+ * Builds a run's result from the supervisor's own decisions, the gateway's receipts and the meter's
+ * closed tab (SV-7). The same records always give the same result, so a late receipt amends it by
+ * building it again.
+ */
+export function buildResult(records: ResultRecords): RunResult {
+  const { ending, decisions, tab } = records;
+  const { stopReason, phase, answer = '', detail = '' } = ending;
+  const receipts = new Map(records.receipts.map((receipt) => [keyOf(receipt), receipt]));
+  const receiptOf = ({ agent, callId }: DecisionRecord) =>
+    receipts.get(keyOf({ instance: agent.instance, callId }));
+  const stoppedAt = decisions.find(
+    ({ agent, callId }) => agent.instance === ending.instance && callId === ending.callId,
+  );
+  const stopped = outcomeOf(stopReason).status === 'stopped';
+  const rawAction = stopReason.startsWith(NO_VALID_ACTION) ? stoppedAt?.rawText : undefined;
+  const action = stopped ? (stoppedAt?.executedAction ?? stoppedAt?.action) : undefined;
+  return {
+    status: outcomeOf(stopReason).status,
+    stopReason,
+    ...(phase !== undefined && { phase }),
+    answer,
+    usage: tab?.runUsage ?? NO_USAGE,
+    trace: decisions.flatMap((decision) => traceRow(decision, receiptOf(decision), stopReason)),
+    history: decisions.flatMap((decision) =>
+      historyEntry(decision, receiptOf(decision), stopped && decision === stoppedAt),
+    ),
+    ...(rawAction !== undefined && { rawAction }),
+    ...(action !== undefined && { action }),
+    workerDetail: detail,
+    unverified: ending.unverified && !agreesWithTab(records),
+  };
+}
+
+/** A failed model call is known to the meter, whatever the worker says of it. */
+function agreesWithTab({ ending, tab }: ResultRecords): boolean {
+  return tab?.failures.some(({ stopReason }) => stopReason === ending.stopReason) ?? false;
+}
+
+/** One row for each proposal that was an action; a proposal that was none has its raw text instead. */
+function traceRow(
+  decision: DecisionRecord,
+  receipt: ReceiptRecord | undefined,
+  runStopReason: string,
+): TraceRow[] {
+  const { step, verdict, agent, callId, human } = decision;
+  const shown = decision.executedAction ?? decision.action;
+  if (shown === undefined) return [];
+  const failure = failureOf(decision, receipt, runStopReason);
+  return [
+    {
+      step,
+      tool: actionName(shown),
+      ...(shown.kind === 'tool' && { argsHash: argsHash(shown.args) }),
+      decision: verdict,
+      executedFrom: decision.executedFrom ?? 'original',
+      ok: failure === undefined,
+      ...(failure !== undefined && { stopReason: failure }),
+      ...(human !== undefined && { humanApproved: human.approved }),
+      agent,
+      callId,
+    },
+  ];
+}
+
+/** Why a step did not go well; undefined when it did. */
+function failureOf(
+  decision: DecisionRecord,
+  receipt: ReceiptRecord | undefined,
+  runStopReason: string,
+): string | undefined {
+  const { stopReason, executedAction } = decision;
+  if (stopReason !== undefined) return stopReason;
+  // An approval that nobody answered ends with the run.
+  if (executedAction === undefined) return runStopReason;
+  if (executedAction.kind !== 'tool' || receipt?.status === 'ok') return undefined;
+  return receipt?.stopReason ?? runStopReason;
+}
+
+/** One entry for each action that took effect; a call that stopped the run is the result's `action`. */
+function historyEntry(
+  decision: DecisionRecord,
+  receipt: ReceiptRecord | undefined,
+  isStop: boolean,
+): HistoryEntry[] {
+  const { action, executedAction, revisedAction, human } = decision;
+  if (action === undefined || executedAction === undefined || isStop) return [];
+  const observationJson = observationOf(executedAction, receipt);
+  if (observationJson === undefined) return [];
+  return [
+    {
+      step: decision.step,
+      action,
+      decision: decision.verdict,
+      reason: decision.reason,
+      ...(revisedAction !== undefined && { revisedAction }),
+      executedAction,
+      executedFrom: decision.executedFrom ?? 'original',
+      observationJson,
+      ...(human !== undefined && { humanApproval: human }),
+      agent: decision.agent,
+      callId: decision.callId,
+    },
+  ];
+}
+
+/** What an executed action gave back; undefined when it was not executed. */
+function observationOf(
+  action: RecordedAction,
+  receipt: ReceiptRecord | undefined,
+): string | undefined {
+  if (action.kind === 'final') return FINAL_OBSERVATION;
+  const executed = receipt?.status === 'ok' || receipt?.status === 'error';
+  return executed ? (receipt.observation ?? '') : undefined;
+}
+
+function keyOf(call: { readonly instance: string; readonly callId: string }): string {
+  return `${call.instance}/${call.callId}`;
+}

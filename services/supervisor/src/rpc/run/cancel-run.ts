@@ -1,0 +1,43 @@
+import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { canonicalDigest } from '@writ/kernel';
+import { type Handler, requirePerson } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { recordEnding } from '../../store/endings.ts';
+import { rememberRequest } from '../../store/requests.ts';
+import { loadRun } from '../../store/runs.ts';
+import { runMessage } from '../messages/run.ts';
+
+/**
+ * CancelRun: ends a run with `cancelled`, unless something ended it first; either way the answer
+ * shows what stands (SUP-8, RT-4).
+ */
+export function cancelRun(context: SupervisorContext): Handler<typeof RunService.method.cancelRun> {
+  return async (request, call) => {
+    const { tenant, subject } = requirePerson(call);
+    const { runId, requestId, reason } = request;
+    const key = { tenant, runId };
+    const run = await context.store.transaction(async (trx) => {
+      const now = context.clock.now();
+      const before = await loadRun(trx, key);
+      const news = await rememberRequest(
+        trx,
+        {
+          tenant,
+          subject,
+          method: 'writ.run.v1.RunService/CancelRun',
+          requestId,
+          digest: canonicalDigest({ runId, reason }),
+        },
+        now,
+      );
+      if (!news || before.ended_at !== null) return before;
+      await recordEnding(
+        trx,
+        { ...key, instance: before.root_instance, stopReason: 'cancelled', detail: reason },
+        now,
+      );
+      return await loadRun(trx, key);
+    });
+    return { run: runMessage(run) };
+  };
+}

@@ -1,0 +1,118 @@
+import { derivedId } from '@writ/kernel';
+import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
+import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
+import type { RunPlan } from '../../domain/run/plan-run.ts';
+import { type AgentRow, clockColumns, insertAgent } from '../../store/agents.ts';
+import { placeOrder } from '../../store/orders.ts';
+import { insertRun, insertRunLabels, type RunRow } from '../../store/runs.ts';
+import { claimSession } from '../../store/sessions.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+
+/** What a run has besides its plan. */
+export interface NewRun {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly requestId: string;
+  readonly requestDigest: string;
+  readonly sessionId: string;
+  readonly createdBy: string;
+  readonly goal: string;
+  readonly dataJson: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of the call that started it: everything later belongs to its trace (SYS-1). */
+  readonly traceparent: string;
+}
+
+/**
+ * Records a run with its root and places the order that starts it.
+ * @throws PermissionDeniedError SESSION_OF_ANOTHER
+ */
+export async function recordRun(
+  trx: SupervisorTransaction,
+  plan: RunPlan,
+  given: NewRun,
+  now: Date,
+): Promise<RunRow> {
+  const { tenant, runId } = given;
+  await claimSession(trx, given, now);
+  const run = runRow(plan, given, now);
+  await insertRun(trx, run);
+  await insertRunLabels(trx, { tenant, runId }, given.labels);
+  await insertAgent(trx, rootRow(plan, given));
+  await placeOrder(
+    trx,
+    {
+      orderId: derivedId('ord', tenant, runId, 'start_run'),
+      kind: 'start_run',
+      tenant,
+      runId,
+      payload: {},
+    },
+    now,
+  );
+  return run;
+}
+
+function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
+  const { manifest } = plan;
+  return {
+    tenant: given.tenant,
+    run_id: given.runId,
+    request_id: given.requestId,
+    request_digest: given.requestDigest,
+    session_id: given.sessionId,
+    agent_name: manifest.name,
+    root_instance: plan.rootInstance,
+    goal: given.goal,
+    data_json: given.dataJson,
+    state: 'PENDING',
+    created_by: given.createdBy,
+    created_at: now,
+    deadline_at: plan.deadlineAt,
+    run_budget: budgetToJson(plan.runBudget),
+    spawn_budget: JSON.stringify(plan.spawnBudget),
+    priority: manifest.priority,
+    retention: manifest.retention,
+    labels: JSON.stringify(given.labels),
+    trace_id: given.traceparent.split('-')[1] ?? '',
+    traceparent: given.traceparent,
+    definition_hash: manifest.definitionHash,
+    model: manifest.model.model,
+    last_sequence: 0,
+    usage: null,
+    result: null,
+    ended_at: null,
+  };
+}
+
+function rootRow({ manifest, rootInstance }: RunPlan, { tenant, runId }: NewRun): AgentRow {
+  return {
+    tenant,
+    run_id: runId,
+    instance: rootInstance,
+    name: manifest.name,
+    parent_instance: null,
+    parent_name: null,
+    depth: 0,
+    manifest: manifestToJson(manifest),
+    definition_hash: manifest.definitionHash,
+    execution_budget: budgetToJson(manifest.executionBudget),
+    priority: manifest.priority,
+    retention: manifest.retention,
+    tools: JSON.stringify(manifest.tools),
+    models: JSON.stringify([manifest.model.model]),
+    state: 'RUNNING',
+    epoch: 0n,
+    steps: 0,
+    ...clockColumns(STANDING_CLOCK),
+    waiting_since: null,
+    ending_stop_reason: null,
+    ending_phase: null,
+    ending_call_id: null,
+    ending_answer: null,
+    ending_detail: null,
+    ending_unverified: false,
+    ended_at: null,
+    tab: null,
+  };
+}

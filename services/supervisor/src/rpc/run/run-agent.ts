@@ -1,0 +1,20 @@
+import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { Handler } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { beginRun } from './begin-run.ts';
+import { followRun } from './follow-run.ts';
+
+/** RunAgent: StartRun and WatchRun in one; a repeat watches the run that the request started before. */
+export function runAgent(context: SupervisorContext): Handler<typeof RunService.method.runAgent> {
+  return async function* (request, call) {
+    if (request.start === undefined) {
+      throw new InvalidRequestError('FIELD_REQUIRED', 'start is required.', { field: 'start' });
+    }
+    const run = await beginRun(context, request.start, call);
+    const key = { tenant: run.tenant, runId: run.run_id };
+    for await (const event of followRun(context, key, 0, call.signal)) {
+      yield { runId: run.run_id, event };
+    }
+  };
+}

@@ -1,0 +1,13 @@
+import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import type { Handler } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { runMessage } from '../messages/run.ts';
+import { beginRun } from './begin-run.ts';
+
+/** StartRun: answers once the run and the order that starts it are durable. */
+export function startRun(context: SupervisorContext): Handler<typeof RunService.method.startRun> {
+  return async (request, call) => {
+    const run = await beginRun(context, request, call);
+    return { run: runMessage(run) };
+  };
+}

@@ -1,0 +1,46 @@
+import { InvalidRequestError } from '@writ/kernel';
+import type { SupervisorTransaction } from './supervisor-store.ts';
+
+/** A mutating request of a person. */
+export interface PersonalRequest {
+  readonly tenant: string;
+  readonly subject: string;
+  /** Full name of the RPC. */
+  readonly method: string;
+  readonly requestId: string;
+  /** Of everything that it asks for. */
+  readonly digest: string;
+}
+
+/**
+ * Remembers a request whose effect no other row stands for. Returns whether it was news.
+ * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for another request
+ */
+export async function rememberRequest(
+  trx: SupervisorTransaction,
+  request: PersonalRequest,
+  at: Date,
+): Promise<boolean> {
+  const { tenant, subject, method, requestId, digest } = request;
+  const known = await trx
+    .selectFrom('requests')
+    .select('digest')
+    .where('tenant', '=', tenant)
+    .where('subject', '=', subject)
+    .where('method', '=', method)
+    .where('request_id', '=', requestId)
+    .executeTakeFirst();
+  if (known?.digest === digest) return false;
+  if (known !== undefined) {
+    throw new InvalidRequestError(
+      'REQUEST_ID_REUSED',
+      `request_id ${requestId} was used for another request before; choose a new one.`,
+      { field: 'request_id' },
+    );
+  }
+  await trx
+    .insertInto('requests')
+    .values({ tenant, subject, method, request_id: requestId, digest, recorded_at: at })
+    .execute();
+  return true;
+}
