@@ -6,7 +6,7 @@ import {
   createWorld,
   ISSUED,
   KINDS,
-  OTHERS,
+  othersThan,
   stolenKey,
   suiteDir,
   tokenOf,
@@ -96,7 +96,7 @@ describe('verifier', () => {
         [kind]: { ...(payload[kind] as Json), ...change },
       });
       const payloads: readonly ((payload: Json) => Json)[] = [
-        ...OTHERS(issuer).map((iss) => (payload: Json) => ({ ...payload, iss })),
+        ...othersThan(issuer).map((iss) => (payload: Json) => ({ ...payload, iss })),
         ...['', 'stranger', undefined, [issuer]].map((iss) => (p: Json) => ({ ...p, iss })),
         ...['', 'nobody', [audience], [audience, 'x'], undefined].map((aud) => (p: Json) => ({
           ...p,

@@ -149,4 +149,6 @@ export async function stolenKey(keyDir: string, service: ServiceName) {
   return { key: await importJWK(jwk, 'EdDSA'), kid: jwk.kid ?? '' };
 }
 
-export const OTHERS = (service: ServiceName) => SERVICE_NAMES.filter((name) => name !== service);
+/** The other four services. */
+export const othersThan = (service: ServiceName) =>
+  SERVICE_NAMES.filter((name) => name !== service);
