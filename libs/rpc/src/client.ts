@@ -2,49 +2,31 @@ import type {
   DescMessage,
   DescMethod,
   DescService,
+  Message,
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import { NotImplementedError } from '@writ/kernel';
-import type { Telemetry } from '@writ/telemetry';
-
-/** How one call is made. */
-export interface CallOptions {
-  /** Cancels the call, also on the server (SUP-6). */
-  readonly signal?: AbortSignal;
-  /** Longest the call may take, ms. Default: the client's own for unary calls, none for streams. */
-  readonly timeoutMs?: number;
-  readonly agentToken?: string;
-  readonly slotGrant?: string;
-  /** Epoch of the worker's lease (RT-2). */
-  readonly epoch?: bigint;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** The call is idempotent: make it again on UNAVAILABLE, within its deadline. Unary only. */
-  readonly retry?: boolean;
-  /** With `retry`: make it again on ABORTED too. */
-  readonly retryAborted?: boolean;
-}
-
-/** How a client makes idempotent calls again: exponential back-off with full jitter. */
-export interface RetryOptions {
-  /** Upper bound of the first wait, ms; doubles with each attempt. Default 50. */
-  readonly initialDelayMs?: number;
-  /** Upper bound of any wait, ms. Default 2,000. */
-  readonly maxDelayMs?: number;
-  /** Most attempts, the first included. Default 5. */
-  readonly maxAttempts?: number;
-}
+import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
+import { isWritError } from '@writ/kernel';
+import { type Context, context, type Telemetry } from '@writ/telemetry';
+import type { CallOptions } from './call-options.ts';
+import { Channel } from './channel.ts';
+import { ClientCall, type Peer } from './client-call.ts';
+import { withDefaults } from './limits.ts';
+import { type RetryOptions, retrying } from './retry.ts';
 
 /** What a client needs. */
 export interface RpcClientOptions {
-  /** `host:port`; a function is asked at the first call, when the channel is made. */
+  /** `host:port`; a function is asked at the first call, when the connection is made. */
   readonly address: string | (() => string);
   readonly telemetry: Telemetry;
-  /** Gives the token that proves which service calls. */
+  /** Gives the token that proves which service calls; asked for every call. */
   readonly serviceToken?: () => Promise<string>;
   /** Default time limit of unary calls, ms. Default 10,000. */
   readonly timeoutMs?: number;
   readonly retry?: RetryOptions;
+  /** Largest response message, bytes. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
 }
 
 type MethodCall<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
@@ -71,17 +53,106 @@ export type RpcClient<S extends DescService> = {
 
 /** A client and the way to end it. */
 export type ClosableRpcClient<S extends DescService> = RpcClient<S> & {
-  /** Closes the connection; calls under way fail with CANCELLED or UNAVAILABLE. Idempotent. */
+  /** Closes the connections; further calls fail with UNAVAILABLE. Idempotent. */
   close(): void;
 };
 
+type MessageInit = MessageInitShape<DescMessage>;
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
 /**
  * A typed client of `service` over gRPC. Calls throw the named errors that the server threw
- * (SYS-3), carry the active trace (SYS-1) and, when unary, always a deadline (SUP-5).
+ * (SYS-3), carry the active trace (SYS-1) and, when unary, always a deadline (SUP-5). A stream starts
+ * when it is iterated, and is cancelled when the iteration ends early.
  */
 export function createRpcClient<S extends DescService>(
-  _service: S,
-  _options: RpcClientOptions,
+  service: S,
+  options: RpcClientOptions,
 ): ClosableRpcClient<S> {
-  throw new NotImplementedError('NOT_IMPLEMENTED_YET', 'The client is not there yet.');
+  const channel = new Channel({
+    address: options.address,
+    maxMessageBytes: options.maxMessageBytes ?? withDefaults().maxMessageBytes,
+  });
+  const { telemetry, serviceToken, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = options;
+  const peer: Peer = { channel, telemetry, serviceToken };
+  const calls = service.methods.map((method) => {
+    const call =
+      method.methodKind === 'unary'
+        ? (init: MessageInit, given: CallOptions = {}) =>
+            callUnary(
+              peer,
+              method,
+              init,
+              { ...given, timeoutMs: given.timeoutMs ?? timeoutMs },
+              retry,
+            )
+        : (init: MessageInit, given: CallOptions = {}) =>
+            callStream(peer, method, init, given, context.active());
+    return [method.localName, call] as const;
+  });
+  const client = { ...Object.fromEntries(calls), close: () => channel.close() };
+  return client as unknown as ClosableRpcClient<S>;
+}
+
+async function callUnary(
+  peer: Peer,
+  method: DescMethod,
+  init: MessageInit,
+  options: CallOptions,
+  retry: RetryOptions,
+): Promise<Message> {
+  const call = new ClientCall(peer, method, options, context.active());
+  const isIdempotent = options.retry ?? method.idempotency !== Idempotency.IDEMPOTENCY_UNKNOWN;
+  const work = async (): Promise<Message> => {
+    try {
+      const request = call.encode(init);
+      const { metadata, ...start } = await call.start();
+      return call.decode(await peer.channel.unary(call.path, request, metadata, start));
+    } catch (error) {
+      throw call.failure(error);
+    }
+  };
+  const isRetryable = (error: unknown): boolean => {
+    if (!isIdempotent || !isWritError(error)) return false;
+    const again =
+      error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true);
+    if (again) call.retried(error);
+    return again;
+  };
+  try {
+    const { deadlineAt } = call;
+    const attempts = { work, isRetryable, deadlineAt, signal: options.signal };
+    const response = await context.with(call.context, () => retrying(retry, attempts));
+    call.end();
+    return response;
+  } catch (error) {
+    const failure = call.failure(error);
+    call.end(failure);
+    throw failure;
+  }
+}
+
+async function* callStream(
+  peer: Peer,
+  method: DescMethod,
+  init: MessageInit,
+  options: CallOptions,
+  parent: Context,
+): AsyncGenerator<Message, void> {
+  const call = new ClientCall(peer, method, options, parent);
+  try {
+    const request = call.encode(init);
+    const { metadata, ...start } = await call.start();
+    for await (const bytes of peer.channel.stream(call.path, request, metadata, start)) {
+      yield call.decode(bytes);
+    }
+  } catch (error) {
+    const failure = call.failure(error);
+    call.end(failure);
+    throw failure;
+  } finally {
+    // Also when whoever iterates has seen enough.
+    call.end();
+  }
 }

@@ -1,26 +1,81 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { NotImplementedError } from '@writ/kernel';
+import { createServer as createHttp1Server } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import { Calls } from './calls.ts';
+import { sniff } from './cleartext-sockets.ts';
+import { closer } from './closing.ts';
+import { connectHandlers } from './connect-methods.ts';
+import { edgeRequests } from './edge-requests.ts';
+import { Health } from './health.ts';
+import { STREAM_RESETS, withDefaults } from './limits.ts';
+import { Listener } from './listener.ts';
+import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
-
-/** A request over HTTP/1.1 or HTTP/2. */
-export type WebRequest = IncomingMessage | Http2ServerRequest;
-/** The response to a {@link WebRequest}. */
-export type WebResponse = ServerResponse | Http2ServerResponse;
+import { gated } from './served-service.ts';
+import { warmValidation } from './validation.ts';
+import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 /** What the edge needs. */
 export interface EdgeOptions extends RpcServerOptions {
   /** Answers what is no RPC, such as a console's files; returns false for what it does not know. */
-  readonly web?: (request: WebRequest, response: WebResponse) => boolean;
-  /** Origins whose browsers may call, such as `https://console.example`. Default none. */
+  readonly web?: WebHook;
+  /** Origins whose browser scripts may call, such as `https://console.example`. Default none. */
   readonly allowedOrigins?: readonly string[];
 }
 
 /**
- * Serves `routes` on one cleartext port as gRPC, gRPC-Web and JSON over HTTP/2 and HTTP/1.1, with
- * health and reflection (SYS-2).
- * @throws UnavailableError PORT_IN_USE when the port is taken
+ * Serves `routes` on one cleartext port as gRPC, gRPC-Web and Connect (JSON and binary), over HTTP/2
+ * with prior knowledge and HTTP/1.1, with health and reflection (SYS-2). Health says NOT_SERVING
+ * until `setServing(true)`.
+ *
+ * @throws UnavailableError PORT_IN_USE when the port is taken; the caller names its setting
  */
-export async function createEdge(_options: EdgeOptions): Promise<RpcServer> {
-  throw new NotImplementedError('NOT_IMPLEMENTED_YET', 'The edge is not there yet.');
+export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
+  const { host, port, routes, gate, telemetry, web, allowedOrigins = [] } = options;
+  const limits = withDefaults(options.limits);
+  const calls = new Calls({ gate, telemetry, limits });
+  const health = new Health(routes.map(({ service }) => service.typeName));
+  const services = [...routes.map(gated), health.service];
+  services.push(...reflectionServices(services));
+  const handlers = connectHandlers(calls, services, limits.maxMessageBytes);
+  const answer = edgeRequests({ handlers, allowedOrigins, web, log: telemetry.log });
+  warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
+
+  const http1 = createHttp1Server((request, response) => answer(request, response));
+  // It only gets sockets handed over. Without this it would watch over no timeouts.
+  http1.emit('listening');
+  const http2 = createHttp2Server(
+    {
+      maxSessionMemory: limits.maxSessionMemoryMb,
+      settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
+      ...STREAM_RESETS,
+    },
+    (request, response) =>
+      answer(request as unknown as WebRequest, response as unknown as WebResponse),
+  );
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+  });
+  const listener = await Listener.open(host, port, (socket) =>
+    sniff(socket, {
+      http1: (known) => http1.emit('connection', known),
+      http2: (known) => http2.emit('connection', known),
+    }),
+  );
+  return {
+    host,
+    port: listener.port,
+    address: listener.address,
+    setServing: (up) => health.setServing(up),
+    close: closer({
+      health,
+      calls,
+      listener,
+      sayGoodbye: () => {
+        http1.closeIdleConnections();
+        for (const session of sessions) session.close();
+      },
+    }),
+  };
 }

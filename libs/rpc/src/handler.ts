@@ -105,3 +105,20 @@ export function unimplemented(sentence: string): () => never {
     throw new NotImplementedError('NOT_IMPLEMENTED_YET', sentence);
   };
 }
+
+const endlessHandlers = new WeakSet<object>();
+
+/**
+ * Marks a stream that has no end of its own, such as one that follows a run: when the server
+ * drains, it ends at once with UNAVAILABLE, so that the client goes on elsewhere, instead of holding
+ * the server up until the grace is over. Returns `handler`.
+ */
+export function endless<H extends (...args: never[]) => AsyncIterable<unknown>>(handler: H): H {
+  endlessHandlers.add(handler);
+  return handler;
+}
+
+/** Whether `handler` was marked by {@link endless}. */
+export function isEndless(handler: object): boolean {
+  return endlessHandlers.has(handler);
+}

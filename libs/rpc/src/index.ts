@@ -1,3 +1,4 @@
+export type { CallOptions } from './call-options.ts';
 export type {
   AgentIdentity,
   Caller,
@@ -9,16 +10,13 @@ export type {
   SlotGrant,
 } from './caller.ts';
 export { METADATA, requireAgent, requirePerson, requireService } from './caller.ts';
-export type {
-  CallOptions,
-  ClosableRpcClient,
-  RetryOptions,
-  RpcClient,
-  RpcClientOptions,
-} from './client.ts';
+export type { ClosableRpcClient, RpcClient, RpcClientOptions } from './client.ts';
 export { createRpcClient } from './client.ts';
-export type { EdgeOptions, WebRequest, WebResponse } from './edge.ts';
+export type { EdgeOptions } from './edge.ts';
 export { createEdge } from './edge.ts';
+export type { CalledPeer } from './error-details.ts';
+export type { GrpcStatus } from './errors.ts';
+export { fromConnectError, fromGrpcError, toConnectError, toGrpcStatus } from './errors.ts';
 export type {
   CallContext,
   Handler,
@@ -28,6 +26,11 @@ export type {
   StreamHandler,
   UnaryHandler,
 } from './handler.ts';
-export { route, unimplemented } from './handler.ts';
-export type { RpcLimits, RpcServer, RpcServerOptions } from './rpc-server.ts';
+export { endless, route, unimplemented } from './handler.ts';
+export type { FieldViolation } from './invalid-fields-error.ts';
+export { InvalidFieldsError } from './invalid-fields-error.ts';
+export type { RpcLimits } from './limits.ts';
+export type { RetryOptions } from './retry.ts';
+export type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 export { createRpcServer } from './server.ts';
+export type { WebHook, WebRequest, WebResponse } from './web.ts';

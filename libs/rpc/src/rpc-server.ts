@@ -1,18 +1,7 @@
 import type { Telemetry } from '@writ/telemetry';
 import type { Gate } from './caller.ts';
 import type { Route } from './handler.ts';
-
-/** How much one server accepts; over a limit the caller gets RESOURCE_EXHAUSTED. */
-export interface RpcLimits {
-  /** Largest request or response message, bytes. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
-  /** Most concurrent calls on one connection. Default 1,000. */
-  readonly maxConcurrentStreams?: number;
-  /** Most memory that one HTTP/2 connection may hold, MB. Default 64. */
-  readonly maxSessionMemoryMb?: number;
-  /** Longest a unary call may take whatever its client allows, ms. Default 60,000; streams have none. */
-  readonly maxUnaryMs?: number;
-}
+import type { RpcLimits } from './limits.ts';
 
 /** What a server needs. */
 export interface RpcServerOptions {
@@ -36,8 +25,9 @@ export interface RpcServer {
   /** Reports SERVING or NOT_SERVING to health checks, for the server and each of its services. */
   setServing(up: boolean): void;
   /**
-   * Drains: reports NOT_SERVING, takes no new calls, lets those in flight finish for `graceMs`
-   * (default 10,000), then ends them with UNAVAILABLE. Resolves when all is closed; idempotent.
+   * Drains: reports NOT_SERVING, takes no new calls, ends endless streams at once, lets the other
+   * calls finish for `graceMs` (default 10,000), then ends them with UNAVAILABLE. Resolves when all
+   * is closed, at most two seconds after the grace; idempotent.
    */
   close(graceMs?: number): Promise<void>;
 }

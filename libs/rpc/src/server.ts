@@ -1,10 +1,62 @@
-import { NotImplementedError } from '@writ/kernel';
+import type { ServerOptions } from 'node:http2';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { Calls } from './calls.ts';
+import { closer } from './closing.ts';
+import { GrpcMethods } from './grpc-methods.ts';
+import { explainOwnErrors } from './grpc-own-errors.ts';
+import { Health } from './health.ts';
+import { STREAM_RESETS, withDefaults } from './limits.ts';
+import { Listener } from './listener.ts';
+import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
+import { gated } from './served-service.ts';
+import { warmValidation } from './validation.ts';
 
 /**
- * Serves `routes` over gRPC, with health and reflection (SYS-2).
- * @throws UnavailableError PORT_IN_USE when the port is taken
+ * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
+ * Health says NOT_SERVING until `setServing(true)`.
+ *
+ * @throws UnavailableError PORT_IN_USE when the port is taken; the caller names its setting
  */
-export async function createRpcServer(_options: RpcServerOptions): Promise<RpcServer> {
-  throw new NotImplementedError('NOT_IMPLEMENTED_YET', 'The server is not there yet.');
+export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
+  const { host, port, routes, gate, telemetry } = options;
+  const limits = withDefaults(options.limits);
+  const calls = new Calls({ gate, telemetry, limits });
+  const health = new Health(routes.map(({ service }) => service.typeName));
+  const server = new Server({
+    interceptors: [explainOwnErrors],
+    'grpc.enable_channelz': 0,
+    'grpc.max_receive_message_length': limits.maxMessageBytes,
+    'grpc.max_send_message_length': -1,
+    'grpc.max_concurrent_streams': limits.maxConcurrentStreams,
+    'grpc-node.max_session_memory': limits.maxSessionMemoryMb,
+  });
+  raiseResetLimit(server);
+  const methods = new GrpcMethods(calls, limits.maxMessageBytes);
+  const services = [...routes.map(gated), health.service];
+  for (const service of [...services, ...reflectionServices(services)]) {
+    methods.register(server, service);
+  }
+  warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await Listener.open(host, port, (socket) => injector.injectConnection(socket));
+  return {
+    host,
+    port: listener.port,
+    address: listener.address,
+    setServing: (up) => health.setServing(up),
+    close: closer({
+      health,
+      calls,
+      listener,
+      sayGoodbye: () =>
+        server.tryShutdown(() => telemetry.log.debug('Every connection is closed.')),
+    }),
+  };
+}
+
+/** grpc-js has no option for it, and passes these on to node:http2 as they are. */
+function raiseResetLimit(server: Server): void {
+  const { commonServerOptions } = server as unknown as { commonServerOptions: ServerOptions };
+  Object.assign(commonServerOptions, STREAM_RESETS);
 }

@@ -1,0 +1,31 @@
+import type { Logger } from '@writ/telemetry';
+import type { Caller } from './caller.ts';
+import { callerFields } from './caller-ids.ts';
+import type { CallContext } from './handler.ts';
+
+interface Parts extends Omit<CallContext, 'log' | 'traceparent'> {
+  /** The service's own logger. */
+  readonly log: Logger;
+  readonly traceparent: () => string;
+  readonly caller: Caller;
+}
+
+/** The context that a handler gets; what few handlers ask for is made when asked for. */
+export function callContext(parts: Parts): CallContext {
+  const { method, signal, deadline, header, caller } = parts;
+  let log: Logger | undefined;
+  return {
+    method,
+    signal,
+    deadline,
+    header,
+    caller,
+    get log() {
+      log ??= parts.log.child({ rpc: method.name, ...callerFields(caller) });
+      return log;
+    },
+    get traceparent() {
+      return parts.traceparent();
+    },
+  };
+}

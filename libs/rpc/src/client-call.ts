@@ -1,0 +1,168 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type Message,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import type { Metadata } from '@grpc/grpc-js';
+import {
+  CancellationError,
+  DeadlineError,
+  InternalError,
+  InvalidRequestError,
+  isWritError,
+  type WritError,
+} from '@writ/kernel';
+import {
+  type Context,
+  recordError,
+  type Span,
+  SpanKind,
+  type Telemetry,
+  trace,
+  traceparentOf,
+} from '@writ/telemetry';
+import { callMetadata } from './call-metadata.ts';
+import type { CallOptions } from './call-options.ts';
+import type { Channel } from './channel.ts';
+import { fromGrpcError } from './errors.ts';
+import { MAX_TIMER_MS } from './limits.ts';
+import {
+  ATTR_RPC_GRPC_STATUS_CODE,
+  ATTR_RPC_METHOD,
+  ATTR_RPC_SERVICE,
+  ATTR_RPC_SYSTEM,
+  ATTR_SERVER_ADDRESS,
+} from './rpc-attributes.ts';
+import { statusCode } from './status-code.ts';
+
+/** Who is called, and with what. */
+export interface Peer {
+  readonly channel: Channel;
+  readonly telemetry: Telemetry;
+  readonly serviceToken: (() => Promise<string>) | undefined;
+}
+
+/** One call of a client: its span, its time limit, what it carries, and what its failure means. */
+export class ClientCall {
+  readonly context: Context;
+  /** Milliseconds of the epoch; Infinity without a limit. */
+  readonly deadlineAt: number;
+  readonly #peer: Peer;
+  readonly #method: DescMethod;
+  readonly #name: string;
+  readonly #options: CallOptions;
+  readonly #span: Span;
+
+  constructor(peer: Peer, method: DescMethod, options: CallOptions, parent: Context) {
+    this.#peer = peer;
+    this.#method = method;
+    this.#name = `${method.parent.typeName}/${method.name}`;
+    this.#options = options;
+    const { timeoutMs } = options;
+    this.deadlineAt =
+      timeoutMs === undefined ? Infinity : Date.now() + Math.min(timeoutMs, MAX_TIMER_MS);
+    const attributes = {
+      [ATTR_RPC_SYSTEM]: 'grpc',
+      [ATTR_RPC_SERVICE]: method.parent.typeName,
+      [ATTR_RPC_METHOD]: method.name,
+    };
+    const { tracer } = peer.telemetry;
+    this.#span = tracer.startSpan(this.#name, { kind: SpanKind.CLIENT, attributes }, parent);
+    this.context = trace.setSpan(parent, this.#span);
+  }
+
+  get path(): string {
+    return `/${this.#name}`;
+  }
+
+  /** @throws InvalidRequestError UNENCODABLE_MESSAGE when a value does not fit its field */
+  encode(init: MessageInitShape<DescMessage>): Buffer {
+    const { input } = this.#method;
+    try {
+      return Buffer.from(toBinary(input, create(input, init)));
+    } catch (cause) {
+      const what = cause instanceof Error ? cause.message : 'unknown problem';
+      throw new InvalidRequestError(
+        'UNENCODABLE_MESSAGE',
+        `The request of ${this.#name} cannot be encoded: ${what}`,
+        { method: this.#name },
+        { cause },
+      );
+    }
+  }
+
+  /** @throws InternalError MALFORMED_RESPONSE when the peer answers with something else */
+  decode(bytes: Buffer): Message {
+    try {
+      return fromBinary(this.#method.output, bytes);
+    } catch (cause) {
+      throw new InternalError(
+        'MALFORMED_RESPONSE',
+        `The answer to ${this.#name} is no valid ${this.#method.output.typeName}.`,
+        { method: this.#name },
+        { cause },
+      );
+    }
+  }
+
+  /** What to hand to the channel, with fresh credentials; throws when the call must not start. */
+  async start(): Promise<{ metadata: Metadata; deadline?: Date; signal: AbortSignal | undefined }> {
+    const { serviceToken } = this.#peer;
+    const metadata = callMetadata({
+      ...this.#options,
+      serviceToken: serviceToken === undefined ? undefined : await serviceToken(),
+      traceparent: traceparentOf(this.context),
+    });
+    const { signal } = this.#options;
+    signal?.throwIfAborted();
+    if (Date.now() >= this.deadlineAt) {
+      throw new DeadlineError('DEADLINE_EXCEEDED', `No time is left to call ${this.#name}.`, {
+        method: this.#name,
+      });
+    }
+    this.#span.setAttribute(ATTR_SERVER_ADDRESS, this.#peer.channel.address());
+    return {
+      metadata,
+      signal,
+      ...(this.deadlineAt === Infinity ? {} : { deadline: new Date(this.deadlineAt) }),
+    };
+  }
+
+  /** Notes that the call is made again. */
+  retried(error: WritError): void {
+    this.#span.addEvent('retry', { 'error.type': error.reason });
+  }
+
+  /** The named error behind whatever the call threw. */
+  failure(error: unknown): WritError {
+    const { signal } = this.#options;
+    if (signal?.aborted === true && isOwnCancel(error, signal)) return cancellation(signal.reason);
+    if (isWritError(error)) return error;
+    return fromGrpcError(error, { method: this.#name, address: this.#peer.channel.address() });
+  }
+
+  /** Ends the span, the first time. */
+  end(failure?: WritError): void {
+    if (!this.#span.isRecording()) return;
+    const code = failure === undefined ? 0 : statusCode(failure.kind);
+    this.#span.setAttribute(ATTR_RPC_GRPC_STATUS_CODE, code);
+    if (failure !== undefined) recordError(this.#span, failure);
+    this.#span.end();
+  }
+}
+
+/** Whether `error` is but the echo of the abort: the reason itself, a timer's, or grpc-js's. */
+function isOwnCancel(error: unknown, signal: AbortSignal): boolean {
+  if (error === signal.reason) return true;
+  if (!(error instanceof Error)) return false;
+  return error.name === 'AbortError' || ('code' in error && error.code === 1);
+}
+
+function cancellation(reason: unknown): WritError {
+  if (isWritError(reason)) return reason;
+  return new CancellationError(reason instanceof Error ? reason.message : String(reason));
+}

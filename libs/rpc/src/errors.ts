@@ -1,0 +1,129 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { ConnectError } from '@connectrpc/connect';
+import { Metadata } from '@grpc/grpc-js';
+import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
+import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
+import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
+import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
+
+const DETAILS_KEY = 'grpc-status-details-bin';
+
+/** A gRPC status as grpc-js sends it. */
+export interface GrpcStatus {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata: Metadata;
+}
+
+/**
+ * The gRPC status of whatever was thrown: code, one sentence, and ErrorInfo (with BadRequest where
+ * fields are to blame) in `grpc-status-details-bin` (SYS-3). What is no named error becomes
+ * INTERNAL and tells nothing.
+ */
+export function toGrpcStatus(error: unknown): GrpcStatus {
+  const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
+  const status = create(StatusSchema, {
+    code,
+    message,
+    details: [
+      anyPack(ErrorInfoSchema, info),
+      ...(badRequest === undefined ? [] : [anyPack(BadRequestSchema, badRequest)]),
+    ],
+  });
+  const metadata = new Metadata();
+  metadata.set(DETAILS_KEY, Buffer.from(toBinary(StatusSchema, status)));
+  return { code, details: message, metadata };
+}
+
+/** Whether a status carries details already. */
+export function hasDetails(metadata: Metadata | null | undefined): boolean {
+  return metadata !== null && metadata !== undefined && metadata.get(DETAILS_KEY).length > 0;
+}
+
+/**
+ * The named error behind what grpc-js threw: the one that the server threw, or the one for the bare
+ * status (UNAVAILABLE, DEADLINE_EXCEEDED, …) when nobody gave details (SYS-3).
+ *
+ * @param peer who was called, for the sentence of a bare status
+ */
+export function fromGrpcError(error: unknown, peer: CalledPeer = {}): WritError {
+  if (isWritError(error) || !isServiceError(error)) return wrapUnknown(error);
+  const status = detailsOf(error.metadata);
+  return errorOf(
+    { code: error.code, message: status?.message || error.details, ...unpacked(status) },
+    peer,
+  );
+}
+
+interface ServiceErrorShape {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata?: Metadata;
+}
+
+function isServiceError(error: unknown): error is ServiceErrorShape {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    typeof error.code === 'number' &&
+    'details' in error &&
+    typeof error.details === 'string'
+  );
+}
+
+function detailsOf(metadata: Metadata | undefined): Status | undefined {
+  const [bytes] = metadata?.get(DETAILS_KEY) ?? [];
+  if (!(bytes instanceof Uint8Array)) return undefined;
+  try {
+    return fromBinary(StatusSchema, bytes);
+  } catch {
+    // A peer that garbles its details has still told its code, which is what decides.
+    return undefined;
+  }
+}
+
+function unpacked(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRequest'> {
+  let found: Pick<ErrorStatus, 'info' | 'badRequest'> = {};
+  for (const detail of status?.details ?? []) {
+    try {
+      const info = anyUnpack(detail, ErrorInfoSchema);
+      if (info !== undefined) found = { ...found, info };
+      const badRequest = anyUnpack(detail, BadRequestSchema);
+      if (badRequest !== undefined) found = { ...found, badRequest };
+    } catch {
+      // As above: one garbled detail must not hide the error itself.
+    }
+  }
+  return found;
+}
+
+/**
+ * The ConnectError of whatever was thrown, with the same details as over gRPC (SYS-3). What is no
+ * named error becomes INTERNAL and tells nothing.
+ */
+export function toConnectError(error: unknown): ConnectError {
+  const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
+  return new ConnectError(message, code, undefined, [
+    { desc: ErrorInfoSchema, value: info },
+    ...(badRequest === undefined ? [] : [{ desc: BadRequestSchema, value: badRequest }]),
+  ]);
+}
+
+/** The named error behind what a Connect client threw (SYS-3). */
+export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritError {
+  if (isWritError(error)) return error;
+  const thrown = ConnectError.from(error);
+  const [info] = thrown.findDetails(ErrorInfoSchema);
+  const [badRequest] = thrown.findDetails(BadRequestSchema);
+  return errorOf(
+    {
+      code: thrown.code,
+      message: thrown.rawMessage,
+      ...(info === undefined ? {} : { info }),
+      ...(badRequest === undefined ? {} : { badRequest }),
+    },
+    peer,
+  );
+}

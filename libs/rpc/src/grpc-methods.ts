@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import { type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import type {
+  Deadline,
+  handleBidiStreamingCall,
+  handleServerStreamingCall,
+  handleUnaryCall,
+  Metadata,
+  Server,
+  ServerDuplexStream,
+  ServerWritableStream,
+} from '@grpc/grpc-js';
+import { InvalidRequestError, OverloadedError } from '@writ/kernel';
+import type { Calls } from './calls.ts';
+import { toGrpcStatus } from './errors.ts';
+import type { ServedMethod, ServedService } from './served-service.ts';
+import type { ServerCall } from './server-call.ts';
+
+/**
+ * Messages pass through grpc-js as bytes and are decoded here, after the gate: whoever may not call
+ * learns nothing of what is wrong with the content.
+ */
+const asBytes = (bytes: Buffer): Buffer => bytes;
+
+/** What every kind of call of grpc-js has. */
+interface Wire {
+  readonly metadata: Metadata;
+  getDeadline(): Deadline;
+  on(event: 'cancelled', listener: () => void): unknown;
+}
+
+/** Registers the methods of `services` with a grpc-js server. */
+export class GrpcMethods {
+  readonly #calls: Calls;
+  readonly #maxMessageBytes: number;
+
+  constructor(calls: Calls, maxMessageBytes: number) {
+    this.#calls = calls;
+    this.#maxMessageBytes = maxMessageBytes;
+  }
+
+  /** Makes `server` answer the methods of `service`. */
+  register(server: Server, { methods }: ServedService): void {
+    for (const served of methods) {
+      const path = `/${served.name}`;
+      switch (served.implementation.kind) {
+        case 'unary':
+          server.register(path, this.#unary(served), asBytes, asBytes, 'unary');
+          break;
+        case 'server_streaming':
+          server.register(path, this.#stream(served), asBytes, asBytes, 'serverStream');
+          break;
+        case 'bidi_streaming':
+          server.register(path, this.#conversation(served), asBytes, asBytes, 'bidi');
+          break;
+      }
+    }
+  }
+
+  #unary(served: ServedMethod): handleUnaryCall<Buffer, Buffer> {
+    const { input } = served.implementation.method;
+    return (wire, respond) => {
+      const call = this.#open(served, wire);
+      const answer = async (): Promise<Buffer> => {
+        await call.admit();
+        return this.#encode(served, await call.answer(decode(input, wire.request)));
+      };
+      answer().then(
+        (bytes) => {
+          respond(null, bytes);
+          call.end();
+        },
+        (error: unknown) => respond(toGrpcStatus(call.end(error))),
+      );
+    };
+  }
+
+  #stream(served: ServedMethod): handleServerStreamingCall<Buffer, Buffer> {
+    const { input } = served.implementation.method;
+    return (wire) => {
+      const call = this.#open(served, wire);
+      void this.#pump(call, wire, () => call.stream(decode(input, wire.request)));
+    };
+  }
+
+  #conversation(served: ServedMethod): handleBidiStreamingCall<Buffer, Buffer> {
+    const { input } = served.implementation.method;
+    async function* requests(wire: ServerDuplexStream<Buffer, Buffer>): AsyncIterable<Message> {
+      // The end of the requests must not destroy the stream, which has answers to send yet.
+      for await (const bytes of wire.iterator({ destroyOnReturn: false })) {
+        yield decode(input, bytes);
+      }
+    }
+    return (wire) => {
+      const call = this.#open(served, wire);
+      void this.#pump(call, wire, () => call.stream(requests(wire)));
+    };
+  }
+
+  async #pump(
+    call: ServerCall,
+    wire: ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>,
+    messages: () => AsyncIterable<Message>,
+  ): Promise<void> {
+    try {
+      await call.admit();
+      for await (const message of messages()) {
+        const hasRoom = wire.write(this.#encode(call.served, message));
+        if (!hasRoom) await once(wire, 'drain', { signal: call.signal });
+      }
+      wire.end();
+      call.end();
+    } catch (error) {
+      const failure = call.end(error);
+      if (!wire.cancelled) wire.emit('error', toGrpcStatus(failure));
+    }
+  }
+
+  #open(served: ServedMethod, wire: Wire): ServerCall {
+    const deadline = Number(wire.getDeadline());
+    const call = this.#calls.open(served, {
+      rpcSystem: 'grpc',
+      timeoutMs: deadline === Infinity ? undefined : deadline - Date.now(),
+      header: (name) => wire.metadata.get(name)[0]?.toString(),
+    });
+    // Comes after every call, also those that ended well; then it changes nothing.
+    wire.on('cancelled', () => call.cancel());
+    return call;
+  }
+
+  #encode({ name, implementation }: ServedMethod, message: Message): Buffer {
+    const { buffer, byteOffset, byteLength } = toBinary(implementation.method.output, message);
+    if (byteLength > this.#maxMessageBytes) {
+      throw new OverloadedError(
+        'RESPONSE_TOO_LARGE',
+        `The answer of ${name} has ${byteLength} bytes; the limit is ${this.#maxMessageBytes}.`,
+        { limit: String(this.#maxMessageBytes) },
+      );
+    }
+    return Buffer.from(buffer, byteOffset, byteLength);
+  }
+}
+
+function decode(schema: DescMessage, bytes: Buffer): Message {
+  try {
+    return fromBinary(schema, bytes);
+  } catch (cause) {
+    throw new InvalidRequestError(
+      'MALFORMED_MESSAGE',
+      `The request is no valid ${schema.typeName}.`,
+      { message_type: schema.typeName },
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,70 @@
+import { EventEmitter, once } from 'node:events';
+import {
+  type HealthCheckRequest,
+  Health as HealthContract,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from '@writ/contracts/grpc/health/v1/health_pb';
+import { NotFoundError } from '@writ/kernel';
+import { type CallContext, route } from './handler.ts';
+import { open, type ServedService } from './served-service.ts';
+
+/** The health of one server and its services (grpc.health.v1), the same on every transport (SYS-2). */
+export class Health {
+  readonly service: ServedService;
+  readonly #names: ReadonlySet<string>;
+  readonly #changes = new EventEmitter().setMaxListeners(0);
+  #isServing = false;
+  #isShutDown = false;
+
+  /** @param names full names of the services; the empty name, the server as a whole, is added */
+  constructor(names: readonly string[]) {
+    this.#names = new Set(['', ...names]);
+    const { methods } = route(HealthContract, {
+      check: async ({ service }) => ({ status: this.#known(service) }),
+      list: async () => ({
+        statuses: Object.fromEntries(
+          [...this.#names].map((name) => [name, { status: this.#status(name) }]),
+        ),
+      }),
+      watch: (request, call) => this.#watch(request, call),
+    });
+    this.service = open(HealthContract, methods);
+  }
+
+  /** Reports SERVING or NOT_SERVING from now on; ignored once shut down. */
+  setServing(up: boolean): void {
+    if (this.#isShutDown) return;
+    this.#isServing = up;
+    this.#changes.emit('change');
+  }
+
+  /** Reports NOT_SERVING for ever. */
+  shutDown(): void {
+    this.setServing(false);
+    this.#isShutDown = true;
+  }
+
+  #status(name: string): ServingStatus {
+    if (!this.#names.has(name)) return ServingStatus.SERVICE_UNKNOWN;
+    return this.#isServing ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+  }
+
+  #known(name: string): ServingStatus {
+    const status = this.#status(name);
+    if (status !== ServingStatus.SERVICE_UNKNOWN) return status;
+    throw new NotFoundError(
+      'SERVICE_UNKNOWN',
+      `service: this server has no service named ${name}.`,
+      { field: 'service' },
+    );
+  }
+
+  async *#watch({ service }: HealthCheckRequest, { signal }: CallContext) {
+    for (let last: ServingStatus | undefined; ; ) {
+      const status = this.#status(service);
+      if (status !== last) yield { status };
+      last = status;
+      if (status === this.#status(service)) await once(this.#changes, 'change', { signal });
+    }
+  }
+}

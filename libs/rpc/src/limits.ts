@@ -1,0 +1,38 @@
+/** How much one server accepts; over a limit the caller gets RESOURCE_EXHAUSTED. */
+export interface RpcLimits {
+  /** Largest request or response message, bytes. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
+  /** Most calls under way on the whole server. Default 10,000. */
+  readonly maxConcurrentCalls?: number;
+  /** Most streams that one connection may have open; a client queues further ones. Default 1,000. */
+  readonly maxConcurrentStreams?: number;
+  /** Most memory that one HTTP/2 connection may hold, MB. Default 64. */
+  readonly maxSessionMemoryMb?: number;
+  /** Longest a unary call may take whatever its client allows, ms. Default 60,000. Streams have none. */
+  readonly maxUnaryMs?: number;
+}
+
+const DEFAULTS: Required<RpcLimits> = {
+  maxMessageBytes: 4 * 1024 * 1024,
+  maxConcurrentCalls: 10_000,
+  maxConcurrentStreams: 1_000,
+  maxSessionMemoryMb: 64,
+  maxUnaryMs: 60_000,
+};
+
+/** `limits` with the defaults filled in. */
+export function withDefaults(limits: RpcLimits = {}): Required<RpcLimits> {
+  return { ...DEFAULTS, ...limits };
+}
+
+/**
+ * Largest delay a timer can wait, ms (about 24 days); anything above would fire at once, and
+ * grpc-js's server reads a `grpc-timeout` above it as one that has passed.
+ */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * How fast a client may cancel streams on one connection before the connection is taken for an
+ * attack and closed. Node's own limit (1,000, then 33 a second) is met when a large run is halted.
+ */
+export const STREAM_RESETS = { streamResetBurst: 100_000, streamResetRate: 10_000 } as const;

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { UnavailableError } from '@writ/kernel';
+
+/** How long connections may take to close by themselves once all calls are over, ms. */
+const GOODBYE_MS = 500;
+
+/** A TCP port that is listened on, and every connection that came in through it. */
+export class Listener {
+  readonly host: string;
+  readonly port: number;
+  readonly #server: Server;
+  readonly #sockets: ReadonlySet<Socket>;
+  #closed: Promise<void> | undefined;
+
+  private constructor(host: string, server: Server, sockets: ReadonlySet<Socket>) {
+    this.host = host;
+    this.port = (server.address() as AddressInfo).port;
+    this.#server = server;
+    this.#sockets = sockets;
+  }
+
+  /**
+   * Listens; every connection goes to `accept`.
+   * @throws UnavailableError PORT_IN_USE, or CANNOT_LISTEN for another reason
+   */
+  static async open(
+    host: string,
+    port: number,
+    accept: (socket: Socket) => void,
+  ): Promise<Listener> {
+    const sockets = new Set<Socket>();
+    const server = createServer({ noDelay: true }, (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      accept(socket);
+    });
+    try {
+      server.listen(port, host);
+      await once(server, 'listening');
+    } catch (error) {
+      throw cannotListen(host, port, error);
+    }
+    return new Listener(host, server, sockets);
+  }
+
+  /** `host:port`, with brackets around an IPv6 host. */
+  get address(): string {
+    return this.host.includes(':') ? `[${this.host}]:${this.port}` : `${this.host}:${this.port}`;
+  }
+
+  /** Closes the port; connections stay. Resolves when the last of them is closed too. */
+  stopAccepting(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => this.#server.close(() => resolve()));
+    return this.#closed;
+  }
+
+  /** Closes the port; connections that are still open after a moment are destroyed. */
+  async close(): Promise<void> {
+    const impatience = setTimeout(() => {
+      for (const socket of this.#sockets) socket.destroy();
+    }, GOODBYE_MS);
+    await this.stopAccepting();
+    clearTimeout(impatience);
+  }
+}
+
+function cannotListen(host: string, port: number, cause: unknown): UnavailableError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+  const where = { host, port: String(port) };
+  return code === 'EADDRINUSE'
+    ? new UnavailableError(
+        'PORT_IN_USE',
+        `Port ${port} on ${host} is in use; stop what listens there, or choose another port.`,
+        where,
+        { cause },
+      )
+    : new UnavailableError(
+        'CANNOT_LISTEN',
+        `Listening on ${host}:${port} failed (${code}); choose an address that this machine has.`,
+        { ...where, code },
+        { cause },
+      );
+}

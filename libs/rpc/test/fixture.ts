@@ -1,0 +1,137 @@
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UnauthenticatedError } from '@writ/kernel';
+import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
+import { onTestFinished } from 'vitest';
+import {
+  type CallOptions,
+  type ClosableRpcClient,
+  createEdge,
+  createRpcClient,
+  createRpcServer,
+  type EdgeOptions,
+  type Gate,
+  type Handlers,
+  type Route,
+  type RpcClientOptions,
+  type RpcServer,
+  route,
+  unimplemented,
+} from '../src/index.ts';
+
+type RunHandlers = Handlers<typeof RunService>;
+type RunClient = ClosableRpcClient<typeof RunService>;
+
+/** The two servers, which must behave alike. */
+export const TRANSPORTS = ['grpc-js', 'edge'] as const;
+export type Transport = (typeof TRANSPORTS)[number];
+
+/** Whoever brings this may call. */
+export const KEY = 'hunter2';
+export const ALLOWED: CallOptions = { headers: { authorization: `Bearer ${KEY}` } };
+
+/** A request that keeps all rules. */
+export const START = { requestId: 'req-1', agent: 'desk', goal: 'Refund it.' };
+
+export const gate: Gate = async ({ header }) => {
+  if (header('Authorization') !== `Bearer ${KEY}`) {
+    throw new UnauthenticatedError('NO_KEY', 'authorization: a key is needed.');
+  }
+  const epoch = header('writ-epoch');
+  return {
+    person: { subject: 'ann', tenant: 'acme', roles: ['caller'] },
+    ...(epoch === undefined ? {} : { epoch: BigInt(epoch) }),
+  };
+};
+
+/** RunService with these handlers; the other methods are not implemented. */
+export function runRoute(handlers: Partial<RunHandlers>): Route {
+  const absent = unimplemented('Not in this test.');
+  return route(RunService, {
+    startRun: absent,
+    runAgent: absent,
+    getRun: absent,
+    listRuns: absent,
+    watchRun: absent,
+    cancelRun: absent,
+    signalRun: absent,
+    listAgents: absent,
+    ...handlers,
+  });
+}
+
+/** A started server with its telemetry; it is closed when the test is over. */
+export interface Started {
+  readonly server: RpcServer;
+  readonly address: string;
+  readonly telemetry: Telemetry;
+  readonly spans: InMemorySpans;
+  /** Log lines so far. */
+  readonly lines: () => Record<string, unknown>[];
+  /** A client of RunService. */
+  readonly client: (options?: Partial<RpcClientOptions>) => RunClient;
+}
+
+export async function start(
+  transport: Transport,
+  handlers: Partial<RunHandlers>,
+  options: Partial<EdgeOptions> = {},
+): Promise<Started> {
+  const written: string[] = [];
+  const spans = new InMemorySpans();
+  const telemetry = createTelemetry({
+    service: 'supervisor',
+    logLevel: 'debug',
+    logStream: { write: (line: string) => void written.push(line) },
+    spanProcessors: [spans],
+  });
+  const create = transport === 'edge' ? createEdge : createRpcServer;
+  const server = await create({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [runRoute(handlers)],
+    gate,
+    telemetry,
+    ...options,
+  });
+  onTestFinished(() => server.close(0));
+  return {
+    server,
+    address: server.address,
+    telemetry,
+    spans,
+    lines: () => written.map((line) => JSON.parse(line)),
+    client: (clientOptions = {}) => clientOf(server.address, telemetry, clientOptions),
+  };
+}
+
+/** A client of RunService that is closed when the test is over. */
+export function clientOf(
+  address: string,
+  telemetry: Telemetry,
+  options: Partial<RpcClientOptions> = {},
+): RunClient {
+  const client = createRpcClient(RunService, { address, telemetry, ...options });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** All that a stream gives, and the error that it ends with, if any. */
+export async function drained<T>(stream: AsyncIterable<T>): Promise<{ got: T[]; error?: unknown }> {
+  const got: T[] = [];
+  try {
+    for await (const each of stream) got.push(each);
+  } catch (error) {
+    return { got, error };
+  }
+  return { got };
+}
+
+/** What `promise` is rejected with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => {
+      throw new Error(`Expected a rejection, got ${String(value)}`);
+    },
+    (error: unknown) => error,
+  );
+}
