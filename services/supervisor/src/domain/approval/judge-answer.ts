@@ -1,0 +1,145 @@
+import {
+  canonicalJson,
+  checkArguments,
+  InvalidRequestError,
+  type JsonObject,
+  PermissionDeniedError,
+  PreconditionError,
+} from '@writ/kernel';
+import {
+  type Approver,
+  checkHumanDecision,
+  humanCaps,
+  type Policy,
+  reviewToFixpoint,
+} from '@writ/policy';
+import type { RecordedAction } from '../result/recorded-action.ts';
+import { contractOf, type Situation } from '../review/judge.ts';
+import type { ReviewedTool } from '../review/reviewed-tool.ts';
+
+/** A person's yes, and to what. */
+export interface Yes {
+  /** The action that the approval is about. */
+  readonly action: RecordedAction;
+  /** The arguments as the person left them; undefined when they were not touched. */
+  readonly edits: JsonObject | undefined;
+  readonly approver: Approver;
+}
+
+/** What comes of a yes: the action to carry out, or what rules would make of it. */
+export type YesOutcome =
+  | {
+      readonly kind: 'go';
+      readonly action: RecordedAction;
+      /** Whether the arguments are others than those that the approval is about. */
+      readonly edited: boolean;
+      /** `approved_by_human` or `approved_with_cap:<n>`. */
+      readonly comment: string;
+    }
+  | { readonly kind: 'proposal'; readonly args: JsonObject };
+
+/** The field of the request that edits come in. */
+export const EDITS_FIELD = 'approve_with_edits.arguments_json';
+
+/**
+ * Runs current rules and caps on an action that a person says yes to (SV-5): `escalate` rules are
+ * passed over, everything else holds. What a revise rule would change is answered with that change.
+ * @throws InvalidRequestError BAD_ARGUMENTS naming the argument, EDITS_NEED_TOOL
+ * @throws PreconditionError APPROVAL_REFUSED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_MISSING
+ * @throws PermissionDeniedError NO_HUMAN_CAP
+ */
+export function judgeYes(
+  policy: Policy,
+  yes: Yes,
+  tool: ReviewedTool | undefined,
+  situation: Situation,
+): YesOutcome {
+  const action = editedAction(yes);
+  if (action.kind === 'tool') checkShape(action.name, action.args, tool, 'proposed');
+  const outcome = reviewToFixpoint(policy, {
+    ...situation,
+    action,
+    toolRisk: tool?.risk,
+    contractOf: contractOf(tool),
+    skipEscalation: true,
+  });
+  if (outcome.verdict !== 'approve') throw refused(outcome.decision.reason);
+  if (action.kind !== 'tool') {
+    return { kind: 'go', action, edited: false, comment: 'approved_by_human' };
+  }
+  const revised = outcome.action.args ?? action.args;
+  if (!sameArguments(revised, action.args)) return { kind: 'proposal', args: revised };
+  const args = checkShape(action.name, action.args, tool, 'executed');
+  const comment = checkCaps(policy, action.name, args, yes.approver);
+  const edited = yes.action.kind === 'tool' && !sameArguments(args, yes.action.args);
+  return { kind: 'go', action: { ...action, args }, edited, comment };
+}
+
+function editedAction({ action, edits }: Yes): RecordedAction {
+  if (edits === undefined) return action;
+  if (action.kind === 'tool') return { ...action, args: edits };
+  throw new InvalidRequestError(
+    'EDITS_NEED_TOOL',
+    'approve_with_edits changes arguments, and this action has none; approve or reject it.',
+    { field: 'approve_with_edits' },
+  );
+}
+
+/** The arguments as the tool gets them. */
+function checkShape(
+  name: string,
+  args: JsonObject,
+  tool: ReviewedTool | undefined,
+  phase: 'proposed' | 'executed',
+): JsonObject {
+  if (tool === undefined) {
+    throw new PreconditionError(
+      'TOOL_MISSING',
+      `The tool gateway has no tool ${name} any more, so the action cannot be approved.`,
+      { tool: name },
+    );
+  }
+  const checked = checkArguments(tool.contract, args, { phase });
+  const [problem] = checked.problems;
+  if (problem === undefined) return checked.args;
+  throw new InvalidRequestError('BAD_ARGUMENTS', `${EDITS_FIELD}: ${problem.message}`, {
+    field: EDITS_FIELD,
+    argument: problem.argument,
+  });
+}
+
+function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: Approver): string {
+  const check = checkHumanDecision(policy, { tool, args, approver });
+  if (check.allowed) return check.comment;
+  const { reason, message } = check;
+  switch (reason) {
+    case 'above_human_cap': {
+      // One cap at a time, to learn which of them it is.
+      const cap = humanCaps(policy, { tool, approver }).find(
+        (one) =>
+          !checkHumanDecision({ ...policy, humanCaps: [one] }, { tool, args, approver }).allowed,
+      );
+      throw new PreconditionError('APPROVAL_ABOVE_CAP', message, {
+        argument: cap?.argument ?? '',
+        cap: String(cap?.max ?? ''),
+      });
+    }
+    case 'no_human_cap':
+      throw new PermissionDeniedError('NO_HUMAN_CAP', message, { tool });
+    case 'invalid_requested_amount':
+    case 'invalid_requested_amount_type':
+      throw new InvalidRequestError(reason.toUpperCase(), message, { field: EDITS_FIELD });
+  }
+}
+
+function refused(reason: string): PreconditionError {
+  return new PreconditionError(
+    'APPROVAL_REFUSED_BY_POLICY',
+    `The rules in force refuse this action, whoever approves it: ${reason}.`,
+    { policy_reason: reason },
+  );
+}
+
+function sameArguments(left: JsonObject, right: JsonObject): boolean {
+  return canonicalJson(left) === canonicalJson(right);
+}

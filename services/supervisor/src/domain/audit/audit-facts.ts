@@ -1,0 +1,32 @@
+import { canonicalDigest, type JsonObject } from '@writ/kernel';
+import type { Receipt } from '../facts/receipt.ts';
+import { actionName, type RecordedAction } from '../result/recorded-action.ts';
+
+/** What an audit record says: ids, digests, names and verdicts. Undefined is left out. */
+export type AuditFacts = Readonly<Record<string, JsonObject[string] | undefined>>;
+
+/** An action by name and digest; what is in it stays out of the record (SV-8). */
+export function actionFacts(prefix: string, action: RecordedAction | undefined): AuditFacts {
+  if (action === undefined) return {};
+  return {
+    [`${prefix}_name`]: actionName(action),
+    [`${prefix}_digest`]: canonicalDigest({ ...action }),
+  };
+}
+
+/** A receipt without the result fields that it carries. */
+export function receiptFacts(receipt: Receipt): AuditFacts {
+  return {
+    receipt_id: receipt.id,
+    writ_id: receipt.writId,
+    tool: receipt.tool,
+    status: receipt.status,
+    stop_reason: receipt.stopReason,
+    revision: receipt.revision,
+    args_sha256: receipt.argsSha256,
+    result_sha256: receipt.resultSha256,
+    definition_digest: receipt.definitionDigest,
+    registry_version: receipt.registryVersion,
+    resolved_by: receipt.resolvedBy,
+  };
+}

@@ -1,0 +1,22 @@
+import { applyReceipt, applyVoid, type FactReceipt, type Facts, type Policy } from '@writ/policy';
+import type { Receipt, ReceiptStatus } from './receipt.ts';
+
+const STATUSES: Readonly<Record<Exclude<ReceiptStatus, 'void'>, FactReceipt['status']>> = {
+  ok: 'succeeded',
+  error: 'failed',
+  refused: 'refused',
+  unknown: 'unknown',
+};
+
+/** The name of a call among the facts of its run: call ids are unique only within an agent. */
+export function factCallId(call: { readonly instance: string; readonly callId: string }): string {
+  return `${call.instance}/${call.callId}`;
+}
+
+/** The facts of a run after a receipt, in whichever order and however often receipts come (SV-3). */
+export function settleReceipt(policy: Policy, facts: Facts, receipt: Receipt): Facts {
+  const callId = factCallId(receipt);
+  const { status, tool, fields } = receipt;
+  if (status === 'void') return applyVoid(facts, callId);
+  return applyReceipt(policy, facts, { callId, tool, status: STATUSES[status], fields });
+}

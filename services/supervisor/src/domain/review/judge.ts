@@ -1,0 +1,164 @@
+import { argumentStopReason, checkArguments, type Phase, type ToolAction } from '@writ/kernel';
+import {
+  type Policy,
+  type ProposedAction,
+  type ReviewInput,
+  type ReviewOutcome,
+  reviewToFixpoint,
+} from '@writ/policy';
+import type { RecordedAction } from '../result/recorded-action.ts';
+import type { ExecutedFrom, Verdict } from '../result/run-result.ts';
+import type { LimitReached } from './check-limits.ts';
+import { type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
+
+/** What comes of a proposal. */
+export interface Judgement {
+  /** The verdict to show: escalate if a pass escalated, else revise if one revised (SV-7). */
+  readonly verdict: Verdict;
+  readonly reason: string;
+  /** Empty when no rule decided. */
+  readonly ruleId: string;
+  /** 0 to 1. */
+  readonly risk: number;
+  /** Undefined when the proposal was no action. */
+  readonly action: RecordedAction | undefined;
+  /** Undefined when policy changed nothing. */
+  readonly revisedAction: RecordedAction | undefined;
+  readonly next: NextStep;
+  /** Every pass over the rules, for the record. */
+  readonly passes: readonly {
+    readonly verdict: string;
+    readonly rule: string;
+    readonly reason: string;
+  }[];
+}
+
+/** What happens now: the action takes effect, a person is asked, or the agent is told to stop. */
+export type NextStep =
+  | { readonly kind: 'go'; readonly action: RecordedAction; readonly from: ExecutedFrom }
+  | {
+      readonly kind: 'ask';
+      readonly action: RecordedAction;
+      readonly reason: string;
+      readonly ruleId: string;
+      readonly risk: number;
+    }
+  | { readonly kind: 'stop'; readonly stopReason: string; readonly phase: Phase | undefined };
+
+/** Where a review stands: everything but the action. */
+export type Situation = Omit<ReviewInput, 'action' | 'toolRisk' | 'contractOf' | 'skipEscalation'>;
+
+const INVALID = 'invalid_action:';
+
+/** Holds an action against the rules until they no longer change it (SV-1, SV-10). */
+export function judge(
+  policy: Policy,
+  action: RecordedAction,
+  tool: ReviewedTool | undefined,
+  situation: Situation,
+): Judgement {
+  const outcome = reviewToFixpoint(policy, {
+    ...situation,
+    action,
+    toolRisk: tool?.risk,
+    contractOf: contractOf(tool),
+  });
+  const final = recorded(outcome.action, action);
+  const { decision } = outcome.shown;
+  const next = nextStep(outcome, final, tool);
+  const shown = {
+    action,
+    revisedAction: outcome.revised ? final : undefined,
+    passes: outcome.passes.map((pass) => ({
+      verdict: pass.decision.verdict,
+      rule: pass.decision.ruleId ?? '',
+      reason: pass.decision.reason,
+    })),
+    next,
+  };
+  if (next.kind === 'stop' && next.stopReason.startsWith(INVALID)) {
+    return { ...shown, ...unruled('invalid', next.stopReason.slice(INVALID.length)) };
+  }
+  return {
+    ...shown,
+    verdict: decision.verdict,
+    reason: decision.reason,
+    ruleId: decision.ruleId ?? '',
+    risk: toContractRisk(decision.risk),
+  };
+}
+
+/** The judgement on what is no action (SV-2). */
+export function judgeInvalid(stopReason: string): Judgement {
+  return {
+    ...unruled('invalid', stopReason.slice(INVALID.length)),
+    ...NO_ACTION,
+    next: { kind: 'stop', stopReason, phase: 'worker' },
+  };
+}
+
+/** The judgement on a proposal that came when time or steps were over; what it says is not read. */
+export function judgeLate(limit: LimitReached): Judgement {
+  return {
+    ...unruled('block', limit),
+    ...NO_ACTION,
+    // Where the agent stopped is for its worker to say: at a step, or while composing.
+    next: { kind: 'stop', stopReason: limit, phase: undefined },
+  };
+}
+
+/** Looks a tool's contract up when only one tool is in question: revisions change arguments alone. */
+export function contractOf(tool: ReviewedTool | undefined): NonNullable<ReviewInput['contractOf']> {
+  return (name) => (name === tool?.name ? tool.contract : undefined);
+}
+
+/** An action of the policy engine as it is recorded. */
+export function recorded(action: ProposedAction, proposed: RecordedAction): RecordedAction {
+  // Rules change the arguments of a tool call and nothing else.
+  return proposed.kind === 'tool' ? { ...proposed, args: action.args ?? proposed.args } : proposed;
+}
+
+const NO_ACTION = { action: undefined, revisedAction: undefined, passes: [] } as const;
+
+function unruled(verdict: Verdict, reason: string) {
+  return { verdict, reason, ruleId: '', risk: 0 };
+}
+
+function nextStep(
+  { verdict, decision, revised }: ReviewOutcome,
+  action: RecordedAction,
+  tool: ReviewedTool | undefined,
+): NextStep {
+  switch (verdict) {
+    case 'block':
+      return {
+        kind: 'stop',
+        stopReason: `supervisor_block:${decision.reason}`,
+        phase: 'supervisor',
+      };
+    case 'escalate': {
+      const { reason, ruleId = '', risk } = decision;
+      return { kind: 'ask', action, reason, ruleId, risk: toContractRisk(risk) };
+    }
+    case 'approve': {
+      const from = revised ? 'supervisor_revised' : 'original';
+      return action.kind === 'tool' ? execution(action, tool, from) : { kind: 'go', action, from };
+    }
+  }
+}
+
+/** What a fillable argument lacked when proposed must be there when executed (TG-3). */
+function execution(
+  action: ToolAction,
+  tool: ReviewedTool | undefined,
+  from: ExecutedFrom,
+): NextStep {
+  const { name } = action;
+  const checked = tool && checkArguments(tool.contract, action.args, { phase: 'executed' });
+  if (checked === undefined) {
+    return { kind: 'stop', stopReason: `${INVALID}unknown_tool:${name}`, phase: 'worker' };
+  }
+  const [problem] = checked.problems;
+  if (problem === undefined) return { kind: 'go', action: { ...action, args: checked.args }, from };
+  return { kind: 'stop', stopReason: argumentStopReason(name, problem), phase: 'worker' };
+}

@@ -1,0 +1,86 @@
+import type {
+  ListToolsResponse,
+  ToolGatewayService,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
+import {
+  compileContract,
+  InvalidRequestError,
+  isJsonObject,
+  isWritError,
+  parseJsonStrict,
+  UnavailableError,
+} from '@writ/kernel';
+import type { RpcClient } from '@writ/rpc';
+import type { Logger } from '@writ/telemetry';
+import { type ReviewedTool, toPolicyRisk } from '../domain/review/reviewed-tool.ts';
+import type { ToolListing } from './tool-cache.ts';
+
+/** A review waits for this, so a gateway that hangs must not hold it up for long. */
+const TIMEOUT_MS = 2_000;
+const PAGE_SIZE = 500;
+/** How often a registry may change while it is being listed. */
+const MAX_ATTEMPTS = 3;
+
+/**
+ * Lists the whole registry, all pages of one version; undefined when it is still `knownVersion`.
+ * A definition that cannot be used is left out and logged: its tool counts as unknown (SYS-4).
+ * @throws UnavailableError TOOLS_UNSTABLE when the registry kept changing, and what the call throws
+ */
+export async function listRegistry(
+  client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
+  knownVersion: string,
+  log: Logger,
+): Promise<ToolListing | undefined> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const pages = await listPages(client, knownVersion);
+    if (pages === 'unchanged') return undefined;
+    if (pages === 'changed_meanwhile') continue;
+    const definitions = pages.flatMap((page) => page.tools);
+    const tools = definitions.flatMap((definition) => usable(definition, log));
+    return {
+      version: pages[0]?.registryVersion ?? '',
+      tools: new Map(tools.map((tool) => [tool.name, tool])),
+    };
+  }
+  throw new UnavailableError(
+    'TOOLS_UNSTABLE',
+    'The tool gateway changed its registry each time it was listed.',
+  );
+}
+
+async function listPages(
+  client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
+  knownVersion: string,
+): Promise<ListToolsResponse[] | 'unchanged' | 'changed_meanwhile'> {
+  const pages: ListToolsResponse[] = [];
+  let pageToken = '';
+  do {
+    const page = await client.listTools(
+      { knownVersion: pageToken === '' ? knownVersion : '', pageSize: PAGE_SIZE, pageToken },
+      { retry: true, timeoutMs: TIMEOUT_MS },
+    );
+    if (page.unchanged && knownVersion !== '' && pageToken === '') return 'unchanged';
+    const [first = page] = pages;
+    if (first.registryVersion !== page.registryVersion) return 'changed_meanwhile';
+    pages.push(page);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return pages;
+}
+
+function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
+  const { name, inputSchemaJson, definitionDigest, risk } = definition;
+  try {
+    const schema = parseJsonStrict(inputSchemaJson, { field: 'input_schema_json' });
+    if (!isJsonObject(schema) || definitionDigest === '') {
+      throw new InvalidRequestError('BAD_DEFINITION', 'A definition needs a schema and a digest.');
+    }
+    const contract = compileContract(schema);
+    return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk) }];
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+    log.warn({ tool: name, reason: error.reason }, 'A tool of the gateway cannot be reviewed.');
+    return [];
+  }
+}

@@ -1,0 +1,112 @@
+import {
+  ResolvedOutcome,
+  ToolGatewayService,
+  VoidState,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import type { Clock, JsonObject } from '@writ/kernel';
+import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { Logger } from '@writ/telemetry';
+import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
+import { type FreezeOrder, freezeMessage } from '../rpc/messages/freeze.ts';
+import type { CallKey } from '../store/decisions.ts';
+import { listRegistry } from './list-registry.ts';
+import { ToolCache } from './tool-cache.ts';
+
+/** What became of a writ that was to be burnt (TG-8). */
+export interface VoidedWrit {
+  /** `receipt`: the call has an outcome. `in_flight`: it is under way; ask again. `burnt`: it never happens. */
+  readonly state: 'receipt' | 'in_flight' | 'burnt';
+  /** The receipt as a JWS; empty while the call is under way. */
+  readonly receipt: string;
+}
+
+/** What a person found out about a call (TG-5). */
+export interface Resolution {
+  readonly requestId: string;
+  readonly call: CallKey;
+  readonly done: boolean;
+  /** JSON object; empty when there is none. */
+  readonly resultJson: string;
+  readonly resolvedBy: string;
+  readonly comment: string;
+}
+
+/** The hand on the world, as the supervisor needs it. Every call is idempotent. */
+export interface ToolGatewayPeer {
+  /**
+   * A tool's definition, at most two seconds old while the gateway answers; undefined when the
+   * gateway has no such tool.
+   * @throws UnavailableError TOOLS_UNKNOWN when the gateway never answered (SYS-4)
+   */
+  tool(name: string): Promise<ReviewedTool | undefined>;
+  /**
+   * JSON Schemas of all tools' arguments, by tool.
+   * @throws UnavailableError TOOLS_UNKNOWN
+   */
+  toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
+  /** Settles what became of a call that was approved: its receipt, in flight, or burnt for ever. */
+  voidWrit(call: CallKey, reason: string): Promise<VoidedWrit>;
+  /** Records what a person found out; returns the new receipt as a JWS. */
+  resolveOutcome(resolution: Resolution): Promise<string>;
+  /** Refuses tool calls of a scope from now on. */
+  freeze(order: FreezeOrder): Promise<void>;
+  /** Lifts one order; returns whether there was anything to lift. */
+  unfreeze(orderId: string): Promise<boolean>;
+  close(): void;
+}
+
+const VOID_STATES: Readonly<Partial<Record<VoidState, VoidedWrit['state']>>> = {
+  [VoidState.RECEIPT]: 'receipt',
+  [VoidState.BURNT]: 'burnt',
+};
+
+/** Calls tool-gateway over gRPC; `log` names definitions that cannot be used. */
+export function createToolGatewayPeer(
+  options: RpcClientOptions,
+  clock: Clock,
+  log: Logger = options.telemetry.log,
+): ToolGatewayPeer {
+  const client = createRpcClient(ToolGatewayService, options);
+  const cache = new ToolCache((known) => listRegistry(client, known, log), clock);
+  return {
+    async tool(name) {
+      return (await cache.current(name)).tools.get(name);
+    },
+    async toolSchemas() {
+      const { tools } = await cache.current();
+      return Object.fromEntries([...tools].map(([name, tool]) => [name, tool.contract.schema]));
+    },
+    async voidWrit(call, reason) {
+      const { state, receipt } = await client.voidWrit(
+        { call: callMessage(call), reason },
+        { retry: true },
+      );
+      return { state: VOID_STATES[state] ?? 'in_flight', receipt };
+    },
+    async resolveOutcome({ requestId, call, done, resultJson, resolvedBy, comment }) {
+      const { receipt } = await client.resolveOutcome(
+        {
+          requestId,
+          call: callMessage(call),
+          outcome: done ? ResolvedOutcome.DONE : ResolvedOutcome.NOT_DONE,
+          resultJson,
+          resolvedBy,
+          comment,
+        },
+        { retry: true },
+      );
+      return receipt;
+    },
+    async freeze(order) {
+      await client.freeze({ order: freezeMessage(order) }, { retry: true, timeoutMs: 35_000 });
+    },
+    async unfreeze(orderId) {
+      return (await client.unfreeze({ orderId }, { retry: true })).lifted;
+    },
+    close: () => client.close(),
+  };
+}
+
+function callMessage({ tenant, runId, instance, callId }: CallKey) {
+  return { tenant, runId, agentInstance: instance, callId };
+}

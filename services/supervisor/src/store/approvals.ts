@@ -1,0 +1,134 @@
+import { NotFoundError } from '@writ/kernel';
+import type { Selectable } from 'kysely';
+import type { HumanAnswer } from '../domain/result/run-result.ts';
+import { appendAudit } from './audit.ts';
+import { noteChange, type RunKey, type Topic } from './changes.ts';
+import { saveDecision } from './decisions.ts';
+import type { ApprovalsTable } from './schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** One question to a person as it stands. */
+export type ApprovalRow = Selectable<ApprovalsTable>;
+
+/** The topic of a tenant's approvals. */
+export function approvalsTopic(tenant: string): Topic {
+  return `approvals:${tenant}`;
+}
+
+/** Opens an approval; it waits as a row, for as long as it takes (SV-5). */
+export async function insertApproval(
+  trx: SupervisorTransaction,
+  approval: ApprovalRow,
+): Promise<void> {
+  await trx.insertInto('approvals').values(approval).execute();
+  noteChange(trx, approvalsTopic(approval.tenant));
+}
+
+/**
+ * An approval of a tenant; another tenant's does not exist (SYS-6).
+ * @throws NotFoundError APPROVAL_NOT_FOUND
+ */
+export async function loadApproval(
+  db: SupervisorReader,
+  tenant: string,
+  approvalId: string,
+): Promise<ApprovalRow> {
+  const row = await db
+    .selectFrom('approvals')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('approval_id', '=', approvalId)
+    .executeTakeFirst();
+  if (row !== undefined) return row;
+  throw new NotFoundError('APPROVAL_NOT_FOUND', `There is no approval ${approvalId}.`, {
+    approval_id: approvalId,
+  });
+}
+
+/** Writes some columns of an approval. */
+export async function saveApproval(
+  trx: SupervisorTransaction,
+  { tenant, approval_id }: Pick<ApprovalRow, 'tenant' | 'approval_id'>,
+  changes: Partial<ApprovalRow>,
+): Promise<void> {
+  await trx
+    .updateTable('approvals')
+    .set(changes)
+    .where('tenant', '=', tenant)
+    .where('approval_id', '=', approval_id)
+    .execute();
+  noteChange(trx, approvalsTopic(tenant));
+}
+
+/** Pending approvals of every tenant whose time is over, at most `limit`. */
+export async function expiredApprovals(
+  db: SupervisorReader,
+  now: Date,
+  limit: number,
+): Promise<Pick<ApprovalRow, 'tenant' | 'approval_id'>[]> {
+  return await db
+    .selectFrom('approvals')
+    .select(['tenant', 'approval_id'])
+    .where('state', '=', 'pending')
+    .where('expires_at', '<=', now)
+    .orderBy('expires_at')
+    .limit(limit)
+    .execute();
+}
+
+/** Every approval of a run, oldest first. */
+export async function approvalsOf(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+): Promise<ApprovalRow[]> {
+  return await db
+    .selectFrom('approvals')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .orderBy('created_at')
+    .orderBy('approval_id')
+    .execute();
+}
+
+/** What a person said; undefined while nobody has, and when the time or the run was over first. */
+export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
+  const { approval_id: approvalId, approved, comment, decided_by, decided_at } = row;
+  if (approved === null || decided_by === null || decided_at === null) return undefined;
+  return {
+    approvalId,
+    approved,
+    comment: comment ?? '',
+    decidedBy: decided_by,
+    decidedAt: decided_at.toISOString(),
+  };
+}
+
+/**
+ * Closes the approvals of a run that ends: nobody is asked any more (SV-5).
+ * @returns how many there were
+ */
+export async function withdrawApprovals(
+  trx: SupervisorTransaction,
+  run: RunKey,
+  at: Date,
+): Promise<number> {
+  const pending = (await approvalsOf(trx, run)).filter(({ state }) => state === 'pending');
+  for (const approval of pending) {
+    const { approval_id, kind, instance, call_id: callId } = approval;
+    await saveApproval(trx, approval, { state: 'withdrawn', decided_at: at });
+    await saveDecision(trx, { ...run, instance, callId }, { settled: true });
+    await appendAudit(
+      trx,
+      {
+        ...run,
+        kind: 'approval',
+        instance,
+        callId,
+        facts: { approval_id, asked: kind, state: 'withdrawn' },
+      },
+      at,
+    );
+  }
+  return pending.length;
+}

@@ -1,0 +1,60 @@
+import { canonicalJson, type JsonObject } from '@writ/kernel';
+import type { SupervisorTransaction } from './supervisor-store.ts';
+
+/** What an audit record tells of (SV-8). */
+export type AuditKind =
+  | 'decision'
+  | 'approval'
+  | 'receipt'
+  | 'refusal'
+  | 'run_started'
+  | 'run_ended'
+  | 'halt'
+  | 'resume';
+
+/** One record for the chain of a tenant. */
+export interface AuditEntry {
+  readonly tenant: string;
+  readonly kind: AuditKind;
+  readonly runId?: string | undefined;
+  readonly instance?: string | undefined;
+  readonly callId?: string | undefined;
+  /** Ids, digests, verdicts and names; never content. What is undefined is left out. */
+  readonly facts: Readonly<Record<string, JsonObject[string] | undefined>>;
+}
+
+/**
+ * Puts a record into the transaction of the fact that it tells of (SV-8). Its canonical JSON holds
+ * every column again, so that the chain's hash covers them. The chainer links it later.
+ */
+export async function appendAudit(
+  trx: SupervisorTransaction,
+  entry: AuditEntry,
+  at: Date,
+): Promise<void> {
+  const { tenant, kind, runId = '', instance = '', callId = '', facts } = entry;
+  const place = { run_id: runId, agent_instance: instance, call_id: callId };
+  const given = Object.entries({ ...facts, ...place }).filter(
+    ([, value]) => value !== undefined && value !== '',
+  );
+  await trx
+    .insertInto('audit')
+    .values({
+      tenant,
+      recorded_at: at,
+      kind,
+      run_id: runId,
+      instance,
+      call_id: callId,
+      canonical_json: canonicalJson({
+        ...Object.fromEntries(given),
+        tenant,
+        kind,
+        record_time: at.toISOString(),
+      }),
+      sequence: null,
+      previous_hash: null,
+      hash: null,
+    })
+    .execute();
+}

@@ -1,0 +1,149 @@
+import { NotFoundError } from '@writ/kernel';
+import type { Selectable } from 'kysely';
+import type { AgentKey } from './agents.ts';
+import type { RunKey } from './changes.ts';
+import type { DecisionsTable } from './schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** One proposal of an agent, and the tool call that came of it. */
+export interface CallKey extends AgentKey {
+  readonly callId: string;
+}
+
+/** One decision as it stands. */
+export type DecisionRow = Selectable<DecisionsTable>;
+
+/** Records a decision. */
+export async function insertDecision(
+  trx: SupervisorTransaction,
+  decision: DecisionRow,
+): Promise<void> {
+  await trx.insertInto('decisions').values(decision).execute();
+}
+
+/** The decision on a proposal; undefined when there is none. */
+export async function findDecision(
+  db: SupervisorReader,
+  key: CallKey,
+): Promise<DecisionRow | undefined> {
+  return await db
+    .selectFrom('decisions')
+    .selectAll()
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('call_id', '=', key.callId)
+    .executeTakeFirst();
+}
+
+/**
+ * The decision on a proposal.
+ * @throws NotFoundError DECISION_NOT_FOUND
+ */
+export async function loadDecision(db: SupervisorReader, key: CallKey): Promise<DecisionRow> {
+  const row = await findDecision(db, key);
+  if (row !== undefined) return row;
+  throw new NotFoundError(
+    'DECISION_NOT_FOUND',
+    `Agent ${key.instance} has proposed nothing under the call_id ${key.callId}.`,
+    { run_id: key.runId, agent: key.instance, call_id: key.callId },
+  );
+}
+
+/** Writes some columns of a decision. */
+export async function saveDecision(
+  trx: SupervisorTransaction,
+  key: CallKey,
+  changes: Partial<DecisionRow>,
+): Promise<void> {
+  await trx
+    .updateTable('decisions')
+    .set(changes)
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('call_id', '=', key.callId)
+    .execute();
+}
+
+/** The key of a row. */
+export function callKeyOf(
+  row: Pick<DecisionRow, 'tenant' | 'run_id' | 'instance' | 'call_id'>,
+): CallKey {
+  return {
+    tenant: row.tenant,
+    runId: row.run_id,
+    instance: row.instance,
+    callId: row.call_id,
+  };
+}
+
+/** Whether an agent has had its one final that counts no step (SV-1). */
+export async function hasComposed(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance }: AgentKey,
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('decisions')
+    .select('call_id')
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('instance', '=', instance)
+    .where('composed', '=', true)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** How many tool calls of a run were approved so far. */
+export async function countApprovedCalls(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+): Promise<number> {
+  const row = await trx
+    .selectFrom('decisions')
+    .select((select) => select.fn.countAll<number>().as('calls'))
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('args_sha256', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return Number(row.calls);
+}
+
+/** The decisions of a run in their order (SV-7). */
+export async function decisionsOf(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+): Promise<DecisionRow[]> {
+  return await db
+    .selectFrom('decisions')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .orderBy('sequence')
+    .execute();
+}
+
+/**
+ * The tool calls of a run that were approved and of which no receipt tells what became: before a run
+ * ends, VoidWrit settles them (TG-8, SV-7).
+ */
+export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Promise<CallKey[]> {
+  const rows = await db
+    .selectFrom('decisions')
+    .leftJoin('receipts', (join) =>
+      join
+        .onRef('receipts.tenant', '=', 'decisions.tenant')
+        .onRef('receipts.run_id', '=', 'decisions.run_id')
+        .onRef('receipts.instance', '=', 'decisions.instance')
+        .onRef('receipts.call_id', '=', 'decisions.call_id'),
+    )
+    .select(['decisions.tenant', 'decisions.run_id', 'decisions.instance', 'decisions.call_id'])
+    .where('decisions.tenant', '=', run.tenant)
+    .where('decisions.run_id', '=', run.runId)
+    .where('decisions.args_sha256', 'is not', null)
+    .where('receipts.receipt_id', 'is', null)
+    .orderBy('decisions.sequence')
+    .execute();
+  return rows.map(callKeyOf);
+}
