@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
 import type { StoreLocation } from '@writ/store';
@@ -11,11 +12,13 @@ export interface SupervisorConfig {
   readonly edge: { readonly host: string; readonly port: number };
   /** Keys and generated files live below it. */
   readonly dataDir: string;
+  /** Name of this process among the replicas of the service. */
+  readonly replica: string;
   readonly store: StoreLocation;
   /** The agents that can be started; see agents-file.ts. */
   readonly agents: YamlInput;
   /** The rules that every action is held against. */
-  readonly policyFile: string;
+  readonly policy: YamlInput;
   /** How long an agent's tokens work. */
   readonly agentTokenTtlMs: number;
   /** How long a writ works; a fresh one can be had. */
@@ -34,6 +37,7 @@ export interface SupervisorConfig {
 /** The defaults of everything that has one; tests start from here. */
 export const SUPERVISOR_DEFAULTS = {
   host: '127.0.0.1',
+  replica: 'supervisor-0',
   agentTokenTtlMs: 15 * 60_000,
   writTtlMs: 60_000,
   approvalTtlMs: undefined,
@@ -90,9 +94,10 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv): SupervisorConfig {
     port,
     edge: { host: edgeHost, port: edgePort },
     dataDir,
+    replica: `supervisor-${randomBytes(4).toString('hex')}`,
     store: { dialect: 'sqlite', file: join(dataDir, 'supervisor.db') },
     agents: agentsFile,
-    policyFile,
+    policy: policyFile,
     approvalTtlMs,
   };
 }

@@ -1,19 +1,21 @@
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { hookSubject } from '@writ/bus';
+import { type DurableOptions, hookSubject } from '@writ/bus';
 import {
   type HookEvent,
   HookEventSchema,
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
-import { type RunEvent, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
-import { type AgentRef, derivedId } from '@writ/kernel';
+import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { type AgentRef, type Clock, derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import { type Logger, type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
-import type { RunRow } from './store/runs.ts';
-import type { SupervisorTransaction } from './store/supervisor-store.ts';
+import { resultMessage } from './rpc/messages/result.ts';
+import { findRun, type RunRow } from './store/runs.ts';
+import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 import { appendTimeline } from './store/timeline.ts';
 
 type EventName = 'RUN_START' | 'RUN_END' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
@@ -145,9 +147,43 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
   };
 }
 
+/** The durable consumer that carries every service's events into the timelines of runs. */
+export const TIMELINE_CONSUMER = 'supervisor-timeline';
+
+/**
+ * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
+ * run that is not known here, belong to no timeline.
+ */
+export function recordHooks(
+  store: SupervisorStore,
+  clock: Clock,
+  log: Logger,
+): DurableOptions['handler'] {
+  return async ({ eventId, payload }) => {
+    const event = fromBinary(HookEventSchema, payload);
+    const key = { tenant: event.tenant, runId: event.runId };
+    await store.transaction(
+      async (trx) => {
+        if (event.runId === '' || (await findRun(trx, key)) === undefined) {
+          log.debug({ event_id: eventId, run_id: event.runId }, 'event of no known run');
+          return;
+        }
+        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, clock.now());
+      },
+      { background: true },
+    );
+  };
+}
+
 /** A timeline entry as it is stored: without sequence and time, which are columns. */
 export function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
   return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
+}
+
+/** The timeline entry that ends a run's watch. */
+export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
+  const value = create(RunResultSchema, resultMessage(result));
+  return encodeEntry({ case: 'result', value }, root);
 }
 
 /** The timeline entry of a hook event. */

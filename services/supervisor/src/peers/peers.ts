@@ -1,7 +1,11 @@
-import type { AgentWorkerPeer } from './agent-worker.ts';
-import type { ExecutionMeterPeer } from './execution-meter.ts';
-import type { SpawnBudgetPeer } from './spawn-budget.ts';
-import type { ToolGatewayPeer } from './tool-gateway.ts';
+import { type ServiceName, type Signer, serviceTokens } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
+import type { SupervisorConfig } from '../config.ts';
+import { type AgentWorkerPeer, createAgentWorkerPeer } from './agent-worker.ts';
+import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
+import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
+import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
 
 /** The services that the supervisor calls. */
 export interface SupervisorPeers {
@@ -9,4 +13,26 @@ export interface SupervisorPeers {
   readonly executionMeter: ExecutionMeterPeer;
   readonly agentWorker: AgentWorkerPeer;
   readonly toolGateway: ToolGatewayPeer;
+}
+
+/** Clients of the peers, each with a service token for it; channels are made at the first call. */
+export function createPeers(given: {
+  readonly config: SupervisorConfig;
+  readonly telemetry: Telemetry;
+  readonly signer: Signer;
+  readonly clock: Clock;
+  readonly addressOf: (service: ServiceName) => string;
+}): SupervisorPeers {
+  const { config, telemetry, signer, clock, addressOf } = given;
+  const optionsFor = (service: ServiceName) => ({
+    address: () => addressOf(service),
+    telemetry,
+    serviceToken: serviceTokens(signer, { audience: service, replica: config.replica }),
+  });
+  return {
+    spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),
+    executionMeter: createExecutionMeterPeer(optionsFor('execution-meter')),
+    agentWorker: createAgentWorkerPeer(optionsFor('agent-worker')),
+    toolGateway: createToolGatewayPeer(optionsFor('tool-gateway'), clock),
+  };
 }

@@ -93,7 +93,10 @@ export function clockColumns(
   };
 }
 
-/** The agent acts at `at`: its clock runs. Returns its active milliseconds so far (EM-1). */
+/**
+ * The agent acts at `at`: its clock runs. Returns its active milliseconds so far (EM-1). State and
+ * waiting are left to store/suspension.ts.
+ */
 export async function touchActive(
   trx: SupervisorTransaction,
   agent: AgentRow,

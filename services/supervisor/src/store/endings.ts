@@ -2,7 +2,7 @@ import { derivedId, outcomeOf, type Phase } from '@writ/kernel';
 import { stopped } from '../domain/clock/active-clock.ts';
 import { type AgentKey, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
 import { noteChange, runTopic } from './changes.ts';
-import { placeOrder } from './orders.ts';
+import { hurryOrders, placeOrder } from './orders.ts';
 import { setRunState } from './runs.ts';
 import type { SupervisorTransaction } from './supervisor-store.ts';
 
@@ -19,6 +19,14 @@ export interface Ending extends AgentKey {
   readonly detail?: string | undefined;
   /** The stop reason is only the worker's word (SV-7). */
   readonly unverified?: boolean | undefined;
+  /** The person who ended it, and why, for the audit record. */
+  readonly order?: { readonly by: string; readonly reason: string } | undefined;
+}
+
+/** Payload of the order that ends a run. */
+export interface EndRunPayload {
+  readonly by?: string;
+  readonly reason?: string;
 }
 
 /**
@@ -49,7 +57,10 @@ export async function recordEnding(
   });
   if (agent.parent_instance === null) {
     await setRunState(trx, ending, 'ENDING');
-    await placeOrder(trx, { ...endRunOrder(ending), payload: {} }, at);
+    const payload: EndRunPayload = ending.order ?? {};
+    await placeOrder(trx, { ...endRunOrder(ending), payload }, at);
+    // What is under way for the run must notice before its end is driven.
+    await hurryOrders(trx, ending, at);
   }
   noteChange(trx, runTopic(ending));
   return true;

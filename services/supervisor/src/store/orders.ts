@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import type { OrderKind } from '../domain/order/order-rules.ts';
+import { ORDER_STEPS, type OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange, type RunKey } from './changes.ts';
 import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
@@ -45,7 +45,24 @@ export async function placeOrder(
   noteChange(trx, 'orders');
 }
 
-/** Open orders whose time has come, oldest first. */
+/** Makes every open order of a run due at once. */
+export async function hurryOrders(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+  at: Date,
+): Promise<void> {
+  await trx
+    .updateTable('orders')
+    .set({ next_attempt_at: at })
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('state', '=', 'open')
+    .where('next_attempt_at', '>', at)
+    .execute();
+  noteChange(trx, 'orders');
+}
+
+/** Open orders whose time has come, in the order in which they were placed. */
 export async function dueOrders(
   db: SupervisorReader,
   now: Date,
@@ -56,17 +73,22 @@ export async function dueOrders(
     .selectAll()
     .where('state', '=', 'open')
     .where('next_attempt_at', '<=', now)
-    .orderBy('next_attempt_at')
+    // A newer release may have placed others.
+    .where('kind', 'in', Object.keys(ORDER_STEPS))
+    .orderBy('created_at')
+    // Placed in the same millisecond: a run starts before it ends.
+    .orderBy('kind', 'desc')
     .limit(limit)
     .execute();
 }
 
-/** When the next open order is due; undefined when none is open. */
-export async function nextDueAt(db: SupervisorReader): Promise<Date | undefined> {
+/** When the next open order is due after `now`; undefined when there is none. */
+export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date | undefined> {
   const row = await db
     .selectFrom('orders')
     .select('next_attempt_at')
     .where('state', '=', 'open')
+    .where('next_attempt_at', '>', now)
     .orderBy('next_attempt_at')
     .limit(1)
     .executeTakeFirst();

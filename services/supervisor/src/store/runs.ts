@@ -93,3 +93,15 @@ export async function setRunState(
     .execute();
   noteChange(trx, runTopic(key));
 }
+
+/** Runs of every tenant that live past their deadline and have no ending yet. */
+export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunRow[]> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('ended_at', 'is', null)
+    .where('deadline_at', '<=', now)
+    .where('state', '!=', 'ENDING')
+    .orderBy('deadline_at')
+    .execute();
+}

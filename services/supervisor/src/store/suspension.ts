@@ -25,14 +25,17 @@ export async function suspendAgent(
   if (run.state === 'RUNNING' && !runs) await setRunState(trx, key, 'SUSPENDED');
 }
 
-/** The agent runs again from `at` on, and with it its run. One that has ended stays as it is. */
+/**
+ * The agent runs again from `at` on, and with it its run. One that has ended, or that waits for
+ * another approval by now, stays as it is.
+ */
 export async function wakeAgent(
   trx: SupervisorTransaction,
   key: AgentKey,
   at: Date,
 ): Promise<void> {
   const agent = await loadAgent(trx, key);
-  if (agent.ended_at !== null) return;
+  if (agent.ended_at !== null || (await hasPendingApproval(trx, key))) return;
   await saveAgent(trx, key, {
     ...clockColumns(seen(clockOf(agent), at)),
     state: 'RUNNING',
@@ -40,4 +43,17 @@ export async function wakeAgent(
   });
   const run = await loadRun(trx, key);
   if (run.state === 'SUSPENDED') await setRunState(trx, key, 'RUNNING');
+}
+
+async function hasPendingApproval(trx: SupervisorTransaction, key: AgentKey): Promise<boolean> {
+  const pending = await trx
+    .selectFrom('approvals')
+    .select('approval_id')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('state', '=', 'pending')
+    .limit(1)
+    .executeTakeFirst();
+  return pending !== undefined;
 }

@@ -33,7 +33,12 @@ export function cancelRun(context: SupervisorContext): Handler<typeof RunService
       if (!news || before.ended_at !== null) return before;
       await recordEnding(
         trx,
-        { ...key, instance: before.root_instance, stopReason: 'cancelled', detail: reason },
+        {
+          ...key,
+          instance: before.root_instance,
+          stopReason: 'cancelled',
+          order: { by: subject, reason },
+        },
         now,
       );
       return await loadRun(trx, key);

@@ -1,8 +1,9 @@
-import { derivedId } from '@writ/kernel';
+import { derivedId, sha256Hex } from '@writ/kernel';
 import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import type { RunPlan } from '../../domain/run/plan-run.ts';
 import { type AgentRow, clockColumns, insertAgent } from '../../store/agents.ts';
+import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { insertRun, insertRunLabels, type RunRow } from '../../store/runs.ts';
 import { claimSession } from '../../store/sessions.ts';
@@ -47,6 +48,24 @@ export async function recordRun(
       tenant,
       runId,
       payload: {},
+    },
+    now,
+  );
+  await appendAudit(
+    trx,
+    {
+      tenant,
+      kind: 'run_started',
+      runId,
+      instance: run.root_instance,
+      facts: {
+        agent: run.agent_name,
+        definition_hash: run.definition_hash,
+        model: run.model,
+        session_id: run.session_id,
+        started_by: run.created_by,
+        goal_sha256: sha256Hex(run.goal),
+      },
     },
     now,
   );

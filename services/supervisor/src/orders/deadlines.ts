@@ -1,0 +1,30 @@
+import { activeMsAt } from '../domain/clock/active-clock.ts';
+import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
+import { activeAgents, clockOf, keyOf } from '../store/agents.ts';
+import { recordEnding } from '../store/endings.ts';
+import { overdueRuns } from '../store/runs.ts';
+import type { OrderContext } from './order-kind.ts';
+import { rootKeyOf } from './start-run.ts';
+
+/**
+ * Ends what is over its time: runs past their deadline with `deadline`, agents past their active time
+ * with `max_seconds` (EM-1, SUP-8). Called every now and then; the clock decides.
+ */
+export async function endOverdue(context: Pick<OrderContext, 'store' | 'clock'>): Promise<void> {
+  const { store, clock } = context;
+  const now = clock.now();
+  for (const run of await overdueRuns(store.db, now)) {
+    await store.transaction(
+      (trx) => recordEnding(trx, { ...rootKeyOf(run), stopReason: 'deadline' }, now),
+      { background: true },
+    );
+  }
+  for (const agent of await activeAgents(store.db)) {
+    const { maxActiveMs } = budgetFromJson(agent.execution_budget);
+    if (maxActiveMs === undefined || activeMsAt(clockOf(agent), now) <= maxActiveMs) continue;
+    await store.transaction(
+      (trx) => recordEnding(trx, { ...keyOf(agent), stopReason: 'max_seconds' }, now),
+      { background: true },
+    );
+  }
+}

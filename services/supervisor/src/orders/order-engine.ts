@@ -1,0 +1,203 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isWritError } from '@writ/kernel';
+import { contextFromTraceparent, withSpan } from '@writ/telemetry';
+import {
+  isLasting,
+  isOrderKind,
+  type OrderKind,
+  reasonOf,
+  retryDelayMs,
+  stepsFrom,
+} from '../domain/order/order-rules.ts';
+import { dueOrders, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
+import { loadRun } from '../store/runs.ts';
+import { endRunOrder } from './end-run.ts';
+import type { OrderContext, OrderHandler } from './order-kind.ts';
+import { startRunOrder } from './start-run.ts';
+import { wakeAgentOrder } from './wake-agent.ts';
+
+const MAX_AT_ONCE = 64;
+const FAILURE_PAUSE_MS = 10;
+/** Longest sleep, so that an order that another process placed is found. */
+const MAX_SLEEP_MS = 5_000;
+
+/**
+ * Carries out the orders of the store: from the step where they stand, with back-off, until they are
+ * done, also those that a former process left behind. One order at a time for each run, in the order
+ * in which they were placed, so that a run's end never overtakes its start.
+ */
+export class OrderEngine {
+  readonly #context: OrderContext;
+  readonly #handlers: Readonly<Record<OrderKind, OrderHandler>>;
+  readonly #driving = new Map<string, Promise<void>>();
+  // Whoever placed an order rings from inside a request; what is driven must not inherit its span.
+  readonly #outside = AsyncLocalStorage.snapshot();
+  #unsubscribe: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  #rung = false;
+  #stopped = false;
+
+  constructor(context: OrderContext) {
+    this.#context = context;
+    this.#handlers = {
+      start_run: startRunOrder(context),
+      wake_agent: wakeAgentOrder(context),
+      end_run: endRunOrder(context),
+    };
+  }
+
+  /** Begins with what is due now. */
+  start(): void {
+    this.#unsubscribe = this.#context.store.changes.subscribe('orders', () => this.#ring());
+    this.#ring();
+  }
+
+  /** Begins no further step; resolves when those under way have ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    clearTimeout(this.#timer);
+    await this.#looking;
+    await Promise.all(this.#driving.values());
+  }
+
+  #ring(): void {
+    if (this.#stopped) return;
+    this.#rung = true;
+    this.#looking ??= this.#outside(() => this.#look()).finally(() => {
+      this.#looking = undefined;
+      if (this.#rung) this.#ring();
+    });
+  }
+
+  async #look(): Promise<void> {
+    this.#rung = false;
+    clearTimeout(this.#timer);
+    const { store, clock, telemetry } = this.#context;
+    let sleepMs = MAX_SLEEP_MS;
+    try {
+      const now = clock.now();
+      for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4)) {
+        const run = `${order.tenant}/${order.run_id}`;
+        if (this.#driving.has(run) || this.#driving.size >= MAX_AT_ONCE) continue;
+        this.#driving.set(
+          run,
+          this.#drive(order).finally(() => {
+            this.#driving.delete(run);
+            this.#ring();
+          }),
+        );
+      }
+      const next = await nextDueAt(store.db, now);
+      if (next !== undefined) sleepMs = Math.min(sleepMs, next.getTime() - now.getTime());
+    } catch (error) {
+      telemetry.log.error({ err: error }, 'Orders cannot be read; trying again.');
+    }
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#ring(), Math.max(1, sleepMs));
+  }
+
+  async #drive(order: OrderRow): Promise<void> {
+    const { store, telemetry } = this.#context;
+    const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
+    try {
+      const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+      await withSpan(
+        telemetry.tracer,
+        `order ${order.kind}`,
+        {
+          parent: contextFromTraceparent(run.traceparent),
+          attributes: {
+            'writ.tenant': order.tenant,
+            'writ.run_id': order.run_id,
+            'writ.order_id': order.order_id,
+          },
+        },
+        () => this.#takeSteps(order),
+      );
+    } catch (error) {
+      telemetry.log.warn(
+        { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
+        `order ${order.kind} failed`,
+      );
+      // The failure may not have been written down; a store that is away is not to be hammered.
+      await sleep(FAILURE_PAUSE_MS);
+    }
+  }
+
+  /** Takes the steps that are left; a failure is written down before it is thrown. */
+  async #takeSteps(order: OrderRow): Promise<void> {
+    if (!isOrderKind(order.kind)) throw new TypeError(`Unknown kind of order: ${order.kind}`);
+    const handler = this.#handlers[order.kind];
+    const memo = new Map<string, string>();
+    const steps = stepsFrom(order.kind, order.step);
+    for (const [index, step] of steps.entries()) {
+      if (this.#stopped) return;
+      try {
+        const over = await this.#takeStep(handler, order, step, steps[index + 1], memo);
+        if (over) return;
+      } catch (error) {
+        const attempts = (index === 0 ? order.attempts : 0) + 1;
+        await this.#failed(handler, order, step, attempts, memo, error);
+        throw error;
+      }
+    }
+  }
+
+  /** Takes one step and commits what it changed with the order's progress; returns whether that was all. */
+  async #takeStep(
+    handler: OrderHandler,
+    order: OrderRow,
+    step: string,
+    next: string | undefined,
+    memo: Map<string, string>,
+  ): Promise<boolean> {
+    const { store, clock } = this.#context;
+    const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+    const { over = false, commit } = (await handler.steps[step]?.({ order, run, memo })) ?? {};
+    const progress =
+      over || next === undefined
+        ? ({ state: 'done', step: '' } as const)
+        : ({ step: next, attempts: 0, last_error: null } as const);
+    await store.transaction(
+      async (trx) => {
+        await commit?.(trx, clock.now());
+        await saveOrder(trx, order.order_id, progress);
+      },
+      { background: true },
+    );
+    return over;
+  }
+
+  async #failed(
+    handler: OrderHandler,
+    order: OrderRow,
+    step: string,
+    attempts: number,
+    memo: Map<string, string>,
+    error: unknown,
+  ): Promise<void> {
+    const { store, clock, config } = this.#context;
+    await store.transaction(
+      async (trx) => {
+        const now = clock.now();
+        if (handler.giveUp !== undefined && isLasting(error, attempts)) {
+          const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
+          await handler.giveUp(trx, { order, run, memo }, reasonOf(error), now);
+          await saveOrder(trx, order.order_id, { state: 'failed', last_error: reasonOf(error) });
+          return;
+        }
+        const { orderRetryMs, orderRetryMaxMs } = config;
+        const delayMs = retryDelayMs(attempts, orderRetryMs, orderRetryMaxMs, Math.random());
+        await saveOrder(trx, order.order_id, {
+          step,
+          attempts,
+          next_attempt_at: new Date(now.getTime() + delayMs),
+          last_error: reasonOf(error),
+        });
+      },
+      { background: true },
+    );
+  }
+}

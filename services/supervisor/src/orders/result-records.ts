@@ -1,0 +1,78 @@
+import type { ClosedTab } from '../domain/result/closed-tab.ts';
+import { actionFrom } from '../domain/result/recorded-action.ts';
+import type {
+  DecisionRecord,
+  EndingRecord,
+  ReceiptRecord,
+  ResultRecords,
+} from '../domain/result/result-records.ts';
+import type { HumanAnswer } from '../domain/result/run-result.ts';
+import { type AgentRow, agentsOf, keyOf } from '../store/agents.ts';
+import { approvalsOf, humanAnswerOf } from '../store/approvals.ts';
+import { type DecisionRow, decisionsOf } from '../store/decisions.ts';
+import { type ReceiptRow, receiptsOf } from '../store/receipts.ts';
+import type { SupervisorReader } from '../store/supervisor-store.ts';
+
+/** Everything that the result of a root's run is made of, as it stands in `db` (SV-7). */
+export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
+  const run = keyOf(root);
+  const names = new Map((await agentsOf(db, run)).map(({ instance, name }) => [instance, name]));
+  const answers = new Map<string, HumanAnswer>();
+  for (const approval of await approvalsOf(db, run)) {
+    const answer = humanAnswerOf(approval);
+    if (answer !== undefined) answers.set(approval.approval_id, answer);
+  }
+  const decisions = await decisionsOf(db, run);
+  return {
+    ending: endingRecord(root),
+    decisions: decisions.map((row) => decisionRecord(row, names, answers)),
+    receipts: latestReceipts(await receiptsOf(db, run)),
+    tab: root.tab === null ? undefined : (JSON.parse(root.tab) as ClosedTab),
+  };
+}
+
+function endingRecord(root: AgentRow): EndingRecord {
+  return {
+    instance: root.instance,
+    stopReason: root.ending_stop_reason ?? 'error:NO_ENDING',
+    phase: root.ending_phase ?? undefined,
+    callId: root.ending_call_id ?? undefined,
+    answer: root.ending_answer ?? undefined,
+    detail: root.ending_detail ?? undefined,
+    unverified: root.ending_unverified,
+  };
+}
+
+function decisionRecord(
+  row: DecisionRow,
+  names: ReadonlyMap<string, string>,
+  answers: ReadonlyMap<string, HumanAnswer>,
+): DecisionRecord {
+  return {
+    agent: { name: names.get(row.instance) ?? '', instance: row.instance },
+    callId: row.call_id,
+    step: row.step,
+    verdict: row.verdict,
+    reason: row.reason,
+    rawText: row.raw_text ?? undefined,
+    action: actionFrom(row.action),
+    revisedAction: actionFrom(row.revised_action),
+    executedAction: actionFrom(row.executed_action),
+    executedFrom: row.executed_from ?? undefined,
+    stopReason: row.stop_reason ?? undefined,
+    human: row.approval_id === null ? undefined : answers.get(row.approval_id),
+  };
+}
+
+/** Of a call, the receipt of the highest revision counts (TG-8). */
+function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
+  const rising = rows.toSorted((left, right) => left.revision - right.revision);
+  const latest = new Map(rising.map((row) => [`${row.instance}/${row.call_id}`, row]));
+  return [...latest.values()].map((row) => ({
+    instance: row.instance,
+    callId: row.call_id,
+    status: row.status,
+    stopReason: row.stop_reason ?? undefined,
+    observation: row.observation ?? undefined,
+  }));
+}

@@ -1,0 +1,66 @@
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { keyRoute } from '@writ/identity';
+import { type Route, route, unimplemented } from '@writ/rpc';
+import type { OrderContext } from '../orders/order-kind.ts';
+import { cancelRun } from './run/cancel-run.ts';
+import { getRun } from './run/get-run.ts';
+import { listAgents } from './run/list-agents.ts';
+import { listRuns } from './run/list-runs.ts';
+import { runAgent } from './run/run-agent.ts';
+import { signalRun } from './run/signal-run.ts';
+import { startRun } from './run/start-run.ts';
+import { watchRun } from './run/watch-run.ts';
+import { getManifest } from './supervision/get-manifest.ts';
+import { refreshTokens } from './supervision/refresh-tokens.ts';
+import { reportOutcome } from './supervision/report-outcome.ts';
+
+const LATER = 'comes with a later version';
+const delegations = unimplemented(`Handing work to other agents ${LATER}.`);
+const halts = unimplemented(`Halting and resuming ${LATER}; CancelRun ends one run.`);
+const audit = unimplemented(`Reading the audit record ${LATER}; it is being kept already.`);
+const reviews = unimplemented(`Reviewing actions ${LATER}.`);
+
+/** What people and clients call, on the edge. */
+export function publicRoutes(context: OrderContext): Route[] {
+  return [
+    route(RunService, {
+      startRun: startRun(context),
+      runAgent: runAgent(context),
+      getRun: getRun(context),
+      listRuns: listRuns(context),
+      watchRun: watchRun(context),
+      cancelRun: cancelRun(context),
+      signalRun: signalRun(context),
+      listAgents: listAgents(context),
+    }),
+    route(ApprovalService, {
+      listApprovals: reviews,
+      getApproval: reviews,
+      decideApproval: reviews,
+      watchApprovals: reviews,
+    }),
+    route(AuditService, { listAuditRecords: audit, exportAudit: audit }),
+    route(ControlService, { halt: halts, resume: halts, listHalts: halts }),
+  ];
+}
+
+/** What services call, on the internal port. */
+export function internalRoutes(context: OrderContext): Route[] {
+  return [
+    route(SupervisionService, {
+      getManifest: getManifest(context),
+      spawnChild: delegations,
+      endChild: delegations,
+      refreshTokens: refreshTokens(context),
+      reportOutcome: reportOutcome(context),
+      reportReceipts: reviews,
+    }),
+    route(ReviewService, { reviewAction: reviews, getDecision: reviews }),
+    keyRoute(context.signer),
+  ];
+}

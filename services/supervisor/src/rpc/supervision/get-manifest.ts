@@ -1,0 +1,30 @@
+import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { NotFoundError } from '@writ/kernel';
+import type { Handler } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
+import { manifestMessage } from '../messages/manifest.ts';
+import { admitAgent } from './acting-agent.ts';
+
+/**
+ * GetManifest: the calling agent's own definition, on which its run stays, or that of an agent which
+ * it may hand work to; nothing else exists for it (AG-1, SUP-9).
+ */
+export function getManifest(
+  context: SupervisorContext,
+): Handler<typeof SupervisionService.method.getManifest> {
+  return async ({ name }, call) => {
+    const agent = await context.store.transaction((trx) => admitAgent(trx, call));
+    const own = manifestFromJson(agent.manifest);
+    if (name === '' || name === own.name) return { manifest: manifestMessage(own) };
+    const other = context.agents.get(name);
+    if (other === undefined || !own.subAgents.some((child) => child.name === name)) {
+      throw new NotFoundError(
+        'AGENT_NOT_FOUND',
+        `${own.name} may hand work to no agent called ${name}.`,
+        { field: 'name' },
+      );
+    }
+    return { manifest: manifestMessage(other) };
+  };
+}

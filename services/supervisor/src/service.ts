@@ -1,0 +1,178 @@
+import { join } from 'node:path';
+import { type Bus, HOOK_SUBJECTS } from '@writ/bus';
+import { createTrust, createVerifier, openSigner, type ServiceName } from '@writ/identity';
+import { type Clock, isWritError, systemClock } from '@writ/kernel';
+import type { RpcServer } from '@writ/rpc';
+import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import { loadAgents } from './agents-file.ts';
+import type { SupervisorConfig } from './config.ts';
+import type { SupervisorContext } from './context.ts';
+import { createSupervisorEvents, recordHooks, TIMELINE_CONSUMER } from './events.ts';
+import { endOverdue } from './orders/deadlines.ts';
+import { OrderEngine } from './orders/order-engine.ts';
+import type { OrderContext } from './orders/order-kind.ts';
+import { Sweeper } from './orders/sweeper.ts';
+import { createPeers } from './peers/peers.ts';
+import { loadPolicyFile } from './policy-file.ts';
+import { openDoors } from './rpc/listen.ts';
+import { createReviewSide } from './rpc/review/review-side.ts';
+import { cutClocks } from './store/agents.ts';
+import { openSupervisorStore } from './store/supervisor-store.ts';
+
+/** What a supervisor is given by whoever runs it. */
+export interface SupervisorParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Where the other services are, `host:port`; asked when one is called first. */
+  readonly addressOf: (service: ServiceName) => string;
+}
+
+/** The door for clients: runs, reviews, approvals and their record. */
+export interface SupervisorService {
+  readonly name: 'supervisor';
+  /** `host:port` for services. */
+  readonly address: string;
+  /** `host:port` for people and clients. */
+  readonly edgeAddress: string;
+  /** Begins background work, with what a former process left behind, and serves. */
+  start(): Promise<void>;
+  /** Drains, delivers its last events and closes everything; calling it again changes nothing. */
+  stop(): Promise<void>;
+}
+
+/** How long calls under way may take when the service stops. */
+const DRAIN_MS = 5_000;
+/** How long the last events may take to be delivered; they stay in the outbox otherwise. */
+const FLUSH_MS = 2_000;
+
+/**
+ * Creates a supervisor: its ports are bound, and nothing is served before `start()`.
+ * @throws ConfigError, PolicyError, UnavailableError PORT_IN_USE naming the setting, and what
+ *   opening the store and the keys throws; what was opened is closed again
+ */
+export async function createSupervisor(
+  config: SupervisorConfig,
+  parts: SupervisorParts,
+): Promise<SupervisorService> {
+  await using opened = new AsyncDisposableStack();
+  const { context, relay } = await createContext(config, parts, opened);
+  const { clock, store, telemetry } = context;
+  const engine = new OrderEngine(context);
+  const sweeper = new Sweeper(
+    { endOverdue: () => endOverdue(context) },
+    config.sweepMs,
+    telemetry.log,
+  );
+  const { internal, edge } = await openDoors(context);
+  opened.defer(() => closeServers(internal, edge));
+  const closing = opened.move();
+  let stopping: Promise<void> | undefined;
+
+  const stop = async (): Promise<void> => {
+    await closeServers(internal, edge);
+    // A step that waits for a peer is taken again after the next start.
+    await Promise.race([Promise.all([engine.stop(), sweeper.stop()]), timeout(DRAIN_MS)]);
+    // What is not delivered stays in the outbox for the next start.
+    await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
+    await relay.stop();
+    await closing.disposeAsync();
+  };
+
+  return {
+    name: 'supervisor',
+    address: internal.address,
+    edgeAddress: edge.address,
+    async start() {
+      await store.transaction(cutClocks, { background: true });
+      const subscription = await parts.bus.subscribe({
+        subject: HOOK_SUBJECTS,
+        durable: TIMELINE_CONSUMER,
+        handler: recordHooks(store, clock, telemetry.log),
+      });
+      closing.defer(() => subscription.unsubscribe());
+      relay.start();
+      engine.start();
+      sweeper.start();
+      internal.setServing(true);
+      edge.setServing(true);
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+async function createContext(
+  config: SupervisorConfig,
+  { telemetry, bus, clock = systemClock, addressOf }: SupervisorParts,
+  opened: AsyncDisposableStack,
+): Promise<{ readonly context: OrderContext; readonly relay: OutboxRelay }> {
+  const { agents, warnings } = loadAgents(config.agents);
+  const policy = await loadPolicyFile(config.policy);
+  for (const warning of warnings) telemetry.log.warn(warning);
+  const signer = await openSigner({
+    service: 'supervisor',
+    keyDir: join(config.dataDir, 'keys'),
+    clock,
+  });
+  const trust = createTrust({
+    addresses: () => addressesOf(addressOf),
+    telemetry,
+    self: signer,
+    clock,
+  });
+  opened.defer(async () => trust.close());
+  let relay: OutboxRelay | undefined;
+  const store = await openSupervisorStore(config.store, () => relay?.nudge());
+  opened.defer(() => store.close());
+  relay = createOutboxRelay({
+    store,
+    publish: (message) => bus.publish(message),
+    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
+    clock,
+  });
+  const peers = createPeers({ config, telemetry, addressOf, signer, clock });
+  opened.defer(async () => {
+    for (const peer of Object.values(peers)) peer.close();
+  });
+  const base: SupervisorContext = {
+    config,
+    store,
+    clock,
+    telemetry,
+    signer,
+    verifier: createVerifier({ trust, clock }),
+    peers,
+    events: createSupervisorEvents(telemetry),
+    agents,
+    policy,
+  };
+  return { context: { ...base, review: createReviewSide(base) }, relay };
+}
+
+/** Of the services that are up; the others are not needed to trust these. */
+function addressesOf(addressOf: SupervisorParts['addressOf']) {
+  const known = (service: ServiceName) => {
+    try {
+      return { [service]: addressOf(service) };
+    } catch (error) {
+      if (isWritError(error)) return {};
+      throw error;
+    }
+  };
+  return { ...known('tool-gateway'), ...known('agent-worker'), ...known('spawn-budget') };
+}
+
+async function closeServers(internal: RpcServer, edge: RpcServer): Promise<void> {
+  await Promise.all([internal.close(DRAIN_MS), edge.close(DRAIN_MS)]);
+}
+
+function timeout(ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  setTimeout(resolve, ms).unref();
+  return promise;
+}
