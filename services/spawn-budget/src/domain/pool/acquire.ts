@@ -1,0 +1,104 @@
+import { PreconditionError, Priority, priorityName } from '@writ/kernel';
+import type { PoolDraft } from './draft.ts';
+import type { AcquireEvent, Outcome, Refusal } from './events.ts';
+import { heldSlots, type Pool } from './pool.ts';
+
+/**
+ * Takes a slot: a free one, or that of a lower agent (SB-2, SB-7). An agent that is a member already
+ * is answered as it stands.
+ * @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED; AGENT_RELEASED, since that is final
+ */
+export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
+  refuseOver(draft);
+  const known = draft.get(event.agent.instance);
+  if (known?.state === 'released') throw releasedError(known.agent.instance);
+  if (known !== undefined) return { member: known };
+  const refusal = lifetimeRefusal(draft.pool, event) ?? makeRoom(draft, event);
+  if (refusal !== undefined) {
+    draft.count('totalRefusals');
+    return { refusal };
+  }
+  const { agent, parent, depth, priority } = event;
+  draft.count('totalSpawns');
+  const member = draft.put({
+    agent,
+    parent,
+    depth,
+    priority,
+    state: 'active',
+    order: draft.next(),
+    epoch: 0n,
+    acquiredAt: draft.at,
+  });
+  return { member: draft.extend(member) };
+}
+
+/** @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED */
+export function refuseOver(draft: PoolDraft): void {
+  if (draft.pool.closed)
+    throw new PreconditionError('POOL_CLOSED', 'The run is over: its pool is closed.');
+  if (draft.over)
+    throw new PreconditionError(
+      'DEADLINE_PASSED',
+      `The run had to be over at ${new Date(draft.pool.deadline ?? 0).toISOString()}; it gets no slot any more.`,
+    );
+}
+
+/** The error for an agent whose membership is over. */
+export function releasedError(instance: string): PreconditionError {
+  return new PreconditionError(
+    'AGENT_RELEASED',
+    `The agent ${instance} was released, which is final; a new agent needs an instance of its own.`,
+    { agent_instance: instance },
+  );
+}
+
+function lifetimeRefusal(
+  { budget: { maxDepth, maxTotalSpawns }, totalSpawns }: Pool,
+  { depth }: AcquireEvent,
+): Refusal | undefined {
+  if (maxDepth !== undefined && depth > maxDepth)
+    return {
+      cap: 'max_depth',
+      why: 'too_deep',
+      used: depth,
+      limit: maxDepth,
+      sentence: `Spawn budget exceeded: an agent at depth ${depth} is deeper than max_depth ${maxDepth} allows.`,
+    };
+  if (maxTotalSpawns !== undefined && totalSpawns >= maxTotalSpawns)
+    return {
+      cap: 'max_total_spawns',
+      why: 'spawns_used_up',
+      used: totalSpawns,
+      limit: maxTotalSpawns,
+      sentence: `Spawn budget exceeded: ${totalSpawns} agents were spawned in this run, and max_total_spawns is ${maxTotalSpawns}.`,
+    };
+  return undefined;
+}
+
+/** Sees to a free slot, pausing a lower agent where that is allowed (SB-2). */
+function makeRoom(draft: PoolDraft, { agent, priority }: AcquireEvent): Refusal | undefined {
+  if (draft.hasRoom) return undefined;
+  const victim = draft.victimBelow(priority);
+  if (victim !== undefined) {
+    draft.pause(victim, agent);
+    return undefined;
+  }
+  return fullRefusal(draft.pool, priority);
+}
+
+function fullRefusal(pool: Pool, priority: Priority): Refusal {
+  const { maxAgents, allowPreempt } = pool.budget;
+  const used = heldSlots(pool);
+  const refusal = (why: Refusal['why'], because: string): Refusal => ({
+    cap: 'max_agents',
+    why,
+    used,
+    limit: maxAgents,
+    sentence: `Spawn budget exceeded: all ${maxAgents} slots of the run (max_agents) are held, and ${because}.`,
+  });
+  if (priority <= Priority.NORMAL)
+    return refusal('full', `a ${priorityName(priority)} agent may not take another's`);
+  if (!allowPreempt) return refusal('preemption_off', 'preemption is off (allow_preempt)');
+  return refusal('nobody_below', `no active agent stands below ${priorityName(priority)}`);
+}
