@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { affordableOutput, costOf, flatRate, type TokenPrices, worstCost } from './prices.ts';
+
+/** 0.40, 0.10, 1.60 and 3.20 USD a million. */
+const PRICES: TokenPrices = {
+  input: flatRate(400_000_000n),
+  cachedInput: flatRate(100_000_000n),
+  output: flatRate(1_600_000_000n),
+  reasoning: flatRate(3_200_000_000n),
+};
+
+it('prices input, cached input, output and reasoning apart (EM-4)', () => {
+  const usage = { input: 1000n, cachedInput: 400n, output: 100n, reasoning: 30n };
+  expect(costOf(PRICES, usage)).toBe(600n * 400n + 400n * 100n + 70n * 1600n + 30n * 3200n);
+});
+
+it('rounds up to whole nano-USD once a call, never per token (EM-4)', () => {
+  const tiny = { ...PRICES, input: flatRate(1n) };
+  const usage = { input: 3n, cachedInput: 0n, output: 0n, reasoning: 0n };
+  expect(costOf(tiny, usage)).toBe(1n);
+  expect(costOf(tiny, { ...usage, input: 1_000_000n })).toBe(1n);
+  expect(costOf(tiny, { ...usage, input: 1_000_001n })).toBe(2n);
+});
+
+it('reprices the whole call once its prompt is above a tier (EM-4)', () => {
+  const tiered = {
+    ...PRICES,
+    input: { base: 1_000_000n, tiers: [{ above: 10n, price: 5_000_000n }] },
+  };
+  const usage = { input: 10n, cachedInput: 0n, output: 0n, reasoning: 0n };
+  expect(costOf(tiered, usage)).toBe(10n);
+  expect(costOf(tiered, { ...usage, input: 11n })).toBe(55n);
+});
+
+const count = fc.bigInt({ min: 0n, max: 1_000_000n });
+const rate = fc.record({
+  base: fc.bigInt({ min: 0n, max: 10_000_000_000n }),
+  tiers: fc.array(
+    fc.record({ above: count, price: fc.bigInt({ min: 0n, max: 10_000_000_000n }) }),
+    {
+      maxLength: 2,
+    },
+  ),
+});
+const prices = fc.record({ input: rate, cachedInput: rate, output: rate, reasoning: rate });
+
+it('never estimates a call below what it can cost (EM-3)', () => {
+  fc.assert(
+    fc.property(prices, count, count, fc.nat(100), fc.nat(100), (given, input, output, c, r) => {
+      const cachedInput = (input * BigInt(c)) / 100n;
+      const reasoning = (output * BigInt(r)) / 100n;
+      const actual = costOf(given, { input, cachedInput, output, reasoning });
+      expect(worstCost(given, input, output) >= actual).toBe(true);
+    }),
+  );
+});
+
+it('finds the largest output that a rest of money pays for (EM-3)', () => {
+  fc.assert(
+    fc.property(prices, count, fc.bigInt({ min: 0n, max: 10n ** 13n }), (given, input, money) => {
+      const output = affordableOutput(given, input, money);
+      if (output === undefined) return;
+      if (output > 0n) expect(worstCost(given, input, output) <= money).toBe(true);
+      expect(worstCost(given, input, output + 1n) > money).toBe(true);
+    }),
+  );
+});

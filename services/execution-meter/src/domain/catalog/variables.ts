@@ -1,0 +1,24 @@
+/** Values that catalog entries may refer to, by name. Some are secrets: never log them. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A text with its references filled in, or the name of the first that has no value. */
+export type Substituted = { readonly text: string } | { readonly missing: string };
+
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
+/** Fills in `${NAME}` and `${NAME:-default}`. An empty variable counts as unset. */
+export function substitute(text: string, variables: Variables): Substituted {
+  let missing: string | undefined;
+  const filled = text.replaceAll(REFERENCE, (_, name: string, fallback: string | undefined) => {
+    const value = variableOf(variables, name) ?? fallback;
+    if (value === undefined) missing ??= name;
+    return value ?? '';
+  });
+  return missing === undefined ? { text: filled } : { missing };
+}
+
+/** The value of a variable; undefined when it is unset or empty. */
+export function variableOf(variables: Variables, name: string): string | undefined {
+  const value = Object.hasOwn(variables, name) ? variables[name]?.trim() : undefined;
+  return value === '' ? undefined : value;
+}

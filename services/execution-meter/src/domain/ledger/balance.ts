@@ -1,0 +1,117 @@
+import { type Amount, type Caps, DIMENSIONS, type Dimension, NOTHING, plus } from './amount.ts';
+import { addUsage, NO_USAGE, type TokenUsage } from './spending.ts';
+
+/** Whose caps there are, in the order in which they are checked (EM-3). */
+export const LEVELS = ['agent', 'run', 'session', 'tenant_day', 'tenant_month'] as const;
+
+/** One of {@link LEVELS}. */
+export type Level = (typeof LEVELS)[number];
+
+/** One level's account. */
+export interface Balance extends Change {
+  readonly level: Level;
+  readonly caps: Caps;
+}
+
+/** The figures of an account, or what one event adds to each of them. */
+export interface Change {
+  /** Settled. */
+  readonly used: Amount;
+  /** Held by reservations. */
+  readonly reserved: Amount;
+  /** The part of `used` that settled above its reservations. */
+  readonly debt: Amount;
+  readonly usage: TokenUsage;
+  /** Settled round trips whose figures are an estimate. */
+  readonly estimatedTurns: bigint;
+  /** Model calls that ended without an answer. */
+  readonly failedCalls: bigint;
+}
+
+/** A change that changes nothing. */
+export const NO_CHANGE: Change = Object.freeze({
+  used: NOTHING,
+  reserved: NOTHING,
+  debt: NOTHING,
+  usage: NO_USAGE,
+  estimatedTurns: 0n,
+  failedCalls: 0n,
+});
+
+/** An account that nothing was booked to. */
+export function emptyBalance(level: Level, caps: Caps): Balance {
+  return { ...NO_CHANGE, level, caps };
+}
+
+/** The account after a change. */
+export function applyChange(balance: Balance, change: Change): Balance {
+  return {
+    level: balance.level,
+    caps: balance.caps,
+    used: plus(balance.used, change.used),
+    reserved: plus(balance.reserved, change.reserved),
+    debt: plus(balance.debt, change.debt),
+    usage: addUsage(balance.usage, change.usage),
+    estimatedTurns: balance.estimatedTurns + change.estimatedTurns,
+    failedCalls: balance.failedCalls + change.failedCalls,
+  };
+}
+
+/** A cap that is exceeded, or would be. */
+export interface Breach {
+  readonly level: Level;
+  readonly dimension: Dimension;
+  /** What is, or would be, on the account. */
+  readonly used: bigint;
+  readonly limit: bigint;
+}
+
+/** The first cap that is exceeded by what was settled: tokens before cost before turns (EM-2). */
+export function exceededCap(balances: readonly Balance[]): Breach | undefined {
+  return firstBreach(balances, (balance, dimension) => balance.used[dimension]);
+}
+
+/** The first cap that `hold` on top of what is used and reserved would exceed (EM-3). */
+export function refusingCap(balances: readonly Balance[], hold: Amount): Breach | undefined {
+  return firstBreach(
+    balances,
+    ({ used, reserved }, dimension) => used[dimension] + reserved[dimension] + hold[dimension],
+  );
+}
+
+function firstBreach(
+  balances: readonly Balance[],
+  figure: (balance: Balance, dimension: Dimension) => bigint,
+): Breach | undefined {
+  for (const dimension of DIMENSIONS) {
+    for (const balance of balances) {
+      const limit = balance.caps[dimension];
+      const used = figure(balance, dimension);
+      if (limit !== undefined && used > limit) {
+        return { level: balance.level, dimension, used, limit };
+      }
+    }
+  }
+  return undefined;
+}
+
+/** When a budget counts as near its end (EM-5). */
+export interface NearBudget {
+  /** Remaining tokens at which it does. */
+  readonly reserveTokens: bigint;
+  /** Remaining share of the cost cap at which it does, in millionths. */
+  readonly reserveCostPpm: bigint;
+}
+
+/** 512 tokens, a tenth of the cost (EM-5). */
+export const DEFAULT_NEAR_BUDGET: NearBudget = Object.freeze({
+  reserveTokens: 512n,
+  reserveCostPpm: 100_000n,
+});
+
+/** Whether the settled figures leave no more than the reserve (EM-5). What is only held does not count. */
+export function isNearBudget({ caps, used }: Balance, near: NearBudget): boolean {
+  if (caps.tokens !== undefined && caps.tokens - used.tokens <= near.reserveTokens) return true;
+  if (caps.cost === undefined) return false;
+  return (caps.cost - used.cost) * 1_000_000n <= near.reserveCostPpm * caps.cost;
+}

@@ -1,0 +1,40 @@
+import { BudgetExhaustedError, type ErrorMetadata, formatUsd } from '@writ/kernel';
+import type { Dimension } from './amount.ts';
+import type { Breach, Level } from './balance.ts';
+
+const LABELS: Readonly<Record<Dimension, string>> = {
+  tokens: 'Token',
+  cost: 'Cost',
+  turns: 'Turn',
+};
+
+const WHOSE: Readonly<Record<Level, string>> = {
+  agent: '',
+  run: ' (the whole run)',
+  session: ' (the session)',
+  tenant_day: ' (the tenant today)',
+  tenant_month: ' (the tenant this month)',
+};
+
+/**
+ * The error for a cap, such as `Token budget exceeded: 4200 > 4000` (EM-2); it names the level unless
+ * that is the agent's own.
+ */
+export function breachError(
+  { level, dimension, used, limit }: Breach,
+  metadata: ErrorMetadata = {},
+): BudgetExhaustedError {
+  const show = (amount: bigint): string =>
+    dimension === 'cost' ? formatUsd(amount) : String(amount);
+  const hint =
+    metadata.fits_output_tokens === undefined || metadata.fits_output_tokens === '0'
+      ? ''
+      : `; max_output_tokens ${metadata.fits_output_tokens} would fit`;
+  return new BudgetExhaustedError({
+    dimension,
+    used,
+    limit,
+    message: `${LABELS[dimension]} budget exceeded: ${show(used)} > ${show(limit)}${WHOSE[level]}${hint}`,
+    metadata: { ...metadata, level, stop_reason: `budget_exhausted:${dimension}` },
+  });
+}
