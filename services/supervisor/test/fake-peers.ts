@@ -1,0 +1,160 @@
+import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import {
+  AgentWorkerService,
+  type DeliverRequest,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import type { ServiceName } from '@writ/identity';
+import { NotFoundError, NotImplementedError } from '@writ/kernel';
+import { type CallContext, type Route, route } from '@writ/rpc';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+
+/** One call that a fake peer got. */
+export interface RecordedCall {
+  readonly method: DescMethod;
+  readonly request: unknown;
+  readonly traceparent: string | undefined;
+}
+
+type Answer = (request: never, call: CallContext) => unknown;
+
+/**
+ * The four services that a supervisor calls, as fakes behind real gRPC: they write down every call,
+ * remember what was opened, and fail when told to.
+ */
+export class FakePeers {
+  readonly calls: RecordedCall[] = [];
+  readonly peers = new Map<ServiceName, KeyPeer>();
+  readonly #faults = new Map<DescMethod, (() => unknown)[]>();
+  readonly #answers = new Map<DescMethod, Answer>();
+  readonly #waiting: { readonly fits: () => boolean; readonly resolve: () => void }[] = [];
+
+  static async start(): Promise<FakePeers> {
+    const fakes = new FakePeers();
+    fakes.#answerByDefault();
+    const routes: readonly (readonly [ServiceName, Route[]])[] = [
+      ['spawn-budget', [fakes.#route(SpawnBudgetService)]],
+      ['execution-meter', [fakes.#route(ExecutionMeterService)]],
+      ['tool-gateway', [fakes.#route(ToolGatewayService)]],
+      ['agent-worker', [fakes.#route(AgentWorkerService)]],
+    ];
+    for (const [name, served] of routes) {
+      fakes.peers.set(name, await startKeyPeer(name, { routes: served }));
+    }
+    return fakes;
+  }
+
+  /** The peer of that name. */
+  peer(service: ServiceName): KeyPeer {
+    const peer = this.peers.get(service);
+    if (peer === undefined) throw new Error(`There is no fake ${service}.`);
+    return peer;
+  }
+
+  /** What a supervisor takes as `addressOf`. */
+  readonly addressOf = (service: ServiceName): string => this.peer(service).address;
+
+  /** The next calls of a method fail, one with each of `errors`; a function is called instead. */
+  fail(method: DescMethod, ...errors: readonly (Error | (() => unknown))[]): void {
+    const faults = errors.map((error) =>
+      typeof error === 'function'
+        ? error
+        : () => {
+            throw error;
+          },
+    );
+    this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
+  }
+
+  /** Every call of a method is answered like this from now on. */
+  answer<M extends DescMethod>(
+    method: M,
+    handle: (request: MessageShape<M['input']>, call: CallContext) => MessageInitShape<M['output']>,
+  ): void {
+    this.#answers.set(method, handle as Answer);
+  }
+
+  /** The requests of a method so far. */
+  requests<M extends DescMethod>(method: M): MessageShape<M['input']>[] {
+    return this.calls
+      .filter((call) => call.method === method)
+      .map(({ request }) => request as MessageShape<M['input']>);
+  }
+
+  /** What the worker was given so far. */
+  get deliveries(): DeliverRequest[] {
+    return this.requests(AgentWorkerService.method.deliver);
+  }
+
+  /** The names of the methods called so far, in order; repeats of one in a row count once. */
+  get sequence(): string[] {
+    return this.calls
+      .map(({ method }) => method.name)
+      .filter((method, index, all) => method !== all[index - 1]);
+  }
+
+  /** Resolves when a method has been called `times`. */
+  called(method: DescMethod, times = 1): Promise<void> {
+    const fits = () => this.calls.filter((call) => call.method === method).length >= times;
+    if (fits()) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push({ fits, resolve });
+    return promise;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.peers.values()].map((peer) => peer.close()));
+  }
+
+  #route(service: DescService): Route {
+    const handlers = service.methods.map((method) => [
+      method.localName,
+      async (request: never, call: CallContext) => this.#handle(method, request, call),
+    ]);
+    return route(service, Object.fromEntries(handlers));
+  }
+
+  async #handle(method: DescMethod, request: never, call: CallContext): Promise<unknown> {
+    this.calls.push({ method, request, traceparent: call.header('traceparent') });
+    for (const waiting of this.#waiting) if (waiting.fits()) waiting.resolve();
+    const fault = this.#faults.get(method)?.shift();
+    if (fault !== undefined) await fault();
+    const answer = this.#answers.get(method);
+    if (answer !== undefined) return await answer(request, call);
+    throw new NotImplementedError('NOT_IMPLEMENTED_YET', `The fake has no ${method.name}.`);
+  }
+
+  #answerByDefault(): void {
+    const pools = new Set<string>();
+    const tabs = new Set<string>();
+    const unknown = (what: string) => new NotFoundError('NOT_FOUND', `There is no such ${what}.`);
+    this.answer(SpawnBudgetService.method.openPool, ({ runId, root }) => {
+      pools.add(runId);
+      return { slot: { ...(root && { agent: root }), grant: `grant-of-${runId}` } };
+    });
+    this.answer(SpawnBudgetService.method.closePool, ({ runId }) => {
+      if (!pools.has(runId)) throw unknown('pool');
+      return { pool: { runId, closed: true } };
+    });
+    this.answer(ExecutionMeterService.method.openTab, ({ runId }) => {
+      tabs.add(runId);
+      return { tab: { runId } };
+    });
+    this.answer(ExecutionMeterService.method.closeTab, ({ tab }) => {
+      if (!tabs.has(tab?.runId ?? '')) throw unknown('tab');
+      const totals = {
+        usage: { inputTokens: 120n, outputTokens: 30n },
+        costNanoUsd: 4_200n,
+        turns: 2n,
+      };
+      return { tab: { totals, runTotals: totals } };
+    });
+    this.answer(ExecutionMeterService.method.freeze, () => ({}));
+    this.answer(ToolGatewayService.method.freeze, () => ({}));
+    this.answer(AgentWorkerService.method.deliver, () => ({ accepted: true }));
+    this.answer(AgentWorkerService.method.signal, () => ({ accepted: true }));
+    this.answer(AgentWorkerService.method.cancel, () => ({ ended: 1 }));
+  }
+}

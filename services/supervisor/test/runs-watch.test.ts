@@ -1,0 +1,105 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+
+describe('watching a run', () => {
+  let supervisor: SupervisorUnderTest;
+  let runId: string;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+    const { run } = await supervisor.runs().startRun(START);
+    runId = run?.runId ?? '';
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+  });
+  afterEach(() => supervisor.close());
+
+  const publish = (eventId: string, ofRun = runId) => {
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType.STEP_START,
+      emitter: 'agent-worker',
+      tenant: 'acme',
+      runId: ofRun,
+    });
+    return supervisor.bus.publish({
+      eventId,
+      subject: hookSubject({ tenant: 'acme', runId: ofRun, event: 'STEP_START' }),
+      payload: toBinary(HookEventSchema, event),
+      headers: {},
+    });
+  };
+
+  const cancel = () => supervisor.runs().cancelRun({ requestId: 'cancel-1', runId });
+
+  async function watch(after = 0n): Promise<RunEvent[]> {
+    const events = await Array.fromAsync(
+      supervisor.runs().watchRun({ runId, afterSequence: after }),
+    );
+    return events.flatMap(({ event }) => (event ? [event] : []));
+  }
+
+  it('replays, then follows live without gap or duplicate, and ends with the result (HK-1)', async () => {
+    const watches: Promise<RunEvent[]>[] = [];
+    for (let index = 0; index < 30; index += 1) {
+      await publish(`evt_${index}`);
+      // The same event again is the same event.
+      await publish(`evt_${index}`);
+      if (index % 10 === 0) watches.push(watch());
+    }
+    await cancel();
+    const all = await watch();
+    // RUN_START, 30 steps, RUN_END and the result.
+    expect(all.map(({ sequence }) => Number(sequence))).toEqual(
+      Array.from({ length: 33 }, (_, i) => i + 1),
+    );
+    expect(all.slice(-2).map(({ entry }) => entry.case)).toEqual(['hook', 'result']);
+    for (const seen of await Promise.all(watches)) expect(seen).toEqual(all);
+  });
+
+  it('begins after any place, and ends at once behind the end of a run that is over', async () => {
+    await cancel();
+    const all = await watch();
+    expect(await watch(1n)).toEqual(all.slice(1));
+    expect(await watch(BigInt(all.length))).toEqual([]);
+    expect(await watch(1000n)).toEqual([]);
+  });
+
+  it('takes late events at later places, which a watch from there shows', async () => {
+    await cancel();
+    const all = await watch();
+    await publish('evt_late');
+    const late = await watch(BigInt(all.length));
+    expect(late.map(({ sequence }) => Number(sequence))).toEqual([all.length + 1]);
+  });
+
+  it('takes events of unknown runs off the bus and forgets them', async () => {
+    await publish('evt_foreign', 'run_of_nobody');
+    await publish('evt_known');
+    await cancel();
+    expect(await watch()).toHaveLength(4);
+  });
+
+  it('starts and watches in one, and a repeat of it watches the same run', async () => {
+    await cancel();
+    const events = await Array.fromAsync(supervisor.runs().runAgent({ start: START }));
+    expect(events.at(-1)).toMatchObject({ runId, event: { entry: { case: 'result' } } });
+  });
+
+  it('ends when the watcher goes away, and when the service stops', async () => {
+    const abort = new AbortController();
+    const watching = Array.fromAsync(
+      supervisor.runs().watchRun({ runId }, { signal: abort.signal }),
+    );
+    abort.abort();
+    await expect(watching).rejects.toThrow();
+    const stopped = expect(watch()).rejects.toThrow();
+    await supervisor.stop();
+    await stopped;
+  });
+});

@@ -1,0 +1,225 @@
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { HistoryRetention, Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+
+describe('StartRun', () => {
+  let supervisor: SupervisorUnderTest;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+  });
+  afterEach(() => supervisor.close());
+
+  it('opens the pool, then the tab, then delivers the root with all that it needs (SUP-1, SUP-9)', async () => {
+    const { fakes } = supervisor;
+    const { run } = await supervisor.runs().startRun({ ...START, dataJson: '{"user_id":42}' });
+    expect(run).toMatchObject({ tenant: 'acme', createdBy: 'anna', goal: 'Do it.' });
+    await fakes.called(AgentWorkerService.method.deliver);
+    expect(fakes.sequence).toEqual(['OpenPool', 'OpenTab', 'Deliver']);
+    const [pool] = fakes.requests(SpawnBudgetService.method.openPool);
+    expect(pool?.budget).toMatchObject({ maxAgents: 50, allowPreempt: true });
+    const [tab] = fakes.requests(ExecutionMeterService.method.openTab);
+    expect(tab).toMatchObject({ models: ['desk'], runBudget: { maxTokens: 1000n } });
+    const [delivery] = fakes.deliveries;
+    expect(delivery).toMatchObject({
+      tenant: 'acme',
+      agent: run?.agent,
+      supervision: {
+        runId: run?.runId,
+        depth: 0,
+        executionBudget: { maxActive: { seconds: 30n } },
+      },
+      manifest: { name: 'worker', definitionHash: run?.definitionHash, tools: ['look', 'act'] },
+      slotGrant: `grant-of-${run?.runId}`,
+      message: { text: 'Do it.', dataJson: '{"user_id":42}', correlationId: run?.sessionId },
+      deadline: run?.deadline,
+    });
+    expect(delivery?.supervision?.parent).toBeUndefined();
+    expect(delivery?.credentials?.supervisorToken).not.toBe('');
+  });
+
+  it('answers a repeat with the same run, and refuses its request_id for another one', async () => {
+    const runs = supervisor.runs();
+    const [first, second] = await Promise.all([runs.startRun(START), runs.startRun(START)]);
+    expect(second.run?.runId).toBe(first.run?.runId);
+    await expect(runs.startRun({ ...START, goal: 'Something else.' })).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+      metadata: { field: 'request_id' },
+    });
+    const other = await supervisor.runs('boris').startRun(START);
+    expect(other.run?.runId).not.toBe(first.run?.runId);
+  });
+
+  it('names the agents that exist when there is none of that name', async () => {
+    await expect(supervisor.runs().startRun({ ...START, agent: 'nobody' })).rejects.toMatchObject({
+      kind: 'not_found',
+      message: 'There is no agent nobody; there is helper, worker.',
+    });
+  });
+
+  it('uses another model only when the manifest allows it, and opens the tab for that one alone', async () => {
+    const runs = supervisor.runs();
+    await expect(runs.startRun({ ...START, model: 'gpt-9' })).rejects.toMatchObject({
+      reason: 'MODEL_NOT_ALLOWED',
+      message: 'model is not one that worker may use; it may use desk, sim-*.',
+    });
+    await runs.startRun({ ...START, model: 'sim-escalate' });
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+    const [tab] = supervisor.fakes.requests(ExecutionMeterService.method.openTab);
+    expect(tab?.models).toEqual(['sim-escalate']);
+    expect(supervisor.fakes.deliveries[0]?.manifest?.model).toMatchObject({
+      model: 'sim-escalate',
+      alsoAllowed: [],
+    });
+  });
+
+  it('cuts what is asked for to what the manifest allows (SUP-9)', async () => {
+    const { run } = await supervisor.runs().startRun({
+      ...START,
+      runBudget: { maxTokens: 5000n, maxTurns: 3n },
+      spawnBudget: { maxAgents: 9000 },
+      priority: Priority.CRITICAL,
+      retention: HistoryRetention.NONE,
+    });
+    expect(run).toMatchObject({
+      runBudget: { maxTokens: 1000n, maxTurns: 3n },
+      priority: Priority.NORMAL,
+      retention: HistoryRetention.NONE,
+    });
+    await supervisor.fakes.called(SpawnBudgetService.method.openPool);
+    const [pool] = supervisor.fakes.requests(SpawnBudgetService.method.openPool);
+    expect(pool?.budget?.maxAgents).toBe(50);
+  });
+
+  it('refuses input that is no JSON object, in one sentence that names the field (SYS-3)', async () => {
+    await expect(supervisor.runs().startRun({ ...START, dataJson: '[1]' })).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      message: 'data_json must be a JSON object.',
+    });
+    await expect(supervisor.runs().startRun({ ...START, goal: '' })).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      metadata: { field: 'goal' },
+    });
+  });
+
+  it('keeps a conversation to its tenant and creator (SUP-2)', async () => {
+    const session = { ...START, sessionId: 'ses-anna' };
+    const { run } = await supervisor.runs().startRun(session);
+    expect(run?.sessionId).toBe('ses-anna');
+    const next = await supervisor.runs().startRun({ ...session, requestId: 'req-2' });
+    expect(next.run?.sessionId).toBe('ses-anna');
+    await expect(supervisor.runs('boris').startRun(session)).rejects.toMatchObject({
+      kind: 'permission_denied',
+      reason: 'SESSION_OF_ANOTHER',
+    });
+    await expect(supervisor.runs('eve').startRun(session)).resolves.toMatchObject({
+      run: { tenant: 'rivals' },
+    });
+  });
+});
+
+describe('the public door', () => {
+  let supervisor: SupervisorUnderTest;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+  });
+  afterEach(() => supervisor.close());
+
+  it('shows no tenant the runs of another (SYS-6)', async () => {
+    const { run } = await supervisor.runs('anna').startRun(START);
+    const runId = run?.runId ?? '';
+    const eve = supervisor.runs('eve');
+    const notFound = { kind: 'not_found', reason: 'RUN_NOT_FOUND' };
+    await expect(eve.getRun({ runId })).rejects.toMatchObject(notFound);
+    await expect(eve.cancelRun({ requestId: 'c', runId })).rejects.toMatchObject(notFound);
+    await expect(eve.signalRun({ requestId: 's', runId, name: 'go' })).rejects.toMatchObject(
+      notFound,
+    );
+    await expect(Array.fromAsync(eve.watchRun({ runId }))).rejects.toMatchObject(notFound);
+    expect((await eve.listRuns({})).runs).toEqual([]);
+    expect((await supervisor.runs('boris').getRun({ runId })).run?.runId).toBe(runId);
+  });
+
+  it('lists runs by state, agent, session and labels, page by page', async () => {
+    const runs = supervisor.runs();
+    const started: string[] = [];
+    for (const [index, agent] of ['worker', 'helper', 'worker', 'worker'].entries()) {
+      const labels = { team: index === 0 ? 'a' : 'b', even: String(index % 2 === 0) };
+      const { run } = await runs.startRun({ ...START, requestId: `r-${index}`, agent, labels });
+      started.push(run?.runId ?? '');
+    }
+    const ids = async (request: Parameters<typeof runs.listRuns>[0]) =>
+      (await runs.listRuns(request)).runs.map(({ runId }) => runId);
+    expect(await ids({ oldestFirst: true })).toEqual(started);
+    expect(await ids({ agent: 'helper' })).toEqual([started[1]]);
+    expect(await ids({ labels: { team: 'b', even: 'true' } })).toEqual([started[2]]);
+    expect(await ids({ states: [RunState.COMPLETED] })).toEqual([]);
+    const first = await runs.listRuns({ pageSize: 3 });
+    expect(first.runs.map(({ runId }) => runId)).toEqual(started.toReversed().slice(0, 3));
+    const rest = await runs.listRuns({ pageSize: 3, pageToken: first.nextPageToken });
+    expect(rest.runs.map(({ runId }) => runId)).toEqual([started[0]]);
+    expect(rest.nextPageToken).toBe('');
+    for (const request of [
+      { pageToken: 'nonsense' },
+      { pageToken: first.nextPageToken, agent: 'helper' },
+    ]) {
+      await expect(runs.listRuns(request)).rejects.toMatchObject({ reason: 'BAD_PAGE_TOKEN' });
+    }
+  });
+
+  it('lists the agents that can be started', async () => {
+    const { agents } = await supervisor.runs().listAgents({});
+    expect(agents.map(({ name }) => name)).toEqual(['helper', 'worker']);
+    expect(agents[1]).toMatchObject({ description: 'Works.', tools: ['look', 'act'] });
+    const page = await supervisor.runs().listAgents({ pageSize: 1 });
+    const next = await supervisor.runs().listAgents({ pageSize: 1, pageToken: page.nextPageToken });
+    expect(next.agents.map(({ name }) => name)).toEqual(['worker']);
+    expect(next.nextPageToken).toBe('');
+  });
+
+  it('speaks JSON over HTTP, too, and tells nobody anything without a key (SYS-2)', async () => {
+    const post = (method: string, body: object, key?: string) =>
+      fetch(`http://${supervisor.service.edgeAddress}/writ.run.v1.RunService/${method}`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(key && { authorization: `Bearer ${key}` }),
+        },
+        body: JSON.stringify(body),
+      });
+    const started = await post('StartRun', START, supervisor.apiKey('anna'));
+    expect(started.status).toBe(200);
+    const { run } = (await started.json()) as { run: { runId: string; tenant: string } };
+    expect(run.tenant).toBe('acme');
+    expect((await post('GetRun', { runId: run.runId })).status).toBe(401);
+  });
+
+  it('lets people do what their role allows, and says what is not there yet', async () => {
+    await expect(supervisor.as('boris', ApprovalService).listApprovals({})).rejects.toMatchObject({
+      reason: 'ROLE_REQUIRED',
+    });
+    await expect(supervisor.as('anna', ControlService).listHalts({})).rejects.toMatchObject({
+      kind: 'unimplemented',
+    });
+  });
+
+  it('hands a signal to the worker, under an id of its own, and never an approval', async () => {
+    const { run } = await supervisor.runs().startRun(START);
+    const signal = { requestId: 's-1', runId: run?.runId ?? '', name: 'human_reply:q1' };
+    expect(await supervisor.runs().signalRun({ ...signal, payloadJson: '{}' })).toMatchObject({
+      accepted: true,
+    });
+    const [sent] = supervisor.fakes.requests(AgentWorkerService.method.signal);
+    expect(sent).toMatchObject({ agentInstance: run?.agent?.instance, name: 'human_reply:q1' });
+    await expect(
+      supervisor.runs().signalRun({ ...signal, name: 'approval:op-1' }),
+    ).rejects.toMatchObject({ reason: 'SIGNAL_RESERVED' });
+  });
+});

@@ -1,0 +1,193 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DescService } from '@bufbuild/protobuf';
+import { createInProcessBus } from '@writ/bus';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
+import {
+  type CallOptions,
+  type ClosableRpcClient,
+  createRpcClient,
+  type Person,
+  type RpcClient,
+} from '@writ/rpc';
+import { createTelemetry, InMemorySpans } from '@writ/telemetry';
+import {
+  createSupervisor,
+  SUPERVISOR_DEFAULTS,
+  type SupervisorConfig,
+  type SupervisorService,
+} from '../src/index.ts';
+import { FakePeers } from './fake-peers.ts';
+
+/** People of two tenants. */
+export const PEOPLE = {
+  anna: { subject: 'anna', tenant: 'acme', roles: ['caller', 'approver', 'admin'] },
+  boris: { subject: 'boris', tenant: 'acme', roles: ['caller'] },
+  eve: { subject: 'eve', tenant: 'rivals', roles: ['caller', 'approver', 'admin'] },
+} as const satisfies Record<string, Person>;
+
+/** One of {@link PEOPLE}. */
+export type PersonName = keyof typeof PEOPLE;
+
+/** Agents that tests start. */
+export const AGENTS_YAML = `
+agents:
+  - name: worker
+    kind: json-action
+    description: Works.
+    instructions: Work.
+    model: { model: desk, also_allowed: ["sim-*"] }
+    tools: [look, act]
+    limits: { max_steps: 8, max_tool_calls: 5 }
+    budget: { max_seconds: 30, max_tokens: 1000, deadline: 10m }
+  - name: helper
+    kind: react
+    model: { model: desk }
+`;
+
+/** Rules that let everything pass. */
+export const POLICY_YAML = `
+policy: open-door
+rules:
+  - id: anything
+    decide: approve
+    reason: fine
+`;
+
+/** A supervisor with real doors and faked peers, which can be started again on the same state. */
+export class SupervisorUnderTest {
+  readonly fakes: FakePeers;
+  readonly spans = new InMemorySpans();
+  /** Carries events of the fakes to the supervisor. */
+  readonly bus = createInProcessBus({ onError: () => undefined });
+  readonly #dataDir: string;
+  readonly #keys: Readonly<Record<string, string>>;
+  readonly #changes: Partial<SupervisorConfig>;
+  readonly #clock: Clock | undefined;
+  readonly #clients: { close(): void }[] = [];
+  #service: SupervisorService | undefined;
+
+  private constructor(
+    fakes: FakePeers,
+    dataDir: string,
+    keys: Readonly<Record<string, string>>,
+    changes: Partial<SupervisorConfig>,
+    clock: Clock | undefined,
+  ) {
+    this.fakes = fakes;
+    this.#dataDir = dataDir;
+    this.#keys = keys;
+    this.#changes = changes;
+    this.#clock = clock;
+  }
+
+  /** Starts one with fakes of its own. */
+  static async start(
+    options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
+  ): Promise<SupervisorUnderTest> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'writ-supervisor-'));
+    const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+    const keys: Record<string, string> = {};
+    for (const [name, person] of Object.entries(PEOPLE)) keys[name] = await apiKeys.create(person);
+    const fakes = await FakePeers.start();
+    const { config = {}, clock } = options;
+    const started = new SupervisorUnderTest(fakes, dataDir, keys, config, clock);
+    await started.startAgain();
+    return started;
+  }
+
+  /** The service that runs now. */
+  get service(): SupervisorService {
+    if (this.#service === undefined) throw new Error('The supervisor is stopped.');
+    return this.#service;
+  }
+
+  get config(): SupervisorConfig {
+    return {
+      ...SUPERVISOR_DEFAULTS,
+      port: 0,
+      edge: { host: '127.0.0.1', port: 0 },
+      dataDir: this.#dataDir,
+      store: { dialect: 'sqlite', file: join(this.#dataDir, 'supervisor.db') },
+      agents: { text: AGENTS_YAML, file: 'agents.yaml' },
+      policy: { text: POLICY_YAML, file: 'policy.yaml' },
+      sweepMs: 10,
+      orderRetryMs: 5,
+      orderRetryMaxMs: 20,
+      watchPollMs: 50,
+      ...this.#changes,
+    };
+  }
+
+  /** Starts the service on the state that is there. */
+  async startAgain(): Promise<void> {
+    const telemetry = createTelemetry({
+      service: 'supervisor',
+      logLevel: 'silent',
+      spanProcessors: [this.spans],
+    });
+    this.#service = await createSupervisor(this.config, {
+      telemetry,
+      bus: this.bus,
+      addressOf: this.fakes.addressOf,
+      ...(this.#clock && { clock: this.#clock }),
+    });
+    await this.#service.start();
+  }
+
+  /** Stops the service; its state stays. */
+  async stop(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.close();
+    const service = this.#service;
+    this.#service = undefined;
+    await service?.stop();
+  }
+
+  /** A public service as a person calls it. */
+  as<S extends DescService>(name: PersonName, service: S): ClosableRpcClient<S> {
+    const key = this.#keys[name] ?? '';
+    const client = createRpcClient(service, {
+      address: this.service.edgeAddress,
+      telemetry: createTelemetry({ service: 'client', logLevel: 'silent' }),
+      serviceToken: async () => key,
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** RunService as a person calls it. */
+  runs(name: PersonName = 'anna'): ClosableRpcClient<typeof RunService> {
+    return this.as(name, RunService);
+  }
+
+  /** The text of a person's API key. */
+  apiKey(name: PersonName): string {
+    return this.#keys[name] ?? '';
+  }
+
+  /** What a worker needs to act for the root that was delivered last. */
+  async worker(): Promise<{
+    readonly supervision: RpcClient<typeof SupervisionService>;
+    readonly options: CallOptions;
+  }> {
+    const [delivery] = this.fakes.deliveries.slice(-1);
+    const supervision = this.fakes
+      .peer('agent-worker')
+      .client(SupervisionService, { audience: 'supervisor', address: this.service.address });
+    this.#clients.push(supervision);
+    const agentToken = delivery?.credentials?.supervisorToken ?? '';
+    return { supervision, options: { agentToken, epoch: 1n } };
+  }
+
+  /** Stops everything and deletes its state. */
+  async close(): Promise<void> {
+    await this.stop();
+    await this.bus.close();
+    await this.fakes.close();
+    await rm(this.#dataDir, { recursive: true, force: true });
+  }
+}
