@@ -1,0 +1,127 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
+import { type ErrorKind, isJsonObject, isWritError, parseJsonStrict } from '@writ/kernel';
+import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
+import type { Telemetry } from '@writ/telemetry';
+import type { ToolAnswer, ToolInvocation, ToolSource } from './source.ts';
+
+/** What {@link openProviderSource} needs. */
+export interface ProviderSourceOptions {
+  readonly name: string;
+  /** `host:port`. */
+  readonly address: string;
+  /** The gateway's own, for the audience `tool-provider`. */
+  readonly serviceToken: () => Promise<string>;
+  readonly telemetry: Telemetry;
+}
+
+/** Longest sentence of a tool that is handed on, in characters. */
+const MAX_MESSAGE = 1_000;
+/** Largest JSON result that is read, in bytes: what a gRPC message can carry. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024;
+
+/** Statuses that a server gives before it runs anything. */
+const REFUSALS: ReadonlySet<ErrorKind> = new Set([
+  'invalid_argument',
+  'unauthenticated',
+  'permission_denied',
+  'not_found',
+  'failed_precondition',
+  'unimplemented',
+]);
+
+/**
+ * Opens a program that serves ToolProviderService as a source of tools (TG-6). It is called when a
+ * tool is; that it is away now harms nobody.
+ */
+export function openProviderSource(options: ProviderSourceOptions): ToolSource {
+  const { address, telemetry, serviceToken } = options;
+  const client = createRpcClient(ToolProviderService, { address, telemetry, serviceToken });
+  return {
+    invoke: (invocation) => invoke(options, client, invocation),
+    close: async () => client.close(),
+  };
+}
+
+async function invoke(
+  { name: source, telemetry }: ProviderSourceOptions,
+  client: ClosableRpcClient<typeof ToolProviderService>,
+  { deadline, signal, args: _, ...request }: ToolInvocation,
+): Promise<ToolAnswer> {
+  const { tool, callId } = request;
+  try {
+    const { outcome } = await client.invoke(
+      { ...request, deadline: timestampFromDate(deadline) },
+      { signal, timeoutMs: Math.max(1, deadline.getTime() - Date.now()) },
+    );
+    switch (outcome.case) {
+      case 'failure':
+        return { kind: 'failed', message: sentence(outcome.value.message, `${tool} failed.`) };
+      case 'result':
+        return toAnswer(tool, outcome.value);
+      default:
+        return badResult(tool);
+    }
+  } catch (error) {
+    const answer = fromError(tool, error);
+    telemetry.log.warn(
+      { source, tool, call_id: callId, reason: isWritError(error) ? error.reason : 'INTERNAL' },
+      answer.kind === 'lost'
+        ? 'A tool provider did not answer.'
+        : 'A tool provider refused a call.',
+    );
+    return answer;
+  }
+}
+
+function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolAnswer {
+  switch (kind) {
+    case ResultKind.JSON:
+      return toJson(tool, content);
+    case ResultKind.TEXT:
+      return { kind: 'output', output: { kind: 'text', content } };
+    case ResultKind.IMAGE: {
+      const url = URL.parse(content);
+      if (url === null || !/^https?:$/.test(url.protocol)) return badResult(tool);
+      return { kind: 'output', output: { kind: 'image', content, mediaType } };
+    }
+    default:
+      return badResult(tool);
+  }
+}
+
+function toJson(tool: string, content: string): ToolAnswer {
+  try {
+    const value = parseJsonStrict(content, { field: 'result', maxBytes: MAX_RESULT_BYTES });
+    if (isJsonObject(value)) return { kind: 'output', output: { kind: 'json', content, value } };
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+  }
+  return badResult(tool);
+}
+
+function badResult(tool: string): ToolAnswer {
+  return { kind: 'bad_result', message: `${tool} gave back something that is no JSON object.` };
+}
+
+/**
+ * What an error says about the tool's work: a refusal came before it, an error of the program is the
+ * tool's failure, and after anything else nobody knows.
+ */
+function fromError(tool: string, error: unknown): ToolAnswer {
+  if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not answer.` };
+  if (REFUSALS.has(error.kind)) {
+    return { kind: 'failed', message: `The provider of ${tool} refused the call.` };
+  }
+  if (error.kind === 'internal') return { kind: 'failed', message: `${tool} failed.` };
+  // grpc-js says so only before anything was sent.
+  if (error.kind === 'unavailable' && error.message.includes('No connection established')) {
+    return { kind: 'failed', message: `The provider of ${tool} cannot be reached.` };
+  }
+  return { kind: 'lost', message: `The provider of ${tool} did not answer.` };
+}
+
+function sentence(text: string, fallback: string): string {
+  return text.trim() === '' ? fallback : text.slice(0, MAX_MESSAGE);
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { Slots } from './slots.ts';
+
+const never = new AbortController().signal;
+
+describe('the places of a source (TG-6)', () => {
+  it('refuses whoever finds the queue full, and says which limits are met', async () => {
+    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 0 });
+    const release = await slots.acquire(never);
+    await expect(slots.acquire(never)).rejects.toMatchObject({
+      reason: 'OVERLOADED',
+      metadata: { source: 'desk', max_in_flight: '1', max_queued: '0' },
+    });
+    release();
+    await expect(slots.acquire(never)).resolves.toBeTypeOf('function');
+  });
+
+  it('serves those who wait in their order', async () => {
+    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 2 });
+    const release = await slots.acquire(never);
+    const order: string[] = [];
+    const first = slots.acquire(never).then((done) => [order.push('first'), done()]);
+    const second = slots.acquire(never).then((done) => [order.push('second'), done()]);
+    release();
+    await Promise.all([first, second]);
+    expect(order).toEqual(['first', 'second']);
+  });
+
+  it('lets go of whoever is called off while waiting, and gives no place twice', async () => {
+    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 1 });
+    const release = await slots.acquire(never);
+    const off = new AbortController();
+    const waiting = slots.acquire(off.signal);
+    off.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    release();
+    release();
+    const again = await slots.acquire(never);
+    const next = slots.acquire(never);
+    again();
+    await expect(next).resolves.toBeTypeOf('function');
+  });
+});

@@ -1,0 +1,78 @@
+import type { Clock } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
+import { openLocalSource } from './local.ts';
+import { openProviderSource } from './provider.ts';
+import { Slots } from './slots.ts';
+import type { ToolSource } from './source.ts';
+import type { SourceDeclaration } from './tools-file.ts';
+
+/** A source and its places. */
+export interface OpenSource extends ToolSource {
+  readonly slots: Slots;
+}
+
+/** What sources are made with. */
+export interface SourceParts {
+  /** The folder in which local tools may keep files. */
+  readonly dataDir: string;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  /** Proves the gateway to tool providers. */
+  readonly providerToken: () => Promise<string>;
+}
+
+/** Every source of a gateway, by name. */
+export interface Sources {
+  /** The source of this name; undefined when there is none. */
+  find(name: string): OpenSource | undefined;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens every source that tools.yaml declares.
+ * @throws ConfigError naming the module that cannot be used; what was opened before is closed
+ */
+export async function openSources(
+  declarations: readonly SourceDeclaration[],
+  parts: SourceParts,
+): Promise<Sources> {
+  const opened = new Map<string, OpenSource>();
+  const close = async (): Promise<void> => {
+    await Promise.all(Array.from(opened.values(), (source) => source.close()));
+  };
+  try {
+    for (const declaration of declarations) {
+      const source = await open(declaration, parts);
+      const slots = new Slots(declaration.name, declaration);
+      opened.set(declaration.name, { ...source, slots });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { find: (name) => opened.get(name), close };
+}
+
+async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {
+  const { name, origin, tools, place } = declaration;
+  const { telemetry, providerToken, dataDir, variables, clock } = parts;
+  switch (origin.kind) {
+    case 'local':
+      return await openLocalSource({
+        name,
+        module: origin.module,
+        tools,
+        place,
+        context: { dataDir, variables, clock },
+        log: telemetry.log,
+      });
+    case 'provider':
+      return openProviderSource({
+        name,
+        address: origin.address,
+        serviceToken: providerToken,
+        telemetry,
+      });
+  }
+}

@@ -1,0 +1,4 @@
+/** Cannot be opened. */
+export function createTools(): never {
+  throw new Error('no key');
+}
