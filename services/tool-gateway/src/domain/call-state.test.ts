@@ -112,4 +112,11 @@ describe('the life of a call (TG-1, TG-5, TG-8)', () => {
     expect(voided('interrupted', 'idempotent')).toEqual({ next: 'unknown', effect: 'record' });
     expect(voided('interrupted', 'read_only')).toEqual({ next: 'error', effect: 'record' });
   });
+
+  it('never runs a destructive tool again, even where its outcome could not be written (TG-5)', () => {
+    expect(transition('interrupted', { kind: 'call', admitted: true }, 'destructive')).toEqual({
+      next: 'unknown',
+      effect: 'record',
+    });
+  });
 });

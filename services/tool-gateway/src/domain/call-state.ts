@@ -2,8 +2,8 @@ import type { SideEffect } from './tool.ts';
 
 /**
  * Where a call stands (TG-5). `running`: intent is recorded and the tool runs in this process.
- * `interrupted`: intent is recorded and nobody runs it; only tools that may run again get here.
- * The others have a receipt.
+ * `interrupted`: intent is recorded and nobody runs it; a destructive one gets here only where its
+ * outcome could not be written. The others have a receipt.
  */
 export type CallState =
   | 'none'
@@ -114,7 +114,8 @@ function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
   switch (event.kind) {
     case 'call':
       // The checks were passed when intent was recorded; the freeze is checked again.
-      return { next: 'running', effect: 'execute' };
+      if (sideEffect !== 'destructive') return { next: 'running', effect: 'execute' };
+      return record('unknown');
     case 'void':
       return record(doubtful(sideEffect));
     case 'crash':

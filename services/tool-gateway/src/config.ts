@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { readEnv, variable, type YamlInput } from '@writ/config';
+import type { ServiceName } from '@writ/identity';
+import { UnavailableError } from '@writ/kernel';
+import type { StoreLocation } from '@writ/store';
+import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
+
+/** Everything that can be set about a tool gateway. Times are milliseconds. */
+export interface ToolGatewayConfig {
+  /** Where services call; port 0 takes a free one. */
+  readonly host: string;
+  readonly port: number;
+  /** The signing key and what tools keep live below it. */
+  readonly dataDir: string;
+  readonly store: StoreLocation;
+  /** Name of this process among the replicas of the service. */
+  readonly replica: string;
+  /** Tools, sources and allowlists; modules are found from its folder. */
+  readonly tools: YamlInput;
+  /** What the file's `${NAME}` stand for, and what local tools may read. Holds secrets: never logged. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** How old a receipt gets before it is delivered: most were carried by then. */
+  readonly receiptDelayMs: number;
+  /** Between two looks for receipts to deliver. */
+  readonly receiptPollMs: number;
+  /** Longest wait after the supervisor did not take receipts. */
+  readonly receiptRetryMaxMs: number;
+  /** How long a stop waits for calls in flight before it calls them off. */
+  readonly drainMs: number;
+  /** How long it then waits for the bus to take what is left; the next start sends the rest. */
+  readonly flushMs: number;
+}
+
+/** The defaults of everything that has one; tests start from here. */
+export const TOOL_GATEWAY_DEFAULTS = {
+  host: '127.0.0.1',
+  replica: 'tool-gateway-0',
+  variables: {},
+  receiptDelayMs: 2_000,
+  receiptPollMs: 1_000,
+  receiptRetryMaxMs: 30_000,
+  drainMs: 5_000,
+  flushMs: 2_000,
+} as const;
+
+/**
+ * Reads the settings of a tool gateway process.
+ * @throws ConfigError naming every variable that is missing or malformed
+ */
+export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
+  const { host, port, dataDir, toolsFile } = readEnv(env, {
+    host: variable.string('WRIT_TOOL_GATEWAY_HOST', {
+      default: TOOL_GATEWAY_DEFAULTS.host,
+      about: 'the address on which services call',
+    }),
+    port: variable.port('WRIT_TOOL_GATEWAY_PORT', {
+      default: 50_054,
+      about: 'the port on which services call',
+    }),
+    dataDir: variable.string('WRIT_DATA', {
+      default: '.writ',
+      about: 'the folder for keys and state',
+    }),
+    toolsFile: variable.string('WRIT_TOOLS_FILE', {
+      default: 'examples/refund-desk/tools.yaml',
+      about: 'the file that declares the tools',
+    }),
+  });
+  return {
+    ...TOOL_GATEWAY_DEFAULTS,
+    host,
+    port,
+    dataDir,
+    store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
+    replica: `tool-gateway-${randomBytes(4).toString('hex')}`,
+    tools: toolsFile,
+    variables: Object.fromEntries(
+      Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    ),
+  };
+}
+
+/** What a gateway needs beside its config when it has a process of its own. */
+export interface ProcessConfig {
+  /** Where the services are whose word it takes. */
+  readonly addressOf: (service: ServiceName) => string;
+  readonly telemetry: { readonly logLevel: LogLevel; readonly otlpEndpoint?: string };
+}
+
+/**
+ * Reads what a process of its own needs.
+ * @throws ConfigError naming every variable that is missing or malformed
+ */
+export function readProcessConfig(env: NodeJS.ProcessEnv = process.env): ProcessConfig {
+  const { supervisor, agentWorker, logLevel, otlpEndpoint } = readEnv(env, {
+    supervisor: variable.string('WRIT_SUPERVISOR_ADDRESS', {
+      default: '127.0.0.1:50051',
+      about: 'where the supervisor is called',
+    }),
+    agentWorker: variable.string('WRIT_AGENT_WORKER_ADDRESS', {
+      default: '127.0.0.1:50055',
+      about: 'where the agent worker is asked for its keys',
+    }),
+    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
+      default: 'info',
+      about: 'how much is logged',
+    }),
+    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
+      optional: true,
+      about: 'the collector that traces go to',
+    }),
+  });
+  const addresses = new Map<ServiceName, string>([
+    ['supervisor', supervisor],
+    ['agent-worker', agentWorker],
+  ]);
+  return {
+    addressOf: (service) => {
+      const address = addresses.get(service);
+      if (address !== undefined) return address;
+      throw new UnavailableError('NO_ADDRESS', `The tool gateway has no address of ${service}.`, {
+        service,
+      });
+    },
+    telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
+  };
+}

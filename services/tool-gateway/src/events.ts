@@ -1,0 +1,75 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { derivedId } from '@writ/kernel';
+import { appendOutbox } from '@writ/store';
+import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { CallRow } from './store/calls.ts';
+import type { GatewayTransaction } from './store/gateway-store.ts';
+
+/** Every hook event that the gateway emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+export interface GatewayEvents {
+  /** Intent to execute is recorded. */
+  toolStarted(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
+  /** An outcome, or a refusal, is recorded. */
+  toolEnded(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
+}
+
+/** Creates the gateway's events. */
+export function createGatewayEvents(telemetry: Telemetry): GatewayEvents {
+  const emit = async (
+    trx: GatewayTransaction,
+    name: 'TOOL_START' | 'TOOL_END',
+    call: CallRow,
+    at: Date,
+  ): Promise<void> => {
+    const { tenant, run_id: runId, agent_instance: instance, call_id: callId } = call;
+    const status = call.stop_reason === '' ? 'ok' : call.stop_reason;
+    const traceparent = traceparentOf() ?? call.traceparent;
+    const eventId = derivedId('evt', runId, instance, callId, name);
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType[name],
+      emitter: 'tool-gateway',
+      eventTime: timestampFromDate(at),
+      tenant,
+      runId,
+      sessionId: call.session_id,
+      agent: { name: call.agent_name, instance },
+      step: call.step,
+      callId,
+      traceparent,
+      toolName: call.tool,
+      status,
+      argsSha256: call.args_sha256,
+      ...(call.duration_ms === null ? {} : { duration: durationFromMs(call.duration_ms) }),
+    });
+    await appendOutbox(
+      trx,
+      {
+        eventId,
+        subject: hookSubject({ tenant, runId, agent: instance, event: name }),
+        payload: toBinary(HookEventSchema, event),
+        headers: traceparent === '' ? {} : { traceparent },
+      },
+      at,
+    );
+    telemetry.log.info(
+      {
+        tenant,
+        run_id: runId,
+        agent: instance,
+        call_id: callId,
+        tool: call.tool,
+        status,
+        event_id: eventId,
+      },
+      name,
+    );
+  };
+  return {
+    toolStarted: (trx, call, at) => emit(trx, 'TOOL_START', call, at),
+    toolEnded: (trx, call, at) => emit(trx, 'TOOL_END', call, at),
+  };
+}

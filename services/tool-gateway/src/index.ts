@@ -1,0 +1,6 @@
+export {
+  readToolGatewayConfig,
+  TOOL_GATEWAY_DEFAULTS,
+  type ToolGatewayConfig,
+} from './config.ts';
+export { createToolGateway, type ToolGateway, type ToolGatewayParts } from './service.ts';

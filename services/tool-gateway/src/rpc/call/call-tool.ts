@@ -1,0 +1,106 @@
+import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { admitEpoch } from '@writ/identity';
+import { InternalError } from '@writ/kernel';
+import type { CallContext, Handlers } from '@writ/rpc';
+import type { GatewayContext } from '../../context.ts';
+import { type CallRow, findCall } from '../../store/calls.ts';
+import { rememberEpoch, seenEpoch } from '../../store/epochs.ts';
+import { beginCall } from './begin-call.ts';
+import { toCallToolResponse } from './call-row.ts';
+import type { CallUnderWay } from './calls-under-way.ts';
+import { endCall } from './end-call.ts';
+import {
+  callIdTaken,
+  type PresentedCall,
+  readPresentedCall,
+  recordRefusal,
+  writExpired,
+} from './presented-call.ts';
+import { runTool } from './run-tool.ts';
+
+/** Executes one action under a writ for exactly that action, once (TG-1, TG-2, TG-5, TG-8). */
+export function callTool(context: GatewayContext): Handlers<typeof ToolGatewayService>['callTool'] {
+  return async (request, call) => {
+    try {
+      const presented = await readPresentedCall(context, request, call);
+      const { row, replayed } = await become(context, presented, call);
+      return toCallToolResponse(row, replayed);
+    } catch (error) {
+      return await recordRefusal(context, request, call, error);
+    }
+  };
+}
+
+/** What becomes of a call, or what became of it. */
+async function become(
+  context: GatewayContext,
+  presented: PresentedCall,
+  { signal }: CallContext,
+): Promise<{ readonly row: CallRow; readonly replayed: boolean }> {
+  const { store, underWay } = context;
+  const { writ, expired } = presented;
+  await admitWorker(context, presented);
+  const known = await findCall(store.db, writ);
+  if (known !== undefined) refuseOther(known, presented);
+  if (known !== undefined && known.state !== 'intent') return { row: known, replayed: true };
+  if (expired && !underWay.has(writ)) throw writExpired(writ);
+  const { call, joined } = await underWay.join(writ, writ.tool, signal, (entry) =>
+    attempt(context, presented, entry),
+  );
+  // Whoever joined may have come with another writ than the one that began it.
+  refuseOther(call, presented);
+  return { row: call, replayed: joined };
+}
+
+/** Refuses a worker that lost its lease, and remembers one that has it by now (RT-2). */
+async function admitWorker(
+  { store }: GatewayContext,
+  { writ, epoch }: PresentedCall,
+): Promise<void> {
+  const seen = await seenEpoch(store.db, writ);
+  admitEpoch(seen, epoch);
+  if (seen === undefined || seen === epoch) return;
+  // A repeat of what is recorded comes no further, and must shut out the former worker all the same.
+  await store.transaction(async (trx) => {
+    const highest = admitEpoch(await seenEpoch(trx, writ), epoch);
+    await rememberEpoch(trx, writ, highest);
+  });
+}
+
+/** A call id stands for one call for ever (TG-1). A burnt one was never told what it was for. */
+function refuseOther(known: CallRow, { writ }: PresentedCall): void {
+  if (known.state === 'burnt') return;
+  if (known.tool !== writ.tool) throw callIdTaken(writ, 'tool');
+  if (known.args_sha256 !== writ.argsSha256) throw callIdTaken(writ, 'arguments_json');
+}
+
+/** One attempt at a call: a place at its source, intent, the tool, outcome. */
+async function attempt(
+  context: GatewayContext,
+  presented: PresentedCall,
+  entry: CallUnderWay,
+): Promise<CallRow> {
+  const { registry, sources, nudge } = context;
+  const tool = registry.tools.get(presented.writ.tool);
+  const source = tool && sources.find(tool.source);
+  // Waiting comes before the transaction that checks the freeze, never after it.
+  const release = await source?.slots.acquire(entry.calledOff);
+  try {
+    entry.calledOff.throwIfAborted();
+    const begun = await beginCall(context, presented);
+    nudge();
+    if (begun.kind === 'ended') return begun.call;
+    if (source === undefined) {
+      throw new InternalError('NO_SOURCE', `The source of ${begun.tool.name} is not open.`);
+    }
+    entry.startedAt = begun.call.started_at;
+    entry.goesOn = begun.tool.sideEffect === 'destructive';
+    const runnable = { ...begun, source, argumentsJson: presented.argumentsJson };
+    const run = await runTool(context, runnable, entry.calledOff);
+    const ended = await endCall(context, begun.call, begun.tool, run, entry.calledOff);
+    nudge();
+    return ended;
+  } finally {
+    release?.();
+  }
+}

@@ -1,0 +1,149 @@
+import { DeadlineError, derivedId, type JsonObject } from '@writ/kernel';
+import {
+  ATTR_GEN_AI_AGENT_ID,
+  ATTR_GEN_AI_AGENT_NAME,
+  ATTR_GEN_AI_CONVERSATION_ID,
+  ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_GEN_AI_TOOL_CALL_ID,
+  ATTR_GEN_AI_TOOL_NAME,
+  ATTR_GEN_AI_TOOL_TYPE,
+  ATTR_WRIT_ATTEMPT,
+  ATTR_WRIT_CALL_ID,
+  ATTR_WRIT_RUN_ID,
+  ATTR_WRIT_STOP_REASON,
+  ATTR_WRIT_TENANT,
+  ATTR_WRIT_TOOL,
+  executeToolSpan,
+  GenAiOperation,
+  SpanStatusCode,
+  withSpan,
+} from '@writ/telemetry';
+import type { GatewayContext } from '../../context.ts';
+import type { Ending } from '../../domain/call-state.ts';
+import type { ToolOutput } from '../../domain/result.ts';
+import type { Tool } from '../../domain/tool.ts';
+import type { ToolAnswer } from '../../sources/source.ts';
+import type { OpenSource } from '../../sources/sources.ts';
+import type { CallRow } from '../../store/calls.ts';
+
+/** How a run of a tool ended, and what came of it. */
+export interface ToolRun {
+  readonly ending: Ending;
+  /** Only of a run that went well. */
+  readonly output?: ToolOutput;
+  /** Only of a run that failed. */
+  readonly stopReason?: string;
+  readonly message: string;
+  readonly durationMs: number;
+}
+
+/** What {@link runTool} runs. */
+export interface RunnableCall {
+  readonly call: CallRow;
+  readonly tool: Tool;
+  readonly args: JsonObject;
+  readonly argumentsJson: string;
+  readonly source: OpenSource;
+}
+
+/**
+ * Runs a tool once, within its time limit, in a span `execute_tool` (SYS-1). A call that is called
+ * off tells the tool, which may still say what it did before its limit. Never rejects.
+ */
+export function runTool(
+  { telemetry, clock }: Pick<GatewayContext, 'telemetry' | 'clock'>,
+  runnable: RunnableCall,
+  calledOff: AbortSignal,
+): Promise<ToolRun> {
+  const { call, tool } = runnable;
+  const attributes = {
+    [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.executeTool,
+    [ATTR_GEN_AI_TOOL_NAME]: tool.name,
+    [ATTR_GEN_AI_TOOL_TYPE]: 'function',
+    [ATTR_GEN_AI_TOOL_CALL_ID]: call.call_id,
+    [ATTR_GEN_AI_AGENT_ID]: call.agent_instance,
+    [ATTR_GEN_AI_AGENT_NAME]: call.agent_name,
+    [ATTR_GEN_AI_CONVERSATION_ID]: call.session_id,
+    [ATTR_WRIT_TENANT]: call.tenant,
+    [ATTR_WRIT_RUN_ID]: call.run_id,
+    [ATTR_WRIT_CALL_ID]: call.call_id,
+    [ATTR_WRIT_TOOL]: tool.name,
+    [ATTR_WRIT_ATTEMPT]: call.attempts,
+  };
+  return withSpan(telemetry.tracer, executeToolSpan(tool.name), { attributes }, async (span) => {
+    const started = performance.now();
+    const deadline = new Date(clock.now().getTime() + tool.timeoutMs);
+    const answer = await withinLimit(runnable, deadline, calledOff);
+    const durationMs = Math.max(0, Math.round(performance.now() - started));
+    const run = { ...judgeAnswer(tool, answer, calledOff.aborted), durationMs };
+    if (run.ending !== 'ok') {
+      span.setAttribute(ATTR_WRIT_STOP_REASON, run.stopReason ?? run.ending);
+      span.setStatus({ code: SpanStatusCode.ERROR, message: run.stopReason ?? run.ending });
+    }
+    return run;
+  });
+}
+
+async function withinLimit(
+  { call, tool, args, argumentsJson, source }: RunnableCall,
+  deadline: Date,
+  calledOff: AbortSignal,
+): Promise<ToolAnswer> {
+  if (calledOff.aborted) {
+    // It has done nothing, and that is known.
+    const kind = tool.sideEffect === 'destructive' ? 'failed' : 'lost';
+    return { kind, message: `${tool.name} was called off before it began.` };
+  }
+  const stop = new AbortController();
+  const late = Promise.withResolvers<ToolAnswer>();
+  const message = `${tool.name} did not answer within its limit of ${tool.timeoutMs} ms.`;
+  const timer = setTimeout(() => {
+    late.resolve({ kind: 'lost', message });
+    stop.abort(new DeadlineError('TOOL_TIMEOUT', message, { timeout_ms: String(tool.timeoutMs) }));
+  }, tool.timeoutMs);
+  const callOff = () => stop.abort(calledOff.reason);
+  calledOff.addEventListener('abort', callOff, { once: true });
+  try {
+    const answer = source.invoke({
+      tool: tool.name,
+      argumentsJson,
+      args,
+      idempotencyKey: idempotencyKey(call),
+      tenant: call.tenant,
+      runId: call.run_id,
+      agentName: call.agent_name,
+      callId: call.call_id,
+      deadline,
+      signal: stop.signal,
+    });
+    return await Promise.race([answer, late.promise]);
+  } catch {
+    // A source that breaks its promise never to reject has told nothing of what the tool did.
+    return { kind: 'lost', message: `${tool.name} did not answer.` };
+  } finally {
+    clearTimeout(timer);
+    calledOff.removeEventListener('abort', callOff);
+  }
+}
+
+function judgeAnswer(
+  { name }: Tool,
+  answer: ToolAnswer,
+  calledOff: boolean,
+): Omit<ToolRun, 'durationMs'> {
+  switch (answer.kind) {
+    case 'output':
+      return { ending: 'ok', output: answer.output, message: '' };
+    case 'failed':
+      return { ending: 'failed', stopReason: `tool_error:${name}`, message: answer.message };
+    case 'bad_result':
+      return { ending: 'failed', stopReason: `tool_bad_result:${name}`, message: answer.message };
+    case 'lost':
+      return { ending: calledOff ? 'interrupted' : 'lost', message: answer.message };
+  }
+}
+
+/** The same for every repeat of one call, and for no other (TG-5). */
+function idempotencyKey(call: CallRow): string {
+  return derivedId('idem', call.tenant, call.run_id, call.agent_instance, call.call_id);
+}

@@ -1,0 +1,232 @@
+import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import {
+  assertRows,
+  createTrust,
+  createVerifier,
+  internalGate,
+  openSigner,
+  SERVICE_NAMES,
+  type ServiceName,
+  serviceTokens,
+  TOOL_PROVIDER,
+} from '@writ/identity';
+import { type Clock, isWritError, systemClock, UnavailableError } from '@writ/kernel';
+import { createRpcServer, type RpcServer } from '@writ/rpc';
+import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import type { ToolGatewayConfig } from './config.ts';
+import type { GatewayContext } from './context.ts';
+import type { Registry } from './domain/registry.ts';
+import { createGatewayEvents } from './events.ts';
+import { ReceiptDelivery } from './peers/receipt-delivery.ts';
+import { connectSupervisor } from './peers/supervisor.ts';
+import { CallsUnderWay } from './rpc/call/calls-under-way.ts';
+import { gatewayRoutes } from './rpc/index.ts';
+import { recoverCalls } from './rpc/receipt/recover-calls.ts';
+import { openSources } from './sources/sources.ts';
+import { loadToolsFile } from './sources/tools-file.ts';
+import { type GatewayStore, openGatewayStore } from './store/gateway-store.ts';
+
+/** What a tool gateway shares with its process. */
+export interface ToolGatewayParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  readonly clock?: Clock;
+  /** `host:port` of a service; asked when it is first called. */
+  readonly addressOf: (service: ServiceName) => string;
+}
+
+/** A running tool gateway. */
+export interface ToolGateway {
+  readonly name: 'tool-gateway';
+  /** `host:port` where services call. */
+  readonly address: string;
+  /** Its state; tests count commits with it. */
+  readonly store: GatewayStore;
+  /** Begins to serve, to relay events and to deliver receipts. */
+  start(): Promise<void>;
+  /** Takes no new call, lets those under way end, hands on what is recorded, and closes. Idempotent. */
+  stop(): Promise<void>;
+}
+
+type Closer = () => void | Promise<void>;
+
+/** What a call may take beside its tool. */
+const CALL_OVERHEAD_MS = 60_000;
+
+/**
+ * Opens a tool gateway: its tools, state, keys and port, and settles what a former process left open.
+ * What a failed start had opened is closed again.
+ * @throws ConfigError naming the place in tools.yaml or the module; what openStore and createRpcServer throw
+ */
+export async function createToolGateway(
+  config: ToolGatewayConfig,
+  parts: ToolGatewayParts,
+): Promise<ToolGateway> {
+  const closers: Closer[] = [];
+  try {
+    return await open(config, parts, closers);
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+async function open(
+  config: ToolGatewayConfig,
+  { telemetry, bus, clock = systemClock, addressOf }: ToolGatewayParts,
+  closers: Closer[],
+): Promise<ToolGateway> {
+  const {
+    registry,
+    sources: declarations,
+    warnings,
+  } = loadToolsFile(config.tools, config.variables);
+  for (const warning of warnings) telemetry.log.warn(warning);
+  const signer = await openSigner({
+    service: 'tool-gateway',
+    keyDir: join(config.dataDir, 'keys'),
+    clock,
+  });
+  const store = await openGatewayStore(config.store);
+  closers.push(() => store.close());
+  const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
+    serviceTokens(signer, { audience, replica: config.replica });
+  const sources = await openSources(declarations, {
+    dataDir: config.dataDir,
+    variables: config.variables,
+    clock,
+    telemetry,
+    providerToken: tokenFor(TOOL_PROVIDER),
+  });
+  closers.push(() => sources.close());
+  const trust = createTrust({
+    addresses: () => addressesOf(addressOf),
+    telemetry,
+    self: signer,
+    clock,
+  });
+  closers.push(() => trust.close());
+  const verifier = createVerifier({ trust, clock });
+  const supervisor = connectSupervisor({
+    address: () => addressOf('supervisor'),
+    serviceToken: tokenFor('supervisor'),
+    telemetry,
+  });
+  closers.push(() => supervisor.close());
+
+  const relay = createOutboxRelay({
+    store,
+    publish: (message) => bus.publish(message),
+    onError: (error, failure) =>
+      telemetry.log.warn({ ...failure, reason: reasonOf(error) }, 'An event was not taken.'),
+    clock,
+  });
+  const underWay = new CallsUnderWay();
+  const context: GatewayContext = {
+    store,
+    clock,
+    telemetry,
+    signer,
+    verifier,
+    registry,
+    sources,
+    underWay,
+    events: createGatewayEvents(telemetry),
+    nudge: () => relay.nudge(),
+  };
+  await recoverCalls(context);
+
+  const routes = gatewayRoutes(context);
+  assertRows(routes);
+  const server = await createRpcServer({
+    host: config.host,
+    port: config.port,
+    routes,
+    gate: internalGate({ service: 'tool-gateway', verifier, enforceSlotGrants: false }),
+    telemetry,
+    limits: { maxUnaryMs: longestTool(registry) + CALL_OVERHEAD_MS },
+  });
+  closers.push(() => server.close(0));
+  const delivery = new ReceiptDelivery({
+    store,
+    supervisor,
+    clock,
+    log: telemetry.log,
+    delayMs: config.receiptDelayMs,
+    pollMs: config.receiptPollMs,
+    retryMaxMs: config.receiptRetryMaxMs,
+  });
+
+  const shutDown = async (): Promise<void> => {
+    try {
+      await drain(config, server, underWay, delivery, relay);
+    } finally {
+      await closeAll(closers);
+    }
+  };
+  let stopping: Promise<void> | undefined;
+  return {
+    name: 'tool-gateway',
+    address: server.address,
+    store,
+    start: async () => {
+      relay.start();
+      delivery.start();
+      server.setServing(true);
+    },
+    stop: () => {
+      stopping ??= shutDown();
+      return stopping;
+    },
+  };
+}
+
+async function drain(
+  { drainMs, flushMs }: ToolGatewayConfig,
+  server: RpcServer,
+  underWay: CallsUnderWay,
+  delivery: ReceiptDelivery,
+  relay: OutboxRelay,
+): Promise<void> {
+  server.setServing(false);
+  const closing = server.close(drainMs);
+  await underWay.settle({}, drainMs);
+  underWay.callOff({}, new UnavailableError('STOPPING', 'The tool gateway is stopping.'));
+  await underWay.settle({}, flushMs);
+  await closing;
+  await delivery.stop();
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, flushMs);
+  // What is not taken in time stays in the outbox.
+  await Promise.race([relay.flush().catch(() => undefined), late]);
+  clearTimeout(timer);
+  await relay.stop();
+}
+
+/** Closes what was opened last first. */
+async function closeAll(closers: readonly Closer[]): Promise<void> {
+  for (const close of closers.toReversed()) await close();
+}
+
+/** Asked anew at each look, since peers may start later than this service. */
+function addressesOf(addressOf: (service: ServiceName) => string) {
+  const known = SERVICE_NAMES.flatMap((service): [ServiceName, string][] => {
+    try {
+      return [[service, addressOf(service)]];
+    } catch (error) {
+      if (isWritError(error)) return [];
+      throw error;
+    }
+  });
+  return Object.fromEntries(known);
+}
+
+function longestTool({ tools }: Registry): number {
+  return Math.max(0, ...Array.from(tools.values(), ({ timeoutMs }) => timeoutMs));
+}
+
+function reasonOf(error: unknown): string {
+  return isWritError(error) ? error.reason : 'INTERNAL';
+}

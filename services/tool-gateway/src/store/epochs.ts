@@ -1,0 +1,37 @@
+import type { FreezeSubject } from '../domain/freeze.ts';
+import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
+
+/** The highest lease epoch seen of an agent; undefined when none was (RT-2). */
+export async function seenEpoch(
+  db: GatewayReader,
+  agent: FreezeSubject,
+): Promise<bigint | undefined> {
+  const row = await db
+    .selectFrom('epochs')
+    .select('epoch')
+    .where('tenant', '=', agent.tenant)
+    .where('run_id', '=', agent.runId)
+    .where('agent_instance', '=', agent.agentInstance)
+    .executeTakeFirst();
+  return row?.epoch;
+}
+
+/** Remembers an epoch that was admitted. */
+export async function rememberEpoch(
+  trx: GatewayTransaction,
+  agent: FreezeSubject,
+  epoch: bigint,
+): Promise<void> {
+  await trx
+    .insertInto('epochs')
+    .values({
+      tenant: agent.tenant,
+      run_id: agent.runId,
+      agent_instance: agent.agentInstance,
+      epoch,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({ epoch }),
+    )
+    .execute();
+}

@@ -1,0 +1,98 @@
+import {
+  type FreezeOrder,
+  type FreezeSubject,
+  purges,
+  scopeKey,
+  scopesOver,
+} from '../domain/freeze.ts';
+import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
+
+/** An order in force, as far as it matters to whom it stops. */
+export type FreezeInForce = Pick<
+  FreezeOrder,
+  'orderId' | 'cause' | 'reason' | 'orderedBy' | 'retention'
+>;
+
+/** The orders that stop an agent now: a halt before all others, then the first. */
+export async function freezesOver(
+  db: GatewayReader,
+  subject: FreezeSubject,
+): Promise<FreezeInForce[]> {
+  const rows = await db
+    .selectFrom('freezes')
+    .select(['order_id', 'cause', 'reason', 'ordered_by', 'retention'])
+    .where('scope', 'in', scopesOver(subject))
+    .where('lifted_at', 'is', null)
+    .orderBy('recorded_at')
+    .orderBy('order_id')
+    .execute();
+  return rows
+    .map((row) => ({
+      orderId: row.order_id,
+      cause: row.cause,
+      reason: row.reason,
+      orderedBy: row.ordered_by,
+      retention: row.retention,
+    }))
+    .toSorted((left, right) => Number(right.cause === 'halt') - Number(left.cause === 'halt'));
+}
+
+/** Whether an ending in force says that results of this agent are not kept (SUP-4). */
+export async function isPurged(db: GatewayReader, subject: FreezeSubject): Promise<boolean> {
+  return (await freezesOver(db, subject)).some(purges);
+}
+
+/**
+ * Records an order.
+ * @returns false when an order of this id is there already, lifted or not, and stays as it is
+ */
+export async function insertFreeze(
+  trx: GatewayTransaction,
+  order: FreezeOrder,
+  at: Date,
+): Promise<boolean> {
+  const result = await trx
+    .insertInto('freezes')
+    .values({
+      order_id: order.orderId,
+      scope: scopeKey(order.scope),
+      cause: order.cause,
+      reason: order.reason,
+      ordered_by: order.orderedBy,
+      ordered_at: order.orderedAt,
+      retention: order.retention,
+      recorded_at: at,
+      lifted_at: null,
+    })
+    .onConflict((conflict) => conflict.column('order_id').doNothing())
+    .executeTakeFirst();
+  return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** The order of this id, lifted or not; undefined when there is none. */
+export async function findFreeze(
+  db: GatewayReader,
+  orderId: string,
+): Promise<{ readonly scope: string; readonly lifted: boolean } | undefined> {
+  const row = await db
+    .selectFrom('freezes')
+    .select(['scope', 'lifted_at'])
+    .where('order_id', '=', orderId)
+    .executeTakeFirst();
+  return row && { scope: row.scope, lifted: row.lifted_at !== null };
+}
+
+/** Lifts one order. @returns false when it is unknown or was lifted before */
+export async function liftFreeze(
+  trx: GatewayTransaction,
+  orderId: string,
+  at: Date,
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('freezes')
+    .set({ lifted_at: at })
+    .where('order_id', '=', orderId)
+    .where('lifted_at', 'is', null)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}

@@ -1,0 +1,139 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Fixture, keyOf, startFixture, type TestCall } from './gateway-fixture.ts';
+import { neverAnswers } from './world.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+});
+
+afterEach(() => fixture[Symbol.asyncDispose]());
+
+/** Lets the gateway die between intent and outcome of a call. */
+async function dieDuring(call: TestCall): Promise<void> {
+  const tool = call.tool ?? 'pay';
+  fixture.world.on(tool, neverAnswers);
+  const lost = fixture.call(call).catch(() => undefined);
+  await fixture.world.executed(fixture.world.executions.length + 1);
+  await fixture.crash();
+  fixture.world.on(tool, async () => ({ status: 'ok' }));
+  // The old process still holds the connection; what it would say, nobody hears.
+  lost.catch(() => undefined);
+}
+
+describe('a crash between intent and outcome (TG-5)', () => {
+  it.each(['look', 'charge'])(
+    'runs %s, which may run again, when its call is repeated, under the same key',
+    async (tool) => {
+      await dieDuring({ tool });
+      expect(fixture.world.executions).toHaveLength(1);
+      const answer = await fixture.call({ tool });
+      expect(answer).toMatchObject({ status: CallStatus.OK, replayed: false });
+      const keys = fixture.world.executions.map(({ call }) => call.idempotencyKey);
+      expect(keys).toHaveLength(2);
+      expect(new Set(keys).size).toBe(1);
+      const again = await fixture.call({ tool });
+      expect(again).toMatchObject({ receipt: answer.receipt, replayed: true });
+      const { claims } = await fixture.receipt(answer.receipt);
+      expect(claims).toMatchObject({ status: CallStatus.OK, revision: 1 });
+    },
+  );
+
+  it('leaves an UNKNOWN receipt of a destructive tool, which never runs again', async () => {
+    await dieDuring({});
+    const answer = await fixture.call();
+    expect(answer).toMatchObject({
+      status: CallStatus.UNKNOWN,
+      stopReason: 'outcome_unknown:pay',
+      replayed: true,
+    });
+    const { claims } = await fixture.receipt(answer.receipt);
+    expect(claims).toMatchObject({
+      status: CallStatus.UNKNOWN,
+      stopReason: 'outcome_unknown:pay',
+      callId: 'op-1',
+      agent: { name: 'payer', instance: 'payer-1' },
+      revision: 1,
+    });
+    await fixture.crash();
+    expect(await fixture.call()).toMatchObject({ receipt: answer.receipt });
+    expect(fixture.world.executions).toHaveLength(1);
+  });
+
+  it('counts a call once, however often it is begun (TG-2)', async () => {
+    const writ = { maxToolCalls: 2 };
+    await dieDuring({ tool: 'charge', writ });
+    await fixture.call({ tool: 'charge', writ });
+    expect(await fixture.call({ tool: 'charge', callId: 'op-2', writ })).toMatchObject({
+      status: CallStatus.OK,
+    });
+    expect((await fixture.call({ tool: 'charge', callId: 'op-3', writ })).stopReason).toBe(
+      'max_tool_calls',
+    );
+  });
+
+  it('wants a valid writ to run a tool again', async () => {
+    await dieDuring({ tool: 'charge' });
+    await expect(fixture.call({ tool: 'charge', ttlMs: -1 })).rejects.toMatchObject({
+      reason: 'WRIT_EXPIRED',
+    });
+    expect(fixture.world.executions).toHaveLength(1);
+  });
+
+  it('lets the supervisor settle a call that nobody repeats (TG-8)', async () => {
+    await dieDuring({ tool: 'charge' });
+    const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
+    expect(voided.state).toBe(VoidState.RECEIPT);
+    expect((await fixture.receipt(voided.receipt)).claims.status).toBe(CallStatus.UNKNOWN);
+    expect(await fixture.call({ tool: 'charge' })).toMatchObject({
+      status: CallStatus.UNKNOWN,
+      receipt: voided.receipt,
+    });
+    expect(fixture.world.executions).toHaveLength(1);
+  });
+
+  it('settles a read-only call that nobody repeats as failed: it changed nothing', async () => {
+    await dieDuring({ tool: 'look' });
+    const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
+    expect(voided.state).toBe(VoidState.RECEIPT);
+    expect((await fixture.receipt(voided.receipt)).claims).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_error:look',
+    });
+  });
+});
+
+describe('a tool that does not answer in time (TG-6)', () => {
+  it('fails when it changes nothing; else nobody knows what it did (SYS-4)', async () => {
+    const limited = await startFixture({
+      tools: {
+        look: { side_effect: 'read_only', timeout: '20ms' },
+        charge: { side_effect: 'idempotent', timeout: '20ms' },
+        pay: { side_effect: 'destructive', timeout: '20ms' },
+      },
+    });
+    try {
+      for (const tool of ['look', 'charge', 'pay']) limited.world.on(tool, neverAnswers);
+      const look = await limited.call({ tool: 'look', callId: 'op-1' });
+      expect(look).toMatchObject({
+        status: CallStatus.ERROR,
+        stopReason: 'tool_error:look',
+        message: 'look did not answer within its limit of 20 ms.',
+      });
+      expect(limited.world.executions[0]?.call.signal.aborted).toBe(true);
+      for (const tool of ['charge', 'pay']) {
+        const answer = await limited.call({ tool, callId: `op-${tool}` });
+        expect(answer).toMatchObject({
+          status: CallStatus.UNKNOWN,
+          stopReason: `outcome_unknown:${tool}`,
+          message: expect.stringContaining('limit of 20 ms'),
+        });
+      }
+    } finally {
+      await limited[Symbol.asyncDispose]();
+    }
+  });
+});

@@ -1,0 +1,207 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
+import { held, neverAnswers, stopsWhenTold } from './world.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  fixture = await startFixture();
+});
+
+afterEach(() => fixture[Symbol.asyncDispose]());
+
+type Scope = MessageInitShape<typeof ScopeSchema>;
+
+interface Order {
+  readonly orderId?: string;
+  readonly scope?: Scope;
+  readonly cause?: FreezeCause;
+  readonly retention?: HistoryRetention;
+}
+
+function order(over: Order = {}) {
+  return {
+    orderId: 'halt_1',
+    scope: { kind: { case: 'run', value: { tenant: 'acme', runId: 'run_1' } } } as Scope,
+    cause: FreezeCause.HALT,
+    reason: 'It pays too much.',
+    orderedBy: 'olga',
+    wait: durationFromMs(50),
+    ...over,
+  };
+}
+
+const halted = { kind: 'failed_precondition', reason: 'HALTED' };
+
+describe('Freeze (SV-9)', () => {
+  it('refuses calls without a receipt, and without burning them (TG-8)', async () => {
+    await fixture.asSupervisor.freeze({ order: order() });
+    const before = fixture.gateway.store.commits;
+    await expect(fixture.call({ writ: { maxToolCalls: 1 } })).rejects.toMatchObject({
+      ...halted,
+      message: 'Halted by olga: It pays too much.',
+    });
+    expect(fixture.gateway.store.commits).toBe(before);
+    await fixture.asSupervisor.unfreeze({ orderId: 'halt_1' });
+    const answer = await fixture.call({ writ: { maxToolCalls: 1 } });
+    expect(answer).toMatchObject({ status: CallStatus.OK, replayed: false });
+    expect(fixture.world.executions).toHaveLength(1);
+  });
+
+  it('comes after the checks: what is refused anyway is refused with a receipt (TG-2)', async () => {
+    await fixture.asSupervisor.freeze({ order: order() });
+    expect(await fixture.call({ args: {} })).toMatchObject({ stopReason: 'tool_bad_args:pay' });
+  });
+
+  it('answers repeats of what is recorded', async () => {
+    const first = await fixture.call();
+    await fixture.asSupervisor.freeze({ order: order() });
+    expect(await fixture.call()).toMatchObject({ receipt: first.receipt });
+  });
+
+  it.each<[string, Scope]>([
+    ['everything', { kind: { case: 'everything', value: {} } }],
+    ['a tenant', { kind: { case: 'tenant', value: 'acme' } }],
+    [
+      'an agent',
+      {
+        kind: {
+          case: 'agent',
+          value: { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1' },
+        },
+      },
+    ],
+  ])('stops %s and nothing else, also after a restart', async (name, scope) => {
+    await fixture.asSupervisor.freeze({ order: order({ scope, cause: FreezeCause.CANCEL }) });
+    await fixture.crash();
+    await expect(fixture.call()).rejects.toMatchObject({ reason: 'FROZEN' });
+    const elsewhere = fixture.call({ tenant: 'other', callId: 'op-2' });
+    if (name === 'everything') await expect(elsewhere).rejects.toMatchObject({ reason: 'FROZEN' });
+    else expect(await elsewhere).toMatchObject({ status: CallStatus.OK });
+    const sibling = fixture.call({ agent: 'payer-2', callId: 'op-2' });
+    if (name === 'an agent') expect(await sibling).toMatchObject({ status: CallStatus.OK });
+    else await expect(sibling).rejects.toMatchObject({ reason: 'FROZEN' });
+  });
+
+  it('is one order among others: lifting one lifts no other, and the same again changes nothing', async () => {
+    const { asSupervisor } = fixture;
+    await asSupervisor.freeze({ order: order() });
+    await asSupervisor.freeze({ order: order() });
+    await asSupervisor.freeze({ order: order({ orderId: 'end_1', cause: FreezeCause.END }) });
+    expect(await asSupervisor.unfreeze({ orderId: 'halt_1' })).toMatchObject({ lifted: true });
+    expect(await asSupervisor.unfreeze({ orderId: 'halt_1' })).toMatchObject({ lifted: false });
+    expect(await asSupervisor.unfreeze({ orderId: 'halt_9' })).toMatchObject({ lifted: false });
+    await expect(fixture.call()).rejects.toMatchObject({ reason: 'FROZEN' });
+    // A late repeat of a lifted order does not bring it back.
+    await asSupervisor.unfreeze({ orderId: 'end_1' });
+    await asSupervisor.freeze({ order: order() });
+    expect(await fixture.call()).toMatchObject({ status: CallStatus.OK });
+    await expect(
+      asSupervisor.freeze({ order: order({ scope: { kind: { case: 'tenant', value: 'acme' } } }) }),
+    ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
+  });
+
+  it('stops what is in flight; what may run again is not burnt', async () => {
+    fixture.world.on('charge', stopsWhenTold);
+    const under = fixture.call({ tool: 'charge' });
+    const refused = expect(under).rejects.toMatchObject(halted);
+    await fixture.world.executed(1);
+    expect(await fixture.asSupervisor.freeze({ order: order() })).toMatchObject({ inFlight: [] });
+    await refused;
+    await expect(fixture.call({ tool: 'charge' })).rejects.toMatchObject(halted);
+    await fixture.asSupervisor.unfreeze({ orderId: 'halt_1' });
+    fixture.world.on('charge', async () => ({ status: 'ok' }));
+    expect(await fixture.call({ tool: 'charge' })).toMatchObject({ status: CallStatus.OK });
+  });
+
+  it('stops a destructive tool, of which then nobody knows what it did (TG-5)', async () => {
+    fixture.world.on('pay', stopsWhenTold);
+    const under = fixture.call();
+    await fixture.world.executed(1);
+    await fixture.asSupervisor.freeze({ order: order() });
+    expect(await under).toMatchObject({
+      status: CallStatus.UNKNOWN,
+      stopReason: 'outcome_unknown:pay',
+    });
+  });
+
+  it('lists what does not stop in time, and takes what it says in the end', async () => {
+    const gate = held();
+    fixture.world.on('pay', gate.behaviour);
+    const under = fixture.call();
+    await fixture.world.executed(1);
+    const { inFlight } = await fixture.asSupervisor.freeze({ order: order() });
+    expect(inFlight).toMatchObject([{ ...keyOf(), target: 'pay' }]);
+    expect(inFlight[0]?.startTime).toBeDefined();
+    gate.release();
+    expect(await under).toMatchObject({ status: CallStatus.OK });
+    expect(await fixture.asSupervisor.freeze({ order: order() })).toMatchObject({ inFlight: [] });
+  });
+
+  it('lets no call begin that waits for its turn (SUP-8)', async () => {
+    const narrow = await startFixture({ source: { max_in_flight: 1 } });
+    try {
+      const gate = held();
+      narrow.world.on('pay', gate.behaviour);
+      const first = narrow.call({ callId: 'op-1' });
+      await narrow.world.executed(1);
+      const queued = expect(narrow.call({ callId: 'op-2' })).rejects.toMatchObject(halted);
+      // Its intent would be the second transaction of this process.
+      await narrow.asSupervisor.freeze({ order: order() });
+      await queued;
+      gate.release();
+      await first;
+      expect(narrow.world.executions).toHaveLength(1);
+    } finally {
+      await narrow[Symbol.asyncDispose]();
+    }
+  });
+
+  it('deletes recorded results when it ends a run of which nothing is kept (SUP-4)', async () => {
+    const gate = held();
+    await fixture.call({ callId: 'op-1' });
+    await fixture.call({ callId: 'op-1', runId: 'run_2' });
+    fixture.world.on('pay', gate.behaviour);
+    const under = fixture.call({ callId: 'op-2' });
+    await fixture.world.executed(3);
+    await fixture.asSupervisor.freeze({
+      order: order({ cause: FreezeCause.END, retention: HistoryRetention.RUN }),
+    });
+    gate.release();
+    await under;
+    const rows = await fixture.gateway.store.db
+      .selectFrom('calls')
+      .select(['run_id', 'call_id', 'result_content', 'receipt'])
+      .orderBy('run_id')
+      .orderBy('call_id')
+      .execute();
+    expect(rows.map(({ result_content }) => result_content !== null)).toEqual([false, false, true]);
+    expect(rows.every(({ receipt }) => receipt !== null)).toBe(true);
+  });
+});
+
+describe('a source that is too busy (TG-8)', () => {
+  it('refuses a call without a receipt, and without burning it', async () => {
+    const narrow = await startFixture({ source: { max_in_flight: 1, max_queued: 0 } });
+    try {
+      narrow.world.on('look', neverAnswers);
+      const gone = new AbortController();
+      const first = narrow.call({ tool: 'look', callId: 'op-1' }, { signal: gone.signal });
+      first.catch(() => undefined);
+      await narrow.world.executed(1);
+      const before = narrow.gateway.store.commits;
+      await expect(narrow.call({ callId: 'op-2' })).rejects.toMatchObject({
+        kind: 'resource_exhausted',
+        reason: 'OVERLOADED',
+      });
+      expect(narrow.gateway.store.commits).toBe(before);
+    } finally {
+      await narrow[Symbol.asyncDispose]();
+    }
+  });
+});

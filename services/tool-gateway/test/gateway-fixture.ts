@@ -1,0 +1,317 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type BusMessage, createInProcessBus } from '@writ/bus';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import {
+  type CallToolRequestSchema,
+  ToolGatewayService,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import {
+  type ClaimsInit,
+  createTrust,
+  createVerifier,
+  mintWrit,
+  readReceipt,
+  type Verifier,
+} from '@writ/identity';
+import { newId, sha256Hex } from '@writ/kernel';
+import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '@writ/rpc';
+import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
+import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import {
+  createToolGateway,
+  TOOL_GATEWAY_DEFAULTS,
+  type ToolGateway,
+  type ToolGatewayConfig,
+} from '../src/index.ts';
+import { loadToolsFile } from '../src/sources/tools-file.ts';
+import { type World, worldOf } from './world.ts';
+
+/** One tool of the test's world; arguments are `to` (required) and `cents`. */
+export interface WorldTool {
+  readonly side_effect: 'read_only' | 'idempotent' | 'destructive';
+  readonly timeout?: string;
+  readonly max_output_bytes?: number;
+  readonly max_calls_per_agent?: number;
+  readonly max_repeats?: number;
+}
+
+/** The tools that most tests need: one of each side effect, without limits in the way. */
+export const TOOLS: Readonly<Record<string, WorldTool>> = {
+  pay: { side_effect: 'destructive', max_calls_per_agent: 100, max_repeats: 100 },
+  charge: { side_effect: 'idempotent', max_calls_per_agent: 100, max_repeats: 100 },
+  look: { side_effect: 'read_only', max_calls_per_agent: 100, max_repeats: 100 },
+};
+
+/** What may be said about a gateway under test. */
+export interface FixtureOptions {
+  readonly tools?: Readonly<Record<string, WorldTool>>;
+  /** Further lines of tools.yaml, and what replaces its sources. */
+  readonly allow?: object;
+  readonly source?: object;
+  readonly config?: Partial<ToolGatewayConfig>;
+  /** What the supervisor does with receipts; default acknowledges none. */
+  readonly takeReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
+}
+
+/** A call as a test says it: what is asked, and where the writ differs from it. */
+export interface TestCall {
+  readonly tool?: string;
+  readonly args?: unknown;
+  readonly argumentsJson?: string;
+  readonly callId?: string;
+  readonly tenant?: string;
+  readonly runId?: string;
+  readonly agent?: string;
+  /** Claims that replace those that would fit. */
+  readonly writ?: Partial<ClaimsInit<'writ'>>;
+  readonly ttlMs?: number;
+}
+
+export type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
+export type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
+
+/** A gateway under test with a supervisor, a worker, tools and a world. */
+export interface Fixture extends AsyncDisposable {
+  readonly dataDir: string;
+  readonly world: World;
+  readonly supervisor: KeyPeer;
+  readonly worker: KeyPeer;
+  readonly spans: InMemorySpans;
+  /** Events that the bus took. */
+  readonly events: BusMessage[];
+  readonly verifier: Verifier;
+  /** The gateway that runs now. */
+  readonly gateway: ToolGateway;
+  /** Clients of the gateway that runs now. */
+  readonly asWorker: Gateway;
+  readonly asSupervisor: Gateway;
+  /** A request with a writ that fits, unless the test says otherwise. */
+  request(call?: TestCall): Promise<CallRequest>;
+  /** Asks for a call as the worker, under epoch 1 unless said otherwise. */
+  call(call?: TestCall, options?: CallOptions): ReturnType<Gateway['callTool']>;
+  /** Lets the process die: nothing of it can write any more. Then starts another on the same state. */
+  crash(): Promise<void>;
+  /** The claims of a receipt of this gateway. */
+  receipt(token: string): ReturnType<typeof readReceipt>;
+}
+
+const AGENT = { name: 'payer', instance: 'payer-1' };
+
+/** The key of the call that {@link Fixture.call} makes. */
+export function keyOf({ tenant = 'acme', runId = 'run_1', agent, callId = 'op-1' }: TestCall = {}) {
+  return { tenant, runId, agentInstance: agent ?? AGENT.instance, callId };
+}
+
+/** Starts a gateway on a free port, with state in a fresh folder that is gone with it. */
+export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
+  const worldName = newId('world');
+  const { tools = TOOLS, takeReceipts = async () => [] } = options;
+  const notHere = unimplemented('This is a test.');
+  const supervisor = await startKeyPeer('supervisor', {
+    routes: [
+      route(SupervisionService, {
+        getManifest: notHere,
+        spawnChild: notHere,
+        endChild: notHere,
+        refreshTokens: notHere,
+        reportOutcome: notHere,
+        reportReceipts: async ({ receipts }) => ({
+          acknowledgedReceiptIds: [...(await takeReceipts(receipts))],
+        }),
+      }),
+    ],
+  });
+  const worker = await startKeyPeer('agent-worker');
+  const config: ToolGatewayConfig = {
+    ...TOOL_GATEWAY_DEFAULTS,
+    port: 0,
+    dataDir,
+    store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
+    tools: { text: toolsYaml(tools, options), file: join(import.meta.dirname, 'tools.yaml') },
+    variables: { WORLD: worldName, TOOLS: Object.keys(tools).join(',') },
+    drainMs: 0,
+    flushMs: 0,
+    ...options.config,
+  };
+  const spans = new InMemorySpans();
+  const telemetry = createTelemetry({
+    service: 'tool-gateway',
+    logLevel: 'silent',
+    spanProcessors: [spans],
+  });
+  const digests = loadToolsFile(config.tools, config.variables).registry.tools;
+  const digestOf = (tool: string) => digests.get(tool)?.digest ?? 'unknown';
+  const peers = { supervisor, worker };
+  const fixture = new RunningFixture(config, telemetry, spans, peers, worldName, digestOf);
+  await fixture.start();
+  return fixture;
+}
+
+class RunningFixture implements Fixture {
+  readonly dataDir: string;
+  readonly world: World;
+  readonly supervisor: KeyPeer;
+  readonly worker: KeyPeer;
+  readonly spans: InMemorySpans;
+  readonly events: BusMessage[] = [];
+  readonly #config: ToolGatewayConfig;
+  readonly #telemetry: Telemetry;
+  readonly #digestOf: (tool: string) => string;
+  readonly #old: ToolGateway[] = [];
+  #running: Running | undefined;
+
+  constructor(
+    config: ToolGatewayConfig,
+    telemetry: Telemetry,
+    spans: InMemorySpans,
+    { supervisor, worker }: Pick<Fixture, 'supervisor' | 'worker'>,
+    worldName: string,
+    digestOf: (tool: string) => string,
+  ) {
+    this.dataDir = config.dataDir;
+    this.world = worldOf(worldName);
+    this.spans = spans;
+    this.supervisor = supervisor;
+    this.worker = worker;
+    this.#config = config;
+    this.#telemetry = telemetry;
+    this.#digestOf = digestOf;
+  }
+
+  get gateway(): ToolGateway {
+    return this.#now.gateway;
+  }
+
+  get asWorker(): Gateway {
+    return this.#now.asWorker;
+  }
+
+  get asSupervisor(): Gateway {
+    return this.#now.asSupervisor;
+  }
+
+  get verifier(): Verifier {
+    return this.#now.verifier;
+  }
+
+  async start(): Promise<void> {
+    const bus = createInProcessBus({ onError: () => undefined });
+    await bus.subscribe({
+      subject: 'writ.hooks.v1.>',
+      durable: 'test',
+      handler: async (message) => {
+        this.events.push(message);
+      },
+    });
+    const gateway = await createToolGateway(this.#config, {
+      telemetry: this.#telemetry,
+      bus,
+      addressOf: addressOf(this.supervisor, this.worker),
+    });
+    await gateway.start();
+    const { address } = gateway;
+    const to = { audience: 'tool-gateway', address } as const;
+    const trust = createTrust({
+      addresses: { 'tool-gateway': address },
+      telemetry: this.#telemetry,
+    });
+    this.#running = {
+      gateway,
+      asWorker: this.worker.client(ToolGatewayService, to),
+      asSupervisor: this.supervisor.client(ToolGatewayService, to),
+      verifier: createVerifier({ trust, clock: { now: () => new Date() } }),
+      close: () => trust.close(),
+    };
+  }
+
+  async request({
+    tool = 'pay',
+    args = { to: 'anna' },
+    argumentsJson = JSON.stringify(args),
+    writ = {},
+    ttlMs = 60_000,
+    ...call
+  }: TestCall = {}): Promise<CallRequest> {
+    const key = keyOf(call);
+    const claims: ClaimsInit<'writ'> = {
+      tenant: key.tenant,
+      runId: key.runId,
+      agent: { name: AGENT.name, instance: key.agentInstance },
+      callId: key.callId,
+      tool,
+      definitionDigest: this.#digestOf(tool),
+      argsSha256: sha256Hex(argumentsJson),
+      decisionId: 'decision_1',
+      policyVersion: 'policy_1',
+      executedFrom: 'original',
+      allowedTools: [tool],
+      sessionId: 'session_1',
+    };
+    const order = await mintWrit(this.supervisor.signer, { ...claims, ...writ } as never, ttlMs);
+    return { call: key, tool, argumentsJson, writ: order.token, step: 3 };
+  }
+
+  async call(call: TestCall = {}, options: CallOptions = {}): ReturnType<Gateway['callTool']> {
+    return await this.asWorker.callTool(await this.request(call), { epoch: 1n, ...options });
+  }
+
+  async crash(): Promise<void> {
+    const { gateway, close } = this.#now;
+    this.#old.push(gateway);
+    close();
+    await gateway.store.close();
+    await this.start();
+  }
+
+  receipt(token: string): ReturnType<typeof readReceipt> {
+    return readReceipt(this.verifier, token);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#now.close();
+    await Promise.all([...this.#old, this.gateway].map((gateway) => gateway.stop()));
+    await this.supervisor.close();
+    await this.worker.close();
+    await this.#telemetry.shutdown();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  get #now(): Running {
+    if (this.#running === undefined) throw new Error('The gateway has not started.');
+    return this.#running;
+  }
+}
+
+interface Running {
+  readonly gateway: ToolGateway;
+  readonly asWorker: Gateway;
+  readonly asSupervisor: Gateway;
+  readonly verifier: Verifier;
+  close(): void;
+}
+
+function toolsYaml(
+  tools: Readonly<Record<string, WorldTool>>,
+  { allow, source }: FixtureOptions,
+): string {
+  return JSON.stringify({
+    tools: Object.entries(tools).map(([name, tool]) => ({
+      name,
+      description: `The tool ${name}.`,
+      input_schema: {
+        type: 'object',
+        properties: { to: { type: 'string' }, cents: { type: 'integer' } },
+        required: ['to'],
+      },
+      risk: 0.5,
+      source: 'world',
+      ...tool,
+    })),
+    sources: { world: { kind: 'local', module: './modules/world-tools.ts', ...source } },
+    ...(allow && { allow }),
+  });
+}

@@ -1,0 +1,175 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
+
+let fixture: Fixture;
+
+beforeAll(async () => {
+  fixture = await startFixture({
+    tools: {
+      pay: { side_effect: 'destructive' },
+      look: { side_effect: 'read_only', max_calls_per_agent: 3, max_repeats: 2 },
+      hidden: { side_effect: 'read_only' },
+    },
+    allow: { agents: { payer: ['pay', 'look'] } },
+  });
+});
+
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+/** Asks for a call that is refused, and checks its receipt; gives its stop reason and message. */
+async function refusal(call: TestCall): Promise<{ stopReason: string; message: string }> {
+  const before = fixture.world.executions.length;
+  const answer = await fixture.call(call);
+  expect(answer.status).toBe(CallStatus.REFUSED);
+  expect(answer.result).toBeUndefined();
+  expect(fixture.world.executions).toHaveLength(before);
+  const { claims } = await fixture.receipt(answer.receipt);
+  expect(claims).toMatchObject({
+    status: CallStatus.REFUSED,
+    stopReason: answer.stopReason,
+    callId: call.callId,
+    resultSha256: '',
+  });
+  return answer;
+}
+
+async function allowed(call: TestCall): Promise<void> {
+  expect(await fixture.call(call)).toMatchObject({ status: CallStatus.OK });
+}
+
+describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
+  it('max_tool_calls, counted over the agents of the run, refused ones included (TG-2)', async () => {
+    const runId = 'run_max';
+    const writ = { maxToolCalls: 2 };
+    await allowed({ runId, callId: 'op-1', agent: 'payer-1', writ });
+    await refusal({ runId, callId: 'op-2', agent: 'payer-2', args: {}, writ });
+    expect(await refusal({ runId, callId: 'op-3', agent: 'payer-3', writ })).toMatchObject({
+      stopReason: 'max_tool_calls',
+      message: 'The run has made 2 calls; the limit is 2.',
+    });
+  });
+
+  it('a run of zero tool calls makes none: zero means zero (TG-2)', async () => {
+    const call = { runId: 'run_zero', callId: 'op-1', writ: { maxToolCalls: 0 } };
+    expect((await refusal(call)).stopReason).toBe('max_tool_calls');
+  });
+
+  it('tool_denied, by the writ and by the gateway (TG-2)', async () => {
+    const runId = 'run_denied';
+    const byWrit = { runId, callId: 'op-1', writ: { allowedTools: ['look'] } };
+    expect((await refusal(byWrit)).stopReason).toBe('tool_denied:pay');
+    const byGateway = { runId, callId: 'op-2', tool: 'hidden' };
+    expect((await refusal(byGateway)).stopReason).toBe('tool_denied:hidden');
+  });
+
+  it('tool_missing is told only to whom the tool would be allowed (TG-2)', async () => {
+    const elsewhere = await startFixture();
+    try {
+      const answer = await elsewhere.call({ tool: 'hidden', callId: 'op-1' });
+      expect(answer).toMatchObject({
+        status: CallStatus.REFUSED,
+        stopReason: 'tool_missing:hidden',
+      });
+    } finally {
+      await elsewhere[Symbol.asyncDispose]();
+    }
+  });
+
+  it('tool_changed (TG-2)', async () => {
+    const call = { runId: 'run_changed', callId: 'op-1', writ: { definitionDigest: 'older' } };
+    expect((await refusal(call)).stopReason).toBe('tool_changed:pay');
+  });
+
+  it('tool_bad_args, naming each argument (TG-2, TG-3)', async () => {
+    const runId = 'run_args';
+    const answer = await refusal({ runId, callId: 'op-1', args: { cents: 1.5, bcc: 'eve' } });
+    expect(answer.stopReason).toBe('tool_bad_args:pay');
+    for (const name of ['bcc', 'to', 'cents'])
+      expect(answer.message).toContain(`Argument ${name} `);
+    for (const [index, argumentsJson] of [
+      '',
+      '[]',
+      '{"to":"a","to":"b"}',
+      '{"to":NaN}',
+    ].entries()) {
+      const call = { runId, callId: `bad-${index}`, argumentsJson };
+      expect((await refusal(call)).stopReason).toBe('tool_bad_args:pay');
+    }
+  });
+
+  it('loop_detected:per_tool_limit, per agent (TG-2)', async () => {
+    const runId = 'run_limit';
+    await allowed({ runId, callId: 'op-1', args: { to: 'anna' } });
+    await allowed({ runId, callId: 'op-2', args: { to: 'max' } });
+    expect(await refusal({ runId, callId: 'op-3', args: { to: 'eve' } })).toMatchObject({
+      stopReason: 'loop_detected:per_tool_limit',
+      message: 'This agent has made 2 calls of pay; the limit is 2.',
+    });
+    await allowed({ runId, callId: 'op-1', agent: 'payer-2', args: { to: 'eve' } });
+  });
+
+  it('loop_detected:signature_repeat, at the same arguments however they are written (TG-2, TG-4)', async () => {
+    const runId = 'run_repeat';
+    await allowed({ runId, callId: 'op-1', args: { to: 'anna', cents: 5 } });
+    const again = { runId, callId: 'op-2', argumentsJson: '{ "cents": 5.0, "to": " anna " }' };
+    expect(await refusal(again)).toMatchObject({
+      stopReason: 'loop_detected:signature_repeat',
+      message: expect.stringMatching(/1 call of pay with these same arguments/),
+    });
+    // The repeat counted for the tool, as in the source.
+    expect((await refusal({ runId, callId: 'op-3', args: { to: 'max' } })).stopReason).toBe(
+      'loop_detected:per_tool_limit',
+    );
+  });
+
+  it("a read-only tool's own limit of repeats (TG-2)", async () => {
+    const runId = 'run_look';
+    await allowed({ runId, tool: 'look', callId: 'op-1' });
+    await allowed({ runId, tool: 'look', callId: 'op-2' });
+    expect((await refusal({ runId, tool: 'look', callId: 'op-3' })).stopReason).toBe(
+      'loop_detected:signature_repeat',
+    );
+    expect((await refusal({ runId, tool: 'look', callId: 'op-4' })).stopReason).toBe(
+      'loop_detected:per_tool_limit',
+    );
+  });
+
+  it('is answered again to a repeat of the call, and counts no second time', async () => {
+    const runId = 'run_again';
+    const first = await fixture.call({
+      runId,
+      callId: 'op-1',
+      args: {},
+      writ: { maxToolCalls: 2 },
+    });
+    const again = await fixture.call({
+      runId,
+      callId: 'op-1',
+      args: {},
+      writ: { maxToolCalls: 2 },
+    });
+    expect(again).toMatchObject({ receipt: first.receipt, replayed: true });
+    await allowed({ runId, callId: 'op-2', writ: { maxToolCalls: 2 } });
+  });
+});
+
+describe('a tool that fails (TG-2)', () => {
+  it('tool_error, and tool_bad_result, with receipts of status ERROR', async () => {
+    const runId = 'run_fails';
+    fixture.world.on('pay', async () => {
+      throw new Error('a secret');
+    });
+    const failed = await fixture.call({ runId, callId: 'op-1', args: { to: 'a' } });
+    expect(failed).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_error:pay',
+      message: 'pay failed.',
+    });
+    fixture.world.on('pay', async () => 'done');
+    const garbled = await fixture.call({ runId, callId: 'op-2', args: { to: 'b' } });
+    expect(garbled).toMatchObject({ status: CallStatus.ERROR, stopReason: 'tool_bad_result:pay' });
+    const { claims } = await fixture.receipt(garbled.receipt);
+    expect(claims).toMatchObject({ status: CallStatus.ERROR, stopReason: 'tool_bad_result:pay' });
+  });
+});

@@ -1,0 +1,167 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import type { ClaimsInit, SignOptions, TokenKind } from '@writ/identity';
+import { sha256Hex } from '@writ/kernel';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
+
+let fixture: Fixture;
+let stranger: KeyPeer;
+
+beforeAll(async () => {
+  fixture = await startFixture();
+  stranger = await startKeyPeer('supervisor');
+});
+
+afterAll(async () => {
+  await stranger.close();
+  await fixture[Symbol.asyncDispose]();
+});
+
+// Whatever was tried, the world has not changed and no call is on record.
+afterEach(async () => {
+  expect(fixture.world.executions).toEqual([]);
+  expect(await fixture.gateway.store.db.selectFrom('calls').selectAll().execute()).toEqual([]);
+  expect(await fixture.gateway.store.db.selectFrom('receipts').selectAll().execute()).toEqual([]);
+});
+
+/** The newest refusal on record. */
+async function refusal() {
+  return await fixture.gateway.store.db
+    .selectFrom('refusals')
+    .select(['reason', 'field', 'call_id', 'replica'])
+    .orderBy('position', 'desc')
+    .executeTakeFirst();
+}
+
+async function refused(call: TestCall, reason: string, field: string): Promise<void> {
+  await expect(fixture.call(call)).rejects.toMatchObject({ kind: 'permission_denied', reason });
+  expect(await refusal()).toEqual({ reason, field, call_id: 'op-1', replica: 'test-1' });
+}
+
+async function refusedToken(token: string, reason = 'WRIT_INVALID'): Promise<void> {
+  const request = { ...(await fixture.request()), writ: token };
+  await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
+    kind: 'permission_denied',
+    reason,
+  });
+  expect((await refusal())?.reason).toBe(reason);
+}
+
+/** A writ that would fit, signed otherwise than the supervisor signs writs for the gateway. */
+async function signed<K extends TokenKind>(
+  kind: K,
+  over: Partial<SignOptions<K>>,
+  by: KeyPeer = fixture.supervisor,
+): Promise<string> {
+  const claims = {
+    tenant: 'acme',
+    runId: 'run_1',
+    agent: { name: 'payer', instance: 'payer-1' },
+    callId: 'op-1',
+    tool: 'pay',
+    definitionDigest: 'digest',
+    argsSha256: sha256Hex('{"to":"anna"}'),
+    decisionId: 'decision_1',
+    executedFrom: 'original',
+    allowedTools: ['pay'],
+    // Fields of the other kinds, so that nothing but the kind is wrong.
+    sessionId: 'session_1',
+    priority: 3,
+    status: CallStatus.OK,
+    revision: 1,
+  };
+  const options = { audience: 'tool-gateway', claims, ttlMs: 60_000, ...over };
+  return (await by.signer.sign(kind, options as unknown as SignOptions<K>)).token;
+}
+
+describe('a call whose writ does not fit executes nothing and is put on record', () => {
+  it('without a writ (TG-1)', async () => {
+    const request = { ...(await fixture.request()), writ: '' };
+    await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
+      kind: 'invalid_argument',
+      metadata: expect.objectContaining({ field: 'writ' }),
+    });
+  });
+
+  it('with something else for a writ (TG-1)', () => refusedToken('not.a.token'));
+
+  it('with a writ for other arguments, be it by a space (TG-1)', () =>
+    refused(
+      { writ: { argsSha256: sha256Hex('{"to": "anna"}') } },
+      'WRIT_MISMATCH',
+      'arguments_json',
+    ));
+
+  it('with a writ for another tool (TG-1)', () =>
+    refused({ writ: { tool: 'charge' } }, 'WRIT_MISMATCH', 'tool'));
+
+  it('with a writ for another run (TG-1)', () =>
+    refused({ writ: { runId: 'run_2' } }, 'WRIT_MISMATCH', 'run_id'));
+
+  it('with a writ for another agent (TG-1)', () =>
+    refused(
+      { writ: { agent: { name: 'payer', instance: 'payer-2' } } },
+      'WRIT_MISMATCH',
+      'agent_instance',
+    ));
+
+  it('with a writ for another call (TG-1)', () =>
+    refused({ writ: { callId: 'op-2' } }, 'WRIT_MISMATCH', 'call_id'));
+
+  it('with a writ for another tenant (TG-1, SYS-6)', () =>
+    refused({ writ: { tenant: 'other' } }, 'WRIT_MISMATCH', 'tenant'));
+
+  it('with an expired writ (TG-1)', () => refused({ ttlMs: -1 }, 'WRIT_EXPIRED', ''));
+
+  it('with a writ for another audience (TG-1)', async () =>
+    refusedToken(await signed('writ', { audience: 'execution-meter' })));
+
+  it('with a token of another kind (TG-1)', async () => {
+    await refusedToken(await signed('agent', {}));
+    await refusedToken(await signed('receipt', { audience: 'supervisor' }, await gatewayPeer()));
+  });
+
+  it('with a writ that somebody else signed, also under the name of the right key (TG-1)', async () => {
+    const [header] = (await signed('writ', {})).split('.');
+    const [ownHeader, payload, signature] = (await signed('writ', {}, stranger)).split('.');
+    await refusedToken([header, payload, signature].join('.'));
+    const request = {
+      ...(await fixture.request()),
+      writ: [ownHeader, payload, signature].join('.'),
+    };
+    await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
+      // Keys are looked for at most once a second; meanwhile nobody can tell.
+      reason: expect.stringMatching(/^(WRIT_INVALID|KEYS_UNAVAILABLE)$/),
+    });
+  });
+
+  it('with a writ whose claims were changed after signing (TG-1)', async () => {
+    const [header, payload = '', signature] = (await signed('writ', {})).split('.');
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as ClaimsInit<'writ'>;
+    const changed = Buffer.from(JSON.stringify({ ...claims, exp: 4_000_000_000 }));
+    await refusedToken([header, changed.toString('base64url'), signature].join('.'));
+  });
+
+  it('with a writ that asks for more fields than a receipt can carry (TG-8)', () =>
+    refused({ writ: { resultFields: Array(65).fill('a') } }, 'WRIT_INVALID', 'result_fields'));
+
+  it('from a worker that does not serve the tenant (SYS-6)', async () => {
+    const elsewhere = fixture.worker.client(
+      ToolGatewayService,
+      { audience: 'tool-gateway', address: fixture.gateway.address },
+      { replica: 'test-2', tenants: ['other'] },
+    );
+    await expect(elsewhere.callTool(await fixture.request(), { epoch: 1n })).rejects.toMatchObject({
+      reason: 'TENANT_NOT_SERVED',
+    });
+    expect(await refusal()).toMatchObject({ reason: 'TENANT_NOT_SERVED', replica: 'test-2' });
+  });
+});
+
+async function gatewayPeer(): Promise<KeyPeer> {
+  const peer = await startKeyPeer('tool-gateway');
+  await peer.close();
+  return peer;
+}
