@@ -49,7 +49,7 @@ export function loadExample(name: string): Example {
       { field: '--example' },
     );
   }
-  const { value } = loadYaml<Omit<Example, 'folder' | 'scripts'>>({ file }, SCHEMA);
+  const { value } = loadYaml<Omit<Example, 'folder' | 'scripts'>>(file, SCHEMA);
   return { ...value, folder, scripts: loadScripts(join(folder, 'scripts')) };
 }
 

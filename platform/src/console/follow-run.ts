@@ -1,6 +1,13 @@
+import { create } from '@bufbuild/protobuf';
 import type { WritClient } from '@writ/client';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import {
+  ApproveSchema,
+  ApproveWithEditsSchema,
+  type DecideApprovalRequest,
+  RejectSchema,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, newId } from '@writ/kernel';
@@ -72,17 +79,17 @@ async function settle(
   }
 }
 
-function answerMessage(answer: HumanAnswer) {
+function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
   switch (answer.kind) {
     case 'approve':
-      return { case: 'approve', value: {} } as const;
+      return { case: 'approve', value: create(ApproveSchema) };
     case 'edit':
       return {
         case: 'approveWithEdits',
-        value: { argumentsJson: answer.argumentsJson },
-      } as const;
+        value: create(ApproveWithEditsSchema, { argumentsJson: answer.argumentsJson }),
+      };
     case 'reject':
-      return { case: 'reject', value: {} } as const;
+      return { case: 'reject', value: create(RejectSchema) };
   }
 }
 

@@ -1,0 +1,1 @@
+export { startTestPlatform, type TestPlatform, type TestPlatformOptions } from './test-platform.ts';
