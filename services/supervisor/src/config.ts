@@ -32,6 +32,8 @@ export interface SupervisorConfig {
   /** First wait before a failed order is tried again; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
   readonly orderRetryMaxMs: number;
+  /** How long a stop waits for calls and steps under way. */
+  readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
   readonly watchPollMs: number;
 }
@@ -42,10 +44,11 @@ export const SUPERVISOR_DEFAULTS = {
   replica: 'supervisor-0',
   agentTokenTtlMs: 15 * 60_000,
   writTtlMs: 60_000,
-  approvalTtlMs: undefined,
+  approvalTtlMs: 24 * 60 * 60_000,
   sweepMs: 1_000,
   orderRetryMs: 200,
   orderRetryMaxMs: 30_000,
+  drainMs: 5_000,
   watchPollMs: 1_000,
 } as const;
 
@@ -84,7 +87,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       about: 'the file with the rules that actions are held against',
     }),
     approvalTtlMs: variable.duration('WRIT_APPROVAL_TTL', {
-      optional: true,
+      default: SUPERVISOR_DEFAULTS.approvalTtlMs,
       min: 1,
       about: 'how long an approval waits before nobody having decided is a no',
     }),

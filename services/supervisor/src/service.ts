@@ -15,6 +15,7 @@ import type { OrderContext } from './orders/order-kind.ts';
 import { Sweeper } from './orders/sweeper.ts';
 import { createPeers } from './peers/peers.ts';
 import { loadPolicyFile } from './policy-file.ts';
+import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
 import { cutClocks } from './store/agents.ts';
@@ -43,8 +44,6 @@ export interface SupervisorService {
   stop(): Promise<void>;
 }
 
-/** How long calls under way may take when the service stops. */
-const DRAIN_MS = 5_000;
 /** How long the last events may take to be delivered; they stay in the outbox otherwise. */
 const FLUSH_MS = 2_000;
 
@@ -62,19 +61,22 @@ export async function createSupervisor(
   const { clock, store, telemetry } = context;
   const engine = new OrderEngine(context);
   const sweeper = new Sweeper(
-    { endOverdue: () => endOverdue(context) },
+    {
+      endOverdue: () => endOverdue(context),
+      expireApprovals: () => expireApprovals(context),
+    },
     config.sweepMs,
     telemetry.log,
   );
   const { internal, edge } = await openDoors(context);
-  opened.defer(() => closeServers(internal, edge));
+  opened.defer(() => closeServers(config, internal, edge));
   const closing = opened.move();
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
-    await closeServers(internal, edge);
+    await closeServers(config, internal, edge);
     // A step that waits for a peer is taken again after the next start.
-    await Promise.race([Promise.all([engine.stop(), sweeper.stop()]), timeout(DRAIN_MS)]);
+    await Promise.race([Promise.all([engine.stop(), sweeper.stop()]), timeout(config.drainMs)]);
     // What is not delivered stays in the outbox for the next start.
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
@@ -167,8 +169,11 @@ function addressesOf(addressOf: SupervisorParts['addressOf']) {
   return { ...known('tool-gateway'), ...known('agent-worker'), ...known('spawn-budget') };
 }
 
-async function closeServers(internal: RpcServer, edge: RpcServer): Promise<void> {
-  await Promise.all([internal.close(DRAIN_MS), edge.close(DRAIN_MS)]);
+async function closeServers(
+  { drainMs }: SupervisorConfig,
+  ...servers: readonly RpcServer[]
+): Promise<void> {
+  await Promise.all(servers.map((server) => server.close(drainMs)));
 }
 
 function timeout(ms: number): Promise<void> {

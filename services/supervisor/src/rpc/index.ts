@@ -7,6 +7,12 @@ import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervis
 import { keyRoute } from '@writ/identity';
 import { type Route, route, unimplemented } from '@writ/rpc';
 import type { OrderContext } from '../orders/order-kind.ts';
+import { decideApproval } from './approval/decide-approval.ts';
+import { getApproval } from './approval/get-approval.ts';
+import { listApprovals } from './approval/list-approvals.ts';
+import { watchApprovals } from './approval/watch-approvals.ts';
+import { getDecision } from './review/get-decision.ts';
+import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
 import { getRun } from './run/get-run.ts';
 import { listAgents } from './run/list-agents.ts';
@@ -18,12 +24,12 @@ import { watchRun } from './run/watch-run.ts';
 import { getManifest } from './supervision/get-manifest.ts';
 import { refreshTokens } from './supervision/refresh-tokens.ts';
 import { reportOutcome } from './supervision/report-outcome.ts';
+import { reportReceipts } from './supervision/report-receipts.ts';
 
 const LATER = 'comes with a later version';
 const delegations = unimplemented(`Handing work to other agents ${LATER}.`);
 const halts = unimplemented(`Halting and resuming ${LATER}; CancelRun ends one run.`);
 const audit = unimplemented(`Reading the audit record ${LATER}; it is being kept already.`);
-const reviews = unimplemented(`Reviewing actions ${LATER}.`);
 
 /** What people and clients call, on the edge. */
 export function publicRoutes(context: OrderContext): Route[] {
@@ -39,10 +45,10 @@ export function publicRoutes(context: OrderContext): Route[] {
       listAgents: listAgents(context),
     }),
     route(ApprovalService, {
-      listApprovals: reviews,
-      getApproval: reviews,
-      decideApproval: reviews,
-      watchApprovals: reviews,
+      listApprovals: listApprovals(context),
+      getApproval: getApproval(context),
+      decideApproval: decideApproval(context),
+      watchApprovals: watchApprovals(context),
     }),
     route(AuditService, { listAuditRecords: audit, exportAudit: audit }),
     route(ControlService, { halt: halts, resume: halts, listHalts: halts }),
@@ -58,9 +64,12 @@ export function internalRoutes(context: OrderContext): Route[] {
       endChild: delegations,
       refreshTokens: refreshTokens(context),
       reportOutcome: reportOutcome(context),
-      reportReceipts: reviews,
+      reportReceipts: reportReceipts(context),
     }),
-    route(ReviewService, { reviewAction: reviews, getDecision: reviews }),
+    route(ReviewService, {
+      reviewAction: reviewAction(context),
+      getDecision: getDecision(context),
+    }),
     keyRoute(context.signer),
   ];
 }

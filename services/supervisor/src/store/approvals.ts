@@ -15,13 +15,31 @@ export function approvalsTopic(tenant: string): Topic {
   return `approvals:${tenant}`;
 }
 
-/** Opens an approval; it waits as a row, for as long as it takes (SV-5). */
+/** Opens an approval; it waits as a row, for as long as it takes. One that is open stays (SV-5). */
 export async function insertApproval(
   trx: SupervisorTransaction,
   approval: ApprovalRow,
 ): Promise<void> {
-  await trx.insertInto('approvals').values(approval).execute();
+  await trx
+    .insertInto('approvals')
+    .values(approval)
+    .onConflict((conflict) => conflict.column('approval_id').doNothing())
+    .execute();
   noteChange(trx, approvalsTopic(approval.tenant));
+}
+
+/** An approval of a tenant, undefined when there is none. */
+export async function findApproval(
+  db: SupervisorReader,
+  tenant: string,
+  approvalId: string,
+): Promise<ApprovalRow | undefined> {
+  return await db
+    .selectFrom('approvals')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('approval_id', '=', approvalId)
+    .executeTakeFirst();
 }
 
 /**
@@ -33,12 +51,7 @@ export async function loadApproval(
   tenant: string,
   approvalId: string,
 ): Promise<ApprovalRow> {
-  const row = await db
-    .selectFrom('approvals')
-    .selectAll()
-    .where('tenant', '=', tenant)
-    .where('approval_id', '=', approvalId)
-    .executeTakeFirst();
+  const row = await findApproval(db, tenant, approvalId);
   if (row !== undefined) return row;
   throw new NotFoundError('APPROVAL_NOT_FOUND', `There is no approval ${approvalId}.`, {
     approval_id: approvalId,

@@ -1,28 +1,22 @@
-import { NotImplementedError } from '@writ/kernel';
 import type { ReviewSide, SupervisorContext } from '../../context.ts';
-import { writsWithoutReceipt } from '../../store/decisions.ts';
+import { loadAgent } from '../../store/agents.ts';
+import { loadDecision } from '../../store/decisions.ts';
+import { actingOf } from './acting.ts';
+import { carriedReceipts } from './carried-receipts.ts';
+import { settleWrits } from './settle-writs.ts';
+import { standingDecision } from './standing-decision.ts';
 
 /** What runs and their orders need of reviews. */
-export function createReviewSide({ store, peers }: SupervisorContext): ReviewSide {
+export function createReviewSide(context: SupervisorContext): ReviewSide {
   return {
-    async carriedReceipts(_agent, receipts) {
-      if (receipts.length > 0) throw notYet();
-      return async () => undefined;
-    },
-    async decisionNow() {
-      throw notYet();
-    },
-    async settleWrits(run) {
-      let underWay = 0;
-      for (const call of await writsWithoutReceipt(store.db, run)) {
-        const { state } = await peers.toolGateway.voidWrit(call, 'The run has ended.');
-        if (state === 'in_flight') underWay += 1;
-      }
-      return underWay;
+    carriedReceipts: carriedReceipts(context),
+    settleWrits: settleWrits(context),
+    async decisionNow(key, callId) {
+      return await context.store.transaction(async (trx) => {
+        const acting = await actingOf(trx, await loadAgent(trx, key));
+        const row = await loadDecision(trx, { ...key, callId });
+        return await standingDecision(trx, context, acting, row);
+      });
     },
   };
-}
-
-function notYet(): NotImplementedError {
-  return new NotImplementedError('NOT_IMPLEMENTED_YET', 'Reviews come with a later version.');
 }

@@ -1,5 +1,6 @@
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { SupervisorContext } from '../../context.ts';
+import { ChangeAlarm } from '../../store/change-alarm.ts';
 import { type RunKey, runTopic } from '../../store/changes.ts';
 import { loadRun } from '../../store/runs.ts';
 import { readTimeline } from '../../store/timeline.ts';
@@ -20,10 +21,8 @@ export async function* followRun(
   signal: AbortSignal,
 ): AsyncIterable<RunEvent> {
   const { store, config } = context;
-  const changed = new ChangeAlarm();
+  const changed = new ChangeAlarm(signal);
   const unsubscribe = store.changes.subscribe(runTopic(key), () => changed.ring());
-  const onAbort = () => changed.ring();
-  signal.addEventListener('abort', onAbort);
   try {
     let last = after;
     while (true) {
@@ -43,30 +42,6 @@ export async function* followRun(
     }
   } finally {
     unsubscribe();
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-/** Remembers a ring that came while nobody waited, so that none is missed. */
-class ChangeAlarm {
-  #rung = false;
-  #wake: (() => void) | undefined;
-
-  ring(): void {
-    this.#rung = true;
-    this.#wake?.();
-  }
-
-  /** Resolves at the next ring, or the last unheard one, or after `ms`. */
-  async wait(ms: number): Promise<void> {
-    if (!this.#rung) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, ms);
-      this.#wake = resolve;
-      await promise;
-      clearTimeout(timer);
-      this.#wake = undefined;
-    }
-    this.#rung = false;
+    changed.close();
   }
 }

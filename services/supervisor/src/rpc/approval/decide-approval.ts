@@ -1,0 +1,70 @@
+import type {
+  ApprovalService,
+  DecideApprovalRequest,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kernel';
+import { type Handler, requirePerson } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { loadApproval } from '../../store/approvals.ts';
+import { approvalMessage, approverOf } from '../messages/approval.ts';
+import type { Answer, AnswerRequest } from './answer.ts';
+import { decideAction } from './decide-action.ts';
+import { resolveCall } from './resolve-call.ts';
+
+/**
+ * DecideApproval: a person's answer, under the identity of their credentials. Exactly one counts;
+ * current rules and caps run again in the transaction that takes it (SV-5).
+ */
+export function decideApproval(
+  context: SupervisorContext,
+): Handler<typeof ApprovalService.method.decideApproval> {
+  return async (request, call) => {
+    const person = requirePerson(call);
+    const approval = await loadApproval(context.store.db, person.tenant, request.approvalId);
+    const answer = answerFrom(request);
+    assertFits(approval.kind, answer);
+    const { requestId, approvalId, comment } = request;
+    const given: AnswerRequest = {
+      person,
+      approvalId,
+      requestId,
+      digest: canonicalDigest({ approvalId, comment, answer: { ...answer } }),
+      comment: comment.trim(),
+      answer,
+    };
+    const { row, proposal } = await (approval.kind === 'resolve'
+      ? resolveCall(context, given, approval)
+      : decideAction(context, given, approval));
+    return {
+      approval: approvalMessage(row, context.policy, approverOf(person)),
+      proposedArgumentsJson: proposal === undefined ? '' : canonicalJson(proposal),
+    };
+  };
+}
+
+function answerFrom({ answer }: DecideApprovalRequest): Answer {
+  switch (answer.case) {
+    case 'approve':
+      return { kind: 'approve' };
+    case 'approveWithEdits':
+      return { kind: 'edit', argumentsJson: answer.value.argumentsJson };
+    case 'reject':
+      return { kind: 'reject' };
+    case 'resolve': {
+      const { outcome, resultJson } = answer.value;
+      return { kind: 'resolve', done: outcome === ResolvedOutcome.DONE, resultJson };
+    }
+    case undefined:
+      throw new InvalidRequestError('FIELD_REQUIRED', 'answer is required.', { field: 'answer' });
+  }
+}
+
+function assertFits(kind: 'action' | 'resolve', answer: Answer): void {
+  if ((kind === 'resolve') === (answer.kind === 'resolve')) return;
+  const sentence =
+    kind === 'resolve'
+      ? 'This approval asks what became of a call: answer it with resolve.'
+      : 'This approval asks whether an action may go on: approve it, with edits or without, or reject it.';
+  throw new InvalidRequestError('WRONG_ANSWER', sentence, { field: 'answer', kind });
+}

@@ -1,0 +1,67 @@
+import type { SupervisorContext } from '../../context.ts';
+import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
+import { loadAgent } from '../../store/agents.ts';
+import {
+  type ApprovalRow,
+  expiredApprovals,
+  loadApproval,
+  saveApproval,
+} from '../../store/approvals.ts';
+import { callKeyOf, loadDecision, saveDecision } from '../../store/decisions.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { actingOf, isAlive } from '../review/acting.ts';
+import { announceAnswer } from './announce-answer.ts';
+import { type Asked, settleNo } from './settle-action.ts';
+
+const MOST_AT_ONCE = 100;
+
+/**
+ * Takes the silence of those who were asked for a no, once the time is over (SV-5); a call that
+ * nobody could tell of stops its run with `outcome_unknown:<tool>` (TG-5). Called every now and then.
+ */
+export async function expireApprovals(context: SupervisorContext): Promise<void> {
+  const { store, clock } = context;
+  for (const due of await expiredApprovals(store.db, clock.now(), MOST_AT_ONCE)) {
+    await store.transaction(
+      async (trx) => {
+        const approval = await loadApproval(trx, due.tenant, due.approval_id);
+        if (approval.state === 'pending') await expire(trx, context, approval, clock.now());
+      },
+      { background: true },
+    );
+  }
+}
+
+async function expire(
+  trx: SupervisorTransaction,
+  context: SupervisorContext,
+  approval: ApprovalRow,
+  at: Date,
+): Promise<void> {
+  const decision = await loadDecision(trx, callKeyOf(approval));
+  const { tenant, run_id: runId, instance } = approval;
+  const acting = await actingOf(trx, await loadAgent(trx, { tenant, runId, instance }));
+  // The end of its run withdraws it.
+  if (!isAlive(acting)) return;
+  const asked: Asked = { approval, decision, acting };
+  if (approval.kind === 'action') await settleNo(trx, context, asked, undefined, at);
+  else await leaveUnknown(trx, context, asked, at);
+}
+
+async function leaveUnknown(
+  trx: SupervisorTransaction,
+  context: SupervisorContext,
+  { approval, decision, acting }: Asked,
+  at: Date,
+): Promise<void> {
+  const action = actionFrom(approval.action);
+  const tool = action === undefined ? approval.tool : actionName(action);
+  const changes = { state: 'expired', approved: false, decided_at: at } as const;
+  await saveApproval(trx, approval, changes);
+  await saveDecision(trx, callKeyOf(decision), {
+    stop_reason: `outcome_unknown:${tool}`,
+    phase: 'execution',
+  });
+  const settled = { ...approval, ...changes };
+  await announceAnswer(trx, context, acting, settled, context.policy.version, at);
+}

@@ -1,0 +1,16 @@
+import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { type Handler, requirePerson } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { loadApproval } from '../../store/approvals.ts';
+import { approvalMessage, approverOf } from '../messages/approval.ts';
+
+/** GetApproval: one approval, with what its reader may let through (SV-5). */
+export function getApproval(
+  context: SupervisorContext,
+): Handler<typeof ApprovalService.method.getApproval> {
+  return async ({ approvalId }, call) => {
+    const person = requirePerson(call);
+    const row = await loadApproval(context.store.db, person.tenant, approvalId);
+    return { approval: approvalMessage(row, context.policy, approverOf(person)) };
+  };
+}

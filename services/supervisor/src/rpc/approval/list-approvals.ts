@@ -1,0 +1,34 @@
+import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { type Handler, requirePerson } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { pageToken, readPageToken } from '../../domain/run/page-token.ts';
+import { listApprovals as readApprovals } from '../../store/list-approvals.ts';
+import { approvalMessage, approvalStatesFrom, approverOf } from '../messages/approval.ts';
+
+const DEFAULT_PAGE = 50;
+
+/** ListApprovals: a tenant's approvals across its runs, newest first (SV-5, SYS-6). */
+export function listApprovals(
+  context: SupervisorContext,
+): Handler<typeof ApprovalService.method.listApprovals> {
+  return async (request, call) => {
+    const person = requirePerson(call);
+    const { runId, agentName, tool } = request;
+    const states = approvalStatesFrom(request.states);
+    const filters = { tenant: person.tenant, states, runId, agentName, tool };
+    const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
+    const [createdAt = '', approvalId = ''] = readPageToken(request.pageToken, filters) ?? [];
+    const after = approvalId === '' ? undefined : { createdAt: new Date(createdAt), approvalId };
+    const rows = await readApprovals(context.store.db, { ...filters, after, limit: limit + 1 });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const reader = approverOf(person);
+    return {
+      approvals: page.map((row) => approvalMessage(row, context.policy, reader)),
+      nextPageToken:
+        rows.length > limit && last !== undefined
+          ? pageToken([last.created_at.toISOString(), last.approval_id], filters)
+          : '',
+    };
+  };
+}

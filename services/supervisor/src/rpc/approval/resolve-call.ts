@@ -1,0 +1,57 @@
+import { readReceipt } from '@writ/identity';
+import { derivedId, InternalError } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approvals.ts';
+import { callKeyOf } from '../../store/decisions.ts';
+import { rememberRequest } from '../../store/requests.ts';
+import { receiptFrom } from '../messages/receipt.ts';
+import { recordReceipt } from '../review/record-receipt.ts';
+import {
+  type Answered,
+  type AnswerRequest,
+  alreadyDecided,
+  DECIDE_APPROVAL,
+  isRepeat,
+} from './answer.ts';
+
+/**
+ * Records what a person found out about a call whose outcome nobody knew: the gateway takes it down
+ * once, and its new receipt is what counts here (TG-5).
+ * @throws PreconditionError APPROVAL_DECIDED; InvalidRequestError REQUEST_ID_REUSED; what the
+ *   gateway answers
+ */
+export async function resolveCall(
+  context: SupervisorContext,
+  request: AnswerRequest,
+  approval: ApprovalRow,
+): Promise<Answered> {
+  const { person, approvalId, requestId, digest, comment, answer } = request;
+  if (isRepeat(approval, request)) return { row: approval };
+  if (approval.state !== 'pending' || answer.kind !== 'resolve') throw alreadyDecided(approval);
+  const token = await context.peers.toolGateway.resolveOutcome({
+    // The same person may send it again after an answer that was lost.
+    requestId: derivedId('req', approvalId, person.subject, requestId),
+    call: callKeyOf(approval),
+    done: answer.done,
+    resultJson: answer.resultJson,
+    resolvedBy: person.subject,
+    comment,
+  });
+  const receipt = receiptFrom(await readReceipt(context.verifier, token));
+  const row = await context.store.transaction(async (trx) => {
+    const at = context.clock.now();
+    if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') {
+      throw new InternalError('RECEIPT_UNFIT', `Receipt ${receipt.id} is about another call.`);
+    }
+    const { tenant, subject } = person;
+    const settled = await loadApproval(trx, tenant, approvalId);
+    // Somebody else may have been faster at the gateway: theirs is the resolution that stands.
+    if (settled.decided_by !== subject || settled.request_id !== null) return settled;
+    const own = { request_id: requestId, request_digest: digest, comment };
+    await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
+    await saveApproval(trx, settled, own);
+    return { ...settled, ...own };
+  });
+  if (isRepeat(row, request)) return { row };
+  throw alreadyDecided(row);
+}

@@ -1,0 +1,21 @@
+import { buildResult } from '../../domain/result/build-result.ts';
+import { resultRecords } from '../../orders/result-records.ts';
+import { type AgentKey, loadAgent } from '../../store/agents.ts';
+import { type RunRow, saveRun } from '../../store/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+
+/**
+ * Builds the result of a run that is over again, after a receipt or an observation that came late
+ * (SV-7, TG-8). The result of a run that lives is built when it ends.
+ */
+export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
+  if (run.result === null) return;
+  const key: AgentKey = {
+    tenant: run.tenant,
+    runId: run.run_id,
+    instance: run.root_instance,
+  };
+  const root = await loadAgent(trx, key);
+  const result = buildResult(await resultRecords(trx, root));
+  await saveRun(trx, key, { result: JSON.stringify(result) });
+}

@@ -1,0 +1,25 @@
+import type { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import type { Handler } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { loadDecision } from '../../store/decisions.ts';
+import { admitAgent } from '../supervision/acting-agent.ts';
+import { actingOf, assertActs } from './acting.ts';
+import { standingDecision } from './standing-decision.ts';
+
+/**
+ * GetDecision: a decision as it stands now, with a fresh writ for an approved call that was not
+ * executed yet; nothing for a run that has ended or is halted (SV-6).
+ */
+export function getDecision(
+  context: SupervisorContext,
+): Handler<typeof ReviewService.method.getDecision> {
+  return async ({ callId }, call) => {
+    const decision = await context.store.transaction(async (trx) => {
+      const acting = await actingOf(trx, await admitAgent(trx, call));
+      await assertActs(trx, acting);
+      const row = await loadDecision(trx, { ...acting.key, callId });
+      return await standingDecision(trx, context, acting, row);
+    });
+    return { decision };
+  };
+}

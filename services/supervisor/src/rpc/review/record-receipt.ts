@@ -1,0 +1,79 @@
+import type { SupervisorContext } from '../../context.ts';
+import { receiptFacts } from '../../domain/audit/audit-facts.ts';
+import { type ApprovedCall, fitsCall, type Receipt } from '../../domain/facts/receipt.ts';
+import { settleReceipt } from '../../domain/facts/settle-receipt.ts';
+import { actionFrom } from '../../domain/result/recorded-action.ts';
+import { loadAgent } from '../../store/agents.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { type DecisionRow, findDecision } from '../../store/decisions.ts';
+import { loadFacts, saveFacts } from '../../store/facts.ts';
+import { insertReceipt } from '../../store/receipts.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { openResolve } from '../approval/open-resolve.ts';
+import { settleResolve } from '../approval/settle-resolve.ts';
+import { actingOf, isAlive } from './acting.ts';
+import { amendResult } from './amend-result.ts';
+
+/** What receipts are recorded with. */
+export type ReceiptDesk = Pick<SupervisorContext, 'policy' | 'events' | 'config'>;
+
+/**
+ * What became of a receipt. `recorded`: it counts from now on. `known`: it did before. `unfit`: the
+ * gateway signed it, but nothing was approved that it could be about.
+ */
+export type ReceiptFate = 'recorded' | 'known' | 'unfit';
+
+/**
+ * Takes a verified receipt on record, whoever brought it and however late: facts, audit, and the
+ * result of a run that is over (SV-3, TG-8). An unknown outcome is put to a person (TG-5).
+ */
+export async function recordReceipt(
+  trx: SupervisorTransaction,
+  desk: ReceiptDesk,
+  receipt: Receipt,
+  at: Date,
+): Promise<ReceiptFate> {
+  const { tenant, runId, instance, callId } = receipt;
+  const key = { tenant, runId, instance, callId };
+  const decision = await findDecision(trx, key);
+  if (decision === undefined || !fitsCall(receipt, approvedCall(decision))) return 'unfit';
+  if (!(await insertReceipt(trx, receiptRow(receipt, at)))) return 'known';
+  const facts = await loadFacts(trx, key, desk.policy);
+  const settled = settleReceipt(desk.policy, facts, receipt);
+  if (settled !== facts) await saveFacts(trx, key, settled);
+  await appendAudit(
+    trx,
+    { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt) },
+    at,
+  );
+  const acting = await actingOf(trx, await loadAgent(trx, key));
+  if (isAlive(acting)) {
+    if (receipt.status === 'unknown') await openResolve(trx, desk, acting, decision, receipt, at);
+    else if (receipt.resolvedBy !== '') await settleResolve(trx, desk, acting, receipt, at);
+  }
+  await amendResult(trx, acting.run);
+  return 'recorded';
+}
+
+function approvedCall(row: DecisionRow): ApprovedCall | undefined {
+  const action = actionFrom(row.executed_action);
+  if (action?.kind !== 'tool' || row.args_sha256 === null) return undefined;
+  return { tool: action.name, argsSha256: row.args_sha256 };
+}
+
+function receiptRow(receipt: Receipt, at: Date) {
+  return {
+    tenant: receipt.tenant,
+    run_id: receipt.runId,
+    instance: receipt.instance,
+    call_id: receipt.callId,
+    revision: receipt.revision,
+    receipt_id: receipt.id,
+    status: receipt.status,
+    stop_reason: receipt.stopReason || null,
+    result_sha256: receipt.resultSha256 || null,
+    claims: receipt.claimsJson,
+    observation: null,
+    received_at: at,
+  };
+}

@@ -1,0 +1,86 @@
+import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { readReceipt } from '@writ/identity';
+import { InvalidRequestError, isId, UnavailableError } from '@writ/kernel';
+import type { Handler } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { receiptFacts } from '../../domain/audit/audit-facts.ts';
+import type { Receipt } from '../../domain/facts/receipt.ts';
+import { appendAudit } from '../../store/audit.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { receiptFrom } from '../messages/receipt.ts';
+import { recordReceipt } from '../review/record-receipt.ts';
+
+/**
+ * ReportReceipts: takes receipts that no worker carried, and acknowledges those that are durably
+ * recorded or can never be right (TG-8). The others come again.
+ */
+export function reportReceipts(
+  context: SupervisorContext,
+): Handler<typeof SupervisionService.method.reportReceipts> {
+  return async ({ receipts: tokens }, call) => {
+    const receipts: Receipt[] = [];
+    const acknowledged: string[] = [];
+    for (const token of tokens) {
+      const read = await readReported(context, token);
+      if (read.kind === 'receipt') receipts.push(read.receipt);
+      if (read.kind === 'never' && isId(read.id)) acknowledged.push(read.id);
+      if (read.kind === 'never') call.log.warn({ receipt_id: read.id }, 'receipt refused');
+    }
+    if (receipts.length > 0) {
+      await context.store.transaction((trx) => recordAll(trx, context, receipts), {
+        background: true,
+      });
+    }
+    const recorded = receipts.map(({ id }) => id);
+    return { acknowledgedReceiptIds: [...recorded, ...acknowledged] };
+  };
+}
+
+async function recordAll(
+  trx: SupervisorTransaction,
+  context: SupervisorContext,
+  receipts: readonly Receipt[],
+): Promise<void> {
+  const at = context.clock.now();
+  for (const receipt of receipts) {
+    if ((await recordReceipt(trx, context, receipt, at)) !== 'unfit') continue;
+    // The gateway signed it, so it is put on record although nothing was approved that it fits.
+    const { tenant, runId, instance, callId } = receipt;
+    const facts = { reason: 'RECEIPT_UNFIT', ...receiptFacts(receipt) };
+    await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
+  }
+}
+
+type Reported =
+  | { readonly kind: 'receipt'; readonly receipt: Receipt }
+  /** It may be right later: its key is not known yet, or clocks differ. */
+  | { readonly kind: 'later' }
+  | { readonly kind: 'never'; readonly id: string };
+
+/** What a key that is not there yet, or a clock, may still mend. */
+const PASSING_CHECKS: readonly (string | undefined)[] = ['kid', 'iat', 'nbf'];
+
+async function readReported({ verifier }: SupervisorContext, token: string): Promise<Reported> {
+  try {
+    return { kind: 'receipt', receipt: receiptFrom(await readReceipt(verifier, token)) };
+  } catch (error) {
+    if (error instanceof UnavailableError) return { kind: 'later' };
+    if (!(error instanceof InvalidRequestError)) throw error;
+    if (PASSING_CHECKS.includes(error.metadata.check)) return { kind: 'later' };
+    return { kind: 'never', id: claimedId(token) };
+  }
+}
+
+/** The id that a worthless token claims, so that whoever keeps sending it can stop. */
+function claimedId(token: string): string {
+  const [, payload = ''] = token.split('.');
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'jti' in claims
+      ? String(claims.jti)
+      : '';
+  } catch {
+    // Not even a token: there is no id to acknowledge.
+    return '';
+  }
+}
