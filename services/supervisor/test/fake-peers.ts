@@ -7,7 +7,7 @@ import {
   type DeliverRequest,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { ServiceName } from '@writ/identity';
-import { NotFoundError, NotImplementedError } from '@writ/kernel';
+import { type Clock, NotFoundError, NotImplementedError } from '@writ/kernel';
 import { type CallContext, type Route, route } from '@writ/rpc';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 
@@ -31,7 +31,8 @@ export class FakePeers {
   readonly #answers = new Map<DescMethod, Answer>();
   readonly #waiting: { readonly fits: () => boolean; readonly resolve: () => void }[] = [];
 
-  static async start(): Promise<FakePeers> {
+  /** @param clock times of the fakes' own tokens: that of the service under test */
+  static async start(clock?: Clock): Promise<FakePeers> {
     const fakes = new FakePeers();
     fakes.#answerByDefault();
     const routes: readonly (readonly [ServiceName, Route[]])[] = [
@@ -41,7 +42,7 @@ export class FakePeers {
       ['agent-worker', [fakes.#route(AgentWorkerService)]],
     ];
     for (const [name, served] of routes) {
-      fakes.peers.set(name, await startKeyPeer(name, { routes: served }));
+      fakes.peers.set(name, await startKeyPeer(name, { routes: served, ...(clock && { clock }) }));
     }
     return fakes;
   }
@@ -66,6 +67,11 @@ export class FakePeers {
           },
     );
     this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
+  }
+
+  /** A method fails no more. */
+  recover(method: DescMethod): void {
+    this.#faults.delete(method);
   }
 
   /** Every call of a method is answered like this from now on. */

@@ -60,7 +60,7 @@ describe('StartRun', () => {
   it('names the agents that exist when there is none of that name', async () => {
     await expect(supervisor.runs().startRun({ ...START, agent: 'nobody' })).rejects.toMatchObject({
       kind: 'not_found',
-      message: 'There is no agent nobody; there is helper, worker.',
+      message: 'There is no agent nobody; there is helper, patient, worker.',
     });
   });
 
@@ -176,10 +176,10 @@ describe('the public door', () => {
 
   it('lists the agents that can be started', async () => {
     const { agents } = await supervisor.runs().listAgents({});
-    expect(agents.map(({ name }) => name)).toEqual(['helper', 'worker']);
-    expect(agents[1]).toMatchObject({ description: 'Works.', tools: ['look', 'act'] });
-    const page = await supervisor.runs().listAgents({ pageSize: 1 });
-    const next = await supervisor.runs().listAgents({ pageSize: 1, pageToken: page.nextPageToken });
+    expect(agents.map(({ name }) => name)).toEqual(['helper', 'patient', 'worker']);
+    expect(agents[2]).toMatchObject({ description: 'Works.', tools: ['look', 'act'] });
+    const page = await supervisor.runs().listAgents({ pageSize: 2 });
+    const next = await supervisor.runs().listAgents({ pageSize: 2, pageToken: page.nextPageToken });
     expect(next.agents.map(({ name }) => name)).toEqual(['worker']);
     expect(next.nextPageToken).toBe('');
   });

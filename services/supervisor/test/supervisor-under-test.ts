@@ -1,4 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DescService } from '@bufbuild/protobuf';
@@ -44,6 +46,10 @@ agents:
     tools: [look, act]
     limits: { max_steps: 8, max_tool_calls: 5 }
     budget: { max_seconds: 30, max_tokens: 1000, deadline: 10m }
+  - name: patient
+    kind: json-action
+    model: { model: desk }
+    budget: { deadline: 10m }
   - name: helper
     kind: react
     model: { model: desk }
@@ -93,8 +99,8 @@ export class SupervisorUnderTest {
     const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
     const keys: Record<string, string> = {};
     for (const [name, person] of Object.entries(PEOPLE)) keys[name] = await apiKeys.create(person);
-    const fakes = await FakePeers.start();
     const { config = {}, clock } = options;
+    const fakes = await FakePeers.start(clock);
     const started = new SupervisorUnderTest(fakes, dataDir, keys, config, clock);
     await started.startAgain();
     return started;
@@ -119,6 +125,7 @@ export class SupervisorUnderTest {
       orderRetryMs: 5,
       orderRetryMaxMs: 20,
       watchPollMs: 50,
+      drainMs: 50,
       ...this.#changes,
     };
   }
@@ -148,10 +155,14 @@ export class SupervisorUnderTest {
   }
 
   /** A public service as a person calls it. */
-  as<S extends DescService>(name: PersonName, service: S): ClosableRpcClient<S> {
+  as<S extends DescService>(
+    name: PersonName,
+    service: S,
+    address = this.service.edgeAddress,
+  ): ClosableRpcClient<S> {
     const key = this.#keys[name] ?? '';
     const client = createRpcClient(service, {
-      address: this.service.edgeAddress,
+      address,
       telemetry: createTelemetry({ service: 'client', logLevel: 'silent' }),
       serviceToken: async () => key,
     });
@@ -160,13 +171,41 @@ export class SupervisorUnderTest {
   }
 
   /** RunService as a person calls it. */
-  runs(name: PersonName = 'anna'): ClosableRpcClient<typeof RunService> {
-    return this.as(name, RunService);
+  runs(name: PersonName = 'anna', address?: string): ClosableRpcClient<typeof RunService> {
+    return this.as(name, RunService, address);
   }
 
   /** The text of a person's API key. */
   apiKey(name: PersonName): string {
     return this.#keys[name] ?? '';
+  }
+
+  /** A supervisor on the same state in a process of its own, to be killed. */
+  async spawnProcess(): Promise<{ readonly child: ChildProcess; readonly edgeAddress: string }> {
+    const agentsFile = join(this.#dataDir, 'agents.yaml');
+    const policyFile = join(this.#dataDir, 'policy.yaml');
+    await writeFile(agentsFile, AGENTS_YAML);
+    await writeFile(policyFile, POLICY_YAML);
+    const { addressOf } = this.fakes;
+    const child = spawn(process.execPath, [join(import.meta.dirname, '../src/main.ts')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...process.env,
+        WRIT_LOG_LEVEL: 'silent',
+        WRIT_DATA: this.#dataDir,
+        WRIT_AGENTS_FILE: agentsFile,
+        WRIT_POLICY_FILE: policyFile,
+        WRIT_SUPERVISOR_PORT: '0',
+        WRIT_EDGE_PORT: '0',
+        WRIT_SPAWN_BUDGET_ADDRESS: addressOf('spawn-budget'),
+        WRIT_EXECUTION_METER_ADDRESS: addressOf('execution-meter'),
+        WRIT_TOOL_GATEWAY_ADDRESS: addressOf('tool-gateway'),
+        WRIT_AGENT_WORKER_ADDRESS: addressOf('agent-worker'),
+      },
+    });
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const edgeAddress = /for clients on (\S+)/.exec(line.toString())?.[1] ?? '';
+    return { child, edgeAddress };
   }
 
   /** What a worker needs to act for the root that was delivered last. */

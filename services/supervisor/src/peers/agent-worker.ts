@@ -52,26 +52,23 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
   const client = createRpcClient(AgentWorkerService, options);
   return {
     async deliverRoot({ requestId, run, agent, credentials, slotGrant }) {
-      await client.deliver(
-        {
-          requestId,
-          tenant: run.tenant,
-          agent: agentRefOf(agent),
-          supervision: supervisionMessage(run, agent),
-          manifest: manifestMessage(manifestFromJson(agent.manifest)),
-          credentials,
-          slotGrant,
-          message: {
-            messageId: requestId,
-            text: run.goal,
-            dataJson: run.data_json,
-            correlationId: run.session_id,
-          },
-          ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
-          traceparent: run.traceparent,
+      await client.deliver({
+        requestId,
+        tenant: run.tenant,
+        agent: agentRefOf(agent),
+        supervision: supervisionMessage(run, agent),
+        manifest: manifestMessage(manifestFromJson(agent.manifest)),
+        credentials,
+        slotGrant,
+        message: {
+          messageId: requestId,
+          text: run.goal,
+          dataJson: run.data_json,
+          correlationId: run.session_id,
         },
-        { retry: true },
-      );
+        ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+        traceparent: run.traceparent,
+      });
     },
     async signal({ requestId, tenant, runId, instance, name, payloadJson = '', approval }) {
       const { accepted } = await client.signal(
@@ -89,10 +86,13 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       return accepted;
     },
     async cancelRun(requestId, { tenant, runId }, stopReason, retention) {
-      await client.cancel(
-        { requestId, tenant, runId, stopReason, retention: retentionMessage(retention) },
-        { retry: true },
-      );
+      await client.cancel({
+        requestId,
+        tenant,
+        runId,
+        stopReason,
+        retention: retentionMessage(retention),
+      });
     },
     close: () => client.close(),
   };

@@ -17,13 +17,19 @@ import {
 import type { AgentKey, AgentRow } from '../store/agents.ts';
 import type { RunRow } from '../store/runs.ts';
 
-/** The keeper of tabs, as the supervisor needs it. Every call is idempotent. */
+/** Longer than the meter may wait for calls in flight. */
+const FREEZE_TIMEOUT_MS = 35_000;
+
+/** The keeper of tabs, as orders need it: every call is idempotent, and they try again by themselves. */
 export interface ExecutionMeterPeer {
   /** Opens an agent's tab; the root's carries the caps of the run. */
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
   /** Refuses model calls of a scope from now on and aborts those in flight. */
   freeze(order: FreezeOrder): Promise<void>;
-  /** Closes an agent's tab; undefined when it never had one. */
+  /**
+   * Closes an agent's tab.
+   * @throws NotFoundError when it never had one
+   */
   closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
   close(): void;
 }
@@ -35,34 +41,31 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
     async openTab(requestId, run, agent) {
       const { reserveTokens, reserveCostFraction } = manifestFromJson(agent.manifest).guardrails;
       const parent = parentRefOf(agent);
-      await client.openTab(
-        {
-          requestId,
-          tenant: run.tenant,
-          runId: run.run_id,
-          sessionId: run.session_id,
-          agent: agentRefOf(agent),
-          ...(parent && { parent }),
-          budget: budgetMessage(budgetFromJson(agent.execution_budget)),
-          ...(parent === undefined && { runBudget: budgetMessage(budgetFromJson(run.run_budget)) }),
-          models: JSON.parse(agent.models) as string[],
-          priority: priorityMessage(agent.priority),
-          ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
-          ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
-          ...(reserveCostFraction !== undefined && { reserveCostFraction }),
-          retention: retentionMessage(agent.retention),
-        },
-        { retry: true },
-      );
+      await client.openTab({
+        requestId,
+        tenant: run.tenant,
+        runId: run.run_id,
+        sessionId: run.session_id,
+        agent: agentRefOf(agent),
+        ...(parent && { parent }),
+        budget: budgetMessage(budgetFromJson(agent.execution_budget)),
+        ...(parent === undefined && { runBudget: budgetMessage(budgetFromJson(run.run_budget)) }),
+        models: JSON.parse(agent.models) as string[],
+        priority: priorityMessage(agent.priority),
+        ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+        ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
+        ...(reserveCostFraction !== undefined && { reserveCostFraction }),
+        retention: retentionMessage(agent.retention),
+      });
     },
     async freeze(order) {
-      await client.freeze({ order: freezeMessage(order) }, { retry: true, timeoutMs: 35_000 });
+      await client.freeze({ order: freezeMessage(order) }, { timeoutMs: FREEZE_TIMEOUT_MS });
     },
     async closeTab(requestId, { tenant, runId, instance }) {
-      const { tab } = await client.closeTab(
-        { requestId, tab: { tenant, runId, agentInstance: instance } },
-        { retry: true },
-      );
+      const { tab } = await client.closeTab({
+        requestId,
+        tab: { tenant, runId, agentInstance: instance },
+      });
       return closedTab(tab);
     },
     close: () => client.close(),

@@ -6,7 +6,7 @@ import { priorityMessage, rootRefOf } from '../rpc/messages/supervision.ts';
 import type { RunKey } from '../store/changes.ts';
 import type { RunRow } from '../store/runs.ts';
 
-/** The keeper of headcounts, as the supervisor needs it. Every call is idempotent. */
+/** The keeper of headcounts, as orders need it: every call is idempotent, and they try again by themselves. */
 export interface SpawnBudgetPeer {
   /** Opens a run's pool with the root in its first slot; returns the root's slot grant. */
   openPool(requestId: string, run: RunRow): Promise<string>;
@@ -20,22 +20,19 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
   const client = createRpcClient(SpawnBudgetService, options);
   return {
     async openPool(requestId, run) {
-      const { slot } = await client.openPool(
-        {
-          requestId,
-          tenant: run.tenant,
-          runId: run.run_id,
-          root: rootRefOf(run),
-          priority: priorityMessage(run.priority),
-          budget: spawnBudgetMessage(JSON.parse(run.spawn_budget)),
-          ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
-        },
-        { retry: true },
-      );
+      const { slot } = await client.openPool({
+        requestId,
+        tenant: run.tenant,
+        runId: run.run_id,
+        root: rootRefOf(run),
+        priority: priorityMessage(run.priority),
+        budget: spawnBudgetMessage(JSON.parse(run.spawn_budget)),
+        ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+      });
       return slot?.grant ?? '';
     },
     async closePool(requestId, { tenant, runId }) {
-      await client.closePool({ requestId, tenant, runId }, { retry: true });
+      await client.closePool({ requestId, tenant, runId });
     },
     close: () => client.close(),
   };

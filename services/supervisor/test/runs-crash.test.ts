@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { UnavailableError } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+
+const START_STEPS: readonly DescMethod[] = [
+  SpawnBudgetService.method.openPool,
+  ExecutionMeterService.method.openTab,
+  AgentWorkerService.method.deliver,
+];
+const END_STEPS: readonly DescMethod[] = [
+  ExecutionMeterService.method.freeze,
+  ToolGatewayService.method.freeze,
+  AgentWorkerService.method.cancel,
+  ExecutionMeterService.method.closeTab,
+  SpawnBudgetService.method.closePool,
+];
+const away = () => new UnavailableError('AWAY', 'Away.');
+
+describe('orders', () => {
+  let supervisor: SupervisorUnderTest;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+  });
+  afterEach(() => supervisor.close());
+
+  async function cancelled(runId: string): Promise<void> {
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await Array.fromAsync(supervisor.runs().watchRun({ runId }));
+    const { run } = await supervisor.runs().getRun({ runId });
+    expect(run?.state).toBe(RunState.CANCELLED);
+  }
+
+  /** Every repeat of a call came under the same id. */
+  function expectOneRequestEach(methods: readonly DescMethod[]): void {
+    for (const method of methods) {
+      const ids = supervisor.fakes.requests(method).map((request) => JSON.stringify(idOf(request)));
+      expect(new Set(ids).size, method.name).toBe(1);
+    }
+  }
+
+  it('are driven to their end when every step fails at first', async () => {
+    for (const method of [...START_STEPS, ...END_STEPS]) {
+      // More often than the client itself tries again.
+      supervisor.fakes.fail(method, ...Array.from({ length: 6 }, away));
+    }
+    const { run } = await supervisor.runs().startRun(START);
+    await supervisor.fakes.called(AgentWorkerService.method.deliver, 7);
+    await cancelled(run?.runId ?? '');
+    expectOneRequestEach([...START_STEPS, ...END_STEPS]);
+  });
+
+  it.each(START_STEPS.map((method) => [method.name, method] as const))(
+    'that start a run go on after a stop during %s',
+    async (_name, method) => {
+      supervisor.fakes.fail(method, away(), hang, hang, hang, hang, hang);
+      const { run } = await supervisor.runs().startRun(START);
+      await supervisor.fakes.called(method, 2);
+      await supervisor.stop();
+      supervisor.fakes.recover(method);
+      await supervisor.startAgain();
+      await supervisor.fakes.called(AgentWorkerService.method.deliver);
+      await cancelled(run?.runId ?? '');
+      expectOneRequestEach(START_STEPS);
+    },
+  );
+
+  it.each(END_STEPS.map((method) => [method.name, method] as const))(
+    'that end a run go on after a stop during %s',
+    async (_name, method) => {
+      const { run } = await supervisor.runs().startRun(START);
+      const runId = run?.runId ?? '';
+      await supervisor.fakes.called(AgentWorkerService.method.deliver);
+      supervisor.fakes.fail(method, away(), hang, hang, hang, hang, hang);
+      await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+      await supervisor.fakes.called(method, 2);
+      await supervisor.stop();
+      supervisor.fakes.recover(method);
+      await supervisor.startAgain();
+      await cancelled(runId);
+      expectOneRequestEach(END_STEPS);
+    },
+  );
+
+  it('survive kill -9 while the worker is being asked', async () => {
+    await supervisor.stop();
+    supervisor.fakes.fail(AgentWorkerService.method.deliver, hang);
+    const { child, edgeAddress } = await supervisor.spawnProcess();
+    const { run } = await supervisor.runs('anna', edgeAddress).startRun(START);
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await supervisor.startAgain();
+    await supervisor.fakes.called(AgentWorkerService.method.deliver, 2);
+    await cancelled(run?.runId ?? '');
+    expectOneRequestEach(START_STEPS);
+  });
+});
+
+/** Never answers; the call ends with its caller. */
+async function hang(): Promise<void> {
+  await new Promise(() => undefined);
+}
+
+function idOf(request: object): unknown {
+  if ('requestId' in request) return request.requestId;
+  return 'order' in request ? (request.order as { orderId: string }).orderId : undefined;
+}

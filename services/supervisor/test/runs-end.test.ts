@@ -1,0 +1,244 @@
+import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock, PreconditionError } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+
+describe('how runs end', () => {
+  let supervisor: SupervisorUnderTest;
+  const clock = new ManualClock(new Date());
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start({ clock });
+  });
+  afterEach(() => supervisor.close());
+
+  async function started(): Promise<string> {
+    const { run } = await supervisor.runs().startRun(START);
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+    return run?.runId ?? '';
+  }
+
+  async function isRunning(runId: string): Promise<void> {
+    const stateNow = async () => (await supervisor.runs().getRun({ runId })).run?.state;
+    await expect.poll(stateNow, { interval: 5 }).toBe(RunState.RUNNING);
+  }
+
+  /** The run once its watch has ended. */
+  async function ended(runId: string): Promise<Run | undefined> {
+    await Array.fromAsync(supervisor.runs().watchRun({ runId }));
+    return (await supervisor.runs().getRun({ runId })).run;
+  }
+
+  it('freezes, cancels, closes tab and pool, and only then is terminal (SUP-8, AG-7)', async () => {
+    const runId = await started();
+    const cancelled = await supervisor
+      .runs()
+      .cancelRun({ requestId: 'c-1', runId, reason: 'Not needed.' });
+    expect(cancelled.run?.state).toBe(RunState.ENDING);
+    const run = await ended(runId);
+    expect(run).toMatchObject({
+      state: RunState.CANCELLED,
+      result: { status: RunStatus.STOPPED, stopReason: 'cancelled', usage: { costNanoUsd: 4200n } },
+    });
+    const { fakes } = supervisor;
+    expect(fakes.sequence.slice(3)).toEqual(['Freeze', 'Cancel', 'CloseTab', 'ClosePool']);
+    for (const service of [ExecutionMeterService, ToolGatewayService]) {
+      expect(fakes.requests(service.method.freeze)[0]?.order).toMatchObject({
+        cause: FreezeCause.END,
+        scope: { kind: { case: 'run', value: { tenant: 'acme', runId } } },
+        retention: HistoryRetention.PERMANENT,
+      });
+    }
+    expect(fakes.requests(AgentWorkerService.method.cancel)[0]).toMatchObject({
+      stopReason: 'cancelled',
+      agentInstance: '',
+    });
+  });
+
+  it('ends a run once, whoever comes second (RT-4)', async () => {
+    const runId = await started();
+    const { supervision, options } = await supervisor.worker();
+    const report = { requestId: 'o-1', stopReason: 'llm_timeout', phase: 'worker' } as const;
+    const [reported] = await Promise.all([
+      supervision.reportOutcome(report, options),
+      supervisor.runs().cancelRun({ requestId: 'c-1', runId }),
+    ]);
+    const run = await ended(runId);
+    expect(run?.result?.stopReason).toBe(reported.stopReason);
+    expect((await supervision.reportOutcome(report, options)).stopReason).toBe(reported.stopReason);
+    const again = await supervisor.runs().cancelRun({ requestId: 'c-2', runId });
+    expect(again.run).toEqual(run);
+    expect(supervisor.fakes.requests(SpawnBudgetService.method.closePool)).toHaveLength(1);
+  });
+
+  it('refuses the request_id of a cancel for another run', async () => {
+    const runId = await started();
+    const other = await supervisor.runs().startRun({ ...START, requestId: 'req-2' });
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await expect(
+      supervisor.runs().cancelRun({ requestId: 'c-1', runId: other.run?.runId ?? '' }),
+    ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
+  });
+
+  it('ends a run whose pool is refused for ever, which never began', async () => {
+    supervisor.fakes.fail(
+      SpawnBudgetService.method.openPool,
+      new PreconditionError('POOL_CLOSED', 'The pool is closed.'),
+    );
+    const { run } = await supervisor.runs().startRun(START);
+    expect(await ended(run?.runId ?? '')).toMatchObject({
+      state: RunState.ERROR,
+      result: { stopReason: 'error:POOL_CLOSED', usage: { costNanoUsd: 0n } },
+      // RUN_END and the result; nothing began.
+      lastSequence: 2n,
+    });
+    expect(supervisor.fakes.deliveries).toEqual([]);
+  });
+
+  it('never delivers a run that was cancelled while its start was stuck', async () => {
+    let release: () => void = () => undefined;
+    const stuck = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    supervisor.fakes.fail(ExecutionMeterService.method.openTab, () => stuck);
+    const { run } = await supervisor.runs().startRun(START);
+    const runId = run?.runId ?? '';
+    await supervisor.fakes.called(ExecutionMeterService.method.openTab);
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    release();
+    expect(await ended(runId)).toMatchObject({ state: RunState.CANCELLED });
+    expect(supervisor.fakes.deliveries).toEqual([]);
+    expect(supervisor.fakes.sequence.at(-1)).toBe('ClosePool');
+  });
+
+  it('ends a run at its deadline (EM-1)', async () => {
+    const { run } = await supervisor.runs().startRun({ ...START, agent: 'patient' });
+    const runId = run?.runId ?? '';
+    await isRunning(runId);
+    clock.advance(10 * 60_000);
+    expect(await ended(runId)).toMatchObject({
+      state: RunState.TIMED_OUT,
+      result: { stopReason: 'deadline' },
+    });
+  });
+
+  it('ends a run whose agent was active for too long (EM-1)', async () => {
+    const runId = await started();
+    await isRunning(runId);
+    clock.advance(30_000);
+    expect((await supervisor.runs().getRun({ runId })).run?.state).toBe(RunState.RUNNING);
+    clock.advance(1);
+    expect(await ended(runId)).toMatchObject({ result: { stopReason: 'max_seconds' } });
+  });
+
+  it('does not count the time in which the supervisor was down (EM-1)', async () => {
+    const runId = await started();
+    await isRunning(runId);
+    await supervisor.stop();
+    clock.advance(5 * 60_000);
+    await supervisor.startAgain();
+    const { supervision, options } = await supervisor.worker();
+    const claim = { requestId: 'o-1', stopReason: 'max_seconds', phase: 'worker' } as const;
+    await supervision.reportOutcome(claim, options);
+    // The supervisor's own clock does not agree.
+    expect((await ended(runId))?.result?.unverified).toBe(true);
+  });
+});
+
+describe('what a worker may say', () => {
+  let supervisor: SupervisorUnderTest;
+  let runId: string;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+    const { run } = await supervisor.runs().startRun(START);
+    runId = run?.runId ?? '';
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+  });
+  afterEach(() => supervisor.close());
+
+  async function resultOf(stopReason: string) {
+    const { supervision, options } = await supervisor.worker();
+    const claim = { requestId: 'o-1', stopReason, phase: 'worker', detail: 'It said.' } as const;
+    await supervision.reportOutcome(claim, options);
+    await Array.fromAsync(supervisor.runs().watchRun({ runId }));
+    return (await supervisor.runs().getRun({ runId })).run?.result;
+  }
+
+  it('marks an ending that only the worker tells of, with its words beside it (SV-7)', async () => {
+    expect(await resultOf('stuck')).toMatchObject({
+      stopReason: 'stuck',
+      phase: 'worker',
+      unverified: true,
+      workerDetail: 'It said.',
+    });
+  });
+
+  it('vouches for a model failure that the closed tab knows (SV-7)', async () => {
+    supervisor.fakes.answer(ExecutionMeterService.method.closeTab, () => ({
+      tab: { failures: [{ stopReason: 'llm_timeout', count: 1n, lastCallId: 'op-1' }] },
+    }));
+    expect(await resultOf('llm_timeout')).toMatchObject({ unverified: false });
+  });
+
+  it('marks a model failure that the closed tab does not know', async () => {
+    expect(await resultOf('llm_timeout')).toMatchObject({ unverified: true });
+  });
+
+  it('takes no answer, no cancel and no unknown reason from it', async () => {
+    const { supervision, options } = await supervisor.worker();
+    for (const stopReason of ['success', 'paused', 'cancelled', 'halted']) {
+      await expect(
+        supervision.reportOutcome({ requestId: 'o', stopReason, phase: 'worker' }, options),
+      ).rejects.toMatchObject({ reason: 'OUTCOME_NOT_REPORTABLE' });
+    }
+    await expect(
+      supervision.reportOutcome({ requestId: 'o', stopReason: 'bored', phase: 'worker' }, options),
+    ).rejects.toMatchObject({ reason: 'BAD_STOP_REASON' });
+  });
+
+  it('hears nothing from a worker that lost its lease (RT-2)', async () => {
+    const { supervision, options } = await supervisor.worker();
+    await supervision.getManifest({}, { ...options, epoch: 3n });
+    await expect(
+      supervision.reportOutcome(
+        { requestId: 'o', stopReason: 'stuck', phase: 'worker' },
+        { ...options, epoch: 2n },
+      ),
+    ).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
+  });
+
+  it('shows an agent its own definition and no other (SUP-9)', async () => {
+    const { supervision, options } = await supervisor.worker();
+    const { manifest } = await supervision.getManifest({}, options);
+    expect(manifest).toEqual(supervisor.fakes.deliveries[0]?.manifest);
+    await expect(supervision.getManifest({ name: 'helper' }, options)).rejects.toMatchObject({
+      kind: 'not_found',
+    });
+  });
+
+  it('renews tokens while the agent lives, and not after', async () => {
+    const { supervision, options } = await supervisor.worker();
+    const { credentials } = await supervision.refreshTokens({}, options);
+    const fresh = { ...options, agentToken: credentials?.supervisorToken ?? '' };
+    await expect(supervision.getManifest({}, fresh)).resolves.toBeDefined();
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await expect(supervision.refreshTokens({}, fresh)).rejects.toMatchObject({
+      reason: 'RUN_ENDED',
+      metadata: { stop_reason: 'cancelled' },
+    });
+  });
+
+  it('says that delegations come later', async () => {
+    const { supervision, options } = await supervisor.worker();
+    await expect(
+      supervision.spawnChild({ callId: 'op-1', delegation: { agent: 'helper' } }, options),
+    ).rejects.toMatchObject({ kind: 'unimplemented' });
+  });
+});
