@@ -86,3 +86,13 @@ export function inLine(pool: Pool): Member[] {
 export function isOver(pool: Pool, at: number): boolean {
   return pool.deadline !== undefined && at >= pool.deadline;
 }
+
+/**
+ * Until when an agent may act, milliseconds since the epoch; undefined unless it is active. That is
+ * `marginMs` before its lease ends: then its slot goes to another, who must not meet it still acting.
+ * The run's deadline gives the slot to nobody, so it has no margin.
+ */
+export function mayActUntil(pool: Pool, member: Member, marginMs: number): number | undefined {
+  if (member.state !== 'active' || member.expiresAt === undefined) return undefined;
+  return member.expiresAt === pool.deadline ? member.expiresAt : member.expiresAt - marginMs;
+}

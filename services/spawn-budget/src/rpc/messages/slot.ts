@@ -1,0 +1,53 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  type SlotChangeSchema,
+  type SlotSchema,
+  SlotState,
+} from '@writ/contracts/writ/spawn/v1/pool_pb';
+import type { SignedToken } from '@writ/identity';
+import { contractPriority } from '@writ/identity';
+import type { Member, SlotChange, SlotState as State } from '../../domain/pool/pool.ts';
+
+const STATES: Readonly<Record<State, SlotState>> = {
+  active: SlotState.ACTIVE,
+  suspended: SlotState.SUSPENDED,
+  paused: SlotState.PAUSED,
+  waiting: SlotState.WAITING,
+  released: SlotState.RELEASED,
+};
+
+/** The message of what an agent holds, with its grant where there is one. */
+export function slotMessage(
+  member: Member,
+  grant?: Pick<SignedToken, 'token' | 'expireTime'>,
+): MessageInitShape<typeof SlotSchema> {
+  const { agent, state, priority, expiresAt, acquiredAt } = member;
+  return {
+    agent,
+    state: STATES[state],
+    priority: contractPriority(priority),
+    ...(grant && { grant: grant.token, grantExpireTime: timestampFromDate(grant.expireTime) }),
+    // What a suspended agent has is the run's deadline, not a lease.
+    ...(state === 'active' &&
+      expiresAt !== undefined && { leaseExpireTime: timestampFromMs(expiresAt) }),
+    acquireTime: timestampFromMs(acquiredAt),
+  };
+}
+
+/** The message of a move. */
+export function changeMessage({
+  agent,
+  from,
+  to,
+  becauseOf,
+}: SlotChange): MessageInitShape<typeof SlotChangeSchema> {
+  return { agent, from: STATES[from], to: STATES[to], ...(becauseOf && { becauseOf }) };
+}
+
+/** The messages of those moves that a caller has to act on: who was paused, and who got a slot again. */
+export function pausesAndReturns(
+  changes: readonly SlotChange[],
+): MessageInitShape<typeof SlotChangeSchema>[] {
+  return changes.filter(({ to }) => to === 'paused' || to === 'active').map(changeMessage);
+}

@@ -1,0 +1,21 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { assertServesTenant } from '@writ/identity';
+import type { Handlers } from '@writ/rpc';
+import type { SpawnBudgetContext } from '../../context.ts';
+import { changeMessage } from '../messages/slot.ts';
+
+/**
+ * Tells pauses and resumptions of the worker's tenants as they happen in this process (SB-4). A hint:
+ * what another replica did, or a slow stream missed, is found by Renew.
+ * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
+ */
+export function watchPauses({
+  feed,
+}: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['watchPauses'] {
+  return async function* ({ tenants }, { caller, signal }) {
+    for (const tenant of tenants) assertServesTenant(caller, tenant);
+    for await (const { tenant, runId, change, at } of feed.watch(tenants, signal))
+      yield { tenant, runId, change: changeMessage(change), changeTime: timestampFromDate(at) };
+  };
+}

@@ -1,0 +1,157 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bus } from '@writ/bus';
+import {
+  type Addresses,
+  assertRows,
+  createTrust,
+  createVerifier,
+  internalGate,
+  openSigner,
+  SERVICE_NAMES,
+  type ServiceName,
+} from '@writ/identity';
+import { type Clock, isWritError, systemClock } from '@writ/kernel';
+import { createRpcServer } from '@writ/rpc';
+import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import type { SpawnBudgetConfig } from './config.ts';
+import type { SpawnBudgetContext } from './context.ts';
+import { createSpawnEvents } from './events.ts';
+import { spawnBudgetRoutes } from './rpc/index.ts';
+import { Ledger } from './store/ledger.ts';
+import { PauseFeed } from './store/pause-feed.ts';
+import { openSpawnStore } from './store/spawn-store.ts';
+import { Sweep } from './store/sweep.ts';
+
+/** What spawn-budget is given by whoever runs it. */
+export interface SpawnBudgetParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Where the other services are, `host:port`; asked when a key of theirs is needed. */
+  readonly addressOf: (service: ServiceName) => string;
+}
+
+/** The keeper of headcounts. */
+export interface SpawnBudgetService {
+  readonly name: 'spawn-budget';
+  /** `host:port` where services call. */
+  readonly address: string;
+  /** Begins background work, with what a former process left behind, and serves. */
+  start(): Promise<void>;
+  /** Drains, delivers its last events and closes everything; calling it again changes nothing. */
+  stop(): Promise<void>;
+}
+
+/** How long the last events may take to be delivered; they stay in the outbox otherwise. */
+const FLUSH_MS = 2_000;
+
+/**
+ * Creates spawn-budget: its port is bound, and it says SERVING after `start()`.
+ * @throws UnavailableError PORT_IN_USE, and what opening the store and the keys throws; what was
+ *   opened is closed again
+ */
+export async function createSpawnBudget(
+  config: SpawnBudgetConfig,
+  { telemetry, bus, clock = systemClock, addressOf }: SpawnBudgetParts,
+): Promise<SpawnBudgetService> {
+  await using opened = new AsyncDisposableStack();
+  const signer = await openSigner({
+    service: 'spawn-budget',
+    keyDir: join(config.dataDir, 'keys'),
+    clock,
+  });
+  const trust = createTrust({
+    addresses: () => addressesOf(addressOf),
+    telemetry,
+    self: signer,
+    clock,
+  });
+  opened.defer(() => trust.close());
+  const store = await openSpawnStore(config.store);
+  opened.defer(() => store.close());
+  const relay = createOutboxRelay({
+    store,
+    publish: (message) => bus.publish(message),
+    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
+    clock,
+  });
+  const feed = new PauseFeed();
+  const ledger = new Ledger({
+    store,
+    clock,
+    leaseMs: config.leaseMs,
+    events: createSpawnEvents(telemetry),
+    feed,
+    nudge: () => relay.nudge(),
+  });
+  const sweep = new Sweep({
+    store,
+    ledger,
+    clock,
+    log: telemetry.log,
+    everyMs: config.sweepMs,
+    keepClosedMs: config.keepClosedMs,
+  });
+  const verifier = createVerifier({ trust, clock });
+  const context: SpawnBudgetContext = { config, ledger, feed, signer, verifier };
+  const routes = spawnBudgetRoutes(context);
+  assertRows(routes);
+  const server = await createRpcServer({
+    host: config.host,
+    port: config.port,
+    routes,
+    // None of its RPCs asks for a slot grant: it is the one that gives them.
+    gate: internalGate({ service: 'spawn-budget', verifier, enforceSlotGrants: false }),
+    telemetry,
+  });
+  opened.defer(() => server.close(0));
+  const closing = opened.move();
+  let stopping: Promise<void> | undefined;
+
+  const stop = async (): Promise<void> => {
+    await sweep.stop();
+    feed.close();
+    await server.close(config.drainMs);
+    await flush(relay);
+    await relay.stop();
+    await closing.disposeAsync();
+  };
+
+  return {
+    name: 'spawn-budget',
+    address: server.address,
+    async start() {
+      relay.start();
+      sweep.start();
+      server.setServing(true);
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+/** What is not taken in time stays in the outbox for the next start. */
+async function flush(relay: OutboxRelay): Promise<void> {
+  const enough = new AbortController();
+  const late = sleep(FLUSH_MS, undefined, { signal: enough.signal });
+  await Promise.race([Promise.allSettled([relay.flush()]), Promise.allSettled([late])]);
+  enough.abort();
+}
+
+/** Of the services that are up; the others are not needed to trust these. */
+function addressesOf(addressOf: SpawnBudgetParts['addressOf']): Addresses {
+  const known = SERVICE_NAMES.flatMap((service): [ServiceName, string][] => {
+    try {
+      return [[service, addressOf(service)]];
+    } catch (error) {
+      if (isWritError(error)) return [];
+      throw error;
+    }
+  });
+  return Object.fromEntries(known);
+}

@@ -1,0 +1,73 @@
+import { InvalidRequestError } from '@writ/kernel';
+import type { Refusal } from '../domain/pool/events.ts';
+import type { SlotChange } from '../domain/pool/pool.ts';
+import type { PoolKey, SpawnTransaction } from './spawn-store.ts';
+
+/** What a call is idempotent on (SB-9). */
+export interface RequestKey extends PoolKey {
+  readonly instance: string;
+  readonly rpc: 'acquire' | 'release' | 'reprioritize';
+  readonly requestId: string;
+  /** Digest of the whole request. */
+  readonly digest: string;
+}
+
+/** What a call was answered; the agent's slot is not in it, since a repeat is told how it stands now. */
+export interface Answer {
+  readonly changes: readonly SlotChange[];
+  readonly refusal?: Refusal;
+  readonly released?: boolean;
+}
+
+/**
+ * The answer that this very request got before; undefined when it is new.
+ * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
+ */
+export async function findAnswer(
+  trx: SpawnTransaction,
+  key: RequestKey,
+): Promise<Answer | undefined> {
+  const row = await trx
+    .selectFrom('requests')
+    .select(['digest', 'answer'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('rpc', '=', key.rpc)
+    .where('request_id', '=', key.requestId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  if (row.digest !== key.digest) throw reusedError(key.requestId);
+  return JSON.parse(row.answer);
+}
+
+/** Records what a call is answered, in the transaction that acts on it. */
+export async function recordAnswer(
+  trx: SpawnTransaction,
+  key: RequestKey,
+  answer: Answer,
+  at: Date,
+): Promise<void> {
+  await trx
+    .insertInto('requests')
+    .values({
+      tenant: key.tenant,
+      run_id: key.runId,
+      instance: key.instance,
+      rpc: key.rpc,
+      request_id: key.requestId,
+      digest: key.digest,
+      answer: JSON.stringify(answer),
+      answered_at: at,
+    })
+    .execute();
+}
+
+/** The error for a request id that came with another request. */
+export function reusedError(requestId: string): InvalidRequestError {
+  return new InvalidRequestError(
+    'REQUEST_ID_REUSED',
+    `request_id ${requestId} was used with another request; a new request needs a new id.`,
+    { field: 'request_id', request_id: requestId },
+  );
+}

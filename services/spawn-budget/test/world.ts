@@ -1,0 +1,142 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import { createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
+import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import type { ServiceName } from '@writ/identity';
+import { type Clock, ManualClock } from '@writ/kernel';
+import type { ClosableRpcClient } from '@writ/rpc';
+import type { StoreLocation } from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import { addressOf, type KeyPeer, type PeerTokenOptions, startKeyPeer } from '@writ/testing';
+import { createSpawnBudget, SPAWN_BUDGET_DEFAULTS, type SpawnBudgetConfig } from '../src/index.ts';
+
+/** A client of the service under test. */
+export type SpawnClient = ClosableRpcClient<typeof SpawnBudgetService>;
+
+/** What a world may be told. */
+export interface WorldOptions {
+  readonly config?: Partial<SpawnBudgetConfig>;
+  /** Default: one that moves only when told to. */
+  readonly clock?: Clock;
+  /** Keeps its state in a file, so that it outlives the service. */
+  readonly durable?: boolean;
+}
+
+/** The service as its process starts it, with a supervisor, a worker and a meter that it trusts. */
+export class World {
+  readonly clock: Clock;
+  /** Events that the bus took, in order. */
+  readonly events: HookEvent[] = [];
+  readonly #boot: () => Promise<Awaited<ReturnType<typeof createSpawnBudget>>>;
+  readonly #peers: ReadonlyMap<ServiceName, KeyPeer>;
+  readonly #dataDir: string;
+  #service: Awaited<ReturnType<typeof createSpawnBudget>> | undefined;
+  #clients = new Map<ServiceName, SpawnClient>();
+  #eventsCame: (() => void)[] = [];
+
+  static async start(options: WorldOptions = {}): Promise<World> {
+    const clock = options.clock ?? new ManualClock();
+    const dataDir = await mkdtemp(join(tmpdir(), 'writ-spawn-'));
+    const names = ['supervisor', 'agent-worker', 'execution-meter'] as const;
+    const peers = await Promise.all(names.map((name) => startKeyPeer(name, { clock })));
+    const world = new World(options, clock, dataDir, peers);
+    await world.restart();
+    return world;
+  }
+
+  constructor(
+    { config, durable = false }: WorldOptions,
+    clock: Clock,
+    dataDir: string,
+    peers: readonly KeyPeer[],
+  ) {
+    this.clock = clock;
+    this.#dataDir = dataDir;
+    this.#peers = new Map(peers.map((peer) => [peer.service, peer]));
+    const file = durable ? join(dataDir, 'spawn-budget.db') : ':memory:';
+    const store: StoreLocation = { dialect: 'sqlite', file };
+    this.#boot = async () =>
+      await createSpawnBudget(
+        { ...SPAWN_BUDGET_DEFAULTS, port: 0, dataDir, store, ...config },
+        {
+          telemetry: createTelemetry({ service: 'spawn-budget', logLevel: 'silent' }),
+          bus: await this.#listeningBus(),
+          clock,
+          addressOf: addressOf(...peers),
+        },
+      );
+  }
+
+  get supervisor(): SpawnClient {
+    return this.#client('supervisor');
+  }
+
+  get worker(): SpawnClient {
+    return this.#client('agent-worker');
+  }
+
+  /** One of those that the service trusts. */
+  peer(name: ServiceName): KeyPeer {
+    const peer = this.#peers.get(name);
+    if (peer === undefined) throw new Error(`There is no ${name} in this world.`);
+    return peer;
+  }
+
+  /** A client of one's own in the name of a peer. */
+  clientOf(peer: KeyPeer, options?: PeerTokenOptions): SpawnClient {
+    const address = this.#service?.address ?? '';
+    return peer.client(SpawnBudgetService, { audience: 'spawn-budget', address }, options);
+  }
+
+  /** Moves the world's clock. */
+  advance(ms: number): void {
+    if (!(this.clock instanceof ManualClock)) throw new Error('This world has a real clock.');
+    this.clock.advance(ms);
+  }
+
+  /** Resolves when `fits` holds of the events that came, now or later. */
+  async until(fits: (events: readonly HookEvent[]) => boolean): Promise<void> {
+    while (!fits(this.events)) {
+      await new Promise<void>((resolve) => {
+        this.#eventsCame.push(resolve);
+      });
+    }
+  }
+
+  /** Stops the service, if it runs, and starts it on the same state. */
+  async restart(): Promise<void> {
+    await this.#service?.stop();
+    for (const client of this.#clients.values()) client.close();
+    this.#clients = new Map();
+    this.#service = await this.#boot();
+    await this.#service.start();
+  }
+
+  async stop(): Promise<void> {
+    for (const peer of this.#peers.values()) await peer.close();
+    await this.#service?.stop();
+    await rm(this.#dataDir, { recursive: true, force: true });
+  }
+
+  #client(name: ServiceName): SpawnClient {
+    const client = this.#clients.get(name) ?? this.clientOf(this.peer(name));
+    this.#clients.set(name, client);
+    return client;
+  }
+
+  async #listeningBus() {
+    const bus = createInProcessBus({ onError: () => undefined });
+    await bus.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: 'timeline',
+      handler: async ({ payload }) => {
+        this.events.push(fromBinary(HookEventSchema, payload));
+        for (const tell of this.#eventsCame.splice(0)) tell();
+      },
+    });
+    return bus;
+  }
+}
