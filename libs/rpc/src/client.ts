@@ -143,7 +143,7 @@ async function* callStream(
   const call = new ClientCall(peer, method, options, parent);
   try {
     const request = call.encode(init);
-    const { metadata, ...start } = await call.start();
+    const { metadata, ...start } = await context.with(call.context, () => call.start());
     for await (const bytes of peer.channel.stream(call.path, request, metadata, start)) {
       yield call.decode(bytes);
     }

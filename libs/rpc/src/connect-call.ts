@@ -1,8 +1,9 @@
 import type { Message } from '@bufbuild/protobuf';
-import { FieldError } from '@bufbuild/protobuf/reflect';
+import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { InvalidRequestError, OverloadedError, type WritError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
+import { encodeAnswer } from './encode-answer.ts';
 import { errorOf } from './error-details.ts';
 import { toConnectError } from './errors.ts';
 import { InvalidFieldsError } from './invalid-fields-error.ts';
@@ -12,11 +13,13 @@ import type { ServerCall } from './server-call.ts';
 /** One call as Connect sees it: errors leave as ConnectErrors, its signal tells the end. */
 export class ConnectCall {
   readonly #call: ServerCall;
+  readonly #maxMessageBytes: number;
   /** Whether a handler has the call, and so will end it. */
   #isHandled = false;
   #isAnswered = false;
 
-  constructor(calls: Calls, served: ServedMethod, context: HandlerContext) {
+  constructor(calls: Calls, served: ServedMethod, context: HandlerContext, maxBytes: number) {
+    this.#maxMessageBytes = maxBytes;
     const { requestHeader, signal } = context;
     this.#call = calls.open(served, {
       rpcSystem: context.protocolName === 'connect' ? 'connect_rpc' : 'grpc',
@@ -25,7 +28,8 @@ export class ConnectCall {
     });
     // Connect aborts it when the client goes away, and also when the call is over, with the error
     // it is about to send, if any.
-    signal.addEventListener('abort', () => this.#over(signal.reason), { once: true });
+    if (signal.aborted) this.#over(signal.reason);
+    else signal.addEventListener('abort', () => this.#over(signal.reason), { once: true });
   }
 
   /** Runs before Connect reads content. */
@@ -41,6 +45,7 @@ export class ConnectCall {
     this.#isHandled = true;
     try {
       const response = await this.#call.answer(request);
+      encodeAnswer(this.#call.served, response, this.#maxMessageBytes);
       this.#isAnswered = true;
       return response;
     } catch (error) {
@@ -51,7 +56,10 @@ export class ConnectCall {
   async *stream(request: Message | AsyncIterable<Message>): AsyncGenerator<Message, void> {
     this.#isHandled = true;
     try {
-      yield* this.#call.stream(request);
+      for await (const message of this.#call.stream(request)) {
+        encodeAnswer(this.#call.served, message, this.#maxMessageBytes);
+        yield message;
+      }
       this.#isAnswered = true;
     } catch (error) {
       throw toConnectError(this.#call.end(error));
@@ -89,7 +97,9 @@ function ownError(served: ServedMethod, error: ConnectError): WritError | undefi
       return new OverloadedError('MESSAGE_TOO_LARGE', error.rawMessage);
     case Code.Internal:
       return error.rawMessage.startsWith('parse binary')
-        ? malformed(error, typeName)
+        ? new InvalidRequestError('MALFORMED_MESSAGE', `The request is no valid ${typeName}.`, {
+            message_type: typeName,
+          })
         : errorOf({ code: error.code, message: error.rawMessage });
     default:
       return errorOf({ code: error.code, message: error.rawMessage });
@@ -98,20 +108,23 @@ function ownError(served: ServedMethod, error: ConnectError): WritError | undefi
 
 function malformed({ cause, rawMessage }: ConnectError, typeName: string): WritError {
   const metadata = { message_type: typeName };
-  if (!(cause instanceof FieldError)) {
+  const found = cause instanceof Error ? cause.cause : undefined;
+  if (!isFieldError(found)) {
     return new InvalidRequestError('MALFORMED_MESSAGE', rawMessage, metadata);
   }
-  const { name: field } = cause.field();
-  const violations = [{ field, description: rawMessage }];
-  return new InvalidFieldsError(violations, 'MALFORMED_MESSAGE', rawMessage, {
-    ...metadata,
-    field,
-  });
+  const field = found.field().name;
+  const description = found.message;
+  return new InvalidFieldsError(
+    [{ field, description }],
+    'MALFORMED_MESSAGE',
+    `${field}: ${description}`,
+    { ...metadata, field },
+  );
 }
 
-/** Connect sends `error` once the listeners of its signal have run, with the details it has then. */
+/** Connect sends `error` once the listeners of its signal have run, as it is then. */
 function explain(error: unknown, named: WritError | undefined): void {
-  if (error instanceof ConnectError && named !== undefined) {
-    error.details.push(...toConnectError(named).details);
-  }
+  if (!(error instanceof ConnectError) || named === undefined) return;
+  const { code, rawMessage, details } = toConnectError(named);
+  Object.assign(error, { code, rawMessage, details });
 }

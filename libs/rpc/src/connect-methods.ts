@@ -11,7 +11,7 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
-import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import { compressionGzip } from '@connectrpc/connect-node';
 import { InternalError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
 import { ConnectCall } from './connect-call.ts';
@@ -30,15 +30,15 @@ export function connectHandlers(
   const byMethod = new Map(methods.map((served) => [served.implementation.method, served]));
   const router = createConnectRouter({
     readMaxBytes: maxMessageBytes,
-    writeMaxBytes: maxMessageBytes,
     maxTimeoutMs: MAX_TIMER_MS,
-    acceptCompression: [compressionGzip, compressionBrotli],
+    // Not Brotli, whose default quality takes longer than most networks save.
+    acceptCompression: [compressionGzip],
     // A misspelt budget must not mean an unlimited one.
     jsonOptions: { ignoreUnknownFields: false },
     requestGate: async (context) => {
       const served = byMethod.get(context.method);
       if (served === undefined) throw new InternalError('INTERNAL', 'The method has no handler.');
-      const call = new ConnectCall(calls, served, context);
+      const call = new ConnectCall(calls, served, context, maxMessageBytes);
       context.values.set(callKey, call);
       await call.admit();
     },

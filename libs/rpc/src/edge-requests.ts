@@ -1,11 +1,12 @@
-import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/connect/protocol';
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
+import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { Cors } from './cors.ts';
-import { statusCode } from './status-code.ts';
+import { toGrpcStatus } from './errors.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {
@@ -37,7 +38,17 @@ async function answerRpc(
 ): Promise<void> {
   try {
     const asked = universalRequestFromNodeRequest(request, response, undefined, undefined);
-    await universalResponseToNodeResponse(await handler(asked), response);
+    const { status, header, body, trailer } = await handler(asked);
+    const answer: UniversalServerResponse = {
+      status,
+      ...(header === undefined ? {} : { header }),
+      ...(body === undefined ? {} : { body }),
+      // Asked for at the end, when it is filled.
+      get trailer() {
+        return trailer === undefined ? new Headers() : withPlainMessage(trailer);
+      },
+    };
+    await universalResponseToNodeResponse(answer, response);
   } catch (error) {
     // The call itself has been answered or cancelled; this is about writing to a lost connection.
     const problem = error instanceof Error ? error.name : typeof error;
@@ -47,15 +58,30 @@ async function answerRpc(
   }
 }
 
+/** gRPC-Web is not meant: its clients understand a plain 404. */
 function isGrpc({ headers }: WebRequest): boolean {
-  return headers['content-type']?.startsWith('application/grpc') === true;
+  return /^application\/grpc(\+|;|$)/.test(headers['content-type'] ?? '');
+}
+
+/**
+ * Connect escapes more of the sentence than gRPC asks for, and grpc-js's clients do not undo it:
+ * they would show `goal%3A must be …`.
+ */
+function withPlainMessage(trailer: Headers): Headers {
+  const message = trailer.get('grpc-message');
+  if (message !== null) trailer.set('grpc-message', encodeURI(decodeURIComponent(message)));
+  return trailer;
 }
 
 function answerUnknownRpc(path: string, response: WebResponse): void {
-  response.writeHead(200, {
-    'content-type': 'application/grpc',
-    'grpc-status': String(statusCode('unimplemented')),
-    'grpc-message': encodeURI(`This server has no method ${path}.`.toWellFormed()),
+  const { code, details, metadata } = toGrpcStatus(
+    new NotImplementedError('UNKNOWN_METHOD', `This server has no method ${path}.`),
+  );
+  response.writeHead(200, { 'content-type': 'application/grpc' });
+  response.addTrailers({
+    'grpc-status': String(code),
+    'grpc-message': encodeURI(details),
+    ...(metadata.toHttp2Headers() as Record<string, string>),
   });
   response.end();
 }

@@ -41,8 +41,6 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
 
   const http1 = createHttp1Server((request, response) => answer(request, response));
-  // It only gets sockets handed over. Without this it would watch over no timeouts.
-  http1.emit('listening');
   const http2 = createHttp2Server(
     {
       maxSessionMemory: limits.maxSessionMemoryMb,
@@ -63,6 +61,8 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       http2: (known) => http2.emit('connection', known),
     }),
   );
+  // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
+  http1.emit('listening');
   return {
     host,
     port: listener.port,
@@ -73,7 +73,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       calls,
       listener,
       sayGoodbye: () => {
-        http1.closeIdleConnections();
+        http1.close();
         for (const session of sessions) session.close();
       },
     }),

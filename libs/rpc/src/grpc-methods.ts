@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
+import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import type {
   Deadline,
   handleBidiStreamingCall,
@@ -10,8 +10,9 @@ import type {
   ServerDuplexStream,
   ServerWritableStream,
 } from '@grpc/grpc-js';
-import { InvalidRequestError, OverloadedError } from '@writ/kernel';
+import { InvalidRequestError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
+import { encodeAnswer } from './encode-answer.ts';
 import { toGrpcStatus } from './errors.ts';
 import type { ServedMethod, ServedService } from './served-service.ts';
 import type { ServerCall } from './server-call.ts';
@@ -128,16 +129,9 @@ export class GrpcMethods {
     return call;
   }
 
-  #encode({ name, implementation }: ServedMethod, message: Message): Buffer {
-    const { buffer, byteOffset, byteLength } = toBinary(implementation.method.output, message);
-    if (byteLength > this.#maxMessageBytes) {
-      throw new OverloadedError(
-        'RESPONSE_TOO_LARGE',
-        `The answer of ${name} has ${byteLength} bytes; the limit is ${this.#maxMessageBytes}.`,
-        { limit: String(this.#maxMessageBytes) },
-      );
-    }
-    return Buffer.from(buffer, byteOffset, byteLength);
+  #encode(served: ServedMethod, message: Message): Buffer {
+    const bytes = encodeAnswer(served, message, this.#maxMessageBytes);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 }
 

@@ -1,4 +1,5 @@
 import { ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js';
+import { OverloadedError } from '@writ/kernel';
 import { errorOf } from './error-details.ts';
 import { hasDetails, toGrpcStatus } from './errors.ts';
 
@@ -20,5 +21,10 @@ function explained(sent: Sent): Sent {
   if (code === status.OK || code === null || code === undefined || hasDetails(sent.metadata)) {
     return sent;
   }
-  return toGrpcStatus(errorOf({ code, message: details ?? '' }));
+  const message = details ?? '';
+  return toGrpcStatus(
+    code === status.RESOURCE_EXHAUSTED
+      ? new OverloadedError('MESSAGE_TOO_LARGE', message)
+      : errorOf({ code, message }),
+  );
 }

@@ -26,10 +26,10 @@ export function withDefaults(limits: RpcLimits = {}): Required<RpcLimits> {
 }
 
 /**
- * Largest delay a timer can wait, ms (about 24 days); anything above would fire at once, and
- * grpc-js's server reads a `grpc-timeout` above it as one that has passed.
+ * Longest time limit, ms: 24 days. A timer fires at once above 2³¹ ms, and so does the deadline of a
+ * grpc-js server, once its client has rounded the limit up to whole seconds.
  */
-export const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 24 * 24 * 60 * 60 * 1000;
 
 /**
  * How fast a client may cancel streams on one connection before the connection is taken for an

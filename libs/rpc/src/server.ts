@@ -50,7 +50,9 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       calls,
       listener,
       sayGoodbye: () =>
-        server.tryShutdown(() => telemetry.log.debug('Every connection is closed.')),
+        server.tryShutdown(() => {
+          // The listener knows better: it waits for every connection, and ends those that stay.
+        }),
     }),
   };
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { ALLOWED, drained, START, start, TRANSPORTS } from './fixture.ts';
+import { requirePerson } from '../src/index.ts';
+import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
   it('a unary call is answered (SYS-2)', async () => {
     const { client } = await start(transport, {
       startRun: async ({ goal }, call) => ({
-        run: { runId: `${goal} ${call.caller.person?.tenant}` },
+        run: { runId: `${goal} ${requirePerson(call).tenant}` },
       }),
     });
     const { run } = await client().startRun(START, ALLOWED);
@@ -24,5 +25,67 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(got.map(({ event }) => event?.sequence)).toEqual(
       Array.from({ length: 497 }, (_, n) => BigInt(n + 4)),
     );
+  });
+
+  it('a stream that fails late gives what came before, also to a slow reader (SYS-3)', async () => {
+    const { client } = await start(transport, {
+      async *watchRun() {
+        for (let n = 1n; n <= 50n; n += 1n) yield { event: { sequence: n } };
+        throw new Error('It broke.');
+      },
+    });
+    let last = 0n;
+    const read = async (): Promise<void> => {
+      for await (const { event } of client().watchRun({ runId: 'run-1' }, ALLOWED)) {
+        last = event?.sequence ?? 0n;
+        await new Promise(setImmediate);
+      }
+    };
+    expect(await rejection(read())).toMatchObject({ kind: 'internal', reason: 'INTERNAL' });
+    expect(last).toBe(50n);
+  });
+
+  it('a handler sees who calls, the headers, the epoch and the deadline (SUP-5)', async () => {
+    let seen: unknown;
+    const { client, lines } = await start(transport, {
+      startRun: async (_request, call) => {
+        call.log.info('Handling.');
+        seen = {
+          method: call.method.name,
+          caller: call.caller,
+          header: call.header('X-Colour'),
+          absent: call.header('x-absent'),
+          left: (call.deadline?.getTime() ?? 0) - Date.now(),
+        };
+        return {};
+      },
+    });
+    const headers = { ...ALLOWED.headers, 'x-colour': 'green' };
+    await client().startRun(START, { headers, epoch: 7n, timeoutMs: 5000 });
+    expect(seen).toMatchObject({
+      method: 'StartRun',
+      caller: { person: { subject: 'ann' }, epoch: 7n },
+      header: 'green',
+      absent: undefined,
+    });
+    expect((seen as { left: number }).left).toBeGreaterThan(4000);
+    expect((seen as { left: number }).left).toBeLessThanOrEqual(5000);
+    expect(lines().find(({ msg }) => msg === 'Handling.')).toMatchObject({
+      rpc: 'StartRun',
+      tenant: 'acme',
+      trace_id: expect.any(String),
+    });
+  });
+
+  it('every call leaves one line of ids, code and duration, and nothing of its content (SYS-1)', async () => {
+    const { client, lines } = await start(transport, { startRun: async () => ({}) });
+    await client().startRun({ ...START, goal: 'swordfish' }, ALLOWED);
+    await rejection(client().startRun({ ...START, agent: 'SWORDFISH' }, ALLOWED));
+    expect(lines()).toMatchObject([
+      { level: 'debug', rpc: 'writ.run.v1.RunService/StartRun', code: 'OK', tenant: 'acme' },
+      { level: 'debug', code: 'INVALID_ARGUMENT', reason: 'INVALID_FIELD', tenant: 'acme' },
+    ]);
+    expect(lines()[0]?.duration_ms).toEqual(expect.any(Number));
+    expect(JSON.stringify(lines()).toLowerCase()).not.toContain('swordfish');
   });
 });

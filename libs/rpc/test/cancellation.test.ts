@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { CancellationError, DeadlineError } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import type { CallContext } from '../src/index.ts';
+import { ALLOWED, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
+
+/** Never resolves by itself. */
+const forever = (): Promise<never> => new Promise(() => undefined);
+
+/** Resolves with the reason of `signal` when it aborts. */
+const aborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(signal.reason);
+    signal.addEventListener('abort', () => resolve(signal.reason));
+  });
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  it('a cancelled call aborts the handler and throws the reason of the signal (SUP-5)', async () => {
+    const begun = Promise.withResolvers<CallContext>();
+    const { client } = await start(transport, {
+      startRun: (_request, call) => {
+        begun.resolve(call);
+        return forever();
+      },
+    });
+    const stop = new AbortController();
+    const called = rejection(client().startRun(START, { ...ALLOWED, signal: stop.signal }));
+    const { signal } = await begun.promise;
+    expect(signal.aborted).toBe(false);
+    const reason = new CancellationError('enough of it');
+    stop.abort(reason);
+    expect(await called).toBe(reason);
+    expect(await aborted(signal)).toBeInstanceOf(CancellationError);
+  });
+
+  it('leaving a stream aborts its signal and runs its finally blocks (SUP-5)', async () => {
+    const left = Promise.withResolvers<unknown>();
+    const { client } = await start(transport, {
+      async *watchRun(_request, { signal }) {
+        try {
+          yield { event: { sequence: 1n } };
+          await aborted(signal);
+        } finally {
+          left.resolve(signal.reason);
+        }
+      },
+    });
+    for await (const _ of client().watchRun({ runId: 'run-1' }, ALLOWED)) break;
+    expect(await left.promise).toBeInstanceOf(CancellationError);
+  });
+
+  it('a call whose signal has aborted already is not made (SUP-5)', async () => {
+    let calls = 0;
+    const { client } = await start(transport, {
+      startRun: async () => {
+        calls += 1;
+        return {};
+      },
+    });
+    const options = { ...ALLOWED, signal: AbortSignal.abort('never mind') };
+    const expected = { kind: 'cancelled', cancelReason: 'never mind' };
+    expect(await rejection(client().startRun(START, options))).toMatchObject(expected);
+    const stream = client().watchRun({ runId: 'run-1' }, options);
+    expect(await rejection(Array.fromAsync(stream))).toMatchObject(expected);
+    expect(calls).toBe(0);
+  });
+
+  it('a client that stops reading and leaves frees a handler that is blocked (SUP-5)', async () => {
+    const left = Promise.withResolvers<bigint>();
+    let count = 0n;
+    const { client } = await start(transport, {
+      async *watchRun() {
+        const detail = randomBytes(50_000).toString('hex');
+        try {
+          for (;;) {
+            count += 1n;
+            yield { event: { sequence: count, agent: { name: detail } } };
+          }
+        } finally {
+          left.resolve(count);
+        }
+      },
+    });
+    const stop = new AbortController();
+    const options = { ...ALLOWED, signal: stop.signal };
+    const stream = client().watchRun({ runId: 'run-1' }, options)[Symbol.asyncIterator]();
+    await stream.next();
+    // Not reading, the client lets the flow control of the connection fill up.
+    for (let seen = -1n; seen < count; await new Promise((resolve) => setTimeout(resolve, 20))) {
+      seen = count;
+    }
+    stop.abort();
+    expect(await left.promise).toBeLessThanOrEqual(count + 1n);
+  });
+
+  it('the handler knows the deadline, and its signal aborts there (SUP-5)', async () => {
+    const seen = Promise.withResolvers<CallContext>();
+    const { client } = await start(transport, {
+      startRun: async (_request, call) => {
+        seen.resolve(call);
+        await aborted(call.signal);
+        throw call.signal.reason;
+      },
+    });
+    const before = Date.now();
+    const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60 }));
+    const { signal, deadline } = await seen.promise;
+    expect(deadline?.getTime()).toBeLessThanOrEqual(before + 90);
+    expect(await called).toBeInstanceOf(DeadlineError);
+    expect(await aborted(signal)).toBeInstanceOf(DeadlineError);
+  });
+
+  it('a unary call has a limit even if its client allows more, and a stream has none (SUP-5)', async () => {
+    const deadlines: (Date | undefined)[] = [];
+    const { client } = await start(
+      transport,
+      {
+        startRun: (_request, { deadline }) => {
+          deadlines.push(deadline);
+          return forever();
+        },
+        async *watchRun(_request, { deadline }) {
+          deadlines.push(deadline);
+          yield {};
+        },
+      },
+      { limits: { maxUnaryMs: 30 } },
+    );
+    const error = await rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60_000 }));
+    expect(error).toMatchObject({
+      kind: 'deadline_exceeded',
+      message: 'writ.run.v1.RunService/StartRun was not answered within 30 ms.',
+    });
+    await Array.fromAsync(client().watchRun({ runId: 'run-1' }, ALLOWED));
+    expect(deadlines).toEqual([expect.any(Date), undefined]);
+  });
+
+  it('a gate that hangs is under the deadline too (SYS-4)', async () => {
+    const { client } = await start(transport, {}, { gate: forever, limits: { maxUnaryMs: 30 } });
+    expect(await rejection(client().startRun(START))).toBeInstanceOf(DeadlineError);
+  });
+});
+
+it('a browser that closes its HTTP/1.1 connection aborts the handler (SUP-5)', async () => {
+  const begun = Promise.withResolvers<AbortSignal>();
+  const { server, lines } = await start('edge', {
+    startRun: (_request, { signal }) => {
+      begun.resolve(signal);
+      return forever();
+    },
+  });
+  const request = httpRequest({
+    port: server.port,
+    path: '/writ.run.v1.RunService/StartRun',
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+  });
+  const gone = new Promise((resolve) => request.once('error', resolve));
+  request.end(JSON.stringify(START));
+  const signal = await begun.promise;
+  request.destroy();
+  expect(await aborted(signal)).toBeInstanceOf(CancellationError);
+  await gone;
+  await expect.poll(lines).toMatchObject([{ code: 'CANCELLED' }]);
+});

@@ -1,0 +1,290 @@
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from '@connectrpc/connect-node';
+import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
+import { StatusSchema } from '@writ/contracts/google/rpc/status_pb';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import {
+  AlreadyExistsError,
+  BudgetExhaustedError,
+  CancellationError,
+  ConflictError,
+  DataLossError,
+  DeadlineError,
+  InternalError,
+  InvalidRequestError,
+  NotFoundError,
+  NotImplementedError,
+  OverloadedError,
+  PermissionDeniedError,
+  PreconditionError,
+  UnauthenticatedError,
+  UnavailableError,
+} from '@writ/kernel';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { fromConnectError, InvalidFieldsError, toConnectError } from '../src/index.ts';
+import { ALLOWED, clientOf, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
+
+const EVERY_KIND = [
+  new InvalidRequestError('A', 'a: is bad.', { field: 'a' }),
+  new UnauthenticatedError('B', 'B.'),
+  new PermissionDeniedError('C', 'C.'),
+  new NotFoundError('D', 'run_id: no run of that id.', { run_id: 'run-1' }),
+  new AlreadyExistsError('E', 'E.'),
+  new PreconditionError('F', 'F.'),
+  new OverloadedError('G', 'G.'),
+  new ConflictError('H', 'H.'),
+  new UnavailableError('I', 'I.'),
+  new DeadlineError('J', 'J.'),
+  new CancellationError('by hand', { run_id: 'run-1' }),
+  new NotImplementedError('K', 'K.'),
+  new InternalError('L', 'L.'),
+  new DataLossError('M', 'Größe ≠ 3.'),
+  new BudgetExhaustedError({ dimension: 'tokens', used: 4200, limit: 4000 }),
+];
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  it('every named error comes out of the client as it was thrown (SYS-3)', async () => {
+    let next: Error = new Error('unset');
+    const { client } = await start(transport, {
+      startRun: async () => {
+        throw next;
+      },
+      watchRun: () => {
+        throw next;
+      },
+    });
+    const caller = client();
+    for (const error of EVERY_KIND) {
+      next = error;
+      const { kind, reason, message, metadata, name } = error;
+      const expected = { kind, reason, message, metadata, name };
+      const fromUnary = await rejection(caller.startRun(START, ALLOWED));
+      expect(fromUnary).toBeInstanceOf(error.constructor);
+      expect(fromUnary).toMatchObject(expected);
+      const fromStream = await drained(caller.watchRun({ runId: 'run-1' }, ALLOWED));
+      expect(fromStream.error).toMatchObject(expected);
+    }
+  });
+
+  it('what is no named error tells the caller nothing, and the log its stack (SYS-3)', async () => {
+    const { client, lines } = await start(transport, {
+      startRun: async () => {
+        throw new TypeError('password=hunter2');
+      },
+    });
+    const error = await rejection(client().startRun(START, ALLOWED));
+    expect(error).toMatchObject({
+      kind: 'internal',
+      reason: 'INTERNAL',
+      message: 'An internal error happened; the service log has the details.',
+    });
+    expect(lines()).toMatchObject([
+      { level: 'error', err: { type: 'TypeError', stack: expect.stringContaining('errors.test') } },
+    ]);
+  });
+
+  it('bad input is answered with a sentence that names the field (SYS-3)', async () => {
+    const { client } = await start(transport, {});
+    const { goal: _goal, ...rest } = START;
+    const error = await rejection(client().startRun(rest, ALLOWED));
+    expect(error).toBeInstanceOf(InvalidFieldsError);
+    expect(error).toMatchObject({
+      kind: 'invalid_argument',
+      reason: 'INVALID_FIELD',
+      message: 'goal: must be at least 1 characters',
+      metadata: { field: 'goal', rule: 'string.min_len' },
+      violations: [{ field: 'goal', description: 'must be at least 1 characters' }],
+    });
+  });
+
+  it('several bad fields are all listed, nested ones with their path (SYS-3)', async () => {
+    const { client } = await start(transport, {});
+    const request = { start: { ...START, agent: 'A!', labels: { 'A B': 'x' } } };
+    const { error } = await drained(client().runAgent(request, ALLOWED));
+    expect(error).toMatchObject({
+      message: 'start.agent: does not match regex pattern `^[a-z0-9_-]{1,64}$` (and 1 more)',
+      violations: [{ field: 'start.agent' }, { field: 'start.labels["A B"]' }],
+    });
+  });
+
+  it('a caller without a credential learns nothing of what is wrong with the content (SYS-3)', async () => {
+    const { address, client } = await start(transport, {});
+    const refused = { kind: 'unauthenticated', reason: 'NO_KEY' };
+    expect(await rejection(client().startRun({}))).toMatchObject(refused);
+    expect((await drained(client().watchRun({}))).error).toMatchObject(refused);
+    const garbage = await raw(address, 'StartRun', Buffer.from([0x0a, 0x50, 1]), new Metadata());
+    expect(garbage.code).toBe(status.UNAUTHENTICATED);
+  });
+
+  it('a message that is none is refused by name (SYS-3)', async () => {
+    const { address } = await start(transport, {});
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${KEY}`);
+    const error = await raw(address, 'StartRun', Buffer.from([0x0a, 0x50, 1]), metadata);
+    expect(error.code).toBe(status.INVALID_ARGUMENT);
+    expect(error.details).toContain('writ.run.v1.StartRunRequest');
+    expect(detailsOf(error)?.info).toMatchObject({ domain: 'writ', reason: 'MALFORMED_MESSAGE' });
+  });
+
+  it('a plain grpc-js client reads ErrorInfo and BadRequest from grpc-status-details-bin (SYS-3)', async () => {
+    const { address } = await start(transport, {});
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${KEY}`);
+    const error = await raw(address, 'StartRun', Buffer.alloc(0), metadata);
+    expect(error.code).toBe(status.INVALID_ARGUMENT);
+    expect(error.details).toBe(
+      'request_id: does not match regex pattern `^[a-z0-9_-]{1,64}$` (and 2 more)',
+    );
+    const { info, badRequest } = detailsOf(error) ?? {};
+    expect(info).toMatchObject({
+      domain: 'writ',
+      reason: 'INVALID_FIELD',
+      metadata: { field: 'request_id' },
+    });
+    expect(badRequest?.fieldViolations.map(({ field }) => field)).toEqual([
+      'request_id',
+      'agent',
+      'goal',
+    ]);
+  });
+
+  it('a method that is declared but not offered says so, unary or streaming (SYS-3)', async () => {
+    const { client } = await start(transport, {});
+    const expected = { kind: 'unimplemented', reason: 'NOT_IMPLEMENTED_YET' };
+    expect(await rejection(client().getRun({ runId: 'a' }, ALLOWED))).toMatchObject(expected);
+    expect((await drained(client().watchRun({ runId: 'a' }, ALLOWED))).error).toMatchObject(
+      expected,
+    );
+  });
+
+  it('a method that does not exist is UNIMPLEMENTED (SYS-2)', async () => {
+    const { address } = await start(transport, {});
+    const error = await raw(address, 'Nonsense', Buffer.alloc(0), new Metadata());
+    expect(error.code).toBe(status.UNIMPLEMENTED);
+    expect(error.details).toContain('method /writ.run.v1.RunService/Nonsense');
+  });
+
+  it('a sentence that headers cannot carry is cut and mended, not lost (SYS-3)', async () => {
+    const { client } = await start(transport, {
+      startRun: async () => {
+        throw new PreconditionError('LONG', `\ud800${'x'.repeat(100_000)}`);
+      },
+    });
+    const error = await rejection(client().startRun(START, ALLOWED));
+    expect(error).toMatchObject({ kind: 'failed_precondition', reason: 'LONG' });
+    expect((error as Error).message).toMatch(/^\ufffdx{1000,2100}…$/);
+  });
+});
+
+const PROTOCOLS: readonly [string, (baseUrl: string) => Transport][] = [
+  ['gRPC', (baseUrl) => createGrpcTransport({ baseUrl })],
+  ['gRPC-Web', (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: '1.1' })],
+  [
+    'Connect with JSON over HTTP/1.1',
+    (baseUrl) => createConnectTransport({ baseUrl, httpVersion: '1.1' }),
+  ],
+  [
+    'Connect with protobuf over HTTP/2',
+    (baseUrl) => createConnectTransport({ baseUrl, httpVersion: '2', useBinaryFormat: true }),
+  ],
+];
+
+describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) => {
+  it('reads the same errors from the edge (SYS-2, SYS-3)', async () => {
+    const { address } = await start('edge', {
+      startRun: async () => {
+        throw new NotFoundError('NO_AGENT', 'agent: no such agent.', { agent: 'desk' });
+      },
+      async *watchRun() {
+        yield { event: { sequence: 1n } };
+        throw new PreconditionError('ENDED', 'The run has ended.');
+      },
+    });
+    const client = createClient(RunService, transportTo(`http://${address}`));
+    const options = { headers: { authorization: `Bearer ${KEY}` } };
+    const thrown = await rejection(client.startRun(START, options));
+    expect(ConnectError.from(thrown).code).toBe(Code.NotFound);
+    expect(fromConnectError(thrown)).toBeInstanceOf(NotFoundError);
+    expect(fromConnectError(thrown)).toMatchObject({
+      reason: 'NO_AGENT',
+      message: 'agent: no such agent.',
+      metadata: { agent: 'desk' },
+    });
+    const invalid = fromConnectError(await rejection(client.startRun({}, options)));
+    expect(invalid).toBeInstanceOf(InvalidFieldsError);
+    expect(invalid).toMatchObject({ metadata: { field: 'request_id' } });
+    const stream = await drained(client.watchRun({ runId: 'run-1' }, options));
+    expect(stream.got).toHaveLength(1);
+    expect(fromConnectError(stream.error)).toMatchObject({ reason: 'ENDED' });
+  });
+});
+
+describe('a status without details', () => {
+  it('of a peer that is not there is an UnavailableError that names it (SYS-3)', async () => {
+    const { server, address, telemetry } = await start('grpc-js', {});
+    await server.close(0);
+    const error = await rejection(clientOf(address, telemetry).startRun(START));
+    expect(error).toBeInstanceOf(UnavailableError);
+    expect(error).toMatchObject({ reason: 'UNAVAILABLE', metadata: { address } });
+    expect((error as Error).message).toContain(`writ.run.v1.RunService/StartRun at ${address}`);
+  });
+
+  it('becomes the error of its code (SYS-3)', () => {
+    const bare = (code: Code) => fromConnectError(new ConnectError('No luck.', code));
+    expect(bare(Code.Canceled)).toMatchObject({ kind: 'cancelled', cancelReason: 'No luck.' });
+    expect(bare(Code.DeadlineExceeded)).toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
+    expect(bare(Code.OutOfRange)).toMatchObject({ kind: 'invalid_argument' });
+    expect(bare(Code.Unknown)).toMatchObject({ kind: 'internal', reason: 'INTERNAL' });
+    expect(bare(Code.ResourceExhausted)).toBeInstanceOf(OverloadedError);
+  });
+
+  it('of another domain keeps its code and not its reason (SYS-3)', () => {
+    const value = create(ErrorInfoSchema, { domain: 'elsewhere', reason: 'TOKEN_INVALID' });
+    const details = [{ desc: ErrorInfoSchema, value }];
+    const foreign = new ConnectError('No.', Code.NotFound, undefined, details);
+    expect(fromConnectError(foreign)).toMatchObject({ kind: 'not_found', reason: 'NOT_FOUND' });
+  });
+
+  it('is not what a named error becomes on its way to Connect and back (SYS-3)', () => {
+    for (const error of EVERY_KIND) {
+      const { kind, reason, message, metadata } = error;
+      const back = fromConnectError(toConnectError(error));
+      expect(back).toMatchObject({ kind, reason, message, metadata });
+    }
+  });
+});
+
+/** Calls without any of this library; resolves with the error. */
+async function raw(
+  address: string,
+  method: string,
+  request: Buffer,
+  metadata: Metadata,
+): Promise<ServiceError> {
+  const client = new Client(address, credentials.createInsecure());
+  onTestFinished(() => client.close());
+  const bytes = (buffer: Buffer): Buffer => buffer;
+  return new Promise((resolve, reject) => {
+    const path = `/writ.run.v1.RunService/${method}`;
+    client.makeUnaryRequest(path, bytes, bytes, request, metadata, (error) =>
+      error === null ? reject(new Error('The call went well.')) : resolve(error),
+    );
+  });
+}
+
+function detailsOf({ metadata }: ServiceError) {
+  const [bytes] = metadata.get('grpc-status-details-bin');
+  if (!(bytes instanceof Buffer)) return undefined;
+  const { details } = fromBinary(StatusSchema, bytes);
+  return {
+    info: details.map((each) => anyUnpack(each, ErrorInfoSchema)).find(Boolean),
+    badRequest: details.map((each) => anyUnpack(each, BadRequestSchema)).find(Boolean),
+  };
+}

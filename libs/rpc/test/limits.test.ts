@@ -1,0 +1,92 @@
+import { OverloadedError } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  it('a request over the size limit is RESOURCE_EXHAUSTED, with details (SYS-3)', async () => {
+    const limits = { maxMessageBytes: 1000 };
+    const { client } = await start(transport, { startRun: async () => ({}) }, { limits });
+    const caller = client();
+    const error = await rejection(caller.startRun({ ...START, goal: 'x'.repeat(1001) }, ALLOWED));
+    expect(error).toBeInstanceOf(OverloadedError);
+    expect(error).toMatchObject({ reason: 'MESSAGE_TOO_LARGE' });
+    expect((error as Error).message).toContain('1000');
+    await caller.startRun({ ...START, goal: 'x'.repeat(900) }, ALLOWED);
+  });
+
+  it('an answer over the size limit is RESOURCE_EXHAUSTED, unary or streamed (SYS-3)', async () => {
+    const runId = 'x'.repeat(1001);
+    const { client } = await start(
+      transport,
+      {
+        startRun: async () => ({ run: { runId } }),
+        async *runAgent() {
+          yield { runId: 'short' };
+          yield { runId };
+        },
+      },
+      { limits: { maxMessageBytes: 1000 } },
+    );
+    const caller = client();
+    const expected = { reason: 'MESSAGE_TOO_LARGE', message: expect.stringContaining('1000') };
+    expect(await rejection(caller.startRun(START, ALLOWED))).toMatchObject(expected);
+    const { got, error } = await drained(caller.runAgent({ start: START }, ALLOWED));
+    expect(got).toHaveLength(1);
+    expect(error).toMatchObject(expected);
+  });
+
+  it('a call over the number allowed is refused with the limit, and later ones go through (SYS-3)', async () => {
+    const begun = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const { client } = await start(
+      transport,
+      {
+        startRun: async () => {
+          begun.resolve();
+          await release.promise;
+          return {};
+        },
+      },
+      { limits: { maxConcurrentCalls: 1 } },
+    );
+    const caller = client();
+    const first = caller.startRun(START, ALLOWED);
+    await begun.promise;
+    expect(await rejection(caller.startRun(START, ALLOWED))).toMatchObject({
+      kind: 'resource_exhausted',
+      reason: 'TOO_MANY_CALLS',
+      metadata: { limit: '1' },
+    });
+    release.resolve();
+    await first;
+    await caller.startRun(START, ALLOWED);
+  });
+
+  it('cancelling thousands of calls at once leaves the connection usable (SUP-8)', async () => {
+    let open = 0;
+    const { client } = await start(
+      transport,
+      {
+        startRun: async ({ requestId }, { signal }) => {
+          if (requestId === 'last') return {};
+          open += 1;
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          open -= 1;
+          throw signal.reason;
+        },
+      },
+      { limits: { maxConcurrentStreams: 3000 } },
+    );
+    const caller = client();
+    const stop = new AbortController();
+    const options = { ...ALLOWED, signal: stop.signal };
+    const calls = Array.from({ length: 1200 }, () => rejection(caller.startRun(START, options)));
+    while (open < calls.length) await new Promise(setImmediate);
+    const bystander = caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
+    stop.abort();
+    await Promise.all(calls);
+    await bystander;
+    while (open > 0) await new Promise(setImmediate);
+    await caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
+  });
+});
