@@ -1,0 +1,60 @@
+import { admitEpoch } from '@writ/identity';
+import { DeadlineError, NotFoundError, PreconditionError } from '@writ/kernel';
+import { type AgentKey, frozenError } from '../domain/freeze.ts';
+import { freezeOver } from './freezes.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import { findTab, raiseEpoch, type StoredTab } from './tabs.ts';
+
+/**
+ * The tab of an agent.
+ * @throws NotFoundError TAB_NOT_FOUND
+ */
+export async function requireTab(db: MeterReader, key: AgentKey): Promise<StoredTab> {
+  const tab = await findTab(db, key);
+  if (tab !== undefined) return tab;
+  throw new NotFoundError(
+    'TAB_NOT_FOUND',
+    `Agent ${key.agentInstance} of run ${key.runId} has no tab.`,
+    { run_id: key.runId, agent_instance: key.agentInstance },
+  );
+}
+
+/**
+ * Checks, in the transaction that reserves, whether an agent may spend: not frozen, open, in time.
+ * @throws PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED
+ */
+export async function requireSpendable(
+  trx: MeterTransaction,
+  tab: StoredTab,
+  at: Date,
+): Promise<void> {
+  const freeze = await freezeOver(trx, tab);
+  if (freeze !== undefined) throw frozenError(freeze);
+  if (tab.state === 'closed') {
+    throw new PreconditionError('TAB_CLOSED', 'The tab is closed, so it takes no calls.', {
+      run_id: tab.runId,
+      agent_instance: tab.agentInstance,
+    });
+  }
+  if (tab.deadline !== undefined && tab.deadline <= at) throw deadlineError(tab);
+}
+
+/** The error for a tab whose time is over. */
+export function deadlineError({ runId, agentInstance }: AgentKey): DeadlineError {
+  return new DeadlineError('DEADLINE_EXCEEDED', 'The deadline of the run has passed.', {
+    run_id: runId,
+    agent_instance: agentInstance,
+  });
+}
+
+/**
+ * Remembers the epoch of the caller's lease when it is the highest so far (RT-2).
+ * @throws PreconditionError STALE_EPOCH
+ */
+export async function admitCaller(
+  trx: MeterTransaction,
+  tab: StoredTab,
+  epoch: bigint,
+): Promise<void> {
+  if (admitEpoch(tab.epoch, epoch) !== tab.epoch) await raiseEpoch(trx, tab, epoch);
+}

@@ -1,0 +1,165 @@
+import type { Selectable } from 'kysely';
+import type { TenantCaps } from '../domain/catalog/catalog.ts';
+import type { AgentKey } from '../domain/freeze.ts';
+import type { Caps } from '../domain/ledger/amount.ts';
+import { type Balance, type Change, emptyBalance, type Level } from '../domain/ledger/balance.ts';
+import { monthOf } from '../domain/ledger/calendar.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { BalanceTable } from './schema.ts';
+
+/** Whose levels: an agent in a session, on a UTC day. */
+export interface LevelsKey extends AgentKey {
+  readonly sessionId: string;
+  readonly day: string;
+}
+
+/** The accounts of all levels of an agent, in their order. A level that nothing was booked to is empty. */
+export async function readLevels(
+  db: MeterReader,
+  key: LevelsKey,
+  tenant: TenantCaps,
+): Promise<Balance[]> {
+  const ids = rowIds(key);
+  const rows = await db
+    .selectFrom('balances')
+    .selectAll()
+    .where('id', 'in', Object.values(ids))
+    .execute();
+  const read = (level: Level, caps?: Caps): Balance => {
+    const row = rows.find(({ id }) => id === ids[level]);
+    return row === undefined ? emptyBalance(level, caps ?? {}) : toBalance(level, row, caps);
+  };
+  return [
+    read('agent'),
+    read('run'),
+    read('session'),
+    read('tenant_day', tenant.day),
+    read('tenant_month', tenant.month),
+  ];
+}
+
+/** Adds one change to every level of an agent. */
+export async function addToLevels(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  change: Change,
+): Promise<void> {
+  const ids = Object.values(rowIds(key));
+  const added = await addTo(trx, ids, change);
+  if (added === BigInt(ids.length)) return;
+  // The first booking of a day or month: its rows are made, and get what they have just missed.
+  const missing = await missingOf(trx, ids);
+  await trx
+    .insertInto('balances')
+    .values(missing.map((id) => ({ id, ...capColumns({}) })))
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute();
+  await addTo(trx, missing, change);
+}
+
+/** Makes the row of a level with its caps, when it is not there. */
+export async function ensureLevel(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  level: 'agent' | 'run' | 'session',
+  caps: Caps,
+): Promise<void> {
+  await trx
+    .insertInto('balances')
+    .values({ id: rowIds(key)[level], ...capColumns(caps) })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute();
+}
+
+/** Sets the caps of a level that has a row. */
+export async function setCaps(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  level: 'run' | 'session',
+  caps: Caps,
+): Promise<void> {
+  await trx
+    .updateTable('balances')
+    .set(capColumns(caps))
+    .where('id', '=', rowIds(key)[level])
+    .execute();
+}
+
+function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
+  return {
+    agent: `agent:${tenant}/${runId}/${agentInstance}`,
+    run: `run:${tenant}/${runId}`,
+    session: `session:${tenant}/${sessionId}`,
+    tenant_day: `day:${tenant}/${day}`,
+    tenant_month: `month:${tenant}/${monthOf(day)}`,
+  } satisfies Record<Level, string>;
+}
+
+async function addTo(
+  trx: MeterTransaction,
+  ids: readonly string[],
+  change: Change,
+): Promise<bigint> {
+  const { numUpdatedRows } = await trx
+    .updateTable('balances')
+    .set((column) => ({
+      used_tokens: column('used_tokens', '+', change.used.tokens),
+      used_cost: column('used_cost', '+', change.used.cost),
+      used_turns: column('used_turns', '+', change.used.turns),
+      reserved_tokens: column('reserved_tokens', '+', change.reserved.tokens),
+      reserved_cost: column('reserved_cost', '+', change.reserved.cost),
+      reserved_turns: column('reserved_turns', '+', change.reserved.turns),
+      debt_tokens: column('debt_tokens', '+', change.debt.tokens),
+      debt_cost: column('debt_cost', '+', change.debt.cost),
+      debt_turns: column('debt_turns', '+', change.debt.turns),
+      input_tokens: column('input_tokens', '+', change.usage.input),
+      cached_input_tokens: column('cached_input_tokens', '+', change.usage.cachedInput),
+      output_tokens: column('output_tokens', '+', change.usage.output),
+      reasoning_tokens: column('reasoning_tokens', '+', change.usage.reasoning),
+      estimated_turns: column('estimated_turns', '+', change.estimatedTurns),
+      failed_calls: column('failed_calls', '+', change.failedCalls),
+    }))
+    .where('id', 'in', ids)
+    .executeTakeFirst();
+  return numUpdatedRows;
+}
+
+async function missingOf(trx: MeterTransaction, ids: readonly string[]): Promise<string[]> {
+  const rows = await trx.selectFrom('balances').select('id').where('id', 'in', ids).execute();
+  const there = new Set(rows.map(({ id }) => id));
+  return ids.filter((id) => !there.has(id));
+}
+
+function capColumns(caps: Caps) {
+  return {
+    cap_tokens: caps.tokens ?? null,
+    cap_cost: caps.cost ?? null,
+    cap_turns: caps.turns ?? null,
+  };
+}
+
+function toBalance(level: Level, row: Selectable<BalanceTable>, caps?: Caps): Balance {
+  return {
+    level,
+    caps: caps ?? {
+      ...(row.cap_tokens === null ? {} : { tokens: row.cap_tokens }),
+      ...(row.cap_cost === null ? {} : { cost: row.cap_cost }),
+      ...(row.cap_turns === null ? {} : { turns: row.cap_turns }),
+    },
+    used: { tokens: row.used_tokens, cost: row.used_cost, turns: row.used_turns },
+    reserved: {
+      tokens: row.reserved_tokens,
+      cost: row.reserved_cost,
+      turns: row.reserved_turns,
+    },
+    debt: { tokens: row.debt_tokens, cost: row.debt_cost, turns: row.debt_turns },
+    usage: {
+      input: row.input_tokens,
+      cachedInput: row.cached_input_tokens,
+      output: row.output_tokens,
+      reasoning: row.reasoning_tokens,
+    },
+    estimatedTurns: row.estimated_turns,
+    failedCalls: row.failed_calls,
+  };
+}

@@ -1,0 +1,151 @@
+import type { Selectable } from 'kysely';
+import type { ChatAnswer } from '../domain/chat/chat.ts';
+import type { CallFailure } from '../domain/chat/failure.ts';
+import type { AgentKey } from '../domain/freeze.ts';
+import type { TokenUsage } from '../domain/ledger/spending.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { CallTable } from './schema.ts';
+
+/**
+ * Where a call stands: `running` until its outcome is committed; `interrupted` when it was aborted,
+ * so that a repeat makes another attempt; `answered` and `failed` are final (EM-7).
+ */
+export type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
+
+/** One model call and what came of it. */
+export interface StoredCall {
+  readonly callId: string;
+  readonly requestDigest: string;
+  /** Catalog alias. */
+  readonly model: string;
+  readonly step: number;
+  readonly state: CallState;
+  readonly attempts: number;
+  /** All attempts together. */
+  readonly usage: TokenUsage;
+  readonly cost: bigint;
+  readonly estimated: boolean;
+  readonly answer: ChatAnswer | undefined;
+  /** There was an answer, which the run's retention has deleted (SUP-4). */
+  readonly purged: boolean;
+  readonly failure: CallFailure | undefined;
+  readonly warnings: readonly string[];
+  /** Output tokens that were asked for after fitting. */
+  readonly fittedOutput: bigint;
+  readonly traceparent: string;
+  readonly startedAt: Date;
+}
+
+/** A call of an agent; undefined when there was none. */
+export async function findCall(
+  db: MeterReader,
+  key: AgentKey,
+  callId: string,
+): Promise<StoredCall | undefined> {
+  const row = await db
+    .selectFrom('calls')
+    .selectAll()
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .where('call_id', '=', callId)
+    .executeTakeFirst();
+  return row && toCall(row);
+}
+
+/** Adds a call, or writes where it stands. */
+export async function saveCall(
+  trx: MeterTransaction,
+  key: AgentKey,
+  call: StoredCall,
+  endedAt: Date | undefined,
+): Promise<void> {
+  const progress = {
+    state: call.state,
+    attempts: call.attempts,
+    input_tokens: call.usage.input,
+    cached_input_tokens: call.usage.cachedInput,
+    output_tokens: call.usage.output,
+    reasoning_tokens: call.usage.reasoning,
+    cost: call.cost,
+    estimated: call.estimated,
+    answer: call.answer === undefined ? null : JSON.stringify(call.answer),
+    failure: call.failure === undefined ? null : JSON.stringify(call.failure),
+    warnings: JSON.stringify(call.warnings),
+    fitted_output: call.fittedOutput,
+    traceparent: call.traceparent,
+    ended_at: endedAt ?? null,
+  };
+  await trx
+    .insertInto('calls')
+    .values({
+      tenant: key.tenant,
+      run_id: key.runId,
+      agent_instance: key.agentInstance,
+      call_id: call.callId,
+      request_digest: call.requestDigest,
+      model: call.model,
+      step: call.step,
+      purged: call.purged,
+      started_at: call.startedAt,
+      ...progress,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['tenant', 'run_id', 'agent_instance', 'call_id']).doUpdateSet(progress),
+    )
+    .execute();
+}
+
+/**
+ * Deletes the recorded answers of a run: all of them, or those of agents whose own retention ends
+ * with the run (SUP-4).
+ */
+export async function purgeAnswers(
+  trx: MeterTransaction,
+  { tenant, runId }: { readonly tenant: string; readonly runId: string },
+  everybody: boolean,
+): Promise<void> {
+  let query = trx
+    .updateTable('calls')
+    .set({ answer: null, purged: true })
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('answer', 'is not', null);
+  if (!everybody) {
+    query = query.where('agent_instance', 'in', (tabs) =>
+      tabs
+        .selectFrom('tabs')
+        .select('agent_instance')
+        .where('tenant', '=', tenant)
+        .where('run_id', '=', runId)
+        .where('retention', '!=', 'permanent'),
+    );
+  }
+  await query.execute();
+}
+
+function toCall(row: Selectable<CallTable>): StoredCall {
+  return {
+    callId: row.call_id,
+    requestDigest: row.request_digest,
+    model: row.model,
+    step: row.step,
+    state: row.state as CallState,
+    attempts: row.attempts,
+    usage: {
+      input: row.input_tokens,
+      cachedInput: row.cached_input_tokens,
+      output: row.output_tokens,
+      reasoning: row.reasoning_tokens,
+    },
+    cost: row.cost,
+    estimated: row.estimated,
+    answer: row.answer === null ? undefined : (JSON.parse(row.answer) as ChatAnswer),
+    purged: row.purged,
+    failure: row.failure === null ? undefined : (JSON.parse(row.failure) as CallFailure),
+    warnings: JSON.parse(row.warnings) as string[],
+    fittedOutput: row.fitted_output,
+    traceparent: row.traceparent,
+    startedAt: row.started_at,
+  };
+}

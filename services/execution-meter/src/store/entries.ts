@@ -1,0 +1,188 @@
+import type { Selectable } from 'kysely';
+import type { AgentKey } from '../domain/freeze.ts';
+import type { Entry, EntryKind, EntryState } from '../domain/ledger/entry.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { EntryTable } from './schema.ts';
+
+/** Names one entry of a tab. */
+export interface EntryId {
+  readonly kind: EntryKind;
+  readonly callId: string;
+  /** From 1 for model calls, else 0. */
+  readonly attempt: number;
+}
+
+/** What an entry says beside its figures. */
+export interface EntryNotes {
+  /** Catalog alias; empty when unknown. */
+  readonly model: string;
+  /** Digest of the request that made it. */
+  readonly requestDigest: string;
+  /** Digest of the request that settled it; undefined while nobody has. */
+  readonly settleDigest: string | undefined;
+  readonly expiresAt: Date | undefined;
+}
+
+/** An entry as it is stored. */
+export interface StoredEntry extends EntryId, EntryNotes {
+  readonly entry: Entry;
+  /** UTC day whose caps it counts against. */
+  readonly day: string;
+}
+
+/** An entry that still holds part of a budget, and whose it is. */
+export interface HoldingEntry extends AgentKey {
+  readonly id: EntryId;
+}
+
+/** One entry of a tab. */
+export async function findEntry(
+  db: MeterReader,
+  key: AgentKey,
+  id: EntryId,
+): Promise<StoredEntry | undefined> {
+  const row = await db
+    .selectFrom('entries')
+    .selectAll()
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .where('kind', '=', id.kind)
+    .where('call_id', '=', id.callId)
+    .where('attempt', '=', id.attempt)
+    .executeTakeFirst();
+  return row && toEntry(row);
+}
+
+/** Adds an entry. */
+export async function insertEntry(
+  trx: MeterTransaction,
+  tab: AgentKey & { readonly sessionId: string; readonly agentName: string },
+  { entry, day, ...stored }: StoredEntry,
+  at: Date,
+): Promise<void> {
+  await trx
+    .insertInto('entries')
+    .values({
+      tenant: tab.tenant,
+      run_id: tab.runId,
+      agent_instance: tab.agentInstance,
+      kind: stored.kind,
+      call_id: stored.callId,
+      attempt: stored.attempt,
+      session_id: tab.sessionId,
+      agent_name: tab.agentName,
+      day,
+      held_input: entry.held.usage.input,
+      held_output: entry.held.usage.output,
+      held_cost: entry.held.cost,
+      held_turns: entry.held.turns,
+      request_digest: stored.requestDigest,
+      created_at: at,
+      expires_at: stored.expiresAt ?? null,
+      ...outcomeColumns(entry, stored, at),
+    })
+    .execute();
+}
+
+/** Writes what became of an entry. */
+export async function updateEntry(
+  trx: MeterTransaction,
+  key: AgentKey,
+  { entry, ...stored }: StoredEntry,
+  at: Date,
+): Promise<void> {
+  await trx
+    .updateTable('entries')
+    .set(outcomeColumns(entry, stored, at))
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .where('kind', '=', stored.kind)
+    .where('call_id', '=', stored.callId)
+    .where('attempt', '=', stored.attempt)
+    .execute();
+}
+
+/** Entries that hold part of a budget and were to end before `before`, or all of them. */
+export async function holdingEntries(
+  db: MeterReader,
+  filter: { readonly expiredBefore?: Date; readonly kind?: EntryKind; readonly limit: number },
+): Promise<HoldingEntry[]> {
+  let query = db
+    .selectFrom('entries')
+    .select(['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'])
+    .where('state', 'in', ['reserved', 'sent'])
+    .limit(filter.limit);
+  if (filter.expiredBefore !== undefined) {
+    query = query.where('expires_at', '<=', filter.expiredBefore);
+  }
+  if (filter.kind !== undefined) query = query.where('kind', '=', filter.kind);
+  const rows = await query.execute();
+  return rows.map((row) => ({
+    tenant: row.tenant,
+    runId: row.run_id,
+    agentInstance: row.agent_instance,
+    id: { kind: row.kind as EntryKind, callId: row.call_id, attempt: row.attempt },
+  }));
+}
+
+function outcomeColumns(
+  { state, spent, exceeded, byExpiry }: Entry,
+  { model, settleDigest }: EntryNotes,
+  at: Date,
+) {
+  const { usage, cost, turns, estimated, failed } = spent;
+  return {
+    state,
+    model,
+    settle_digest: settleDigest ?? null,
+    input_tokens: usage.input,
+    cached_input_tokens: usage.cachedInput,
+    output_tokens: usage.output,
+    reasoning_tokens: usage.reasoning,
+    cost,
+    turns,
+    estimated,
+    failed,
+    exceeded,
+    by_expiry: byExpiry,
+    ended_at: state === 'settled' || state === 'released' ? at : null,
+  };
+}
+
+function toEntry(row: Selectable<EntryTable>): StoredEntry {
+  return {
+    kind: row.kind as EntryKind,
+    callId: row.call_id,
+    attempt: row.attempt,
+    model: row.model,
+    day: row.day,
+    requestDigest: row.request_digest,
+    settleDigest: row.settle_digest ?? undefined,
+    expiresAt: row.expires_at ?? undefined,
+    entry: {
+      kind: row.kind as EntryKind,
+      state: row.state as EntryState,
+      held: {
+        usage: { input: row.held_input, cachedInput: 0n, output: row.held_output, reasoning: 0n },
+        cost: row.held_cost,
+        turns: row.held_turns,
+      },
+      spent: {
+        usage: {
+          input: row.input_tokens,
+          cachedInput: row.cached_input_tokens,
+          output: row.output_tokens,
+          reasoning: row.reasoning_tokens,
+        },
+        cost: row.cost,
+        turns: row.turns,
+        estimated: row.estimated,
+        failed: row.failed,
+      },
+      exceeded: row.exceeded,
+      byExpiry: row.by_expiry,
+    },
+  };
+}

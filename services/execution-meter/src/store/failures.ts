@@ -1,0 +1,56 @@
+import type { AgentKey } from '../domain/freeze.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+
+/** How often a tab's calls ended without an answer for one reason. */
+export interface FailureCount {
+  readonly stopReason: string;
+  readonly count: number;
+  /** The latest one's call. */
+  readonly lastCallId: string;
+}
+
+/** Counts a call that ended without an answer; the same call again is not counted twice. */
+export async function countFailure(
+  trx: MeterTransaction,
+  key: AgentKey,
+  stopReason: string,
+  callId: string,
+): Promise<void> {
+  await trx
+    .insertInto('failures')
+    .values({
+      tenant: key.tenant,
+      run_id: key.runId,
+      agent_instance: key.agentInstance,
+      stop_reason: stopReason,
+      count: 1,
+      last_call_id: callId,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant', 'run_id', 'agent_instance', 'stop_reason'])
+        .doUpdateSet((column) => ({
+          count: column('failures.count', '+', 1),
+          last_call_id: callId,
+        }))
+        .where('failures.last_call_id', '!=', callId),
+    )
+    .execute();
+}
+
+/** The failures of a tab, by stop reason. */
+export async function failuresOf(db: MeterReader, key: AgentKey): Promise<FailureCount[]> {
+  const rows = await db
+    .selectFrom('failures')
+    .select(['stop_reason', 'count', 'last_call_id'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .orderBy('stop_reason')
+    .execute();
+  return rows.map((row) => ({
+    stopReason: row.stop_reason,
+    count: row.count,
+    lastCallId: row.last_call_id,
+  }));
+}

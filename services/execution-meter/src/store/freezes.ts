@@ -1,0 +1,75 @@
+import {
+  type AgentKey,
+  type Freeze,
+  type FreezeCause,
+  type FreezeScope,
+  scopeKey,
+  scopesOver,
+  strongest,
+} from '../domain/freeze.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+
+/** The freeze that covers an agent, the strongest when there are several; undefined without one. */
+export async function freezeOver(db: MeterReader, agent: AgentKey): Promise<Freeze | undefined> {
+  const rows = await db
+    .selectFrom('freezes')
+    .select(['order_id', 'cause', 'reason', 'ordered_by'])
+    .where('scope', 'in', scopesOver(agent))
+    .where('lifted_at', 'is', null)
+    .orderBy('ordered_at')
+    .execute();
+  return strongest(
+    rows.map((row) => ({
+      orderId: row.order_id,
+      cause: row.cause as FreezeCause,
+      reason: row.reason,
+      orderedBy: row.ordered_by,
+    })),
+  );
+}
+
+/**
+ * Records an order; one with an id that is there already changes nothing. Answers with the order as it
+ * stands.
+ */
+export async function insertFreeze(
+  trx: MeterTransaction,
+  freeze: Freeze,
+  scope: FreezeScope,
+  orderedAt: Date,
+): Promise<{ readonly scope: string; readonly lifted: boolean }> {
+  const known = await trx
+    .selectFrom('freezes')
+    .select(['scope', 'lifted_at'])
+    .where('order_id', '=', freeze.orderId)
+    .executeTakeFirst();
+  if (known !== undefined) return { scope: known.scope, lifted: known.lifted_at !== null };
+  await trx
+    .insertInto('freezes')
+    .values({
+      order_id: freeze.orderId,
+      scope: scopeKey(scope),
+      cause: freeze.cause,
+      reason: freeze.reason,
+      ordered_by: freeze.orderedBy,
+      ordered_at: orderedAt,
+      lifted_at: null,
+    })
+    .execute();
+  return { scope: scopeKey(scope), lifted: false };
+}
+
+/** Lifts one order and no other; answers whether it was in force (SV-9). */
+export async function liftFreeze(
+  trx: MeterTransaction,
+  orderId: string,
+  at: Date,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('freezes')
+    .set({ lifted_at: at })
+    .where('order_id', '=', orderId)
+    .where('lifted_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
