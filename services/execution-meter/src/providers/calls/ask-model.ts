@@ -1,0 +1,111 @@
+import { derivedId } from '@writ/kernel';
+import {
+  ATTR_ERROR_TYPE,
+  ATTR_GEN_AI_AGENT_ID,
+  ATTR_GEN_AI_AGENT_NAME,
+  ATTR_GEN_AI_CONVERSATION_ID,
+  ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_GEN_AI_OUTPUT_TYPE,
+  ATTR_GEN_AI_PROVIDER_NAME,
+  ATTR_GEN_AI_REQUEST_MAX_TOKENS,
+  ATTR_GEN_AI_REQUEST_MODEL,
+  ATTR_GEN_AI_REQUEST_STREAM,
+  ATTR_GEN_AI_REQUEST_TEMPERATURE,
+  ATTR_GEN_AI_RESPONSE_FINISH_REASONS,
+  ATTR_GEN_AI_RESPONSE_MODEL,
+  ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+  ATTR_GEN_AI_USAGE_INPUT_TOKENS,
+  ATTR_GEN_AI_USAGE_OUTPUT_TOKENS,
+  ATTR_WRIT_ATTEMPT,
+  ATTR_WRIT_CALL_ID,
+  ATTR_WRIT_RUN_ID,
+  ATTR_WRIT_STEP,
+  ATTR_WRIT_TENANT,
+  chatSpan,
+  GenAiOperation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  withSpan,
+} from '@writ/telemetry';
+import type { ModelEntry } from '../../domain/catalog/model.ts';
+import type { AttemptOutcome } from '../provider.ts';
+import type { CallAsk } from './call-ask.ts';
+import type { OpenAttempt } from './call-outcomes.ts';
+import type { CallParts } from './call-parts.ts';
+import { attemptTimeoutMs } from './call-planner.ts';
+
+/** One attempt as it is sent. */
+export interface SentAttempt {
+  readonly ask: CallAsk;
+  readonly model: ModelEntry;
+  readonly apiKey: string | undefined;
+  readonly open: OpenAttempt;
+  readonly signal: AbortSignal;
+  readonly onText: (text: string) => void;
+}
+
+/** Sends an attempt to its provider, in a span of its own in the run's trace (SYS-1). */
+export function askModel(
+  { context, ask: askProvider }: CallParts,
+  { ask, model, apiKey, open, signal, onText }: SentAttempt,
+): Promise<AttemptOutcome> {
+  const { chat } = ask;
+  return withSpan(
+    context.telemetry.tracer,
+    chatSpan(model.providerModel),
+    {
+      kind: SpanKind.CLIENT,
+      attributes: {
+        [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.chat,
+        [ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
+        [ATTR_GEN_AI_REQUEST_MODEL]: model.providerModel,
+        [ATTR_GEN_AI_REQUEST_MAX_TOKENS]: Number(open.hold.usage.output),
+        [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming,
+        [ATTR_GEN_AI_OUTPUT_TYPE]: chat.json ? 'json' : 'text',
+        [ATTR_GEN_AI_AGENT_NAME]: open.tab.agentName,
+        [ATTR_GEN_AI_AGENT_ID]: ask.agentInstance,
+        [ATTR_GEN_AI_CONVERSATION_ID]: open.tab.sessionId,
+        [ATTR_WRIT_TENANT]: ask.tenant,
+        [ATTR_WRIT_RUN_ID]: ask.runId,
+        [ATTR_WRIT_CALL_ID]: ask.callId,
+        [ATTR_WRIT_STEP]: ask.step,
+        [ATTR_WRIT_ATTEMPT]: open.attempt,
+        ...(chat.temperature === undefined
+          ? {}
+          : { [ATTR_GEN_AI_REQUEST_TEMPERATURE]: chat.temperature }),
+      },
+    },
+    async (span) => {
+      const { tenant, runId, agentInstance, callId } = ask;
+      const outcome = await askProvider({
+        model,
+        apiKey,
+        chat,
+        maxOutputTokens: open.hold.usage.output,
+        timeoutMs: attemptTimeoutMs(ask, model),
+        requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
+        signal,
+        onText,
+      });
+      describe(span, outcome);
+      return outcome;
+    },
+  );
+}
+
+function describe(span: Span, outcome: AttemptOutcome): void {
+  if (outcome.type === 'answered') {
+    span.setAttribute(ATTR_GEN_AI_RESPONSE_MODEL, outcome.answer.providerModel);
+    span.setAttribute(ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [outcome.answer.endReason]);
+  } else {
+    const what = outcome.type === 'failed' ? String(outcome.failure.what) : 'cancelled';
+    span.setAttribute(ATTR_ERROR_TYPE, what);
+    span.setStatus({ code: SpanStatusCode.ERROR, message: what });
+  }
+  if (outcome.type === 'aborted' || outcome.usage === undefined) return;
+  const { input, cachedInput, output } = outcome.usage;
+  span.setAttribute(ATTR_GEN_AI_USAGE_INPUT_TOKENS, Number(input));
+  span.setAttribute(ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Number(cachedInput));
+  span.setAttribute(ATTR_GEN_AI_USAGE_OUTPUT_TOKENS, Number(output));
+}

@@ -1,0 +1,150 @@
+import type OpenAI from 'openai';
+import type { ChatAnswer, EndReason, ToolUse } from '../../domain/chat/chat.ts';
+import type { TokenUsage } from '../../domain/ledger/spending.ts';
+import { readUsage } from './read-usage.ts';
+
+type Chunk = OpenAI.Chat.Completions.ChatCompletionChunk;
+type Completion = OpenAI.Chat.Completions.ChatCompletion;
+
+interface ToolUseSoFar {
+  id: string;
+  tool: string;
+  argumentsJson: string;
+}
+
+const END_REASONS: Readonly<Record<string, EndReason>> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  function_call: 'tool_use',
+  content_filter: 'content_filter',
+};
+
+/** Puts an answer together from what a provider sends. What it sends may be anything. */
+export class AnswerBuilder {
+  #text = '';
+  #toolUses: ToolUseSoFar[] = [];
+  #finishReason: string | undefined;
+  #model: string;
+  #choices = 0;
+  #usage: TokenUsage | undefined;
+  #oddUsage = false;
+
+  /** @param model the name to report when the provider reports none */
+  constructor(model: string) {
+    this.#model = model;
+  }
+
+  /** The texts of the answer so far, for an estimate of what they cost. */
+  get partial(): readonly string[] {
+    return [
+      this.#text,
+      ...this.#toolUses.flatMap(({ tool, argumentsJson }) => [tool, argumentsJson]),
+    ];
+  }
+
+  /** What the provider says was used. */
+  get usage(): TokenUsage | undefined {
+    return this.#usage;
+  }
+
+  /** Whether anything has come that is an answer. */
+  get hasAnswer(): boolean {
+    return this.#choices > 0;
+  }
+
+  /** Whether the provider said that it was done. */
+  get isFinished(): boolean {
+    return this.#finishReason !== undefined;
+  }
+
+  /** Takes one chunk of a stream; returns the text that it adds. */
+  addChunk(chunk: Chunk): string {
+    this.#addUsage(chunk.usage);
+    if (typeof chunk.model === 'string' && chunk.model !== '') this.#model = chunk.model;
+    const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
+    if (choice === undefined) return '';
+    this.#choices += 1;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    for (const call of choice.delta?.tool_calls ?? []) this.#addToolCall(call);
+    const text = choice.delta?.content ?? choice.delta?.refusal;
+    if (typeof text !== 'string') return '';
+    this.#text += text;
+    return text;
+  }
+
+  /** Takes a whole answer; returns its text. */
+  addCompletion(completion: Completion): string {
+    this.#addUsage(completion.usage);
+    if (typeof completion.model === 'string' && completion.model !== '') {
+      this.#model = completion.model;
+    }
+    const choice = Array.isArray(completion.choices) ? completion.choices[0] : undefined;
+    if (typeof choice?.message !== 'object' || choice.message === null) return '';
+    this.#choices += 1;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    for (const [index, call] of (choice.message.tool_calls ?? []).entries()) {
+      if (call.type === 'function') this.#addToolCall({ ...call, index });
+    }
+    const text = choice.message.content ?? choice.message.refusal;
+    this.#text = typeof text === 'string' ? text : '';
+    return this.#text;
+  }
+
+  /** The answer, and sentences on what was odd about it (EM-9). */
+  build(): { readonly answer: ChatAnswer; readonly warnings: readonly string[] } {
+    const warnings: string[] = [];
+    // Some servers leave ids out; results have to refer to something.
+    const toolUses: ToolUse[] = this.#toolUses.map((use, index) => ({
+      ...use,
+      id: use.id === '' ? `call_${index + 1}` : use.id,
+    }));
+    let endReason = END_REASONS[this.#finishReason ?? ''];
+    if (endReason === undefined) {
+      endReason = toolUses.length > 0 ? 'tool_use' : 'end_turn';
+      warnings.push(
+        this.#finishReason === undefined
+          ? 'The stream closed before the provider said why it ended.'
+          : 'The provider gave an end reason that is not known.',
+      );
+    }
+    // Servers differ in what they call an answer that asks for tools.
+    if (endReason === 'end_turn' && toolUses.length > 0) endReason = 'tool_use';
+    if (this.#usage === undefined) {
+      warnings.push(
+        this.#oddUsage
+          ? 'The provider reported usage that cannot be; it is estimated.'
+          : 'The provider reported no usage; it is estimated.',
+      );
+    }
+    const answer = { text: this.#text, toolUses, endReason, providerModel: this.#model };
+    return { answer, warnings };
+  }
+
+  #addUsage(usage: unknown): void {
+    if (usage === undefined || usage === null) return;
+    const read = readUsage(usage);
+    if (read === undefined) this.#oddUsage = true;
+    else this.#usage = read;
+  }
+
+  #addToolCall(call: {
+    readonly index: number;
+    readonly id?: string;
+    readonly function?: { readonly name?: string; readonly arguments?: string };
+  }): void {
+    const index = Number.isSafeInteger(call.index) ? call.index : this.#toolUses.length;
+    if (index < 0 || index > MAX_TOOL_USES) return;
+    while (this.#toolUses.length <= index) {
+      this.#toolUses.push({ id: '', tool: '', argumentsJson: '' });
+    }
+    const use = this.#toolUses[index];
+    if (use === undefined) return;
+    if (typeof call.id === 'string' && call.id !== '') use.id = call.id;
+    if (typeof call.function?.name === 'string') use.tool += call.function.name;
+    if (typeof call.function?.arguments === 'string') use.argumentsJson += call.function.arguments;
+  }
+}
+
+/** More than any model asks for; bounds what a garbled index can make us hold. */
+const MAX_TOOL_USES = 1_023;

@@ -1,0 +1,77 @@
+import type OpenAI from 'openai';
+import type { AskProvider, Attempt, AttemptOutcome } from '../provider.ts';
+import { AnswerBuilder } from './answer-builder.ts';
+import { attemptFailure, BAD_RESPONSE, BROKEN_OFF, TIMED_OUT } from './attempt-failure.ts';
+import { chatParams } from './chat-params.ts';
+import { OpenAiClients } from './client.ts';
+
+/**
+ * Asks any server that speaks OpenAI's chat completions, with the real SDK (EM-8): streamed or not,
+ * with its own retries off, and with a signal that reaches the socket.
+ */
+export function createOpenAiProvider(): AskProvider {
+  const clients = new OpenAiClients();
+  return async (attempt) => {
+    const { model, signal } = attempt;
+    const builder = new AnswerBuilder(model.providerModel);
+    const tooLate = AbortSignal.timeout(attempt.timeoutMs);
+    const partial = () => (model.streaming ? builder.partial : undefined);
+    const ended = (): AttemptOutcome | undefined => {
+      if (signal.aborted) return { type: 'aborted', partial: partial(), sent: true };
+      if (!tooLate.aborted) return undefined;
+      return { type: 'failed', failure: TIMED_OUT, partial: partial(), usage: builder.usage };
+    };
+    try {
+      const client = clients.for(model, attempt.apiKey);
+      await receive(client, attempt, builder, AbortSignal.any([signal, tooLate]));
+    } catch (error) {
+      const failure = attemptFailure(error);
+      return ended() ?? { type: 'failed', failure, partial: partial(), usage: builder.usage };
+    }
+    // The SDK ends an aborted stream as if it were over.
+    return ended() ?? conclude(builder);
+  };
+}
+
+async function receive(
+  client: OpenAI,
+  attempt: Attempt,
+  builder: AnswerBuilder,
+  signal: AbortSignal,
+): Promise<void> {
+  const params = chatParams(attempt);
+  const options = {
+    signal,
+    timeout: attempt.timeoutMs,
+    headers: { 'x-request-id': attempt.requestId },
+  };
+  if (params.stream !== true) {
+    const completion: unknown = await client.chat.completions.create(params, options);
+    if (isObject(completion)) {
+      attempt.onText(builder.addCompletion(completion as OpenAI.Chat.Completions.ChatCompletion));
+    }
+    return;
+  }
+  const stream = await client.chat.completions.create(params, options);
+  for await (const chunk of stream) {
+    if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is no object.');
+    const text = builder.addChunk(chunk);
+    if (text !== '') attempt.onText(text);
+  }
+}
+
+function conclude(builder: AnswerBuilder): AttemptOutcome {
+  if (builder.hasAnswer) {
+    // A stream that closed before its end still gave what it gave (EM-9).
+    const hasContent = builder.partial.some((text) => text !== '');
+    if (builder.isFinished || hasContent) {
+      return { type: 'answered', ...builder.build(), usage: builder.usage };
+    }
+  }
+  const failure = builder.hasAnswer ? BROKEN_OFF : BAD_RESPONSE;
+  return { type: 'failed', failure, partial: builder.partial, usage: builder.usage };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
