@@ -1,0 +1,131 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
+import { derivedId } from '@writ/kernel';
+import { appendOutbox } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import type { Breach } from './domain/ledger/balance.ts';
+import type { Spending } from './domain/ledger/spending.ts';
+import type { MeterTransaction } from './store/meter-store.ts';
+import type { StoredTab } from './store/tabs.ts';
+
+type EventName = 'LLM_START' | 'LLM_END' | 'BUDGET_EXHAUSTED';
+
+type EventFields = Partial<
+  Pick<HookEvent, 'status' | 'duration' | 'costNanoUsd' | 'estimated' | 'dimension'> & {
+    usage: MessageInitShape<typeof UsageSchema>;
+  }
+>;
+
+/** What an event of the meter belongs to. */
+export interface EventScope {
+  readonly tab: Pick<StoredTab, 'tenant' | 'runId' | 'sessionId' | 'agentName' | 'agentInstance'>;
+  /** The call, or the request that booked. */
+  readonly callId: string;
+  readonly step: number;
+  /** Catalog alias; empty when no model is concerned. */
+  readonly model: string;
+  /** From 1 for model calls, else 0. */
+  readonly attempt: number;
+  readonly traceparent: string;
+}
+
+/** Every hook event that the meter emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+export interface MeterEvents {
+  /** An attempt of a model call is on the tab and about to be sent. */
+  llmStarted(trx: MeterTransaction, scope: EventScope, at: Date): Promise<void>;
+  /** An attempt is settled; `status` is `ok`, `interrupted` or a stop reason. */
+  llmEnded(
+    trx: MeterTransaction,
+    scope: EventScope,
+    end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
+    at: Date,
+  ): Promise<void>;
+  /** A cap refused a reservation, or what was settled exceeds it. */
+  budgetExhausted(
+    trx: MeterTransaction,
+    scope: EventScope,
+    breach: Breach,
+    at: Date,
+  ): Promise<void>;
+}
+
+/** Creates the meter's events. */
+export function createMeterEvents(telemetry: Telemetry): MeterEvents {
+  const emit = async (
+    trx: MeterTransaction,
+    { tab, callId, step, model, attempt, traceparent }: EventScope,
+    name: EventName,
+    fields: EventFields,
+    at: Date,
+  ): Promise<void> => {
+    const { tenant, runId, sessionId, agentInstance } = tab;
+    const eventId = derivedId('evt', runId, agentInstance, callId, name, String(attempt));
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType[name],
+      emitter: 'execution-meter',
+      eventTime: timestampFromDate(at),
+      tenant,
+      runId,
+      sessionId,
+      agent: { name: tab.agentName, instance: agentInstance },
+      step,
+      callId,
+      traceparent,
+      model,
+      attempt,
+      ...fields,
+    });
+    await appendOutbox(
+      trx,
+      {
+        eventId,
+        subject: hookSubject({ tenant, runId, agent: agentInstance, event: name }),
+        payload: toBinary(HookEventSchema, event),
+        headers: traceparent === '' ? {} : { traceparent },
+      },
+      at,
+    );
+    telemetry.log.info(
+      { tenant, run_id: runId, agent: agentInstance, call_id: callId, attempt, event_id: eventId },
+      name,
+    );
+  };
+  return {
+    llmStarted: (trx, scope, at) => emit(trx, scope, 'LLM_START', { status: 'ok' }, at),
+    llmEnded: (trx, scope, { status, durationMs, spent }, at) =>
+      emit(
+        trx,
+        scope,
+        'LLM_END',
+        {
+          status,
+          duration: durationFromMs(Math.max(0, Math.round(durationMs))),
+          usage: {
+            inputTokens: spent.usage.input,
+            cachedInputTokens: spent.usage.cachedInput,
+            outputTokens: spent.usage.output,
+            reasoningTokens: spent.usage.reasoning,
+          },
+          costNanoUsd: spent.cost,
+          estimated: spent.estimated,
+        },
+        at,
+      ),
+    budgetExhausted: (trx, scope, { dimension, level }, at) =>
+      emit(
+        trx,
+        scope,
+        'BUDGET_EXHAUSTED',
+        { dimension, status: `budget_exhausted:${dimension} (${level})` },
+        at,
+      ),
+  };
+}

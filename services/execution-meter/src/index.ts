@@ -1,0 +1,10 @@
+export {
+  EXECUTION_METER_DEFAULTS,
+  type ExecutionMeterConfig,
+  readExecutionMeterConfig,
+} from './config.ts';
+export {
+  createExecutionMeter,
+  type ExecutionMeterParts,
+  type ExecutionMeterService,
+} from './service.ts';

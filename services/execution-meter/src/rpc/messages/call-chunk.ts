@@ -1,0 +1,64 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  ChatRole,
+  EndReason as ContractEnd,
+  type FinishedSchema,
+} from '@writ/contracts/writ/model/v1/model_pb';
+import type { GenerateResponseSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
+import type { ChatAnswer, EndReason } from '../../domain/chat/chat.ts';
+import type { CallChunk, CallEnd } from '../../providers/calls/call-chunk.ts';
+import { usageMessage } from './tab.ts';
+
+const END_REASONS: Readonly<Record<EndReason, ContractEnd>> = {
+  end_turn: ContractEnd.END_TURN,
+  tool_use: ContractEnd.TOOL_USE,
+  max_tokens: ContractEnd.MAX_TOKENS,
+  content_filter: ContractEnd.CONTENT_FILTER,
+};
+
+/** What a call tells, as the contract writes it. */
+export function chunkMessage(chunk: CallChunk): MessageInitShape<typeof GenerateResponseSchema> {
+  switch (chunk.type) {
+    case 'attempt': {
+      const { attempt, providerModel } = chunk;
+      return { chunk: { case: 'attemptStarted', value: { attempt, providerModel } } };
+    }
+    case 'text':
+      return { chunk: { case: 'textDelta', value: { text: chunk.text } } };
+    case 'finished':
+      return { chunk: { case: 'finished', value: finishedMessage(chunk) } };
+  }
+}
+
+function finishedMessage(end: CallEnd): MessageInitShape<typeof FinishedSchema> {
+  const { answer, failure } = end;
+  return {
+    ...(answer && {
+      message: answerMessage(answer),
+      endReason: END_REASONS[answer.endReason],
+      providerModel: answer.providerModel,
+    }),
+    ...(failure && { failure }),
+    usage: usageMessage(end.usage),
+    costNanoUsd: end.cost,
+    estimated: end.estimated,
+    attempts: end.attempts,
+    replayed: end.replayed,
+    nearBudget: end.nearBudget,
+    warnings: [...end.warnings],
+    runCostNanoUsd: end.runCost,
+    fittedMaxOutputTokens: end.fittedOutput,
+  };
+}
+
+function answerMessage({ text, toolUses }: ChatAnswer) {
+  return {
+    role: ChatRole.ASSISTANT,
+    parts: [
+      ...(text === '' ? [] : [{ kind: { case: 'text' as const, value: text } }]),
+      ...toolUses.map(({ id, tool, argumentsJson }) => ({
+        kind: { case: 'toolUse' as const, value: { toolUseId: id, tool, argumentsJson } },
+      })),
+    ],
+  };
+}

@@ -1,0 +1,12 @@
+import type { TabKey } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { AgentKey } from '../../domain/freeze.ts';
+
+/** The account that a request names; validation has seen to it that it names one. */
+export function agentKey(tab: TabKey | undefined): AgentKey {
+  if (tab !== undefined) {
+    const { tenant, runId, agentInstance } = tab;
+    return { tenant, runId, agentInstance };
+  }
+  throw new InvalidRequestError('TAB_REQUIRED', 'tab is required.', { field: 'tab' });
+}

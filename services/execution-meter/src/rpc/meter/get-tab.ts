@@ -1,0 +1,33 @@
+import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { PermissionDeniedError } from '@writ/kernel';
+import type { CallContext, Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/freeze.ts';
+import { requireTab } from '../../store/admit.ts';
+import { tabMessage } from '../messages/tab.ts';
+import { agentKey } from '../messages/tab-key.ts';
+
+/** Reads an account; a worker only that of the agent it speaks for. */
+export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
+  const { db } = context.store;
+  return async ({ tab }, call) => {
+    const own = ownKey(call);
+    const asked = tab === undefined && own !== undefined ? own : agentKey(tab);
+    if (own !== undefined && !isSame(own, asked)) {
+      throw new PermissionDeniedError('TAB_OF_ANOTHER', 'tab must be that of the calling agent.', {
+        field: 'tab',
+      });
+    }
+    return { tab: await tabMessage(context, db, await requireTab(db, asked)) };
+  };
+}
+
+function ownKey({ caller }: CallContext): AgentKey | undefined {
+  if (caller.agent === undefined) return undefined;
+  const { tenant, runId, agent } = caller.agent;
+  return { tenant, runId, agentInstance: agent.instance };
+}
+
+function isSame(a: AgentKey, b: AgentKey): boolean {
+  return a.tenant === b.tenant && a.runId === b.runId && a.agentInstance === b.agentInstance;
+}

@@ -1,0 +1,91 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  type ExecutionMeterService,
+  type QueryUsageRequest,
+  UsageGroup,
+} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { InvalidRequestError, sha256Hex } from '@writ/kernel';
+import type { Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import {
+  sumUsage,
+  type UsageFilter,
+  type UsageGrouping,
+  type UsageSum,
+} from '../../store/usage.ts';
+import { usageMessage } from '../messages/tab.ts';
+
+const DEFAULT_PAGE_SIZE = 100;
+
+const GROUPS: Readonly<Record<UsageGroup, UsageGrouping | undefined>> = {
+  [UsageGroup.UNSPECIFIED]: undefined,
+  [UsageGroup.AGENT]: 'agent',
+  [UsageGroup.RUN]: 'run',
+  [UsageGroup.SESSION]: 'session',
+  [UsageGroup.TENANT]: 'tenant',
+  [UsageGroup.MODEL]: 'model',
+  [UsageGroup.DAY]: 'day',
+};
+
+/** Adds up what was settled, by agent, run, session, tenant, model or day (EM-10). */
+export function queryUsage({
+  store,
+}: RpcContext): Handlers<typeof ExecutionMeterService>['queryUsage'] {
+  return async (request) => {
+    const groups = request.groupBy.flatMap((group) => GROUPS[group] ?? []);
+    const filter = filterOf(request);
+    const question = sha256Hex(JSON.stringify([filter, groups])).slice(0, 16);
+    const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
+    const offset = readToken(request.pageToken, question);
+    const rows = await sumUsage(store.db, filter, groups, { offset, limit: limit + 1 });
+    const more = rows.length > limit;
+    return {
+      rows: rows.slice(0, limit).map(toRow),
+      nextPageToken: more ? `${question}.${offset + limit}` : '',
+    };
+  };
+}
+
+function filterOf(request: QueryUsageRequest): UsageFilter {
+  const { tenant, runId, sessionId, agentInstance, model, startTime, endTime } = request;
+  return {
+    tenant,
+    ...(runId !== '' && { runId }),
+    ...(sessionId !== '' && { sessionId }),
+    ...(agentInstance !== '' && { agentInstance }),
+    ...(model !== '' && { model }),
+    ...(startTime && { from: timestampDate(startTime) }),
+    ...(endTime && { until: timestampDate(endTime) }),
+  };
+}
+
+/** A token belongs to the question that it was given for. */
+function readToken(token: string, question: string): number {
+  if (token === '') return 0;
+  const [asked, offset = ''] = token.split('.');
+  if (asked === question && /^\d{1,9}$/.test(offset)) return Number(offset);
+  throw new InvalidRequestError(
+    'BAD_PAGE_TOKEN',
+    'page_token must be the next_page_token of the same question.',
+    { field: 'page_token' },
+  );
+}
+
+function toRow(sum: UsageSum) {
+  const { agentName, agentInstance } = sum;
+  return {
+    tenant: sum.tenant,
+    runId: sum.runId,
+    sessionId: sum.sessionId,
+    ...(agentInstance !== '' && { agent: { name: agentName, instance: agentInstance } }),
+    model: sum.model,
+    day: sum.day,
+    totals: {
+      usage: usageMessage(sum.usage),
+      costNanoUsd: sum.cost,
+      turns: sum.turns,
+      estimatedTurns: sum.estimatedTurns,
+      failedCalls: sum.failedCalls,
+    },
+  };
+}

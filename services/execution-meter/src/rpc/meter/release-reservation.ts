@@ -1,0 +1,28 @@
+import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import type { Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import { requireTab } from '../../store/admit.ts';
+import { book } from '../../store/book.ts';
+import { reservationMessage } from '../messages/reservation.ts';
+import { agentKey } from '../messages/tab-key.ts';
+
+/** Gives a reservation back on every level; once more changes nothing (EM-3). */
+export function releaseReservation({
+  store,
+  clock,
+  catalog,
+}: RpcContext): Handlers<typeof ExecutionMeterService>['releaseReservation'] {
+  return async (request) => {
+    const key = agentKey(request.tab);
+    const { entry } = await store.transaction(async (trx) =>
+      book(trx, {
+        tab: await requireTab(trx, key),
+        tenantCaps: catalog.tenantCaps(key.tenant),
+        id: { kind: 'reserve', callId: request.callId, attempt: 0 },
+        events: [{ type: 'release' }],
+        at: clock.now(),
+      }),
+    );
+    return { reservation: reservationMessage(entry) };
+  };
+}

@@ -1,0 +1,83 @@
+import {
+  type ExecutionMeterService,
+  type SettleRequest,
+  SettleRequestSchema,
+} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import type { Spending } from '../../domain/ledger/spending.ts';
+import { requireTab } from '../../store/admit.ts';
+import { book } from '../../store/book.ts';
+import { type EntryId, findEntry } from '../../store/entries.ts';
+import { requestDigest } from '../messages/request-digest.ts';
+import { reservationMessage } from '../messages/reservation.ts';
+import { callIdReused } from '../messages/reused.ts';
+import { tabMessage } from '../messages/tab.ts';
+import { agentKey } from '../messages/tab-key.ts';
+
+/** Books what a reservation was used for; what exceeds it becomes debt, also on a closed tab (EM-3). */
+export function settle(context: RpcContext): Handlers<typeof ExecutionMeterService>['settle'] {
+  const { store, clock, catalog, events } = context;
+  return async (request, call) => {
+    const { callId, model } = request;
+    const key = agentKey(request.tab);
+    const id: EntryId = { kind: 'reserve', callId, attempt: 0 };
+    const digest = requestDigest(SettleRequestSchema, request);
+    const spent = spendingOf(request);
+    return await store.transaction(async (trx) => {
+      const at = clock.now();
+      const tab = await requireTab(trx, key);
+      const known = await findEntry(trx, key, id);
+      const settledBy = known?.settleDigest;
+      if (settledBy !== undefined && settledBy !== digest) throw callIdReused(callId);
+      const { entry, exceeded } = await book(trx, {
+        tab,
+        tenantCaps: catalog.tenantCaps(key.tenant),
+        id,
+        events: [{ type: 'settle', spent }],
+        notes: { settleDigest: digest, ...(model !== '' && { model }) },
+        at,
+      });
+      if (exceeded !== undefined) {
+        const { traceparent } = call;
+        const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
+        await events.budgetExhausted(trx, scope, exceeded, at);
+      }
+      return {
+        reservation: reservationMessage(entry),
+        tab: await tabMessage(context, trx, tab),
+      };
+    });
+  };
+}
+
+function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Spending {
+  const {
+    inputTokens: input = 0n,
+    cachedInputTokens: cachedInput = 0n,
+    outputTokens: output = 0n,
+    reasoningTokens: reasoning = 0n,
+  } = usage ?? {};
+  for (const [field, tokens] of Object.entries({ input, cachedInput, output, reasoning })) {
+    if (tokens >= 0n && tokens <= MOST_TOKENS) continue;
+    throw new InvalidRequestError(
+      'BAD_USAGE',
+      `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MOST_TOKENS}.`,
+      { field: 'usage' },
+    );
+  }
+  const isPart = cachedInput <= input && reasoning <= output;
+  if (!isPart) {
+    throw new InvalidRequestError(
+      'BAD_USAGE',
+      'usage.cached_input_tokens is part of input_tokens, and reasoning_tokens of output_tokens.',
+      { field: 'usage' },
+    );
+  }
+  const tokens = { input, cachedInput, output, reasoning };
+  return { usage: tokens, cost: costNanoUsd, turns, estimated, failed: false };
+}
+
+/** The contract's own limit for tokens elsewhere. */
+const MOST_TOKENS = 1_000_000_000_000n;

@@ -1,0 +1,17 @@
+import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import type { Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import { liftFreeze } from '../../store/freezes.ts';
+
+/** Lifts one order, and no other that freezes the same (SV-9). */
+export function unfreeze({
+  store,
+  clock,
+  telemetry,
+}: RpcContext): Handlers<typeof ExecutionMeterService>['unfreeze'] {
+  return async ({ orderId }) => {
+    const lifted = await store.transaction((trx) => liftFreeze(trx, orderId, clock.now()));
+    telemetry.log.info({ order_id: orderId, lifted }, 'A freeze was lifted.');
+    return { lifted };
+  };
+}

@@ -1,0 +1,58 @@
+import { clone } from '@bufbuild/protobuf';
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import { Fit } from '@writ/contracts/writ/model/v1/model_pb';
+import {
+  type GenerateRequest,
+  GenerateRequestSchema,
+  type ModelService,
+} from '@writ/contracts/writ/model/v1/model_service_pb';
+import { type CallContext, type Handlers, requireAgent } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import type { CallAsk } from '../../providers/calls/call-ask.ts';
+import { chunkMessage } from '../messages/call-chunk.ts';
+import { readChatRequest } from '../messages/chat-request.ts';
+import { requestDigest } from '../messages/request-digest.ts';
+
+/**
+ * Asks a model for one turn: reserves, calls and settles (EM-3, EM-7), for the agent of the token. A call
+ * that fails tells `finished` first and then ends with its error (EM-9).
+ */
+export function generate({ calls }: RpcContext): Handlers<typeof ModelService>['generate'] {
+  return async function* (request, call) {
+    for await (const chunk of calls.open(readAsk(request, call), call.signal)) {
+      if (chunk.type !== 'text' || request.deltas) yield chunkMessage(chunk);
+    }
+  };
+}
+
+function readAsk(request: GenerateRequest, call: CallContext): CallAsk {
+  const { tenant, runId, agent, priority, models } = requireAgent(call);
+  const { epoch = 0n, slotGrant } = call.caller;
+  return {
+    tenant,
+    runId,
+    agentInstance: agent.instance,
+    callId: request.callId,
+    requestDigest: digestOf(request),
+    epoch,
+    // The grant is seconds old and knows of a new weight; the token may be minutes old.
+    priority: slotGrant?.priority ?? priority,
+    tokenModels: models,
+    model: request.model,
+    chat: readChatRequest(request),
+    maxOutputTokens: request.maxOutputTokens,
+    fit: request.fit === Fit.SHRINK ? 'shrink' : 'refuse',
+    timeoutMs: request.timeout === undefined ? undefined : durationMs(request.timeout),
+    step: request.step,
+    requireContent: request.requireContent,
+    traceparent: call.traceparent,
+  };
+}
+
+/** How long to wait, and whether to listen in, may differ when the same call is made again. */
+function digestOf(request: GenerateRequest): string {
+  const asked = clone(GenerateRequestSchema, request);
+  asked.deltas = false;
+  delete asked.timeout;
+  return requestDigest(GenerateRequestSchema, asked);
+}

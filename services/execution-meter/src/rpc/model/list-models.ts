@@ -1,0 +1,27 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ModelInfoSchema, ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import type { Handlers } from '@writ/rpc';
+import type { RpcContext } from '../../context.ts';
+import type { ModelEntry } from '../../domain/catalog/model.ts';
+
+/** Lists the catalog aliases that the calling agent may use; to the supervisor, all of them. */
+export function listModels({
+  catalog,
+  prices,
+}: RpcContext): Handlers<typeof ModelService>['listModels'] {
+  const describe = async (model: ModelEntry): Promise<MessageInitShape<typeof ModelInfoSchema>> => {
+    const known = await prices.pricesOf(model);
+    return {
+      alias: model.alias,
+      providerModel: model.providerModel,
+      contextWindow: BigInt(model.contextWindow ?? 0),
+      ...(known && {
+        inputPriceNanoUsdPerMillion: known.input.base,
+        outputPriceNanoUsdPerMillion: known.output.base,
+      }),
+    };
+  };
+  return async (_request, { caller }) => ({
+    models: await Promise.all(catalog.list(caller.agent?.models).map(describe)),
+  });
+}

@@ -1,0 +1,182 @@
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { afterEach, describe, expect, it } from 'vitest';
+import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT, textOf } from './meter-fixture.ts';
+
+let world: MeterWorld;
+const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
+  world = await MeterWorld.start(options);
+  return world;
+};
+afterEach(() => world[Symbol.asyncDispose]());
+
+describe('Generate', () => {
+  it('answers, meters the provider’s own figures and pays with two commits (EM-3, EM-7, EM-8)', async () => {
+    const { meter } = await start({
+      scripts: { hello: [{ text: 'Hello.', usage: { prompt_tokens: 20, completion_tokens: 5 } }] },
+    });
+    await world.openTab();
+    const before = meter.commits;
+    const generated = await world.generate();
+    expect(generated.error).toBeUndefined();
+    expect(textOf(generated)).toBe('Hello.');
+    expect(generated.chunks.map(({ chunk }) => chunk.case)).toEqual(['attemptStarted', 'finished']);
+    expect(generated.finished).toMatchObject({
+      endReason: EndReason.END_TURN,
+      usage: { inputTokens: 20n, outputTokens: 5n },
+      costNanoUsd: 25_000n,
+      runCostNanoUsd: 25_000n,
+      estimated: false,
+      attempts: 1,
+      replayed: false,
+      fittedMaxOutputTokens: 100n,
+      warnings: [],
+    });
+    expect(meter.commits - before).toBe(2);
+    expect(await world.level(BudgetLevel.RUN)).toMatchObject({
+      usedTokens: 25n,
+      reservedTokens: 0n,
+      usedTurns: 1n,
+      reservedTurns: 0n,
+    });
+  });
+
+  it('answers a repeat from the record, without a call or a commit (EM-7)', async () => {
+    const { meter } = await start();
+    await world.openTab();
+    await world.generate();
+    const before = meter.commits;
+    const repeat = await world.generate();
+    expect(textOf(repeat)).toBe('Hello.');
+    expect(repeat.finished?.replayed).toBe(true);
+    expect(repeat.chunks).toHaveLength(1);
+    expect(world.simulator.requests()).toHaveLength(1);
+    expect(meter.commits - before).toBe(0);
+    const other = await world.generate({ temperature: 1 });
+    expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED', kind: 'invalid_argument' });
+  });
+
+  it('lets repeats join the attempt under way (EM-7)', async () => {
+    await start({ scripts: { hello: [{ text: 'Hello there.', delay_ms: 60 }] } });
+    await world.openTab();
+    const all = await Promise.all(
+      Array.from({ length: 10 }, () => world.generate({ deltas: true })),
+    );
+    expect(all.map(textOf)).toEqual(Array(10).fill('Hello there.'));
+    expect(world.simulator.requests()).toHaveLength(1);
+    const other = await world.generate({ requireContent: true });
+    expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED' });
+  });
+
+  it('streams deltas when asked to, and takes whole answers from servers that cannot (EM-8)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'One two three four.', chunk_size: 5 }] },
+    });
+    await world.openTab();
+    const streamed = await world.generate({ deltas: true });
+    const deltas = streamed.chunks.flatMap(({ chunk }) =>
+      chunk.case === 'textDelta' ? [chunk.value.text] : [],
+    );
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(deltas.join('')).toBe('One two three four.');
+    expect(world.simulator.requests()[0]?.stream).toBe(true);
+  });
+
+  it('works without streaming (EM-8)', async () => {
+    await start({ settings: 'streaming: false' });
+    await world.openTab();
+    const generated = await world.generate({ deltas: true });
+    expect(textOf(generated)).toBe('Hello.');
+    expect(world.simulator.requests()[0]?.stream).toBe(false);
+  });
+
+  it('passes on tools that the model asks for (EM-8)', async () => {
+    await start({
+      scripts: {
+        hello: [{ tool_calls: [{ name: 'look_up', arguments: { user_id: 42 }, id: 'c1' }] }],
+      },
+    });
+    await world.openTab();
+    const { finished } = await world.generate({
+      tools: [{ name: 'look_up', description: 'Looks up.', inputSchemaJson: '{"type":"object"}' }],
+    });
+    expect(finished?.endReason).toBe(EndReason.TOOL_USE);
+    expect(finished?.message?.parts.map(({ kind }) => kind)).toMatchObject([
+      {
+        case: 'toolUse',
+        value: { toolUseId: 'c1', tool: 'look_up', argumentsJson: '{"user_id":42}' },
+      },
+    ]);
+  });
+
+  it('tells of each attempt in events and spans of the run’s trace (HK-1, SYS-1)', async () => {
+    await start();
+    await world.openTab();
+    await world.generate({ step: 3 });
+    await expect.poll(() => world.events.map(({ name }) => name)).toEqual(['LLM_START', 'LLM_END']);
+    const [started, ended] = world.events;
+    expect(started?.subject).toBe(`writ.hooks.v1.${TENANT}.${RUN}.${AGENT}.LLM_START`);
+    expect(ended?.event).toMatchObject({
+      status: 'ok',
+      step: 3,
+      callId: 'op-1',
+      attempt: 1,
+      model: 'hello',
+      agent: { name: 'desk', instance: AGENT },
+    });
+    const span = world.spans.spans().find(({ name }) => name === 'chat sim:hello');
+    expect(span?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.usage.output_tokens': expect.any(Number),
+    });
+    expect(ended?.event.traceparent).toContain(span?.traceId);
+    expect(span?.parentSpanId).toBeDefined();
+  });
+
+  it('deletes recorded answers when their run ends, as its retention says (SUP-4)', async () => {
+    await start();
+    await world.openTab();
+    await world.generate();
+    await world.tab.freeze({
+      order: {
+        orderId: 'end-1',
+        scope: { kind: { case: 'run', value: { tenant: TENANT, runId: RUN } } },
+        cause: 4,
+        reason: 'The run ended.',
+        retention: 1,
+      },
+    });
+    const repeat = await world.generate();
+    expect(repeat.error).toMatchObject({ reason: 'ANSWER_PURGED' });
+    expect(world.simulator.requests()).toHaveLength(1);
+  });
+
+  it('lists the models that the agent may use, with their prices (EM-6)', async () => {
+    await start();
+    await world.openTab();
+    const { models } = await world.model.listModels({}, await world.credentials());
+    expect(models).toMatchObject([
+      {
+        alias: 'hello',
+        providerModel: 'sim:hello',
+        inputPriceNanoUsdPerMillion: 1_000_000_000n,
+      },
+    ]);
+  });
+
+  it('is refused with an agent token for another audience, and without an epoch (EM-6)', async () => {
+    await start();
+    await world.openTab();
+    const { epoch: _, ...without } = await world.credentials();
+    await expect(world.generate({}, without)).resolves.toMatchObject({
+      error: { kind: 'invalid_argument' },
+    });
+    const { toolGatewayToken } = await world.supervisor.agentCredentials({
+      tenant: TENANT,
+      runId: RUN,
+      agent: { name: 'desk', instance: AGENT },
+    });
+    const other = await world.generate({}, { agentToken: toolGatewayToken, epoch: 1n });
+    expect(other.error).toMatchObject({ reason: 'TOKEN_INVALID' });
+  });
+});

@@ -1,0 +1,293 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
+import { type Bus, createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
+import {
+  ExecutionMeterService as MeterContract,
+  type OpenTabRequestSchema,
+} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { ChatRole, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import {
+  type GenerateRequestSchema,
+  type GenerateResponse,
+  ModelService,
+} from '@writ/contracts/writ/model/v1/model_service_pb';
+import { Priority as ContractPriority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { type Clock, Priority, type WritError } from '@writ/kernel';
+import type { CallOptions, RpcClient } from '@writ/rpc';
+import { createTelemetry, InMemorySpans } from '@writ/telemetry';
+import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import {
+  createModelSimulator,
+  type ModelSimulator,
+  type Reply,
+  type Script,
+} from '@writ/testing/simulator';
+import {
+  createExecutionMeter,
+  EXECUTION_METER_DEFAULTS,
+  type ExecutionMeterConfig,
+  type ExecutionMeterService,
+} from '../src/index.ts';
+import { decodeHook, type HookEvent } from './hook-events.ts';
+
+/** What a test may say about its meter. */
+export interface MeterWorldOptions {
+  /** What the simulator answers, by script. */
+  readonly scripts?: Readonly<Record<string, readonly Reply[]>>;
+  /** A whole models.yaml instead of one alias for each script. */
+  readonly models?: string;
+  /** Lines below each alias, such as `max_retries: 0`. */
+  readonly settings?: string;
+  readonly tenants?: string;
+  readonly file?: boolean;
+  readonly clock?: Clock;
+  readonly config?: Partial<ExecutionMeterConfig>;
+}
+
+/** Some fields of a message. */
+export type Init<D extends DescMessage> = Extract<MessageInitShape<D>, { $typeName?: never }>;
+
+/** How a Generate call ended, whole. */
+export interface Generated {
+  readonly chunks: readonly GenerateResponse[];
+  readonly finished: Finished | undefined;
+  readonly error: WritError | undefined;
+}
+
+export const TENANT = 'acme';
+export const RUN = 'run-1';
+export const AGENT = 'desk-1';
+
+/** 1,000 nano-USD a token, in and out. */
+export const PRICES = 'prices: { input_per_million_usd: "1.00", output_per_million_usd: "1.00" }';
+
+/** A meter with its peers, a simulator and a collector of everything that it emits. */
+export class MeterWorld implements AsyncDisposable {
+  readonly spans = new InMemorySpans();
+  readonly events: HookEvent[] = [];
+  readonly simulator: ModelSimulator;
+  readonly supervisor: KeyPeer;
+  readonly worker: KeyPeer;
+  readonly #bus: Bus;
+  readonly #options: MeterWorldOptions;
+  readonly #dir: string;
+  #meter: ExecutionMeterService | undefined;
+  #tab: RpcClient<typeof MeterContract> | undefined;
+  #model: RpcClient<typeof ModelService> | undefined;
+
+  private constructor(
+    options: MeterWorldOptions,
+    dir: string,
+    simulator: ModelSimulator,
+    supervisor: KeyPeer,
+    worker: KeyPeer,
+  ) {
+    this.#options = options;
+    this.#dir = dir;
+    this.simulator = simulator;
+    this.supervisor = supervisor;
+    this.worker = worker;
+    this.#bus = createInProcessBus({ onError: () => undefined });
+  }
+
+  static async start(options: MeterWorldOptions = {}): Promise<MeterWorld> {
+    const dir = await mkdtemp(join(tmpdir(), 'writ-meter-'));
+    const scripts = Object.entries(options.scripts ?? { hello: [{ text: 'Hello.' }] }).map(
+      ([name, replies]): Script => ({
+        name,
+        entries: replies.map((reply, index) => ({
+          ...(index < replies.length - 1 ? { times: 1 } : {}),
+          reply,
+        })),
+      }),
+    );
+    const { clock } = options;
+    const peer = clock === undefined ? {} : { clock };
+    const world = new MeterWorld(
+      options,
+      dir,
+      await createModelSimulator({ scripts, requestLog: join(dir, 'requests.jsonl') }),
+      await startKeyPeer('supervisor', peer),
+      await startKeyPeer('agent-worker', peer),
+    );
+    await world.#bus.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: 'test',
+      handler: async (message) => {
+        world.events.push(decodeHook(message));
+      },
+    });
+    await world.boot();
+    return world;
+  }
+
+  /** Starts a meter on the same data, as after a crash when the one before was not stopped. */
+  async boot(): Promise<ExecutionMeterService> {
+    const { file = false, clock, config } = this.#options;
+    const meter = await createExecutionMeter(
+      {
+        ...EXECUTION_METER_DEFAULTS,
+        port: 0,
+        dataDir: this.#dir,
+        store: { dialect: 'sqlite', file: file ? join(this.#dir, 'meter.db') : ':memory:' },
+        catalog: { file: { text: this.#catalog(), file: 'models.yaml' } },
+        variables: { SIM_URL: this.simulator.url, SIM_KEY: 'simulated' },
+        backOff: { baseMs: 1, maxMs: 2, maxAskedMs: 5 },
+        sweepMs: 20,
+        drainMs: 50,
+        ...config,
+      },
+      {
+        telemetry: createTelemetry({
+          service: 'execution-meter',
+          logLevel: 'silent',
+          spanProcessors: [this.spans],
+        }),
+        bus: this.#bus,
+        addressOf: addressOf(this.supervisor, this.worker),
+        ...(clock === undefined ? {} : { clock }),
+      },
+    );
+    this.#meter = meter;
+    const { address } = meter;
+    this.#tab = this.supervisor.client(MeterContract, { audience: 'execution-meter', address });
+    this.#model = this.worker.client(ModelService, { audience: 'execution-meter', address });
+    await meter.start();
+    return meter;
+  }
+
+  get meter(): ExecutionMeterService {
+    return given(this.#meter);
+  }
+
+  /** The meter's own service, called by the supervisor. */
+  get tab(): RpcClient<typeof MeterContract> {
+    return given(this.#tab);
+  }
+
+  /** The model service, called by the worker. */
+  get model(): RpcClient<typeof ModelService> {
+    return given(this.#model);
+  }
+
+  /** Opens the tab of an agent, with the aliases of all scripts. */
+  openTab(request: Init<typeof OpenTabRequestSchema> = {}) {
+    const instance = request.agent?.instance ?? AGENT;
+    return this.tab.openTab({
+      requestId: `open-${instance}`,
+      tenant: TENANT,
+      runId: RUN,
+      sessionId: 'session-1',
+      agent: { name: 'desk', instance },
+      budget: {},
+      models: this.#aliases(),
+      priority: ContractPriority.NORMAL,
+      ...request,
+    });
+  }
+
+  /** What a worker shows for an agent. */
+  async credentials(
+    instance: string = AGENT,
+    { epoch = 1n, priority = Priority.NORMAL }: { epoch?: bigint; priority?: Priority } = {},
+  ): Promise<CallOptions> {
+    const { executionMeterToken } = await this.supervisor.agentCredentials({
+      tenant: TENANT,
+      runId: RUN,
+      agent: { name: 'desk', instance },
+      models: [...this.#aliases(), 'unknown'],
+      priority,
+    });
+    return { agentToken: executionMeterToken, epoch, timeoutMs: 15_000 };
+  }
+
+  /** Asks a model and takes whatever comes. */
+  async generate(
+    request: Init<typeof GenerateRequestSchema> = {},
+    options?: CallOptions,
+  ): Promise<Generated> {
+    const chunks: GenerateResponse[] = [];
+    let error: WritError | undefined;
+    try {
+      const stream = this.model.generate(ask(request), options ?? (await this.credentials()));
+      for await (const chunk of stream) chunks.push(chunk);
+    } catch (thrown) {
+      error = thrown as WritError;
+    }
+    const finals = chunks.flatMap(({ chunk }) => (chunk.case === 'finished' ? [chunk.value] : []));
+    if (finals.length > 1) throw new Error('More than one finished chunk.');
+    return { chunks, finished: finals[0], error };
+  }
+
+  /** One level of a tab, as it is now. */
+  async level(level: number, agentInstance: string = AGENT) {
+    const { tab } = await this.tab.getTab({ tab: { tenant: TENANT, runId: RUN, agentInstance } });
+    return given(tab?.levels.find((balance) => balance.level === level));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#meter?.stop();
+    await this.supervisor.close();
+    await this.worker.close();
+    await this.simulator.close();
+    await this.#bus.close();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  #aliases(): string[] {
+    return ['extra', ...Object.keys(this.#options.scripts ?? { hello: [] })];
+  }
+
+  #catalog(): string {
+    const { models, settings = '', tenants = '' } = this.#options;
+    if (models !== undefined) return `${models}\n${tenants}`;
+    const aliases = Object.keys(this.#options.scripts ?? { hello: [] }).map(
+      (name) => `  ${name}: { template: sim, model: "sim:${name}" }`,
+    );
+    return [
+      'templates:',
+      '  sim:',
+      `    base_url: ${reference('SIM_URL')}`,
+      '    api_key_env: SIM_KEY',
+      '    max_output_tokens: 100',
+      '    timeout: 5s',
+      `    ${settings.includes('prices') ? settings : `${PRICES}\n    ${settings}`}`,
+      'models:',
+      ...aliases,
+      tenants,
+    ].join('\n');
+  }
+}
+
+/** How models.yaml refers to a variable. */
+export function reference(name: string): string {
+  return `\${${name}}`;
+}
+
+/** A request that says one thing. */
+export function ask(
+  request: Init<typeof GenerateRequestSchema> = {},
+): MessageInitShape<typeof GenerateRequestSchema> {
+  return {
+    callId: 'op-1',
+    model: 'hello',
+    messages: [
+      { role: ChatRole.USER, parts: [{ kind: { case: 'text', value: 'Say hello, please.' } }] },
+    ],
+    ...request,
+  };
+}
+
+/** The text of an answer. */
+export function textOf({ finished }: Generated): string {
+  return (finished?.message?.parts ?? [])
+    .map(({ kind }) => (kind.case === 'text' ? kind.value : ''))
+    .join('');
+}
+
+export function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('It is not there.');
+  return value;
+}
