@@ -1,0 +1,93 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import type { Message } from '../../domain/agent/message.ts';
+import type { LlmRequest } from '../../domain/calls/model-call.ts';
+import type { ToolInfo } from '../../domain/calls/tool-call.ts';
+import type { HistoryEntry } from './history.ts';
+import { toolCatalog } from './tool-catalog.ts';
+
+/** How many steps are summed up besides the last one. */
+const RECENT = 3;
+
+/** What an agent was asked to do. */
+export interface Task {
+  readonly goal: string;
+  /** Structured payload of the request, if it had one. */
+  readonly data?: JsonObject;
+}
+
+/** The task of a message. */
+export function taskOf({ text, dataJson }: Message): Task {
+  const data: JsonValue = JSON.parse(dataJson === '' ? '{}' : dataJson);
+  const hasData = isJsonObject(data) && Object.keys(data).length > 0;
+  return { goal: text, ...(hasData && { data }) };
+}
+
+/**
+ * Asks for the next action: the goal, where things stand, the last three steps in short, and the
+ * tools (AG-2). Only the last step is told in full, so that a prompt does not grow with the run.
+ */
+export function decideRequest(
+  manifest: AgentManifest,
+  task: Task,
+  history: readonly HistoryEntry[],
+  tools: readonly ToolInfo[],
+): LlmRequest {
+  const payload = {
+    ...task,
+    state_summary: stateSummary(history),
+    recent_step_summaries: history.slice(-RECENT).map(stepSummary),
+    available_tools: toolCatalog(tools),
+  };
+  return request(manifest, manifest.instructions, payload, { json: true, requireContent: false });
+}
+
+/** Asks for an answer after the steps ran out: the goal and the whole history (AG-2). */
+export function synthesisRequest(
+  manifest: AgentManifest,
+  task: Task,
+  history: readonly HistoryEntry[],
+): LlmRequest {
+  const instructions = manifest.finalInstructions || manifest.instructions;
+  const shape = { json: false, requireContent: true };
+  return request(manifest, instructions, { ...task, history }, shape);
+}
+
+function request(
+  { model }: AgentManifest,
+  instructions: string,
+  payload: object,
+  shape: Pick<LlmRequest, 'json' | 'requireContent'>,
+): LlmRequest {
+  return {
+    model: model.model,
+    messages: [
+      ...(instructions === '' ? [] : [{ role: 'system', text: instructions } as const]),
+      { role: 'user', text: JSON.stringify(payload) },
+    ],
+    temperature: model.temperature ?? 0,
+    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
+    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    ...shape,
+  };
+}
+
+function stateSummary(history: readonly HistoryEntry[]) {
+  return {
+    steps_completed: history.length,
+    tools_used: history.flatMap(({ action }) => (action?.kind === 'tool' ? [action.name] : [])),
+    supervisor_decisions: history.map(({ supervisor }) => supervisor.decision),
+    last_step: history.at(-1) ?? null,
+  };
+}
+
+function stepSummary(entry: HistoryEntry) {
+  return {
+    step: entry.step,
+    proposed_tool: entry.action?.name ?? null,
+    supervisor_decision: entry.supervisor.decision,
+    executed_tool: entry.executed_action?.name ?? null,
+    executed_from: entry.executed_from,
+    observation_status: entry.observation.status ?? null,
+  };
+}

@@ -1,0 +1,137 @@
+import { join } from 'node:path';
+import { type Environment, readEnv, variable } from '@writ/config';
+import type { ServiceName } from '@writ/identity';
+import type { StoreLocation } from '@writ/store';
+import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
+
+/** Everything that can be set about an agent worker. Times are milliseconds. */
+export interface AgentWorkerConfig {
+  /** Where services call; port 0 takes a free one. */
+  readonly host: string;
+  readonly port: number;
+  /** Keys live below it. */
+  readonly dataDir: string;
+  readonly store: StoreLocation;
+  /** Stable over restarts, and different from that of any other worker on the same store. */
+  readonly workerId: string;
+  /** Tenants that it serves; none given means all (SYS-6). */
+  readonly tenants: readonly string[];
+  readonly maxConcurrentAgents: number;
+  /** How long an agent stays with a worker that gives no sign of life. */
+  readonly leaseTtlMs: number;
+  /** Between two looks for agents that can run, when nobody nudges. */
+  readonly pollMs: number;
+  /** After how long a parked agent looks again. */
+  readonly parkMs: number;
+  /** Wait before the first restart of a failed agent; doubles. */
+  readonly restartMs: number;
+  /** Longest one call to another service may take, a model call apart. */
+  readonly callTimeoutMs: number;
+  /** Longest one model call may take, all attempts together. */
+  readonly modelTimeoutMs: number;
+  /** Upper bound of the first wait before a call is repeated; doubles up to `retryMaxMs`. */
+  readonly retryInitialMs: number;
+  readonly retryMaxMs: number;
+  /** How long a stop waits for calls under way. */
+  readonly drainMs: number;
+}
+
+/** The defaults of everything that has one; tests start from here. */
+export const AGENT_WORKER_DEFAULTS = {
+  host: '127.0.0.1',
+  workerId: 'worker-1',
+  tenants: [],
+  maxConcurrentAgents: 64,
+  leaseTtlMs: 15_000,
+  pollMs: 1_000,
+  parkMs: 2_000,
+  restartMs: 500,
+  callTimeoutMs: 10_000,
+  modelTimeoutMs: 600_000,
+  retryInitialMs: 100,
+  retryMaxMs: 5_000,
+  drainMs: 5_000,
+} as const satisfies Partial<AgentWorkerConfig>;
+
+/**
+ * Reads the settings of a worker process.
+ * @throws ConfigError naming every variable that is missing or malformed
+ */
+export function readAgentWorkerConfig(env: Environment = process.env): AgentWorkerConfig {
+  const values = readEnv(env, {
+    host: variable.string('WRIT_AGENT_WORKER_HOST', {
+      default: AGENT_WORKER_DEFAULTS.host,
+      about: 'the address on which services call',
+    }),
+    port: variable.port('WRIT_AGENT_WORKER_PORT', {
+      default: 50_055,
+      about: 'the port on which services call',
+    }),
+    dataDir: variable.string('WRIT_DATA', {
+      default: '.writ',
+      about: 'the folder for keys and state',
+    }),
+    workerId: variable.string('WRIT_WORKER_ID', {
+      default: AGENT_WORKER_DEFAULTS.workerId,
+      pattern: /^[a-z0-9_-]{1,64}$/,
+      about: 'the id under which this worker leases agents',
+    }),
+    tenants: variable.list('WRIT_WORKER_TENANTS', {
+      default: [...AGENT_WORKER_DEFAULTS.tenants],
+      item: /^[a-z0-9_-]{1,64}$/,
+      about: 'the tenants that this worker serves, all when it is not set',
+    }),
+    maxConcurrentAgents: variable.integer('WRIT_WORKER_MAX_AGENTS', {
+      default: AGENT_WORKER_DEFAULTS.maxConcurrentAgents,
+      min: 1,
+      about: 'how many agents run at the same time',
+    }),
+    leaseTtlMs: variable.duration('WRIT_WORKER_LEASE_TTL', {
+      default: AGENT_WORKER_DEFAULTS.leaseTtlMs,
+      min: 1_000,
+      about: 'how long an agent stays with a worker that gives no sign of life',
+    }),
+  });
+  return {
+    ...AGENT_WORKER_DEFAULTS,
+    ...values,
+    store: { dialect: 'sqlite', file: join(values.dataDir, 'agent-worker.db') },
+  };
+}
+
+/** What a worker in a process of its own needs besides its settings. */
+export interface ProcessConfig {
+  readonly addressOf: (service: ServiceName) => string;
+  readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
+}
+
+/**
+ * Reads what a process of its own needs.
+ * @throws ConfigError naming every variable that is malformed
+ */
+export function readProcessConfig(env: Environment = process.env): ProcessConfig {
+  const address = (name: string, port: number) =>
+    variable.string(`WRIT_${name}_ADDRESS`, {
+      default: `127.0.0.1:${port}`,
+      about: 'where that service is called, host:port',
+    });
+  const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
+    supervisor: address('SUPERVISOR', 50_051),
+    'spawn-budget': address('SPAWN_BUDGET', 50_052),
+    'execution-meter': address('EXECUTION_METER', 50_053),
+    'tool-gateway': address('TOOL_GATEWAY', 50_054),
+    'agent-worker': address('AGENT_WORKER', 50_055),
+    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
+      default: 'info',
+      about: 'how much is logged',
+    }),
+    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
+      optional: true,
+      about: 'the collector that traces go to',
+    }),
+  });
+  return {
+    addressOf: (service) => addresses[service],
+    telemetry: { logLevel, ...(otlpEndpoint !== undefined && { otlpEndpoint }) },
+  };
+}

@@ -1,0 +1,75 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { derivedId } from '@writ/kernel';
+import { appendOutbox } from '@writ/store';
+import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { AgentRow } from './store/agents.ts';
+import type { WorkerTransaction } from './store/worker-store.ts';
+
+type EventName = 'STEP_START' | 'STEP_END';
+
+/** A think-act cycle of an agent. */
+export interface StepScope {
+  readonly agent: Pick<
+    AgentRow,
+    'tenant' | 'run_id' | 'session_id' | 'name' | 'instance' | 'traceparent'
+  >;
+  /** From 1. */
+  readonly step: number;
+}
+
+/** Every hook event that the worker emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+export interface WorkerEvents {
+  /** A think-act cycle began. */
+  stepStarted(trx: WorkerTransaction, scope: StepScope, at: Date): Promise<void>;
+  /** A think-act cycle ended; `status` is the verdict on its proposal or a stop reason. */
+  stepEnded(trx: WorkerTransaction, scope: StepScope, status: string, at: Date): Promise<void>;
+}
+
+/** Creates the worker's events. */
+export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
+  const emit = async (
+    trx: WorkerTransaction,
+    { agent, step }: StepScope,
+    name: EventName,
+    status: string,
+    at: Date,
+  ): Promise<void> => {
+    const { tenant, run_id: runId, instance } = agent;
+    const traceparent = traceparentOf() ?? agent.traceparent;
+    const eventId = derivedId('evt', runId, instance, `step-${step}`, name);
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType[name],
+      emitter: 'agent-worker',
+      eventTime: timestampFromDate(at),
+      tenant,
+      runId,
+      sessionId: agent.session_id,
+      agent: { name: agent.name, instance },
+      step,
+      traceparent,
+      status,
+    });
+    await appendOutbox(
+      trx,
+      {
+        eventId,
+        subject: hookSubject({ tenant, runId, agent: instance, event: name }),
+        payload: toBinary(HookEventSchema, event),
+        headers: { traceparent },
+      },
+      at,
+    );
+    telemetry.log.info(
+      { tenant, run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId },
+      name,
+    );
+  };
+  return {
+    stepStarted: (trx, scope, at) => emit(trx, scope, 'STEP_START', '', at),
+    stepEnded: (trx, scope, status, at) => emit(trx, scope, 'STEP_END', status, at),
+  };
+}

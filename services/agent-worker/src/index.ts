@@ -1,0 +1,2 @@
+export { AGENT_WORKER_DEFAULTS, type AgentWorkerConfig, readAgentWorkerConfig } from './config.ts';
+export { type AgentWorker, type AgentWorkerParts, createAgentWorker } from './service.ts';

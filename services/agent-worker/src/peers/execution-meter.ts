@@ -1,0 +1,103 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  ChatRole,
+  EndReason,
+  type Finished,
+  ResponseFormat,
+} from '@writ/contracts/writ/model/v1/model_pb';
+import {
+  type GenerateRequestSchema,
+  ModelService,
+} from '@writ/contracts/writ/model/v1/model_service_pb';
+import { UnavailableError } from '@writ/kernel';
+import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
+
+/** One model call. */
+export interface GenerateCall {
+  readonly callId: string;
+  /** Zero outside of steps. */
+  readonly step: number;
+  readonly request: LlmRequest;
+}
+
+/** The meter, as a worker needs it. */
+export interface ExecutionMeterPeer {
+  /**
+   * Asks a model. A repeat of the same call gets the recorded answer and pays nothing more (EM-7).
+   * @throws the named error that ends the stream when there is no answer
+   */
+  generate(call: GenerateCall, options: CallOptions): Promise<LlmOutcome>;
+  close(): void;
+}
+
+const ROLES = {
+  system: ChatRole.SYSTEM,
+  user: ChatRole.USER,
+  assistant: ChatRole.ASSISTANT,
+} as const satisfies Record<ChatTurn['role'], ChatRole>;
+
+/** Calls the meter over gRPC. */
+export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
+  const client = createRpcClient(ModelService, options);
+  return {
+    async generate(call, callOptions) {
+      let finished: Finished | undefined;
+      // A failure is followed by the status that says how to react to it.
+      for await (const { chunk } of client.generate(requestMessage(call), callOptions)) {
+        if (chunk.case === 'finished') finished = chunk.value;
+      }
+      if (finished?.message !== undefined) return answerFrom(finished);
+      throw new UnavailableError(
+        'MODEL_CALL_UNFINISHED',
+        'The meter ended the stream of a model call without an answer.',
+        { call_id: call.callId },
+      );
+    },
+    close: () => client.close(),
+  };
+}
+
+function requestMessage({
+  callId,
+  step,
+  request,
+}: GenerateCall): MessageInitShape<typeof GenerateRequestSchema> {
+  const { model, messages, temperature, maxOutputTokens, json, requireContent, timeoutMs } =
+    request;
+  return {
+    callId,
+    model,
+    step,
+    messages: messages.map(({ role, text }) => ({
+      role: ROLES[role],
+      parts: [{ kind: { case: 'text', value: text } }],
+    })),
+    responseFormat: json ? ResponseFormat.JSON_OBJECT : ResponseFormat.TEXT,
+    requireContent,
+    ...(temperature !== undefined && { temperature }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens: BigInt(maxOutputTokens) }),
+    ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),
+  };
+}
+
+function answerFrom({ message, endReason, nearBudget }: Finished): LlmOutcome {
+  const texts = message?.parts.map(({ kind }) => (kind.case === 'text' ? kind.value : '')) ?? [];
+  return { kind: 'answer', text: texts.join(''), endReason: endReasonOf(endReason), nearBudget };
+}
+
+function endReasonOf(reason: EndReason) {
+  switch (reason) {
+    case EndReason.END_TURN:
+      return 'end_turn';
+    case EndReason.TOOL_USE:
+      return 'tool_use';
+    case EndReason.MAX_TOKENS:
+      return 'max_tokens';
+    case EndReason.CONTENT_FILTER:
+      return 'content_filter';
+    default:
+      return 'unknown';
+  }
+}

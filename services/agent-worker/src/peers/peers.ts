@@ -1,0 +1,43 @@
+import { type ServiceName, type Signer, serviceTokens } from '@writ/identity';
+import type { Telemetry } from '@writ/telemetry';
+import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
+import { createSupervisorPeer, type SupervisorPeer } from './supervisor.ts';
+import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
+
+/** The services that the worker calls. */
+export interface WorkerPeers {
+  readonly supervisor: SupervisorPeer;
+  readonly executionMeter: ExecutionMeterPeer;
+  readonly toolGateway: ToolGatewayPeer;
+}
+
+/** What calling them takes. */
+export interface PeerParts {
+  readonly telemetry: Telemetry;
+  readonly signer: Signer;
+  readonly addressOf: (service: ServiceName) => string;
+  /** Id under which this worker calls. */
+  readonly workerId: string;
+  /** Tenants that it serves; none given means all (SYS-6). */
+  readonly tenants: readonly string[];
+}
+
+/** Connects to the services that the worker calls; a connection is made with the first call. */
+export function createPeers({
+  telemetry,
+  signer,
+  addressOf,
+  workerId,
+  tenants,
+}: PeerParts): WorkerPeers {
+  const to = (service: ServiceName) => ({
+    address: () => addressOf(service),
+    telemetry,
+    serviceToken: serviceTokens(signer, { audience: service, replica: workerId, tenants }),
+  });
+  return {
+    supervisor: createSupervisorPeer(to('supervisor')),
+    executionMeter: createExecutionMeterPeer(to('execution-meter')),
+    toolGateway: createToolGatewayPeer(to('tool-gateway')),
+  };
+}

@@ -1,0 +1,133 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { DataLossError } from '@writ/kernel';
+import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { Action } from '../domain/calls/decision.ts';
+import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-call.ts';
+import type { AgentKey } from '../store/keys.ts';
+
+/** One tool call under its writ. */
+export interface WritCall {
+  readonly agent: AgentKey;
+  readonly callId: string;
+  readonly action: Extract<Action, { kind: 'tool' }>;
+  readonly writ: string;
+  readonly step: number;
+}
+
+/** The tool gateway, as a worker needs it. */
+export interface ToolGatewayPeer {
+  /** The tools of these names that the agent's token allows. */
+  listTools(names: readonly string[], options: CallOptions): Promise<readonly ToolInfo[]>;
+  /** Executes an approved action; a repeat gets the recorded outcome (TG-1). */
+  callTool(call: WritCall, options: CallOptions): Promise<ToolOutcome>;
+  close(): void;
+}
+
+/** Names asked for together; the contract takes no more. */
+const MOST_NAMES = 1_024;
+
+/** Lists that are kept: one per set of names, the oldest going first. */
+const MOST_LISTS = 256;
+
+interface KnownTools {
+  readonly version: string;
+  readonly tools: readonly ToolInfo[];
+}
+
+/** Calls the gateway over gRPC. Lists are kept and asked for again only when the registry changed. */
+export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPeer {
+  const client = createRpcClient(ToolGatewayService, options);
+  const known = new Map<string, KnownTools>();
+
+  const readAll = async (
+    names: readonly string[],
+    knownVersion: string,
+    call: CallOptions,
+  ): Promise<KnownTools | undefined> => {
+    const tools: ToolInfo[] = [];
+    let pageToken = '';
+    for (;;) {
+      const page = await client.listTools(
+        { names: names.slice(0, MOST_NAMES), knownVersion, pageToken },
+        call,
+      );
+      if (page.unchanged) return undefined;
+      for (const { name, description, inputSchemaJson } of page.tools) {
+        tools.push({ name, description, inputSchemaJson });
+      }
+      pageToken = page.nextPageToken;
+      if (pageToken === '') return { version: page.registryVersion, tools };
+    }
+  };
+
+  return {
+    async listTools(names, call) {
+      const key = names.join(' ');
+      const before = known.get(key);
+      const fresh = await readAll(names, before?.version ?? '', call);
+      if (fresh === undefined) return before?.tools ?? [];
+      known.delete(key);
+      known.set(key, fresh);
+      const [oldest] = known.keys();
+      if (known.size > MOST_LISTS && oldest !== undefined) known.delete(oldest);
+      return fresh.tools;
+    },
+    async callTool({ agent, callId, action, writ, step }, call) {
+      const { tenant, runId, instance } = agent;
+      const answer = await client.callTool(
+        {
+          call: { tenant, runId, agentInstance: instance, callId },
+          tool: action.tool,
+          argumentsJson: action.argumentsJson,
+          writ,
+          step,
+        },
+        call,
+      );
+      const { stopReason, message, result, receipt } = answer;
+      return {
+        status: statusOf(answer.status),
+        stopReason,
+        message,
+        contentKind: contentKindOf(result),
+        ...(result !== undefined && { content: result.content }),
+        receipt,
+      };
+    },
+    close: () => client.close(),
+  };
+}
+
+function statusOf(status: CallStatus): ToolStatus {
+  switch (status) {
+    case CallStatus.OK:
+      return 'ok';
+    case CallStatus.ERROR:
+      return 'error';
+    case CallStatus.REFUSED:
+      return 'refused';
+    case CallStatus.UNKNOWN:
+      return 'unknown';
+    case CallStatus.VOID:
+      return 'void';
+    default:
+      throw new DataLossError('BAD_CALL_STATUS', 'The gateway answered without a status.', {
+        field: 'status',
+      });
+  }
+}
+
+function contentKindOf(result: ToolResult | undefined): ToolOutcome['contentKind'] {
+  switch (result?.kind) {
+    case ResultKind.JSON:
+      return 'json';
+    case ResultKind.TEXT:
+      return 'text';
+    case ResultKind.IMAGE:
+      return 'image';
+    default:
+      return 'none';
+  }
+}

@@ -1,0 +1,87 @@
+import type { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { assertServesTenant } from '@writ/identity';
+import { HistoryRetention, InvalidRequestError, isStopReason, isTerminal } from '@writ/kernel';
+import type { Handler } from '@writ/rpc';
+import { reduceAgent } from '../domain/agent/state.ts';
+import type { WorkerEvents } from '../events.ts';
+import { agentsOf, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
+import { type CancelRow, findCancel, insertCancel } from '../store/cancels.ts';
+import { deleteInboxes } from '../store/inbox.ts';
+import { deleteJournals } from '../store/journal.ts';
+import { type AgentKey, keyOf } from '../store/keys.ts';
+import { deleteSignals } from '../store/signals.ts';
+import type { WorkerTransaction } from '../store/worker-store.ts';
+import type { HandlerDependencies } from './dependencies.ts';
+import { retentionFrom } from './messages/supervision.ts';
+
+/**
+ * Ends agents whatever they are doing: running, asleep, parked or not yet here (SUP-8). What is under
+ * way is aborted; journal and payloads go as the retention says (SUP-4).
+ */
+export function cancel(
+  dependencies: HandlerDependencies,
+): Handler<typeof AgentWorkerService.method.cancel> {
+  const { store, clock, events, onEvents, agents } = dependencies;
+  return async (request, call) => {
+    assertServesTenant(call.caller, request.tenant);
+    const { tenant, runId, requestId, agentInstance, stopReason } = request;
+    if (!isStopReason(stopReason)) {
+      throw new InvalidRequestError('BAD_STOP_REASON', 'stop_reason is not one that Writ knows.', {
+        field: 'stop_reason',
+      });
+    }
+    const order: Omit<CancelRow, 'ended'> = {
+      tenant,
+      run_id: runId,
+      request_id: requestId,
+      instance: agentInstance,
+      stop_reason: stopReason,
+      retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
+      cancelled_at: clock.now(),
+    };
+    const { ended, keys } = await store.transaction((trx) => endAgents(trx, order, events));
+    onEvents();
+    for (const key of keys) agents.cancel(key);
+    return { ended };
+  };
+}
+
+async function endAgents(
+  trx: WorkerTransaction,
+  order: Omit<CancelRow, 'ended'>,
+  events: WorkerEvents,
+): Promise<{ readonly ended: number; readonly keys: readonly AgentKey[] }> {
+  const run = { tenant: order.tenant, runId: order.run_id };
+  const known = await findCancel(trx, run, order.request_id);
+  if (known !== undefined) return { ended: known.ended, keys: [] };
+  const ofRun = await agentsOf(trx, run);
+  const concerned = ofRun.filter(
+    ({ instance }) => order.instance === '' || instance === order.instance,
+  );
+  let ended = 0;
+  for (const agent of concerned) {
+    const status = statusOf(agent);
+    if (isTerminal(status.state)) continue;
+    const next = reduceAgent(status, { type: 'ended', stopReason: order.stop_reason });
+    await saveAgent(trx, keyOf(agent), {
+      ...statusColumns(next, order.cancelled_at),
+      lease_owner: null,
+      lease_expires_at: null,
+      step_ended: agent.step_started,
+    });
+    // Whoever runs the agent can write no more, so its step ends here.
+    if (agent.step_ended < agent.step_started) {
+      const scope = { agent, step: agent.step_started };
+      await events.stepEnded(trx, scope, order.stop_reason, order.cancelled_at);
+    }
+    ended += 1;
+  }
+  await insertCancel(trx, { ...order, ended });
+  const isWholeRun = order.instance === '';
+  if (isWholeRun && order.retention !== HistoryRetention.PERMANENT) {
+    await deleteJournals(trx, run);
+    await deleteSignals(trx, run);
+    await deleteInboxes(trx, run);
+  }
+  return { ended, keys: concerned.map(keyOf) };
+}

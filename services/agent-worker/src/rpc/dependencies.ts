@@ -1,0 +1,25 @@
+import type { Clock } from '@writ/kernel';
+import type { AgentKind } from '../domain/agent/manifest.ts';
+import type { AgentStatus } from '../domain/agent/state.ts';
+import type { WorkerEvents } from '../events.ts';
+import type { AgentKey } from '../store/keys.ts';
+import type { WorkerStore } from '../store/worker-store.ts';
+
+/** What the worker's handlers work with. */
+export interface HandlerDependencies {
+  readonly store: WorkerStore;
+  readonly clock: Clock;
+  readonly events: WorkerEvents;
+  /** Says that events were committed. */
+  readonly onEvents: () => void;
+  /** Whether this worker can run agents of a kind. */
+  readonly canRun: (kind: AgentKind) => boolean;
+  readonly agents: {
+    /** Says that an agent may have become runnable. */
+    nudge(): void;
+    /** Aborts an agent that runs in this process. */
+    cancel(key: AgentKey): void;
+    /** Where an agent that runs in this process stands. */
+    statusOf(key: AgentKey): AgentStatus | undefined;
+  };
+}

@@ -1,0 +1,35 @@
+import {
+  AgentState,
+  type AgentWorkerService,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { assertServesTenant } from '@writ/identity';
+import type { Handler } from '@writ/rpc';
+import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
+import { keyOf } from '../store/keys.ts';
+import type { HandlerDependencies } from './dependencies.ts';
+
+/** Tells where a run's agents stand (AG-7). */
+export function describeRun({
+  store,
+  agents,
+}: HandlerDependencies): Handler<typeof AgentWorkerService.method.describeRun> {
+  return async ({ tenant, runId }, call) => {
+    assertServesTenant(call.caller, tenant);
+    const rows = await agentsOf(store.db, { tenant, runId });
+    return { agents: rows.map((row) => description(row, agents)) };
+  };
+}
+
+function description(row: AgentRow, agents: HandlerDependencies['agents']) {
+  const stored = statusOf(row);
+  // What an agent does between two commits is known only where it runs.
+  const status = stored.state === 'RUNNING' ? (agents.statusOf(keyOf(row)) ?? stored) : stored;
+  return {
+    agent: { name: row.name, instance: row.instance },
+    state: AgentState[status.state],
+    epoch: row.epoch,
+    journalLength: BigInt(row.journal_length),
+    waitingFor: [...status.waitingFor],
+    stopReason: status.stopReason ?? '',
+  };
+}

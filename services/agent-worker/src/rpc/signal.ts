@@ -1,0 +1,120 @@
+import type {
+  AgentWorkerService,
+  SignalRequest,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { assertServesTenant } from '@writ/identity';
+import {
+  canonicalDigest,
+  InvalidRequestError,
+  isJsonObject,
+  isTerminal,
+  NotFoundError,
+  parseJsonStrict,
+} from '@writ/kernel';
+import type { Handler } from '@writ/rpc';
+import { RESUMED, reduceAgent } from '../domain/agent/state.ts';
+import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
+import { type AgentKey, agentColumns } from '../store/keys.ts';
+import { findSignal, insertSignal, type NewSignal } from '../store/signals.ts';
+import type { WorkerTransaction } from '../store/worker-store.ts';
+import type { HandlerDependencies } from './dependencies.ts';
+import { credentialsFrom } from './messages/credentials.ts';
+import { decisionFrom } from './messages/decision.ts';
+
+const APPROVAL = 'approval:';
+const MOST_PAYLOAD_BYTES = 1_048_576;
+
+/** Wakes an agent. The signal and the wake-up are durable together when it is answered (RT-3). */
+export function signal({
+  store,
+  clock,
+  agents,
+}: HandlerDependencies): Handler<typeof AgentWorkerService.method.signal> {
+  return async (request, call) => {
+    assertServesTenant(call.caller, request.tenant);
+    const { tenant, runId, agentInstance: instance } = request;
+    const key = { tenant, runId, instance };
+    const row = signalRow(key, request, clock.now());
+    const accepted = await store.transaction(async (trx) => {
+      const agent = await findAgent(trx, key);
+      if (agent === undefined) throw agentNotFound(key);
+      if (await isRepeat(trx, key, row)) return false;
+      if (isTerminal(statusOf(agent).state)) return false;
+      await insertSignal(trx, row);
+      await wake(trx, key, agent, request, row.received_at);
+      return true;
+    });
+    if (accepted) agents.nudge();
+    return { accepted };
+  };
+}
+
+async function isRepeat(trx: WorkerTransaction, key: AgentKey, row: NewSignal): Promise<boolean> {
+  const known = await findSignal(trx, key, row.request_id);
+  if (known === undefined) return false;
+  if (known.request_digest === row.request_digest) return true;
+  throw new InvalidRequestError(
+    'REQUEST_ID_REUSED',
+    'request_id was used before for another signal.',
+    { field: 'request_id' },
+  );
+}
+
+async function wake(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  agent: AgentRow,
+  { name, approval }: SignalRequest,
+  at: Date,
+): Promise<void> {
+  const status = statusOf(agent);
+  const next = reduceAgent(status, { type: 'signalled', name });
+  const credentials = approval?.credentials;
+  await saveAgent(trx, key, {
+    ...(next !== status && statusColumns(next, at)),
+    // Even when nothing changes, so that the write is never empty.
+    state: next.state,
+    ...(credentials && { credentials: JSON.stringify(credentialsFrom(credentials)) }),
+  });
+}
+
+function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
+  const { requestId, name, payloadJson, approval } = request;
+  if (payloadJson !== '') {
+    const limits = { field: 'payload_json', maxBytes: MOST_PAYLOAD_BYTES };
+    if (!isJsonObject(parseJsonStrict(payloadJson, limits))) {
+      throw invalid('payload_json', 'must be a JSON object');
+    }
+  }
+  const decision = approval && decisionFrom(approval.decision);
+  if (name.startsWith(APPROVAL) !== (decision !== undefined)) {
+    throw invalid('approval', `must be there for ${APPROVAL}<call_id>, and for no other signal`);
+  }
+  if (decision !== undefined && name !== `${APPROVAL}${decision.callId}`) {
+    throw invalid('approval.decision.call_id', 'must be the one that the signal is named for');
+  }
+  if (decision?.settled === false) throw invalid('approval.decision', 'must be settled');
+  return {
+    ...agentColumns(key),
+    request_id: requestId,
+    // Writ and tokens are fresh each time; the decision is the same.
+    request_digest: canonicalDigest({ name, payloadJson, decision: decision?.decisionId ?? '' }),
+    name,
+    payload: payloadJson === '' ? '{}' : payloadJson,
+    decision: decision === undefined ? null : JSON.stringify(decision),
+    received_at: at,
+    // It only brings a parked agent back, which this transaction does.
+    consumed_at: name === RESUMED ? at : null,
+  };
+}
+
+function agentNotFound({ instance, runId }: AgentKey): NotFoundError {
+  return new NotFoundError('AGENT_NOT_FOUND', `There is no agent ${instance} in run ${runId}.`, {
+    run_id: runId,
+    agent: instance,
+  });
+}
+
+function invalid(field: string, rule: string): InvalidRequestError {
+  return new InvalidRequestError('BAD_SIGNAL', `${field} ${rule}.`, { field });
+}

@@ -1,0 +1,153 @@
+import { derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { reduceAgent } from '../domain/agent/state.ts';
+import { type AgentChanges, statusColumns } from '../store/agents.ts';
+import type { RuntimeContext } from './context.ts';
+import type { RunScope } from './scope.ts';
+import {
+  Drained,
+  EndedElsewhere,
+  LeaseLost,
+  Parked,
+  PeerRefusal,
+  type Stop,
+  Stopped,
+  Suspended,
+} from './unwinding.ts';
+
+/** How an agent that cannot go on now is taken up again. Times are milliseconds. */
+export interface EndingSettings {
+  /** After how long a parked agent looks again. */
+  readonly parkMs: number;
+  /** Wait before the first restart of a failed agent; doubles. */
+  readonly restartMs: number;
+}
+
+/** What a lease came to, for logs and spans: a stop reason, or why the agent is not done yet. */
+export type LeaseOutcome = string;
+
+const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
+
+/**
+ * The agent function returned: an approved final has ended it, or it forgot to end.
+ * @throws DataLossError JOURNAL_DIVERGENCE; LeaseLost
+ */
+export async function endReturned(
+  scope: RunScope,
+  context: Pick<RuntimeContext, 'hasEnded'>,
+): Promise<LeaseOutcome> {
+  scope.journal.assertComplete();
+  if (context.hasEnded) return await end(scope, 'success');
+  return await report(scope, {
+    stopReason: 'error:no_outcome',
+    phase: 'worker',
+    detail: 'The agent returned without a final answer or a stop.',
+  });
+}
+
+/**
+ * The agent function threw: the one place that decides what follows from it.
+ * @throws LeaseLost, and what the store throws
+ */
+export async function endThrown(
+  scope: RunScope,
+  thrown: unknown,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (thrown instanceof Suspended) return 'suspended';
+  if (thrown instanceof LeaseLost) return 'lease_lost';
+  if (thrown instanceof Parked) return await park(scope, settings);
+  if (thrown instanceof Drained) {
+    await scope.commits.commit({ changes: NO_LEASE });
+    return 'drained';
+  }
+  if (thrown instanceof EndedElsewhere) return await endElsewhere(scope, thrown);
+  if (thrown instanceof Stopped) return await report(scope, thrown.stop);
+  if (isWritError(thrown) && thrown.reason === 'JOURNAL_DIVERGENCE') {
+    return await report(scope, {
+      stopReason: 'error:journal_divergence',
+      phase: 'worker',
+      detail: thrown.message,
+    });
+  }
+  return await restart(scope, thrown, settings);
+}
+
+/** Tells the supervisor how the agent ended; what it answers is the ending that stands (AG-7). */
+async function report(scope: RunScope, stop: Stop): Promise<LeaseOutcome> {
+  const { steps, commits, calls, carried, peers, session } = scope;
+  steps.close(stop.stopReason);
+  await commits.commit();
+  const { runId, instance } = session.lease;
+  const shown = carried.peek();
+  const outcome = {
+    ...stop,
+    ...shown,
+    requestId: derivedId('out', runId, instance, stop.stopReason, stop.callId ?? ''),
+  };
+  try {
+    const stands = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
+      peers.supervisor.reportOutcome(outcome, options),
+    );
+    return await end(scope, stands);
+  } catch (error) {
+    if (error instanceof PeerRefusal) return await end(scope, stop.stopReason);
+    if (error instanceof EndedElsewhere)
+      return await end(scope, error.stopReason ?? stop.stopReason);
+    throw error;
+  }
+}
+
+async function endElsewhere(
+  scope: RunScope,
+  { stopReason }: EndedElsewhere,
+): Promise<LeaseOutcome> {
+  // Cancelled here: the rows are terminal already.
+  if (scope.session.interrupted.aborted) return 'cancelled';
+  if (stopReason !== undefined) return await end(scope, stopReason);
+  return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' });
+}
+
+async function end(scope: RunScope, stands: string): Promise<LeaseOutcome> {
+  const { session, commits, steps } = scope;
+  const stopReason = isStopReason(stands) ? stands : 'error:unknown_stop_reason';
+  steps.close(stopReason);
+  await commits.commit({ changes: rest(scope, { type: 'ended', stopReason }) });
+  session.note({ type: 'ended', stopReason });
+  return stopReason;
+}
+
+async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {
+  const until = new Date(scope.session.meta.clock.now().getTime() + parkMs);
+  await scope.commits.commit({ changes: rest(scope, { type: 'parked', until }) });
+  return 'parked';
+}
+
+/** A failure that is nobody's answer: the agent starts over from its journal, a few times (SUP-7). */
+async function restart(
+  scope: RunScope,
+  thrown: unknown,
+  { restartMs }: EndingSettings,
+): Promise<LeaseOutcome> {
+  const { row, manifest, meta } = scope.session;
+  const { instance } = scope.session.lease;
+  const policy = new RetryPolicy(manifest.limits.maxRetries, { [instance]: row.failures });
+  const what = isWritError(thrown) ? thrown.reason.toLowerCase() : 'agent_failed';
+  if (!policy.shouldRetry(instance)) {
+    const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
+    return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail });
+  }
+  const wakeAt = new Date(meta.clock.now().getTime() + restartMs * 2 ** row.failures);
+  const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
+  await scope.commits.commit({ changes: { ...changes, failures: row.failures + 1 } });
+  return `restart:${what}`;
+}
+
+/** The columns of an agent that is not run any more, for now or for ever. */
+function rest({ session }: RunScope, event: Parameters<typeof reduceAgent>[1]): AgentChanges {
+  const status = reduceAgent(session.status, event);
+  return { ...statusColumns(status, session.meta.clock.now()), ...NO_LEASE };
+}
+
+function nameOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.name : typeof thrown;
+}

@@ -1,0 +1,97 @@
+import {
+  assertAllAsked,
+  assertSameOperation,
+  callIdOf,
+  type JournalEntry,
+  type Operation,
+} from '../domain/journal/entry.ts';
+
+/** An operation of a service that a peer knows by its call_id. */
+export interface NumberedCall {
+  readonly position: number;
+  readonly callId: string;
+}
+
+/**
+ * An agent's journal while it runs: what is recorded is given back, what is new is kept until it is
+ * committed (RT-1).
+ */
+export class Journal {
+  readonly #agent: string;
+  readonly #recorded: ReadonlyMap<string, JournalEntry>;
+  readonly #pending: JournalEntry[] = [];
+  #next = 0;
+  #length: number;
+  #isVolatile = false;
+
+  constructor(agent: string, entries: readonly JournalEntry[]) {
+    this.#agent = agent;
+    this.#recorded = new Map(entries.map((entry) => [place(entry), entry]));
+    this.#length = entries.length;
+  }
+
+  /** Numbers the next operation. Calls must come in the same order whenever the agent runs again. */
+  next(): NumberedCall {
+    const position = this.#next;
+    this.#next += 1;
+    return { position, callId: callIdOf(position) };
+  }
+
+  /**
+   * The entry of an operation that was done before; undefined when it is news.
+   * @throws DataLossError JOURNAL_DIVERGENCE when something else was done there
+   */
+  recall(operation: Operation): JournalEntry | undefined {
+    const recorded = this.#recorded.get(place(operation));
+    if (recorded !== undefined) assertSameOperation(recorded, operation, this.#agent);
+    return recorded;
+  }
+
+  /**
+   * Keeps what an operation came to.
+   * @param isVolatile whether it would come out otherwise when done again, so that nothing may be
+   *   built on it before it is committed
+   */
+  record(entry: JournalEntry, isVolatile: boolean): void {
+    this.#pending.push(entry);
+    this.#isVolatile ||= isVolatile;
+  }
+
+  /** Replaces the value of an entry that is not committed yet; changes nothing when it is. */
+  amend(operation: Pick<Operation, 'position' | 'part'>, value: unknown): void {
+    const index = this.#pending.findIndex((entry) => place(entry) === place(operation));
+    const entry = this.#pending[index];
+    if (entry !== undefined) this.#pending[index] = { ...entry, value };
+  }
+
+  /** Whether something would come out otherwise when done again. */
+  get isVolatile(): boolean {
+    return this.#isVolatile;
+  }
+
+  /** What is not committed yet. */
+  get pending(): readonly JournalEntry[] {
+    return [...this.#pending];
+  }
+
+  /** Entries, those not committed included. */
+  get length(): number {
+    return this.#length + this.#pending.length;
+  }
+
+  /** The first `count` entries of `pending` are committed. */
+  committed(count: number): void {
+    this.#pending.splice(0, count);
+    this.#length += count;
+    if (this.#pending.length === 0) this.#isVolatile = false;
+  }
+
+  /** @throws DataLossError JOURNAL_DIVERGENCE when the agent has left out something that is recorded */
+  assertComplete(): void {
+    assertAllAsked(this.#recorded.values(), this.#next, this.#agent);
+  }
+}
+
+function place({ position, part }: Pick<Operation, 'position' | 'part'>): string {
+  return `${position}.${part}`;
+}

@@ -1,0 +1,137 @@
+import {
+  ATTR_GEN_AI_AGENT_ID,
+  ATTR_GEN_AI_AGENT_NAME,
+  ATTR_GEN_AI_CONVERSATION_ID,
+  ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_WRIT_EPOCH,
+  ATTR_WRIT_RUN_ID,
+  ATTR_WRIT_STOP_REASON,
+  ATTR_WRIT_TENANT,
+  contextFromTraceparent,
+  GenAiOperation,
+  invokeAgentSpan,
+  type Link,
+  type Telemetry,
+  trace,
+  traceparentOf,
+  withSpan,
+} from '@writ/telemetry';
+import type { AgentCredentials } from '../domain/agent/credentials.ts';
+import type { WorkerEvents } from '../events.ts';
+import type { WorkerPeers } from '../peers/peers.ts';
+import { loadInbox } from '../store/inbox.ts';
+import { loadJournal } from '../store/journal.ts';
+import type { WorkerStore } from '../store/worker-store.ts';
+import type { AgentFactory } from './agent.ts';
+import { CarriedReceipts } from './carried-receipts.ts';
+import { Commits } from './commits.ts';
+import { RuntimeContext } from './context.ts';
+import { Credentials } from './credentials.ts';
+import { type EndingSettings, endReturned, endThrown, type LeaseOutcome } from './ending.ts';
+import { Journal } from './journal.ts';
+import { type CallSettings, PeerCalls } from './peer-calls.ts';
+import type { RunScope } from './scope.ts';
+import type { Session } from './session.ts';
+import { Steps } from './steps.ts';
+import { Unwinding } from './unwinding.ts';
+
+/** What running agents takes. */
+export interface RunParts {
+  readonly store: WorkerStore;
+  readonly peers: WorkerPeers;
+  readonly events: WorkerEvents;
+  readonly telemetry: Telemetry;
+  /** Finds what runs agents of a kind. */
+  readonly factoryOf: (kind: string) => AgentFactory;
+  readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
+  /** Told after a commit that wrote to the outbox. */
+  readonly onEvents: () => void;
+}
+
+/**
+ * Runs an agent for one lease: from its start, over its journal, until it ends, sleeps, parks, or
+ * loses the lease. Answers what it came to; throws only what the store throws.
+ */
+export async function runAgent(parts: RunParts, session: Session): Promise<LeaseOutcome> {
+  const { row } = session;
+  const options = {
+    parent: contextFromTraceparent(row.traceparent),
+    links: linksTo(row.last_traceparent),
+    attributes: {
+      [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.invokeAgent,
+      [ATTR_GEN_AI_AGENT_ID]: row.instance,
+      [ATTR_GEN_AI_AGENT_NAME]: row.name,
+      [ATTR_GEN_AI_CONVERSATION_ID]: row.session_id,
+      [ATTR_WRIT_TENANT]: row.tenant,
+      [ATTR_WRIT_RUN_ID]: row.run_id,
+      [ATTR_WRIT_EPOCH]: String(row.epoch),
+    },
+  };
+  return await withSpan(
+    parts.telemetry.tracer,
+    invokeAgentSpan(row.name),
+    options,
+    async (span) => {
+      session.traceparent = traceparentOf();
+      const outcome = await runToAnEnd(parts, session);
+      span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
+      return outcome;
+    },
+  );
+}
+
+async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutcome> {
+  const scope = await openScope(parts, session);
+  const { row, manifest } = session;
+  const ids = { tenant: row.tenant, run_id: row.run_id, agent: row.instance };
+  const context = new RuntimeContext(scope, parts.telemetry.log.child(ids));
+  let thrown: unknown;
+  try {
+    const inbox = await loadInbox(parts.store.db, session.lease);
+    await parts.factoryOf(row.kind)(manifest, row.instance).run(context, inbox);
+    return await endReturned(scope, context);
+  } catch (error) {
+    thrown = error;
+  }
+  // Telling how the agent ended can itself be interrupted.
+  for (;;) {
+    try {
+      return await endThrown(scope, thrown, parts.settings);
+    } catch (error) {
+      if (!(error instanceof Unwinding)) throw error;
+      thrown = error;
+    }
+  }
+}
+
+async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
+  const { store, peers, events, onEvents, settings } = parts;
+  const { row, lease, meta } = session;
+  const journal = new Journal(row.instance, await loadJournal(store.db, lease));
+  const commits = new Commits({ session, journal, events, onEvents });
+  const credentials = new Credentials({
+    initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
+    now: () => meta.clock.now().getTime(),
+    refresh: (agentToken) =>
+      calls.call({}, (call) => peers.supervisor.refreshTokens({ ...call, agentToken })),
+    save: (fresh) => session.write({ credentials: JSON.stringify(fresh) }, async () => undefined),
+  });
+  const calls = new PeerCalls(session, credentials, settings);
+  return {
+    session,
+    journal,
+    commits,
+    steps: new Steps(session, commits),
+    calls,
+    carried: new CarriedReceipts(),
+    peers,
+    store,
+    modelTimeoutMs: settings.modelTimeoutMs,
+  };
+}
+
+function linksTo(traceparent: string | null): Link[] {
+  if (traceparent === null) return [];
+  const context = trace.getSpanContext(contextFromTraceparent(traceparent));
+  return context === undefined ? [] : [{ context }];
+}

@@ -1,0 +1,22 @@
+import type { WorkerPeers } from '../peers/peers.ts';
+import type { WorkerStore } from '../store/worker-store.ts';
+import type { CarriedReceipts } from './carried-receipts.ts';
+import type { Commits } from './commits.ts';
+import type { Journal } from './journal.ts';
+import type { PeerCalls } from './peer-calls.ts';
+import type { Session } from './session.ts';
+import type { Steps } from './steps.ts';
+
+/** Everything that belongs to one lease of one agent. */
+export interface RunScope {
+  readonly session: Session;
+  readonly journal: Journal;
+  readonly commits: Commits;
+  readonly steps: Steps;
+  readonly calls: PeerCalls;
+  readonly carried: CarriedReceipts;
+  readonly peers: WorkerPeers;
+  readonly store: WorkerStore;
+  /** Longest one model call may take, all attempts together, ms. */
+  readonly modelTimeoutMs: number;
+}

@@ -1,0 +1,166 @@
+import {
+  CancellationError,
+  CancellationToken,
+  type Clock,
+  DeadlineError,
+  isWritError,
+  RunMeta,
+} from '@writ/kernel';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
+import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
+import { restoreSupervision } from '../domain/agent/supervision.ts';
+import { type AgentChanges, type AgentRow, statusOf } from '../store/agents.ts';
+import { keyOf } from '../store/keys.ts';
+import { type LeasedAgent, saveLeased } from '../store/leases.ts';
+import type { WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
+import { Drained, EndedElsewhere, LeaseLost, Stopped, type Unwinding } from './unwinding.ts';
+
+/** Why a session comes to its end before the agent does. */
+export type Interruption =
+  /** The agent was cancelled: its rows are terminal already. */
+  | 'cancelled'
+  /** Another worker has the lease. */
+  | 'lost'
+  /** This worker stops. */
+  | 'drained';
+
+/** What a session works with. */
+export interface SessionParts {
+  readonly store: WorkerStore;
+  readonly clock: Clock;
+  readonly leaseTtlMs: number;
+}
+
+/** One lease of one agent: who it is, whether it may go on, and its fenced writes (RT-2). */
+export class Session {
+  readonly row: AgentRow;
+  readonly lease: LeasedAgent;
+  readonly manifest: AgentManifest;
+  readonly meta: RunMeta;
+  /** Trace context of this lease's span; kept, so that the next lease links to it (SYS-1). */
+  traceparent: string | undefined;
+  readonly #parts: SessionParts;
+  readonly #token = new CancellationToken();
+  readonly #interrupted = new AbortController();
+  #interruption: Interruption | undefined;
+  #status: AgentStatus;
+  #lastWrite: Promise<unknown> = Promise.resolve();
+
+  constructor(row: AgentRow, parts: SessionParts) {
+    this.row = row;
+    this.lease = { ...keyOf(row), epoch: row.epoch };
+    this.manifest = JSON.parse(row.manifest) as AgentManifest;
+    this.#parts = parts;
+    this.#status = statusOf(row);
+    this.meta = new RunMeta({
+      identity: 'agent-worker',
+      tenantId: row.tenant,
+      runId: row.run_id,
+      agent: { name: row.name, instance: row.instance },
+      epoch: Number(row.epoch),
+      traceparent: row.traceparent,
+      deadline: row.deadline_at ?? undefined,
+      cancellation: this.#token,
+      supervision: restoreSupervision(row.supervision),
+      clock: parts.clock,
+    });
+  }
+
+  /** Aborts calls under way. */
+  get signal(): AbortSignal {
+    return this.#token.toAbortSignal();
+  }
+
+  /** Aborts waits, also those between two calls. */
+  get interrupted(): AbortSignal {
+    return this.#interrupted.signal;
+  }
+
+  /** Where the agent stands, also between two commits. */
+  get status(): AgentStatus {
+    return this.#status;
+  }
+
+  /** Notes what happens between two commits. */
+  note(event: AgentEvent): void {
+    this.#status = reduceAgent(this.#status, event);
+  }
+
+  /** Has the agent stop at its next operation; with `abort`, also what is under way. */
+  interrupt(why: Interruption, abort: boolean): void {
+    this.#interruption ??= why;
+    this.#interrupted.abort();
+    if (abort) this.#token.cancel(why);
+  }
+
+  /**
+   * Called before every effect (SUP-5). Pre-flight order: interrupted or cancelled, then out of time.
+   * @throws Unwinding
+   */
+  check(): void {
+    this.checkInterruption();
+    try {
+      this.meta.check();
+    } catch (error) {
+      if (error instanceof CancellationError) throw this.#unwinding('cancelled');
+      if (error instanceof DeadlineError) {
+        throw new Stopped({ stopReason: 'deadline', phase: 'worker', detail: error.message });
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Called before what may be done out of time, too.
+   * @throws Unwinding
+   */
+  checkInterruption(): void {
+    if (this.#interruption !== undefined) throw this.#unwinding(this.#interruption);
+  }
+
+  /**
+   * Writes columns of the agent, and whatever `work` writes, in one transaction under the lease,
+   * which it prolongs. Writes of one session come one after the other.
+   * @throws LeaseLost when the lease is over: nothing was written (RT-2)
+   */
+  async write(
+    changes: AgentChanges,
+    work: (trx: WorkerTransaction, at: Date) => Promise<void>,
+  ): Promise<void> {
+    const turn = this.#lastWrite.then(() => this.#write(changes, work));
+    this.#lastWrite = turn.catch(() => undefined);
+    await turn;
+  }
+
+  async #write(
+    changes: AgentChanges,
+    work: (trx: WorkerTransaction, at: Date) => Promise<void>,
+  ): Promise<void> {
+    const { store, clock, leaseTtlMs } = this.#parts;
+    const at = clock.now();
+    const lease = {
+      lease_expires_at: new Date(at.getTime() + leaseTtlMs),
+      ...(this.traceparent !== undefined && { last_traceparent: this.traceparent }),
+    };
+    try {
+      await store.transaction(async (trx) => {
+        await saveLeased(trx, this.lease, { ...lease, ...changes });
+        await work(trx, at);
+      });
+    } catch (error) {
+      if (isWritError(error) && error.reason === 'STALE_EPOCH') throw new LeaseLost(error.message);
+      throw error;
+    }
+  }
+
+  #unwinding(why: Interruption): Unwinding {
+    switch (why) {
+      case 'cancelled':
+        return new EndedElsewhere(undefined);
+      case 'lost':
+        return new LeaseLost('The lease is over.');
+      case 'drained':
+        return new Drained('The worker stops.');
+    }
+  }
+}

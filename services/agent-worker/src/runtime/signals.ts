@@ -1,0 +1,79 @@
+import { canonicalDigest } from '@writ/kernel';
+import { reduceAgent } from '../domain/agent/state.ts';
+import type { Operation } from '../domain/journal/entry.ts';
+import { statusColumns } from '../store/agents.ts';
+import { pendingSignals, type SignalRow } from '../store/signals.ts';
+import type { WorkerReader } from '../store/worker-store.ts';
+import type { RunScope } from './scope.ts';
+import { Suspended } from './unwinding.ts';
+
+/** What a signal brought, as an agent's journal keeps it. */
+export interface SignalValue {
+  /** JSON object. */
+  readonly payload: string;
+  /** JSON of a decision; null without one. */
+  readonly decision: string | null;
+}
+
+/**
+ * Gives the next signal of a name; while there is none, the agent sleeps as rows. Going to sleep and
+ * looking for a signal are one transaction, so one that comes at that moment is not lost (RT-3).
+ * @throws Suspended when there is none
+ */
+export async function awaitSignal(
+  scope: RunScope,
+  name: string,
+  place: Pick<Operation, 'position' | 'part'>,
+): Promise<SignalValue> {
+  const { session, journal, commits, store } = scope;
+  const operation: Operation = { ...place, kind: 'signal', argsDigest: canonicalDigest({ name }) };
+  const recorded = journal.recall(operation);
+  if (recorded !== undefined) return recorded.value as SignalValue;
+  session.check();
+  const signal = (await firstUnused(scope, store.db, name)) ?? (await sleep(scope, name));
+  const value: SignalValue = { payload: signal.payload, decision: signal.decision };
+  journal.record({ ...operation, value }, true);
+  commits.used(signal.position);
+  return value;
+}
+
+async function sleep(scope: RunScope, name: string): Promise<SignalRow> {
+  const { session, commits } = scope;
+  const suspended = reduceAgent(session.status, { type: 'suspended', waitingFor: [name] });
+  try {
+    await commits.commit({
+      changes: {
+        ...statusColumns(suspended, session.meta.clock.now()),
+        lease_owner: null,
+        lease_expires_at: null,
+      },
+      also: async (trx) => {
+        const signal = await firstUnused(scope, trx, name);
+        if (signal !== undefined) throw new CameMeanwhile(signal);
+      },
+    });
+  } catch (error) {
+    if (error instanceof CameMeanwhile) return error.signal;
+    throw error;
+  }
+  throw new Suspended(`The agent waits for ${name}.`);
+}
+
+async function firstUnused(
+  { session, commits }: RunScope,
+  db: WorkerReader,
+  name: string,
+): Promise<SignalRow | undefined> {
+  const pending = await pendingSignals(db, session.lease, name);
+  return pending.find(({ position }) => !commits.isUsed(position));
+}
+
+/** Undoes going to sleep: what the agent did stays uncommitted until its step ends. */
+class CameMeanwhile extends Error {
+  readonly signal: SignalRow;
+
+  constructor(signal: SignalRow) {
+    super('The signal came meanwhile.');
+    this.signal = signal;
+  }
+}

@@ -1,0 +1,178 @@
+import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import {
+  assertRows,
+  createTrust,
+  createVerifier,
+  internalGate,
+  keyRoute,
+  openSigner,
+  type ServiceName,
+  type Signer,
+} from '@writ/identity';
+import {
+  type Clock,
+  InternalError,
+  isWritError,
+  systemClock,
+  UnavailableError,
+} from '@writ/kernel';
+import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
+import { createOutboxRelay, type StoreLocation } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import { AGENT_FACTORIES } from './agents/index.ts';
+import type { AgentWorkerConfig } from './config.ts';
+import type { AgentKind } from './domain/agent/manifest.ts';
+import { createWorkerEvents } from './events.ts';
+import { createPeers } from './peers/peers.ts';
+import { workerRoute } from './rpc/index.ts';
+import { LeaseLoop } from './runtime/lease-loop.ts';
+import { runAgent } from './runtime/run-agent.ts';
+import { openWorkerStore, type WorkerStore } from './store/worker-store.ts';
+
+/** What a worker is given by whoever runs it. */
+export interface AgentWorkerParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Where the other services are, `host:port`; asked when one is called first. */
+  readonly addressOf: (service: ServiceName) => string;
+  /** Opens its state; default as the settings say. */
+  readonly openStore?: (location: StoreLocation) => Promise<WorkerStore>;
+}
+
+/** The runner of agents: a durable loop that proposes, and holds no key to anything. */
+export interface AgentWorker {
+  readonly name: 'agent-worker';
+  /** `host:port` for services. */
+  readonly address: string;
+  /** Its state; tests count commits with it. */
+  readonly store: WorkerStore;
+  /** Takes agents up, with those that a former process left behind, and serves. */
+  start(): Promise<void>;
+  /** Lets go of its agents, delivers its last events and closes; calling it again changes nothing. */
+  stop(): Promise<void>;
+}
+
+/** How long the last events may take to be delivered; they stay in the outbox otherwise. */
+const FLUSH_MS = 2_000;
+
+/**
+ * Creates a worker: its port is bound, and nothing is run before `start()`.
+ * @throws UnavailableError PORT_IN_USE naming the setting, and what opening the store and the keys
+ *   throws; what was opened is closed again
+ */
+export async function createAgentWorker(
+  config: AgentWorkerConfig,
+  parts: AgentWorkerParts,
+): Promise<AgentWorker> {
+  const { telemetry, bus, clock = systemClock, addressOf, openStore = openWorkerStore } = parts;
+  const { workerId, tenants } = config;
+  await using opened = new AsyncDisposableStack();
+  const keyDir = join(config.dataDir, 'keys');
+  const signer = await openSigner({ service: 'agent-worker', keyDir, clock });
+  const store = await openStore(config.store);
+  opened.defer(() => store.close());
+  const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants });
+  opened.defer(async () => {
+    for (const peer of Object.values(peers)) peer.close();
+  });
+  const relay = createOutboxRelay({
+    store,
+    publish: (message) => bus.publish(message),
+    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
+    clock,
+  });
+  const events = createWorkerEvents(telemetry);
+  const onEvents = () => relay.nudge();
+  const runParts = { store, peers, events, telemetry, factoryOf, settings: config, onEvents };
+  const loop = new LeaseLoop({
+    store,
+    clock,
+    log: telemetry.log,
+    settings: config,
+    run: (session) => runAgent(runParts, session),
+  });
+  const canRun = (kind: AgentKind) => AGENT_FACTORIES[kind] !== undefined;
+  const handlers = { store, clock, events, onEvents, canRun, agents: loop };
+  const routes = [workerRoute(handlers), keyRoute(signer)];
+  const server = await listen(config, { telemetry, clock, addressOf, signer, routes, opened });
+  const closing = opened.move();
+  let stopping: Promise<void> | undefined;
+
+  const stop = async (): Promise<void> => {
+    await server.close(config.drainMs);
+    await loop.stop();
+    // What is not delivered stays in the outbox for the next start.
+    await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
+    await relay.stop();
+    await closing.disposeAsync();
+  };
+
+  return {
+    name: 'agent-worker',
+    address: server.address,
+    store,
+    async start() {
+      relay.start();
+      await loop.start();
+      server.setServing(true);
+    },
+    stop() {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+function factoryOf(kind: string) {
+  const factory = AGENT_FACTORIES[kind as AgentKind];
+  if (factory !== undefined) return factory;
+  throw new InternalError('NO_AGENT_FACTORY', `Nothing runs agents of the kind ${kind} here.`, {
+    kind,
+  });
+}
+
+async function listen(
+  config: AgentWorkerConfig,
+  parts: Required<Pick<AgentWorkerParts, 'telemetry' | 'clock' | 'addressOf'>> & {
+    readonly signer: Signer;
+    readonly routes: readonly Route[];
+    readonly opened: AsyncDisposableStack;
+  },
+): Promise<RpcServer> {
+  const { telemetry, clock, addressOf, signer, routes, opened } = parts;
+  const trust = createTrust({
+    addresses: () => ({ supervisor: addressOf('supervisor') }),
+    telemetry,
+    self: signer,
+    clock,
+  });
+  opened.defer(async () => trust.close());
+  assertRows(routes);
+  const gate = internalGate({
+    service: 'agent-worker',
+    verifier: createVerifier({ trust, clock }),
+    enforceSlotGrants: false,
+  });
+  try {
+    const { host, port } = config;
+    const server = await createRpcServer({ host, port, routes, gate, telemetry });
+    opened.defer(() => server.close(0));
+    return server;
+  } catch (error) {
+    if (!isWritError(error) || error.reason !== 'PORT_IN_USE') throw error;
+    throw new UnavailableError(
+      error.reason,
+      `${error.message} The setting is WRIT_AGENT_WORKER_PORT.`,
+      error.metadata,
+    );
+  }
+}
+
+function timeout(ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  setTimeout(resolve, ms).unref();
+  return promise;
+}

@@ -1,0 +1,41 @@
+import type { Message } from '../domain/agent/message.ts';
+import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
+import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
+
+/** Adds a message to an agent's inbox. */
+export async function insertMessage(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  message: Message,
+  at: Date,
+): Promise<void> {
+  await trx
+    .insertInto('inbox')
+    .values({
+      ...agentColumns(key),
+      message_id: message.messageId,
+      message: JSON.stringify(message),
+      received_at: at,
+    })
+    .execute();
+}
+
+/** The messages to an agent, in the order in which they came. */
+export async function loadInbox(db: WorkerReader, key: AgentKey): Promise<Message[]> {
+  const rows = await db
+    .selectFrom('inbox')
+    .select('message')
+    .where((eb) => eb.and(agentColumns(key)))
+    .orderBy('position')
+    .execute();
+  return rows.map(({ message }) => JSON.parse(message) as Message);
+}
+
+/** Deletes the messages of a run (SUP-4). */
+export async function deleteInboxes(trx: WorkerTransaction, run: RunKey): Promise<void> {
+  await trx
+    .deleteFrom('inbox')
+    .where('tenant', '=', run.tenant)
+    .where('run_id', '=', run.runId)
+    .execute();
+}

@@ -1,0 +1,102 @@
+import { DataLossError, sha256Hex } from '@writ/kernel';
+import { callIdOf, type JournalEntry, type OperationKind } from '../domain/journal/entry.ts';
+import { type AgentKey, agentColumns, type RunKey, runColumns } from './keys.ts';
+import type { LeasedAgent } from './leases.ts';
+import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
+
+/** Characters of JSON from which on a value lies in payloads, once for all entries that have it. */
+const LARGE = 2_048;
+
+/** Reads an agent's journal, in order (RT-1). */
+export async function loadJournal(db: WorkerReader, key: AgentKey): Promise<JournalEntry[]> {
+  const rows = await db
+    .selectFrom('journal')
+    .leftJoin('payloads', (join) =>
+      join
+        .onRef('payloads.tenant', '=', 'journal.tenant')
+        .onRef('payloads.run_id', '=', 'journal.run_id')
+        .onRef('payloads.digest', '=', 'journal.payload_digest'),
+    )
+    .select(['position', 'part', 'kind', 'args_digest', 'value', 'payload_digest', 'content'])
+    .where('journal.tenant', '=', key.tenant)
+    .where('journal.run_id', '=', key.runId)
+    .where('journal.instance', '=', key.instance)
+    .orderBy('position')
+    .orderBy('part')
+    .execute();
+  return rows.map((row) => ({
+    position: row.position,
+    part: row.part,
+    kind: row.kind as OperationKind,
+    argsDigest: row.args_digest,
+    value: readValue(row.value ?? row.content, key, row.position),
+  }));
+}
+
+/**
+ * Adds entries to a journal; write the agent's row under its lease in the same transaction first.
+ * Large values are stored by digest.
+ */
+export async function appendJournal(
+  trx: WorkerTransaction,
+  lease: LeasedAgent,
+  entries: readonly JournalEntry[],
+  at: Date,
+): Promise<void> {
+  if (entries.length === 0) return;
+  const rows = entries.map(({ position, part, kind, argsDigest, value }) => {
+    const text = JSON.stringify(value);
+    const large = text.length >= LARGE;
+    return {
+      row: {
+        ...agentColumns(lease),
+        position,
+        part,
+        kind,
+        args_digest: argsDigest,
+        call_id: callIdOf(position),
+        epoch: lease.epoch,
+        value: large ? null : text,
+        payload_digest: large ? sha256Hex(text) : null,
+        recorded_at: at,
+      },
+      text,
+    };
+  });
+  const payloads = rows.flatMap(({ row, text }) =>
+    row.payload_digest === null
+      ? []
+      : [{ ...runColumns(lease), digest: row.payload_digest, content: text }],
+  );
+  if (payloads.length > 0) {
+    await trx
+      .insertInto('payloads')
+      .values(payloads)
+      .onConflict((conflict) => conflict.columns(['tenant', 'run_id', 'digest']).doNothing())
+      .execute();
+  }
+  await trx
+    .insertInto('journal')
+    .values(rows.map(({ row }) => row))
+    .execute();
+}
+
+/** Deletes the journals and payloads of a run (SUP-4). */
+export async function deleteJournals(trx: WorkerTransaction, run: RunKey): Promise<void> {
+  for (const table of ['journal', 'payloads'] as const) {
+    await trx
+      .deleteFrom(table)
+      .where('tenant', '=', run.tenant)
+      .where('run_id', '=', run.runId)
+      .execute();
+  }
+}
+
+function readValue(text: string | null, key: AgentKey, position: number): unknown {
+  if (text !== null) return JSON.parse(text);
+  throw new DataLossError(
+    'JOURNAL_PAYLOAD_LOST',
+    `The journal of ${key.instance} lacks the payload of index ${position}.`,
+    { agent: key.instance, position: String(position) },
+  );
+}

@@ -1,0 +1,123 @@
+import { PreconditionError } from '@writ/kernel';
+import { reduceAgent } from '../domain/agent/state.ts';
+import { type AgentChanges, type AgentRow, statusColumns, statusOf } from './agents.ts';
+import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
+
+/** The right to run an agent until a moment (RT-2). */
+export interface LeaseTerms {
+  /** Stable id of the worker. */
+  readonly owner: string;
+  readonly at: Date;
+  readonly expiresAt: Date;
+}
+
+/** An agent under the epoch of one lease. */
+export interface LeasedAgent extends AgentKey {
+  readonly epoch: bigint;
+}
+
+/** Agents that could be taken up at `at`: those that run without a live lease, and sleepers whose time has come. */
+export async function findRunnable(db: WorkerReader, at: Date, most: number): Promise<AgentKey[]> {
+  const running = await db
+    .selectFrom('agents')
+    .select(['tenant', 'run_id', 'instance'])
+    .where('state', '=', 'RUNNING')
+    .where((eb) => eb.or([eb('lease_expires_at', 'is', null), eb('lease_expires_at', '<=', at)]))
+    .orderBy('created_at')
+    .limit(most)
+    .execute();
+  const due = await db
+    .selectFrom('agents')
+    .select(['tenant', 'run_id', 'instance'])
+    .where('wake_at', '<=', at)
+    .where('lease_owner', 'is', null)
+    .orderBy('wake_at')
+    .limit(most)
+    .execute();
+  return [...running, ...due].slice(0, most).map(keyOf);
+}
+
+/** Takes an agent up: the next epoch, and the lease. Answers undefined when somebody else was faster. */
+export async function claimAgent(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  { owner, at, expiresAt }: LeaseTerms,
+): Promise<AgentRow | undefined> {
+  const row = await trx
+    .selectFrom('agents')
+    .selectAll()
+    .where((eb) => eb.and(agentColumns(key)))
+    .executeTakeFirst();
+  if (row === undefined || (row.lease_expires_at !== null && row.lease_expires_at > at)) {
+    return undefined;
+  }
+  const status = reduceAgent(statusOf(row), { type: 'taken_up', at });
+  if (status.state !== 'RUNNING') return undefined;
+  const { epoch: seen, ...rest } = row;
+  const epoch = seen + 1n;
+  const changes = {
+    ...statusColumns(status, at),
+    epoch,
+    lease_owner: owner,
+    lease_expires_at: expiresAt,
+  };
+  const { numUpdatedRows } = await trx
+    .updateTable('agents')
+    .set(changes)
+    .where((eb) => eb.and({ ...agentColumns(key), epoch: seen }))
+    .executeTakeFirst();
+  if (numUpdatedRows === 0n) return undefined;
+  return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
+}
+
+/**
+ * Writes columns of an agent under a lease. Whoever lost it, or whose agent has ended, writes
+ * nothing: the throw undoes the whole transaction (RT-2, RT-4).
+ * @throws PreconditionError STALE_EPOCH
+ */
+export async function saveLeased(
+  trx: WorkerTransaction,
+  lease: LeasedAgent,
+  changes: AgentChanges,
+): Promise<void> {
+  const { numUpdatedRows } = await trx
+    .updateTable('agents')
+    .set(changes)
+    .where((eb) => eb.and({ ...agentColumns(lease), epoch: lease.epoch }))
+    .where('ended_at', 'is', null)
+    .executeTakeFirst();
+  if (numUpdatedRows === 1n) return;
+  throw new PreconditionError(
+    'STALE_EPOCH',
+    `The lease of ${lease.instance} under epoch ${lease.epoch} is over; nothing was written.`,
+    { agent: lease.instance, epoch: String(lease.epoch) },
+  );
+}
+
+/** Prolongs every lease of a worker; answers the epochs that it still holds. */
+export async function renewLeases(
+  trx: WorkerTransaction,
+  { owner, expiresAt }: LeaseTerms,
+): Promise<LeasedAgent[]> {
+  await trx
+    .updateTable('agents')
+    .set({ lease_expires_at: expiresAt })
+    .where('lease_owner', '=', owner)
+    .execute();
+  const held = await trx
+    .selectFrom('agents')
+    .select(['tenant', 'run_id', 'instance', 'epoch'])
+    .where('lease_owner', '=', owner)
+    .execute();
+  return held.map((row) => ({ ...keyOf(row), epoch: row.epoch }));
+}
+
+/** Gives back what a former process of the same worker held, so that it is taken up at once (RT-2). */
+export async function reclaimLeases(trx: WorkerTransaction, owner: string): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set({ lease_owner: null, lease_expires_at: null })
+    .where('lease_owner', '=', owner)
+    .execute();
+}

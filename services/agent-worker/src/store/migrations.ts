@@ -1,0 +1,162 @@
+import { addPosition, type Migrations, outboxMigration } from '@writ/store';
+import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
+
+/** Columns by name; those with a question mark may be null. */
+type Columns = Readonly<Record<string, ColumnType | `${ColumnType}?`>>;
+
+const OF_AGENT = { tenant: 'text', run_id: 'text', instance: 'text' } as const;
+
+function withColumns<TB extends string, C extends string>(
+  table: CreateTableBuilder<TB, C>,
+  columns: Columns,
+): CreateTableBuilder<TB, string> {
+  let builder: CreateTableBuilder<TB, string> = table;
+  for (const [name, kind] of Object.entries(columns)) {
+    const type = kind.replace('?', '') as ColumnType;
+    builder = builder.addColumn(name, type, (column) =>
+      kind.endsWith('?') ? column : column.notNull(),
+    );
+  }
+  return builder;
+}
+
+async function keyed(db: Kysely<unknown>, name: string, columns: Columns, key: readonly string[]) {
+  await withColumns(db.schema.createTable(name), columns)
+    .addPrimaryKeyConstraint(`${name}_key`, [...key])
+    .execute();
+}
+
+async function ordered(
+  db: Kysely<unknown>,
+  name: string,
+  columns: Columns,
+  unique: readonly string[],
+) {
+  await withColumns(addPosition(db, db.schema.createTable(name)), columns)
+    .addUniqueConstraint(`${name}_id`, [...unique])
+    .execute();
+}
+
+const workerTables: Migration = {
+  async up(db) {
+    await keyed(
+      db,
+      'agents',
+      {
+        ...OF_AGENT,
+        name: 'text',
+        kind: 'text',
+        request_id: 'text',
+        request_digest: 'text',
+        session_id: 'text',
+        manifest: 'text',
+        supervision: 'text',
+        state: 'text',
+        stop_reason: 'text?',
+        waiting_for: 'text',
+        wake_at: 'timestamptz?',
+        epoch: 'bigint',
+        lease_owner: 'text?',
+        lease_expires_at: 'timestamptz?',
+        credentials: 'text?',
+        slot_grant: 'text',
+        deadline_at: 'timestamptz?',
+        traceparent: 'text',
+        last_traceparent: 'text?',
+        journal_length: 'integer',
+        step_started: 'integer',
+        step_ended: 'integer',
+        failures: 'integer',
+        created_at: 'timestamptz',
+        ended_at: 'timestamptz?',
+      },
+      ['tenant', 'run_id', 'instance'],
+    );
+    await db.schema
+      .createIndex('agents_running')
+      .on('agents')
+      .columns(['lease_expires_at', 'created_at'])
+      .where(sql.ref('state'), '=', sql.lit('RUNNING'))
+      .execute();
+    await db.schema
+      .createIndex('agents_timed')
+      .on('agents')
+      .column('wake_at')
+      .where(sql.ref('wake_at'), 'is not', null)
+      .execute();
+    await db.schema
+      .createIndex('agents_leased')
+      .on('agents')
+      .column('lease_owner')
+      .where(sql.ref('lease_owner'), 'is not', null)
+      .execute();
+    await ordered(
+      db,
+      'inbox',
+      { ...OF_AGENT, message_id: 'text', message: 'text', received_at: 'timestamptz' },
+      ['tenant', 'run_id', 'instance', 'message_id'],
+    );
+    await ordered(
+      db,
+      'signals',
+      {
+        ...OF_AGENT,
+        request_id: 'text',
+        request_digest: 'text',
+        name: 'text',
+        payload: 'text',
+        decision: 'text?',
+        received_at: 'timestamptz',
+        consumed_at: 'timestamptz?',
+      },
+      ['tenant', 'run_id', 'instance', 'request_id'],
+    );
+    await keyed(
+      db,
+      'journal',
+      {
+        ...OF_AGENT,
+        position: 'integer',
+        part: 'integer',
+        kind: 'text',
+        args_digest: 'text',
+        call_id: 'text',
+        epoch: 'bigint',
+        value: 'text?',
+        payload_digest: 'text?',
+        recorded_at: 'timestamptz',
+      },
+      ['tenant', 'run_id', 'instance', 'position', 'part'],
+    );
+    await keyed(
+      db,
+      'payloads',
+      { tenant: 'text', run_id: 'text', digest: 'text', content: 'text' },
+      ['tenant', 'run_id', 'digest'],
+    );
+    await keyed(
+      db,
+      'cancels',
+      {
+        tenant: 'text',
+        run_id: 'text',
+        request_id: 'text',
+        instance: 'text',
+        stop_reason: 'text',
+        retention: 'text',
+        ended: 'integer',
+        cancelled_at: 'timestamptz',
+      },
+      ['tenant', 'run_id', 'request_id'],
+    );
+  },
+};
+
+/** Every migration of the worker's store. */
+export const workerMigrations: Migrations = {
+  '0001_outbox': outboxMigration,
+  '0002_agents': workerTables,
+};

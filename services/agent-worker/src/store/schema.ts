@@ -1,0 +1,123 @@
+import type { OutboxTable } from '@writ/store';
+import type { Generated } from 'kysely';
+
+/** One agent of one run: its definition, where it stands, and who runs it. */
+export interface AgentsTable {
+  tenant: string;
+  run_id: string;
+  instance: string;
+  name: string;
+  kind: string;
+  /** The delivery that brought it. */
+  request_id: string;
+  request_digest: string;
+  session_id: string;
+  /** JSON. */
+  manifest: string;
+  /** JSON of its place in the tree. */
+  supervision: string;
+  state: string;
+  stop_reason: string | null;
+  /** JSON array of signal names. */
+  waiting_for: string;
+  wake_at: Date | null;
+  /** Rises with every lease; a write under a lower one changes nothing (RT-2). */
+  epoch: bigint;
+  lease_owner: string | null;
+  lease_expires_at: Date | null;
+  /** JSON of its tokens; null once it has ended. */
+  credentials: string | null;
+  slot_grant: string;
+  deadline_at: Date | null;
+  traceparent: string;
+  /** Trace context of the latest lease. */
+  last_traceparent: string | null;
+  journal_length: number;
+  /** Highest step whose start, and whose end, was told of. */
+  step_started: number;
+  step_ended: number;
+  /** Restarts after failures (SUP-7). */
+  failures: number;
+  created_at: Date;
+  ended_at: Date | null;
+}
+
+/** Messages to an agent, in the order in which they came. */
+export interface InboxTable {
+  position: Generated<number | bigint>;
+  tenant: string;
+  run_id: string;
+  instance: string;
+  message_id: string;
+  /** JSON. */
+  message: string;
+  received_at: Date;
+}
+
+/** Signals to an agent, in the order in which they came. */
+export interface SignalsTable {
+  position: Generated<number | bigint>;
+  tenant: string;
+  run_id: string;
+  instance: string;
+  request_id: string;
+  request_digest: string;
+  name: string;
+  /** JSON object. */
+  payload: string;
+  /** JSON of the decision that an approval brings; null without one, and once it was used. */
+  decision: string | null;
+  received_at: Date;
+  /** Set in the transaction that journals what the agent did with it. */
+  consumed_at: Date | null;
+}
+
+/** What an agent did, one row an effect (RT-1). Rows are only added. */
+export interface JournalTable {
+  tenant: string;
+  run_id: string;
+  instance: string;
+  position: number;
+  part: number;
+  kind: string;
+  args_digest: string;
+  call_id: string;
+  epoch: bigint;
+  /** JSON; null when it is large and lies in payloads. */
+  value: string | null;
+  payload_digest: string | null;
+  recorded_at: Date;
+}
+
+/** Large values of a run's journals, stored once each. */
+export interface PayloadsTable {
+  tenant: string;
+  run_id: string;
+  digest: string;
+  content: string;
+}
+
+/** Orders to end agents, so that a delivery that comes later than its cancellation is refused. */
+export interface CancelsTable {
+  tenant: string;
+  run_id: string;
+  request_id: string;
+  /** Empty means every agent of the run. */
+  instance: string;
+  stop_reason: string;
+  retention: string;
+  /** Agents that it ended. */
+  ended: number;
+  cancelled_at: Date;
+}
+
+/** Everything that the worker remembers. */
+export interface WorkerDatabase {
+  agents: AgentsTable;
+  inbox: InboxTable;
+  signals: SignalsTable;
+  journal: JournalTable;
+  payloads: PayloadsTable;
+  cancels: CancelsTable;
+  outbox: OutboxTable;
+}

@@ -1,0 +1,87 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import {
+  type CallToolRequest,
+  type CallToolResponseSchema,
+  ToolGatewayService,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { type JsonObject, PermissionDeniedError } from '@writ/kernel';
+import { type Route, route, unimplemented } from '@writ/rpc';
+import { reused } from './fake-supervisor.ts';
+import type { FaultSwitches } from './fault-switches.ts';
+import { DESK_TOOLS, runTool } from './refund-rules.ts';
+
+type Answer = MessageInitShape<typeof CallToolResponseSchema>;
+
+/** Executes the refund desk's tools, and remembers as the contract asks. */
+export class FakeGateway {
+  /** `call_id tool` of calls that were executed; repeats leave none. */
+  readonly executed: string[] = [];
+  readonly requests: CallToolRequest[] = [];
+  /** Writs that have expired. */
+  readonly expired = new Set<string>();
+  /** Says what becomes of a call instead of the desk's tools. */
+  answer: ((tool: string, args: JsonObject) => Answer | undefined) | undefined;
+  lists = 0;
+  registryVersion = 'v1';
+  readonly #faults: FaultSwitches;
+  readonly #calls = new Map<string, { readonly request: string; readonly answer: Answer }>();
+
+  constructor(faults: FaultSwitches) {
+    this.#faults = faults;
+  }
+
+  routes(): Route[] {
+    const unused = unimplemented('The fake gateway does not do this.');
+    return [
+      route(ToolGatewayService, {
+        getReceipt: unused,
+        voidWrit: unused,
+        resolveOutcome: unused,
+        freeze: unused,
+        unfreeze: unused,
+        listTools: async ({ names, knownVersion }) => {
+          this.lists += 1;
+          const { registryVersion } = this;
+          if (knownVersion === registryVersion) return { registryVersion, unchanged: true };
+          return { registryVersion, tools: DESK_TOOLS.filter(({ name }) => names.includes(name)) };
+        },
+        callTool: async (request) => {
+          const callId = request.call?.callId ?? '';
+          this.requests.push(request);
+          await this.#faults.pass(`before call_tool ${callId}`);
+          const answer = this.#execute(request, callId);
+          await this.#faults.pass(`after call_tool ${callId}`);
+          return answer;
+        },
+      }),
+    ];
+  }
+
+  #execute(request: CallToolRequest, callId: string): Answer {
+    const { tool, argumentsJson, writ } = request;
+    const key = `${request.call?.runId}/${callId}`;
+    const text = `${tool} ${argumentsJson}`;
+    const known = this.#calls.get(key);
+    if (known !== undefined) {
+      if (known.request !== text) throw reused(callId);
+      return { ...known.answer, replayed: true };
+    }
+    if (this.expired.has(writ)) {
+      throw new PermissionDeniedError('WRIT_EXPIRED', 'The writ has expired.');
+    }
+    if (!writ.startsWith(`writ-${callId}-`)) {
+      throw new PermissionDeniedError('WRIT_MISMATCH', 'The writ is for another call.');
+    }
+    this.executed.push(`${callId} ${tool}`);
+    const args = JSON.parse(argumentsJson) as JsonObject;
+    const answer: Answer = this.answer?.(tool, args) ?? {
+      status: CallStatus.OK,
+      result: { kind: ResultKind.JSON, content: JSON.stringify(runTool(tool, args)) },
+      receipt: `receipt-${callId}`,
+    };
+    this.#calls.set(key, { request: text, answer });
+    return answer;
+  }
+}

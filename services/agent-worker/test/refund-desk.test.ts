@@ -1,0 +1,112 @@
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { promptOf } from './fake-meter.ts';
+import { ScriptedModel } from './scripted-model.ts';
+import { RUN, World } from './world.ts';
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+describe('a refund desk', () => {
+  it('looks up, refunds, confirms and answers, each under its own call (AG-1, AG-2, RT-1)', async () => {
+    await using world = await World.start({ model: scripts.model('auto-1000') });
+    await world.startWorker();
+    await world.deliver();
+    const { epoch, journalLength } = await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.stopReason).toBe('success');
+    expect(world.meter.paid).toEqual(['op-1', 'op-3', 'op-5', 'op-7']);
+    expect(world.gateway.executed).toEqual([
+      'op-2 get_refund_context',
+      'op-4 issue_refund',
+      'op-6 send_refund_email',
+    ]);
+    expect({ epoch, journalLength }).toEqual({ epoch: 1n, journalLength: 12n });
+  });
+
+  it('waits for a person as rows and executes what the person granted (SV-5, SV-6, RT-2)', async () => {
+    await using world = await World.start({ model: scripts.model('escalate-1200') });
+    await world.startWorker();
+    await world.deliver();
+    const { waitingFor, state } = await world.until('SUSPENDED');
+    expect({ state, waitingFor }).toEqual({
+      state: AgentState.SUSPENDED,
+      waitingFor: ['approval:op-4'],
+    });
+    expect(world.gateway.executed).toEqual(['op-2 get_refund_context']);
+    expect(await world.approve('op-4', { args: { amount_usd: 800 } })).toMatchObject({
+      accepted: true,
+    });
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(2n);
+    expect(world.supervisor.endings.get(RUN)?.answer).toMatch(/^800 USD/);
+    expect(world.gateway.requests.map(({ argumentsJson }) => JSON.parse(argumentsJson))).toEqual([
+      { user_id: 42 },
+      expect.objectContaining({ amount_usd: 800 }),
+      expect.objectContaining({ amount_usd: 800 }),
+    ]);
+    expect(world.supervisor.decided).toHaveLength(4);
+    expect(world.meter.paid).toHaveLength(4);
+  });
+
+  it('carries receipts and results in its next review, once (SV-7, TG-8)', async () => {
+    await using world = await World.start({ model: scripts.model('auto-1000') });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('COMPLETED');
+    expect(world.supervisor.receipts).toEqual(['receipt-op-2', 'receipt-op-4', 'receipt-op-6']);
+    expect(world.supervisor.observations).toEqual(['op-2', 'op-4', 'op-6']);
+  });
+
+  it('tells of each step once, its end before the next one starts (HK-1, HK-2)', async () => {
+    await using world = await World.start({ model: scripts.model('escalate-1200') });
+    const worker = await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await world.approve('op-4', { args: { amount_usd: 800 } });
+    await world.until('COMPLETED');
+    await worker.stop();
+    expect(world.steps()).toEqual([
+      'STEP_START 1',
+      'STEP_END 1 approve',
+      'STEP_START 2',
+      'STEP_END 2 escalate',
+      'STEP_START 3',
+      'STEP_END 3 approve',
+      'STEP_START 4',
+      'STEP_END 4 approve',
+    ]);
+  });
+
+  it('composes the answer when the steps run out, and has it reviewed (AG-2, SV-1)', async () => {
+    await using world = await World.start({ model: scripts.model('auto-1000') });
+    await world.startWorker();
+    await world.deliver({ manifest: { limits: { maxSteps: 3 } } });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toMatch(/^1000 USD/);
+    const [last] = world.meter.requests.slice(-1);
+    expect(last?.requireContent).toBe(true);
+    expect(Object.keys(promptOf(last ?? expect.fail()))).toEqual(['goal', 'history']);
+    expect(world.supervisor.requests.at(-1)).toMatchObject({ composed: true });
+  });
+
+  it('costs one commit a step (RT-1)', async () => {
+    const commitsOf = async (maxSteps: number) => {
+      await using world = await World.start({
+        model: ({ state_summary }) =>
+          state_summary === undefined
+            ? 'The context was read.'
+            : '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}',
+      });
+      const worker = await world.startWorker();
+      await world.deliver({ manifest: { limits: { maxSteps } } });
+      await world.until('COMPLETED');
+      return worker.store.commits;
+    };
+    expect((await commitsOf(6)) - (await commitsOf(3))).toBe(3);
+  });
+});

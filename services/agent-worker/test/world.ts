@@ -1,0 +1,320 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Duration, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Bus, createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import {
+  AgentKind,
+  type AgentManifestSchema,
+  type RefusalHandling,
+} from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import {
+  type AgentDescription,
+  AgentState,
+  AgentWorkerService,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import {
+  createVerifier,
+  internalGate,
+  openSigner,
+  type ServiceName,
+  trustSigners,
+} from '@writ/identity';
+import { type Clock, type JsonObject, systemClock } from '@writ/kernel';
+import type { RpcClient } from '@writ/rpc';
+import { createTelemetry, InMemorySpans } from '@writ/telemetry';
+import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import { vi } from 'vitest';
+import {
+  AGENT_WORKER_DEFAULTS,
+  type AgentWorker,
+  type AgentWorkerConfig,
+  type AgentWorkerParts,
+  createAgentWorker,
+} from '../src/index.ts';
+import { FakeGateway } from './fake-gateway.ts';
+import { FakeMeter, type FakeModel } from './fake-meter.ts';
+import { FakeSupervisor } from './fake-supervisor.ts';
+import { FaultSwitches } from './fault-switches.ts';
+import { DESK_TOOLS } from './refund-rules.ts';
+
+/** The tenant of everything in these tests. */
+export const TENANT = 'acme';
+/** The run of a test that has only one. */
+export const RUN = 'run-1';
+/** The agent of every run. */
+export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const;
+/** Trace context of every run. */
+export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
+const LOG_LEVEL = process.env.WRIT_TEST_LOG === undefined ? 'silent' : 'info';
+
+type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
+
+/** Fields of a manifest that tests change. */
+interface ManifestFields {
+  kind: AgentKind;
+  limits: { maxSteps?: number; maxRefusals?: number };
+  onRefusal: RefusalHandling;
+  model: { model: string; jsonMode: boolean; timeout?: Duration };
+  tools: string[];
+}
+
+/** What a test may say about a delivery. */
+export interface DeliveryOptions {
+  readonly runId?: string;
+  readonly requestId?: string;
+  readonly manifest?: Partial<ManifestFields>;
+  readonly goal?: string;
+  readonly deadline?: Date;
+  /** Life of the agent's tokens, ms. */
+  readonly tokenTtlMs?: number;
+}
+
+/** What a test may say about its world. */
+export interface WorldOptions {
+  readonly model?: FakeModel;
+  readonly clock?: Clock;
+  /** Keep the worker's state in a file, so that it can be started again. */
+  readonly inFile?: boolean;
+}
+
+/** Fakes of the services around a worker, over real gRPC and with real tokens, and their worker. */
+export class World implements AsyncDisposable {
+  readonly faults = new FaultSwitches();
+  readonly supervisor = new FakeSupervisor(this.faults);
+  readonly meter: FakeMeter;
+  readonly gateway = new FakeGateway(this.faults);
+  readonly events: HookEvent[] = [];
+  readonly spans = new InMemorySpans();
+  readonly bus: Bus = createInProcessBus({ onError: () => undefined });
+  readonly #clock: Clock;
+  readonly #inFile: boolean;
+  readonly #folder: string;
+  readonly #peers: KeyPeer[] = [];
+  readonly #workers: AgentWorker[] = [];
+  #client: RpcClient<typeof AgentWorkerService> | undefined;
+
+  private constructor(options: WorldOptions, folder: string) {
+    this.meter = new FakeMeter(this.faults, options.model ?? (() => '{}'));
+    this.#clock = options.clock ?? systemClock;
+    this.#inFile = options.inFile ?? false;
+    this.#folder = folder;
+  }
+
+  /** Starts the fakes; the worker is started by {@link startWorker}. */
+  static async start(options: WorldOptions = {}): Promise<World> {
+    const world = new World(options, await mkdtemp(join(tmpdir(), 'writ-worker-')));
+    await world.#startPeers();
+    await world.bus.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: 'test',
+      handler: async ({ payload }) => {
+        world.events.push(fromBinary(HookEventSchema, payload));
+      },
+    });
+    return world;
+  }
+
+  /** The data folder of the worker. */
+  get dataDir(): string {
+    return this.#folder;
+  }
+
+  /** Where the fakes are. */
+  get addressOf(): (service: ServiceName) => string {
+    return addressOf(...this.#peers);
+  }
+
+  /** Starts a worker on the world's state; one that was abandoned before stays as it is. */
+  async startWorker(
+    changes: Partial<AgentWorkerConfig> = {},
+    parts: Partial<AgentWorkerParts> = {},
+  ): Promise<AgentWorker> {
+    const worker = await createAgentWorker(this.config(changes), {
+      telemetry: createTelemetry({
+        service: 'agent-worker',
+        logLevel: LOG_LEVEL,
+        spanProcessors: [this.spans],
+      }),
+      bus: this.bus,
+      clock: this.#clock,
+      addressOf: this.addressOf,
+      ...parts,
+    });
+    this.#workers.push(worker);
+    await worker.start();
+    this.callWorkerAt(worker.address);
+    return worker;
+  }
+
+  /** Settings with short waits. */
+  config(changes: Partial<AgentWorkerConfig> = {}): AgentWorkerConfig {
+    return {
+      ...AGENT_WORKER_DEFAULTS,
+      port: 0,
+      dataDir: this.#folder,
+      store: {
+        dialect: 'sqlite',
+        file: this.#inFile ? join(this.#folder, 'agent-worker.db') : ':memory:',
+      },
+      pollMs: 50,
+      parkMs: 10,
+      restartMs: 1,
+      retryInitialMs: 1,
+      retryMaxMs: 10,
+      drainMs: 200,
+      ...changes,
+    };
+  }
+
+  /** Where the worker that the world's calls go to listens. */
+  callWorkerAt(address: string): void {
+    this.#client = this.#peer('supervisor').client(AgentWorkerService, {
+      audience: 'agent-worker',
+      address,
+    });
+  }
+
+  /** The worker, called by the supervisor. */
+  get worker(): RpcClient<typeof AgentWorkerService> {
+    if (this.#client === undefined) throw new Error('No worker was started.');
+    return this.#client;
+  }
+
+  /** Hands a refund desk over to the worker. */
+  async deliver(options: DeliveryOptions = {}): Promise<boolean> {
+    const { accepted } = await this.worker.deliver(await this.delivery(options));
+    return accepted;
+  }
+
+  /** The request of a delivery. */
+  async delivery(options: DeliveryOptions = {}) {
+    const { runId = RUN, requestId = `deliver-${runId}`, tokenTtlMs } = options;
+    return {
+      requestId,
+      tenant: TENANT,
+      agent: AGENT,
+      supervision: {
+        runId,
+        sessionId: 'session-1',
+        root: AGENT,
+        depth: 0,
+        spawnBudget: {},
+        executionBudget: { maxTokens: 10_000n, maxCostNanoUsd: 5_000_000_000n },
+      },
+      manifest: manifestWith(options.manifest),
+      credentials: await this.credentials(runId, tokenTtlMs),
+      slotGrant: '',
+      message: {
+        messageId: requestId,
+        text: options.goal ?? 'Refund the annual plan of user 42.',
+      },
+      traceparent: TRACEPARENT,
+      ...(options.deadline && { deadline: timestampFromDate(options.deadline) }),
+    };
+  }
+
+  /** Tells the worker what a person decided. */
+  async approve(callId: string, answer: 'reject' | { readonly args: JsonObject }, runId = RUN) {
+    return await this.worker.signal({
+      requestId: `wake-${callId}`,
+      tenant: TENANT,
+      runId,
+      agentInstance: AGENT.instance,
+      name: `approval:${callId}`,
+      approval: {
+        decision: this.supervisor.decide(runId, callId, answer),
+        credentials: await this.credentials(runId),
+      },
+    });
+  }
+
+  /** An agent's tokens. */
+  async credentials(runId: string, ttlMs?: number) {
+    const agent = { tenant: TENANT, runId, agent: AGENT };
+    return await this.#peer('supervisor').agentCredentials(agent, ttlMs);
+  }
+
+  /** Where the agent stands. */
+  async describe(runId = RUN): Promise<AgentDescription> {
+    const { agents } = await this.worker.describeRun({ tenant: TENANT, runId });
+    const [agent] = agents;
+    if (agent === undefined) throw new Error(`There is no agent of ${runId}.`);
+    return agent;
+  }
+
+  /** Resolves when the agent has come to a state. */
+  async until(state: keyof typeof AgentState, runId = RUN): Promise<AgentDescription> {
+    return await vi.waitFor(
+      async () => {
+        const agent = await this.describe(runId);
+        if (agent.state === AgentState[state]) return agent;
+        throw new Error(`The agent is ${agent.state} (${agent.stopReason}), not ${state}.`);
+      },
+      { interval: 5, timeout: 10_000 },
+    );
+  }
+
+  /** The worker's events so far, as `STEP_START 1` and `STEP_END 1 approve`. */
+  steps(): string[] {
+    return this.events.map(({ type, step, status }) => {
+      const name = type === HookEventType.STEP_START ? 'STEP_START' : 'STEP_END';
+      return `${name} ${step} ${status}`.trim();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.faults.release();
+    for (const worker of this.#workers) await worker.stop();
+    for (const peer of this.#peers) await peer.close();
+    await this.bus.close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #startPeers(): Promise<void> {
+    const keyDir = join(this.#folder, 'keys');
+    const clock = this.#clock;
+    const open = (service: ServiceName) => openSigner({ service, keyDir, clock });
+    const trust = trustSigners(await open('agent-worker'), await open('supervisor'));
+    const verifier = createVerifier({ trust, clock });
+    const fakes = {
+      supervisor: this.supervisor,
+      'execution-meter': this.meter,
+      'tool-gateway': this.gateway,
+    } as const;
+    for (const service of ['supervisor', 'execution-meter', 'tool-gateway'] as const) {
+      const gate = internalGate({ service, verifier, enforceSlotGrants: false });
+      const routes = fakes[service].routes();
+      this.#peers.push(await startKeyPeer(service, { keyDir, clock, routes, gate }));
+    }
+    this.supervisor.credentials = (runId) => this.credentials(runId);
+  }
+
+  #peer(service: ServiceName): KeyPeer {
+    const peer = this.#peers.find((candidate) => candidate.service === service);
+    if (peer === undefined) throw new Error(`There is no ${service}.`);
+    return peer;
+  }
+}
+
+/** A refund desk's manifest with changes. */
+export function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
+  return {
+    name: AGENT.name,
+    definitionHash: 'hash-1',
+    kind: AgentKind.JSON_ACTION,
+    instructions: 'You are the refund desk.',
+    finalInstructions: 'Compose the answer.',
+    model: { model: 'desk', jsonMode: true },
+    tools: DESK_TOOLS.map(({ name }) => name),
+    limits: { maxSteps: 8 },
+    ...changes,
+  };
+}
