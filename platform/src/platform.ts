@@ -59,6 +59,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
   };
   try {
     mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+    const apiKey = await devApiKey(config.dataDir);
     const services = await createServices(config, stops);
     const addresses = {
       supervisor: services.supervisor.address,
@@ -71,7 +72,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
     for (const name of START_ORDER) await services[name].start();
     return {
       edgeUrl: `http://${services.supervisor.edgeAddress}`,
-      apiKey: await devApiKey(config.dataDir),
+      apiKey,
       addresses,
       stop,
     };

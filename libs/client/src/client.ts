@@ -32,11 +32,13 @@ export function createWritClient(options: WritClientOptions): WritClient {
     if (traceparent !== undefined) request.header.set('traceparent', traceparent);
     return next(request);
   };
-  const transport = createConnectTransport({
-    baseUrl: options.baseUrl,
-    httpVersion: '1.1',
-    interceptors: [translateErrors, identify],
-  });
+  const transport = translateErrors(
+    createConnectTransport({
+      baseUrl: options.baseUrl,
+      httpVersion: '1.1',
+      interceptors: [identify],
+    }),
+  );
   return {
     runs: createClient(RunService, transport),
     approvals: createClient(ApprovalService, transport),
