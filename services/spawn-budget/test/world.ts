@@ -5,7 +5,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
 import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
-import type { ServiceName } from '@writ/identity';
+import { createTrust, createVerifier, EVERY_SERVICE, type ServiceName } from '@writ/identity';
 import { type Clock, ManualClock } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
 import type { StoreLocation } from '@writ/store';
@@ -89,6 +89,20 @@ export class World {
   clientOf(peer: KeyPeer, options?: PeerTokenOptions): SpawnClient {
     const address = this.#service?.address ?? '';
     return peer.client(SpawnBudgetService, { audience: 'spawn-budget', address }, options);
+  }
+
+  /** Reads a slot grant as any other service would, with keys fetched over the wire. */
+  async readGrant(token: string | undefined) {
+    const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
+    const addresses = { 'spawn-budget': this.#service?.address ?? '' };
+    const trust = createTrust({ addresses, telemetry, clock: this.clock });
+    try {
+      const verifier = createVerifier({ trust, clock: this.clock });
+      const expected = { issuer: 'spawn-budget', audience: EVERY_SERVICE } as const;
+      return await verifier.verify('slot_grant', token ?? '', expected);
+    } finally {
+      trust.close();
+    }
   }
 
   /** Moves the world's clock. */

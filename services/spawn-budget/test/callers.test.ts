@@ -1,0 +1,110 @@
+import { RenewIntent } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { startKeyPeer } from '@writ/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stateOf, TestRun } from './test-run.ts';
+import { World } from './world.ts';
+
+describe('a caller', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.start();
+  });
+  afterAll(() => world.stop());
+
+  it('that is a worker may renew and watch, and nothing else (SYS-6)', async () => {
+    const run = new TestRun(world);
+    await run.open();
+    const ids = { ...run.id, requestId: 'mine' };
+    const agent = { name: 'child', instance: 'a' };
+    const denied = { kind: 'permission_denied', reason: 'CALLER_NOT_ALLOWED' };
+    const acquire = { ...ids, agent, parent: run.root, depth: 1 };
+    const one = { ...ids, agentInstance: 'root' };
+    const calls = [
+      world.worker.openPool({ ...ids, root: agent, budget: {} }),
+      world.worker.acquire(acquire),
+      world.worker.release(one),
+      world.worker.reprioritize({ ...one, priority: 5 }),
+      world.worker.getPool(run.id),
+      world.worker.closePool(ids),
+    ];
+    for (const call of calls) await expect(call).rejects.toMatchObject(denied);
+    expect(await run.renew('root')).toBe('ACTIVE');
+  });
+
+  it('that is another service may call nothing (SYS-6)', async () => {
+    const meter = world.clientOf(world.peer('execution-meter'));
+    await expect(meter.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
+      reason: 'CALLER_NOT_ALLOWED',
+    });
+  });
+
+  it('that nobody vouches for is not heard (SYS-4)', async () => {
+    const stranger = await startKeyPeer('supervisor', { clock: world.clock });
+    const client = world.clientOf(stranger);
+    // Keys are asked for once a second at most, and the true supervisor's were just asked for.
+    world.advance(2_000);
+    await expect(client.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
+      kind: 'unauthenticated',
+      reason: 'TOKEN_INVALID',
+    });
+    await stranger.close();
+  });
+
+  it('reaches only the tenants that it serves, entry by entry (SYS-6)', async () => {
+    const ours = new TestRun(world, 'acme');
+    const theirs = new TestRun(world, 'globex');
+    await ours.open();
+    await theirs.open();
+    const worker = world.clientOf(world.peer('agent-worker'), { tenants: ['acme'] });
+    const { agents } = await worker.renew({
+      agents: [await theirs.renewal('root'), await ours.renewal('root')],
+    });
+    expect(agents.map(({ slot, refusal }) => refusal || stateOf(slot))).toEqual([
+      'TENANT_NOT_SERVED',
+      'ACTIVE',
+    ]);
+    await expect(async () => {
+      for await (const _ of worker.watchPauses({ tenants: ['acme', 'globex'] })) break;
+    }).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
+  });
+
+  it('does not see another tenant’s run of the same name (SYS-6)', async () => {
+    const ours = new TestRun(world, 'acme');
+    await ours.open({ maxAgents: 7 });
+    await expect(
+      world.supervisor.getPool({ tenant: 'globex', runId: ours.runId }),
+    ).rejects.toMatchObject({ kind: 'not_found', reason: 'POOL_NOT_FOUND' });
+  });
+
+  it('cannot renew with a token for another service, an expired one or a self-made one (SUP-9)', async () => {
+    const run = new TestRun(world);
+    await run.open();
+    const agent = { ...run.id, agent: run.root };
+    const supervisor = world.peer('supervisor');
+    const { executionMeterToken } = await supervisor.agentCredentials(agent);
+    const { spawnBudgetToken: expired } = await supervisor.agentCredentials(agent, -60_000);
+    const { spawnBudgetToken: selfMade } = await world.peer('agent-worker').agentCredentials(agent);
+    const { agents } = await world.worker.renew({
+      agents: [executionMeterToken, expired, selfMade].map((agentToken) => ({
+        agentToken,
+        epoch: 1n,
+        intent: RenewIntent.RUN,
+      })),
+    });
+    expect(agents.map(({ refusal }) => refusal)).toEqual([
+      'TOKEN_INVALID',
+      'TOKEN_EXPIRED',
+      'TOKEN_INVALID',
+    ]);
+  });
+
+  it('learns which field is missing or malformed (SYS-3)', async () => {
+    const run = new TestRun(world);
+    await expect(
+      world.supervisor.acquire({ ...run.id, requestId: 'r', depth: 1 }),
+    ).rejects.toMatchObject({ kind: 'invalid_argument' });
+    await expect(run.open({ maxAgents: 0 })).rejects.toThrow(/max_agents/);
+    await expect(run.acquire('a')).rejects.toMatchObject({ reason: 'POOL_NOT_FOUND' });
+    expect(await run.release('a')).toMatchObject({ released: false });
+  });
+});

@@ -1,0 +1,56 @@
+import { Priority, systemClock } from '@writ/kernel';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TestRun } from './test-run.ts';
+import { type SpawnClient, World } from './world.ts';
+
+describe('acquires that race', () => {
+  let world: World;
+  let run: TestRun;
+  let clients: SpawnClient[];
+  beforeAll(async () => {
+    world = await World.start({ clock: systemClock, durable: true });
+    clients = Array.from({ length: 4 }, () => world.clientOf(world.peer('supervisor')));
+  });
+  afterAll(() => world.stop());
+  beforeEach(() => {
+    run = new TestRun(world);
+  });
+
+  const race = (count: number, priorityOf: (index: number) => Priority) =>
+    Promise.allSettled(
+      Array.from({ length: count }, (_, index) => {
+        const client = clients[index % clients.length];
+        return run.acquire(`a-${index}`, priorityOf(index), client && { client });
+      }),
+    );
+
+  it('get 19 slots beside the root of 20, of 1,000 that ask from four clients (SB-2, SB-6)', async () => {
+    await run.open({ maxAgents: 20 });
+    const outcomes = await race(1_000, () => Priority.NORMAL);
+    const granted = outcomes.filter(({ status }) => status === 'fulfilled');
+    const reasons = new Set(
+      outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.reason : 'OK')),
+    );
+    expect(granted).toHaveLength(19);
+    expect(reasons).toEqual(new Set(['OK', 'BUDGET_EXHAUSTED']));
+    expect(await run.pool()).toMatchObject({ held: 20, totalSpawns: 19, totalRefusals: 981 });
+  });
+
+  it('with HIGH among LOW keep the cap, and every pause has one beneficiary (SB-2, SB-6)', async () => {
+    await run.open({ maxAgents: 20 });
+    const outcomes = await race(300, (index) => (index % 10 === 0 ? Priority.HIGH : Priority.LOW));
+    const changes = outcomes.flatMap((outcome) =>
+      outcome.status === 'fulfilled' ? outcome.value.changes : [],
+    );
+    const beneficiaries = changes.map(({ becauseOf }) => becauseOf?.instance);
+    const victims = changes.map(({ agent }) => agent?.instance);
+    expect(new Set(beneficiaries).size).toBe(changes.length);
+    expect(new Set(victims).size).toBe(changes.length);
+    const pool = await run.pool();
+    expect(pool).toMatchObject({ held: 20, totalPauses: changes.length });
+    expect(pool.paused).toHaveLength(changes.length);
+    expect(changes.length).toBeGreaterThan(0);
+    // 30 HIGH for 19 slots: those that got none found nobody below.
+    expect(pool.holders.filter((name) => Number(name?.slice(2)) % 10 === 0)).toHaveLength(19);
+  });
+});

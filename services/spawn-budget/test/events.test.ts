@@ -1,0 +1,96 @@
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { WatchPausesResponse } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { Priority } from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestRun } from './test-run.ts';
+import { World } from './world.ts';
+
+const { AGENT_PAUSED, AGENT_RESUMED } = HookEventType;
+
+describe('a pause', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.start({ config: { sweepMs: 5 } });
+  });
+  afterAll(() => world.stop());
+
+  it('and its end are told once each, with the other agent (HK-1, HK-2)', async () => {
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    await run.acquire('high', Priority.HIGH);
+    await run.acquire('high', Priority.HIGH);
+    await run.release('high');
+    const ours = () => world.events.filter(({ runId }) => runId === run.runId);
+    await world.until(() => ours().length >= 2);
+    expect(ours()).toMatchObject([
+      {
+        type: AGENT_PAUSED,
+        emitter: 'spawn-budget',
+        ...run.id,
+        agent: { name: 'child', instance: 'low' },
+        otherAgent: { instance: 'high' },
+        status: 'paused',
+        traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/),
+      },
+      { type: AGENT_RESUMED, agent: { instance: 'low' }, otherAgent: { instance: 'high' } },
+    ]);
+    expect(new Set(ours().map(({ eventId }) => eventId)).size).toBe(2);
+  });
+
+  it('ends without any call when the lease of the beneficiary lapses (SB-4, SB-8)', async () => {
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    await run.acquire('high', Priority.HIGH);
+    world.advance(15_000);
+    await world.until((events) =>
+      events.some(({ runId, type }) => runId === run.runId && type === AGENT_RESUMED),
+    );
+    expect(await run.pool()).toMatchObject({ holders: ['root', 'low'], waiting: ['high'] });
+  });
+
+  it('reaches the workers of its tenant as it happens, and no others (SB-4, SYS-6)', async () => {
+    const run = new TestRun(world);
+    const other = new TestRun(world, 'globex');
+    for (const each of [run, other]) {
+      await each.open({ maxAgents: 2 });
+      await each.acquire('low', Priority.LOW);
+    }
+    const stop = new AbortController();
+    const seen: WatchPausesResponse[] = [];
+    const watching = (async () => {
+      const worker = world.clientOf(world.peer('agent-worker'), { tenants: ['acme'] });
+      const pauses = worker.watchPauses({ tenants: ['acme'] }, { signal: stop.signal });
+      for await (const pause of pauses) {
+        seen.push(pause);
+        if (seen.length >= 2) break;
+      }
+    })();
+    // A stream does not say when it listens; pauses go on until one was heard.
+    for (let round = 0; seen.length < 2; round += 1) {
+      await other.acquire(`high-${round}`, Priority.HIGH);
+      await other.release(`high-${round}`);
+      await run.acquire(`high-${round}`, Priority.HIGH);
+      await run.release(`high-${round}`);
+    }
+    await watching;
+    stop.abort();
+    expect(seen.every(({ tenant, runId }) => tenant === 'acme' && runId === run.runId)).toBe(true);
+    expect(seen.map(({ change }) => change?.agent?.instance)).toEqual(['low', 'low']);
+  });
+
+  it('that is watched does not keep the service from stopping (SUP-8)', async () => {
+    const brief = await World.start();
+    const pauses = brief.worker.watchPauses({ tenants: ['acme'] });
+    const ended = (async () => {
+      for await (const _ of pauses) throw new Error('Nobody was paused.');
+    })();
+    const outcome = ended.then(
+      () => 'ended',
+      () => 'ended',
+    );
+    await brief.stop();
+    expect(await outcome).toBe('ended');
+  });
+});

@@ -1,0 +1,99 @@
+import { Priority } from '@writ/kernel';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { stateOf, TestRun } from './test-run.ts';
+import { World } from './world.ts';
+
+describe('a repeated request', () => {
+  let world: World;
+  let run: TestRun;
+  beforeAll(async () => {
+    world = await World.start({ durable: true });
+  });
+  afterAll(() => world.stop());
+  beforeEach(() => {
+    run = new TestRun(world);
+  });
+
+  it('takes no second slot, and names again whom the first one paused (SB-9)', async () => {
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    const first = await run.acquire('high', Priority.HIGH);
+    const second = await run.acquire('high', Priority.HIGH);
+    expect(second.changes).toEqual(first.changes);
+    expect(stateOf(second.slot)).toBe('ACTIVE');
+    expect(await run.pool()).toMatchObject({ held: 2, totalSpawns: 2, totalPauses: 1 });
+  });
+
+  it('is told how the agent stands now, never the old grant (SB-9)', async () => {
+    await run.open({ maxAgents: 2 });
+    const before = await run.acquire('low', Priority.LOW);
+    expect(before.slot?.grant).not.toBe('');
+    world.advance(1_000);
+    const again = await run.acquire('low', Priority.LOW);
+    expect(again.slot?.grant).not.toBe('');
+    expect(again.slot?.grant).not.toBe(before.slot?.grant);
+    await run.acquire('high', Priority.HIGH);
+    const paused = await run.acquire('low', Priority.LOW);
+    expect(stateOf(paused.slot)).toBe('PAUSED');
+    expect(paused.slot?.grant).toBe('');
+    await run.release('low');
+    expect(stateOf((await run.acquire('low', Priority.LOW)).slot)).toBe('RELEASED');
+    expect(await run.pool()).toMatchObject({ totalSpawns: 2 });
+  });
+
+  it('is refused again when it was refused, also when there is room by now (SB-9)', async () => {
+    await run.open({ maxAgents: 2 });
+    await run.acquire('a');
+    const refusal = { reason: 'BUDGET_EXHAUSTED', metadata: { cap: 'max_agents' } };
+    await expect(run.acquire('b')).rejects.toMatchObject(refusal);
+    await run.release('a');
+    await expect(run.acquire('b')).rejects.toMatchObject(refusal);
+    expect((await run.pool()).totalRefusals).toBe(1);
+    expect(stateOf((await run.acquire('b', Priority.NORMAL, { requestId: 'new' })).slot)).toBe(
+      'ACTIVE',
+    );
+  });
+
+  it('of a release or another weight is answered as before (SB-9)', async () => {
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    await run.acquire('high', Priority.HIGH);
+    const released = await run.release('high');
+    expect(await run.release('high')).toEqual(released);
+    const weighed = await run.reprioritize('low', Priority.HIGH);
+    await run.reprioritize('low', Priority.CRITICAL);
+    const again = await run.reprioritize('low', Priority.HIGH);
+    expect(again.changes).toEqual(weighed.changes);
+    expect(again.slot?.priority).toBe(5);
+  });
+
+  it('with another content is an error (SB-9)', async () => {
+    await run.open({ maxAgents: 3 });
+    const reused = { kind: 'invalid_argument', reason: 'REQUEST_ID_REUSED' };
+    await expect(run.open({ maxAgents: 4 })).rejects.toMatchObject(reused);
+    await expect(run.open({ maxAgents: 4 }, { requestId: 'other' })).rejects.toMatchObject({
+      reason: 'POOL_EXISTS',
+    });
+    await run.acquire('a');
+    await expect(run.acquire('a', Priority.HIGH)).rejects.toMatchObject(reused);
+    expect(stateOf(await run.open({ maxAgents: 3 }))).toBe('ACTIVE');
+  });
+
+  it('finds everything as it was after a restart (SB-6, SB-9)', async () => {
+    await run.open({ maxAgents: 3, maxTotalSpawns: 3, maxDepth: 2 });
+    await run.acquire('low', Priority.LOW);
+    await run.acquire('a');
+    const high = await run.acquire('high', Priority.HIGH);
+    await run.renew('a', undefined, 9n);
+    const before = await run.pool();
+    await world.restart();
+    expect(await run.pool()).toEqual(before);
+    expect(await run.renew('a', undefined, 8n)).toBe('STALE_EPOCH');
+    expect((await run.acquire('high', Priority.HIGH)).changes).toEqual(high.changes);
+    await expect(run.acquire('b')).rejects.toMatchObject({
+      metadata: { cap: 'max_total_spawns' },
+    });
+    await run.release('high');
+    expect((await run.pool()).holders).toEqual(['root', 'low', 'a']);
+  });
+});
