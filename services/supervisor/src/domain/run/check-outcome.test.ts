@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { checkOutcome, type OutcomeEvidence } from './check-outcome.ts';
+
+const NOW = new Date('2026-02-26T10:00:00Z');
+const NOTHING: OutcomeEvidence = {
+  decision: undefined,
+  receipt: undefined,
+  steps: 2,
+  maxSteps: 8,
+  activeMs: 1_000,
+  maxActiveMs: 30_000,
+  now: NOW,
+  deadlineAt: null,
+};
+const check = (stopReason: string, evidence: Partial<OutcomeEvidence> = {}) =>
+  checkOutcome({ stopReason, phase: 'worker', callId: 'op-1' }, { ...NOTHING, ...evidence });
+
+describe('checkOutcome', () => {
+  it('believes what a decision says, and takes the phase from it (SV-7)', () => {
+    const stopReason = 'supervisor_block:no';
+    expect(check(stopReason, { decision: { stopReason, phase: 'supervisor' } })).toEqual({
+      phase: 'supervisor',
+      unverified: false,
+    });
+  });
+
+  it('believes what a receipt says', () => {
+    const stopReason = 'tool_error:act';
+    expect(check(stopReason, { receipt: { stopReason } })).toEqual({
+      phase: 'execution',
+      unverified: false,
+    });
+  });
+
+  it('marks what decision and receipt do not say', () => {
+    const decision = { stopReason: null, phase: null };
+    expect(check('supervisor_block:no', { decision })).toMatchObject({ unverified: true });
+    expect(check('tool_error:act', { receipt: { stopReason: null } })).toMatchObject({
+      unverified: true,
+    });
+    expect(check('stuck')).toEqual({ phase: 'worker', unverified: true });
+  });
+
+  it('counts steps and time by itself', () => {
+    expect(check('max_steps').unverified).toBe(true);
+    expect(check('max_steps', { steps: 8 }).unverified).toBe(false);
+    expect(check('max_seconds').unverified).toBe(true);
+    expect(check('max_seconds', { activeMs: 30_000 }).unverified).toBe(false);
+    expect(check('deadline').unverified).toBe(true);
+    expect(check('deadline', { deadlineAt: NOW }).unverified).toBe(false);
+  });
+
+  it.each(['success', 'paused', 'cancelled', 'halted'])('refuses to be told %s', (stopReason) => {
+    expect(() => check(stopReason)).toThrow('cannot be reported');
+  });
+
+  it('refuses reasons that nobody knows', () => {
+    expect(() => check('supervisor_block:')).toThrow('stop_reason is not one that Writ knows');
+  });
+});

@@ -1,0 +1,75 @@
+import { HistoryRetention } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import { manifestOf } from '../manifest/agent-definition.ts';
+import { instanceOf, planRun, type RunRequest } from './plan-run.ts';
+
+const NOW = new Date('2026-02-26T10:00:00Z');
+const MANIFEST = manifestOf({
+  name: 'worker',
+  kind: 'json-action',
+  model: { model: 'desk', also_allowed: ['sim-*', 'a.b*'] },
+  budget: { max_seconds: 30, max_tokens: 1000, deadline: 60_000 },
+  priority: 'high',
+  retention: 'run',
+});
+const REQUEST: RunRequest = {
+  goal: 'Do it.',
+  dataJson: '',
+  runBudget: {},
+  spawnBudget: { maxAgents: 50, allowPreempt: true },
+  priority: undefined,
+  retention: undefined,
+  model: '',
+};
+
+const plan = (changes: Partial<RunRequest> = {}) =>
+  planRun(MANIFEST, { ...REQUEST, ...changes }, 'run-1', NOW);
+
+describe('planRun', () => {
+  it('takes everything from the manifest when nothing is asked for', () => {
+    expect(plan()).toMatchObject({
+      runBudget: MANIFEST.executionBudget,
+      deadlineAt: new Date('2026-02-26T10:01:00Z'),
+      manifest: { priority: 'HIGH', retention: 'run', model: { model: 'desk', alsoAllowed: [] } },
+    });
+  });
+
+  it('narrows and never widens (SUP-9)', () => {
+    const wide = plan({
+      runBudget: { maxTokens: 5000, deadlineMs: 90_000 },
+      priority: 'CRITICAL',
+      retention: HistoryRetention.PERMANENT,
+    });
+    expect(wide.runBudget).toEqual(MANIFEST.executionBudget);
+    expect(wide.manifest).toMatchObject({ priority: 'HIGH', retention: 'run' });
+    const narrow = plan({
+      runBudget: { maxTokens: 10, maxTurns: 1 },
+      priority: 'LOW',
+      retention: HistoryRetention.NONE,
+    });
+    expect(narrow.runBudget).toMatchObject({ maxTokens: 10, maxTurns: 1, maxActiveMs: 30_000 });
+    // The root can spend no more than its run.
+    expect(narrow.manifest.executionBudget).toEqual(narrow.runBudget);
+    expect(narrow.manifest).toMatchObject({ priority: 'LOW', retention: 'none' });
+  });
+
+  it('matches model names by stars alone: a dot is a dot', () => {
+    expect(plan({ model: 'sim-x' }).manifest.model.model).toBe('sim-x');
+    expect(plan({ model: 'a.b' }).manifest.model.model).toBe('a.b');
+    expect(() => plan({ model: 'axb' })).toThrow('model is not one that worker may use');
+    expect(() => plan({ model: 'my-sim-x' })).toThrow('it may use desk, sim-*, a.b*');
+  });
+
+  it('keeps the hash of the definition that it started with', () => {
+    expect(plan({ model: 'sim-x' }).manifest.definitionHash).toBe(MANIFEST.definitionHash);
+  });
+});
+
+describe('instanceOf', () => {
+  it('names instances by what made them, within the length of an id (SUP-9)', () => {
+    expect(instanceOf('worker', 'run-1')).toMatch(/^worker-[0-9a-z]{6}$/);
+    expect(instanceOf('worker', 'run-1')).toBe(instanceOf('worker', 'run-1'));
+    expect(instanceOf('worker', 'run-1')).not.toBe(instanceOf('worker', 'run-2'));
+    expect(instanceOf('w'.repeat(64), 'run-1')).toHaveLength(64);
+  });
+});

@@ -1,0 +1,65 @@
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { newTraceparent } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+describe('the trace of a run', () => {
+  let supervisor: SupervisorUnderTest;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start();
+  });
+  afterEach(() => supervisor.close());
+
+  /** StartRun by a client that traces in its own way, or not at all. */
+  async function start(headers: Record<string, string>) {
+    const url = `http://${supervisor.service.edgeAddress}/writ.run.v1.RunService/StartRun`;
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${supervisor.apiKey('anna')}`,
+        ...headers,
+      },
+      body: JSON.stringify({ requestId: 'req-1', agent: 'worker', goal: 'Do it.' }),
+    });
+    const { run } = (await answer.json()) as { run: { runId: string; traceId: string } };
+    await supervisor.fakes.called(AgentWorkerService.method.deliver);
+    return run;
+  }
+
+  async function ended(runId: string): Promise<void> {
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await Array.fromAsync(supervisor.runs().watchRun({ runId }));
+  }
+
+  it('is that of StartRun on every hop, also after a restart (SYS-1)', async () => {
+    const traceparent = newTraceparent();
+    const [, traceId = '', clientSpan] = traceparent.split('-');
+    const run = await start({ traceparent });
+    expect(run.traceId).toBe(traceId);
+    expect(supervisor.fakes.deliveries[0]?.traceparent).toContain(traceId);
+    await supervisor.stop();
+    await supervisor.startAgain();
+    await ended(run.runId);
+    // Every call that was made for the run, as the peers saw it.
+    for (const call of supervisor.fakes.calls) expect(call.traceparent).toContain(traceId);
+
+    const spans = supervisor.spans.spans(traceId);
+    const names = spans.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['order start_run', 'order end_run']));
+    const known = new Set(spans.map(({ spanId }) => spanId));
+    for (const { name, parentSpanId } of spans) {
+      // Nothing of it hangs in the air.
+      expect(known.has(parentSpanId ?? '') || parentSpanId === clientSpan, name).toBe(true);
+    }
+  });
+
+  it('begins with the server when the caller brings none', async () => {
+    const run = await start({});
+    await ended(run.runId);
+    const roots = supervisor.spans
+      .spans(run.traceId)
+      .filter(({ parentSpanId }) => parentSpanId === undefined);
+    expect(roots.map(({ name }) => name)).toEqual(['writ.run.v1.RunService/StartRun']);
+  });
+});
