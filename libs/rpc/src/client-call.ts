@@ -56,6 +56,7 @@ export class ClientCall {
   readonly #name: string;
   readonly #options: CallOptions;
   readonly #span: Span;
+  #called: { readonly address?: string } = {};
 
   constructor(peer: Peer, method: DescMethod, options: CallOptions, parent: Context) {
     this.#peer = peer;
@@ -124,7 +125,9 @@ export class ClientCall {
         method: this.#name,
       });
     }
-    this.#span.setAttribute(ATTR_SERVER_ADDRESS, this.#peer.channel.address());
+    const address = this.#peer.channel.address();
+    this.#called = { address };
+    this.#span.setAttribute(ATTR_SERVER_ADDRESS, address);
     return {
       metadata,
       signal,
@@ -142,7 +145,7 @@ export class ClientCall {
     const { signal } = this.#options;
     if (signal?.aborted === true && isOwnCancel(error, signal)) return cancellation(signal.reason);
     if (isWritError(error)) return error;
-    return fromGrpcError(error, { method: this.#name, address: this.#peer.channel.address() });
+    return fromGrpcError(error, { method: this.#name, ...this.#called });
   }
 
   /** Ends the span, the first time. */

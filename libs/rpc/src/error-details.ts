@@ -29,7 +29,7 @@ import { InvalidFieldsError } from './invalid-fields-error.ts';
 import { errorKind, statusCode, statusName } from './status-code.ts';
 
 /** The domain of every ErrorInfo that Writ makes (SYS-3). */
-export const ERROR_DOMAIN = 'writ';
+const ERROR_DOMAIN = 'writ';
 
 /** Status and details must fit into HTTP/2 headers, where peers accept as little as 8 KiB. */
 const MAX_MESSAGE_CHARACTERS = 2048;

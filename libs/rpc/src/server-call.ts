@@ -6,6 +6,7 @@ import { CallDeadline } from './call-deadline.ts';
 import { CallSpan } from './call-span.ts';
 import type { Caller, Gate } from './caller.ts';
 import type { CallContext } from './handler.ts';
+import { Interruption } from './interruption.ts';
 import { logCall } from './request-log.ts';
 import type { ServedMethod } from './served-service.ts';
 import { assertValid } from './validation.ts';
@@ -41,11 +42,10 @@ export class ServerCall {
   readonly #host: CallHost;
   readonly #incoming: IncomingCall;
   readonly #span: CallSpan;
-  readonly #stop = new AbortController();
+  readonly #interruption = new Interruption((error) => this.#tooLate(error));
   readonly #startedAt = performance.now();
   readonly #deadline: CallDeadline | undefined;
   #caller: Caller = {};
-  #interrupt: ((reason: unknown) => void) | undefined;
   #isOver = false;
 
   constructor(host: CallHost, served: ServedMethod, incoming: IncomingCall) {
@@ -60,7 +60,7 @@ export class ServerCall {
 
   /** Aborts when the call must stop; its reason is a named error. */
   get signal(): AbortSignal {
-    return this.#stop.signal;
+    return this.#interruption.signal;
   }
 
   /** Lets the gate say who calls. Throws what the gate throws, before any content was looked at. */
@@ -70,7 +70,7 @@ export class ServerCall {
     if (this.served.open) return;
     const { method } = this.served.implementation;
     const header = (name: string): string | undefined => this.#incoming.header(name);
-    this.#caller = await this.unlessAborted(() => this.#host.gate({ method, header }));
+    this.#caller = await this.#unlessAborted(() => this.#host.gate({ method, header }));
     this.#span.calledBy(this.#caller);
   }
 
@@ -80,7 +80,7 @@ export class ServerCall {
     if (implementation.kind !== 'unary') throw this.#wrongKind();
     this.#validate(request);
     const handle = () => implementation.handle(request, this.#context());
-    return this.#message(await this.unlessAborted(handle));
+    return this.#message(await this.#unlessAborted(handle));
   }
 
   /** The handler's answers to a streaming call. */
@@ -99,7 +99,7 @@ export class ServerCall {
     };
     try {
       for (;;) {
-        const next = await this.unlessAborted(advance);
+        const next = await this.#unlessAborted(advance);
         if (next.done === true) return;
         yield this.#message(next.value);
       }
@@ -132,17 +132,9 @@ export class ServerCall {
     return create(this.served.implementation.method.output, init);
   }
 
-  /** What `work` resolves to, unless the call is aborted first; then whatever it does is ignored. */
-  unlessAborted<T>(work: () => Promise<T>): Promise<T> {
-    if (this.signal.aborted) return Promise.reject(this.signal.reason);
-    return new Promise<T>((resolve, reject) => {
-      this.#interrupt = reject;
-      // Async, since a handler may throw before it returns its promise.
-      this.#run(async () => work()).then(resolve, (error: unknown) => {
-        if (this.signal.aborted) this.#tooLate(error);
-        reject(error);
-      });
-    });
+  /** Async, since a handler may throw before it returns its promise. */
+  #unlessAborted<T>(work: () => Promise<T>): Promise<T> {
+    return this.#interruption.unlessAborted(() => this.#run(async () => work()));
   }
 
   #run<T>(work: () => T): T {
@@ -150,16 +142,13 @@ export class ServerCall {
   }
 
   #tooLate(error: unknown): void {
-    if (error === this.signal.reason) return;
     const problem = error instanceof Error ? error.name : typeof error;
     this.#host.telemetry.log.debug({ rpc: this.served.name, problem }, 'Failed after its call.');
   }
 
   /** Stops the call with `reason`; the first reason stays. */
   abort(reason: WritError): void {
-    if (this.#isOver || this.signal.aborted) return;
-    this.#stop.abort(reason);
-    this.#interrupt?.(reason);
+    if (!this.#isOver) this.#interruption.abort(reason);
   }
 
   /** The client went away, or the time is over. */

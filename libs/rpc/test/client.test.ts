@@ -38,6 +38,18 @@ describe('a client', () => {
     expect(asked).toBe(askedByThen);
   });
 
+  it('survives a function that fails to know the address (SYS-3)', async () => {
+    const client = createRpcClient(RunService, {
+      telemetry,
+      address: () => {
+        throw new TypeError('A bug.');
+      },
+    });
+    spans.clear();
+    expect(await rejection(client.startRun(START))).toMatchObject({ kind: 'internal' });
+    expect(spans.spans()).toMatchObject([{ kind: 'client', status: { code: 'error' } }]);
+  });
+
   it('carries credentials and epoch under the agreed keys (SUP-5, RT-2)', async () => {
     const seen: Record<string, string | undefined> = {};
     const { client } = await start(

@@ -1,5 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
-import { context, trace, withSpan } from '@writ/telemetry';
+import { context, type InMemorySpans, type RecordedSpan, trace, withSpan } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
 import { ALLOWED, clientOf, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
@@ -98,22 +98,31 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const ended = await settled(spans, 2);
     expect(ended.map(({ kind }) => kind).sort()).toEqual(['client', 'server']);
   });
+});
 
-  it('a foreign or malformed traceparent refuses nothing (SYS-1)', async () => {
-    const { client, spans } = await start(transport, { startRun: async () => ({}) });
-    const headers = { ...ALLOWED.headers, 'writ-note': 'x' };
-    await client().startRun(START, { headers });
-    expect(await settled(spans, 2)).toHaveLength(2);
+it('a foreign trace is gone on with, and a malformed one refuses nothing (SYS-1)', async () => {
+  const { address, spans } = await start('edge', { startRun: async () => ({}) });
+  const call = (traceparent: string) =>
+    fetch(`http://${address}/writ.run.v1.RunService/StartRun`, {
+      method: 'POST',
+      headers: { ...ALLOWED.headers, 'content-type': 'application/json', traceparent },
+      body: JSON.stringify(START),
+    });
+  const traceId = 'a'.repeat(32);
+  const parentSpanId = 'b'.repeat(16);
+  expect((await call(`00-${traceId}-${parentSpanId}-01`)).status).toBe(200);
+  expect((await call('nonsense')).status).toBe(200);
+  const [foreign, fresh] = await settled(spans, 2);
+  expect(foreign).toMatchObject({
+    traceId,
+    parentSpanId,
+    attributes: { 'rpc.system': 'connect_rpc' },
   });
+  expect(fresh).not.toHaveProperty('parentSpanId');
 });
 
 /** The first `count` finished spans; a server span may end a moment after the answer is there. */
-async function settled(
-  spans: { spans(): readonly Span[] },
-  count: number,
-): Promise<readonly Span[]> {
+async function settled(spans: InMemorySpans, count: number): Promise<readonly RecordedSpan[]> {
   while (spans.spans().length < count) await new Promise(setImmediate);
   return spans.spans();
 }
-
-type Span = ReturnType<import('@writ/telemetry').InMemorySpans['spans']>[number];
