@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { readRefunds } from '@writ/example-refund-desk/ledger';
+import { DatabaseSync } from 'node:sqlite';
+import { readLedger } from '@writ/example-refund-desk/ledger';
+import { derivedId } from '@writ/kernel';
 import { readRequestLog } from '@writ/testing/simulator';
 import { afterEach, describe, expect, it } from 'vitest';
 
@@ -78,24 +80,43 @@ describe('a platform that is killed in the middle of a run', () => {
       await first.printed(text);
       child?.kill('SIGKILL');
       await first.exited;
+      const recorded = recordedAnswers();
+      expect(recorded).not.toEqual([]);
 
       const second = start();
       expect(await second.exited, second.output()).toBe(0);
-      expect(second.output()).toContain('went unfinished'.slice(5));
+      expect(second.output()).toContain('left this run unfinished');
       expect(second.output()).toContain('success');
-      expect(readRefunds(dataDir)).toMatchObject([{ user_id: 42, amount_cents: 80_000 }]);
-      expect(repeated(readRequestLog(join(dataDir, 'simulator-requests.jsonl')))).toEqual([]);
+      expect(readLedger(dataDir).refunds).toMatchObject([{ user_id: 42, amount_cents: 80_000 }]);
+      const asked = readRequestLog(join(dataDir, 'simulator-requests.jsonl'));
+      for (const answer of recorded) {
+        expect(asked.filter(({ request_id: id }) => id === answer.thisAttempt)).toHaveLength(1);
+        expect(asked.filter(({ request_id: id }) => id === answer.nextAttempt)).toEqual([]);
+      }
     },
     60_000,
   );
 });
 
-/**
- * Requests that asked for what was recorded before. One call may be asked again when the process died
- * between the provider's answer and the record of it; the next test tells the two apart.
- */
-function repeated(requests: readonly { readonly digest: string }[]): string[] {
-  const seen = new Map<string, number>();
-  for (const { digest } of requests) seen.set(digest, (seen.get(digest) ?? 0) + 1);
-  return [...seen].filter(([, count]) => count > 1).map(([digest]) => digest);
+/** The model answers that the meter has recorded, as the request ids of their attempt and of a next one. */
+function recordedAnswers() {
+  const ledger = new DatabaseSync(join(dataDir, 'execution-meter.db'), { readOnly: true });
+  try {
+    return ledger
+      .prepare('SELECT * FROM calls WHERE answer IS NOT NULL')
+      .all()
+      .map((row) => {
+        const idOf = (attempt: number) =>
+          derivedId(
+            'call',
+            ...[row.tenant, row.run_id, row.agent_instance, row.call_id, attempt].map(String),
+          );
+        return {
+          thisAttempt: idOf(Number(row.attempts)),
+          nextAttempt: idOf(Number(row.attempts) + 1),
+        };
+      });
+  } finally {
+    ledger.close();
+  }
 }
