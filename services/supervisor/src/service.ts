@@ -56,7 +56,20 @@ export async function createSupervisor(
   config: SupervisorConfig,
   parts: SupervisorParts,
 ): Promise<SupervisorService> {
-  await using opened = new AsyncDisposableStack();
+  const opened = new AsyncDisposableStack();
+  try {
+    return await open(config, parts, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function open(
+  config: SupervisorConfig,
+  parts: SupervisorParts,
+  opened: AsyncDisposableStack,
+): Promise<SupervisorService> {
   const { context, relay } = await createContext(config, parts, opened);
   const { clock, store, telemetry } = context;
   const engine = new OrderEngine(context);
@@ -70,7 +83,6 @@ export async function createSupervisor(
   );
   const { internal, edge } = await openDoors(context);
   opened.defer(() => closeServers(config, internal, edge));
-  const closing = opened.move();
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -80,7 +92,7 @@ export async function createSupervisor(
     // What is not delivered stays in the outbox for the next start.
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
-    await closing.disposeAsync();
+    await opened.disposeAsync();
   };
 
   return {
@@ -94,7 +106,7 @@ export async function createSupervisor(
         durable: TIMELINE_CONSUMER,
         handler: recordHooks(store, clock, telemetry.log),
       });
-      closing.defer(() => subscription.unsubscribe());
+      opened.defer(() => subscription.unsubscribe());
       relay.start();
       engine.start();
       sweeper.start();
