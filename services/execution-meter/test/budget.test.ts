@@ -1,0 +1,143 @@
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { Fit } from '@writ/contracts/writ/model/v1/model_pb';
+import { afterEach, describe, expect, it } from 'vitest';
+import { given, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+
+let world: MeterWorld;
+const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
+  world = await MeterWorld.start(options);
+  return world;
+};
+afterEach(() => world[Symbol.asyncDispose]());
+
+const desk = (instance: string) => ({ agent: { name: 'desk', instance } });
+
+describe('a cap', () => {
+  it('is never exceeded by 200 calls at once, and nothing stays reserved (EM-3)', async () => {
+    const usage = { prompt_tokens: 40, completion_tokens: 60 };
+    await start({
+      scripts: { hello: [{ text: 'Hi.', usage, delay_ms: 2 }] },
+      settings: 'max_in_flight: 16',
+    });
+    const cap = 2_000n;
+    await world.openTab({ runBudget: { maxTokens: cap } });
+    const options = await world.credentials();
+    let highest = 0n;
+    let watching = true;
+    const watch = (async () => {
+      while (watching) {
+        const { usedTokens, reservedTokens } = await world.level(BudgetLevel.RUN);
+        if (usedTokens + reservedTokens > highest) highest = usedTokens + reservedTokens;
+      }
+    })();
+    const all = await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        world.generate({ callId: `op-${index}` }, { ...options, timeoutMs: 15_000 }),
+      ),
+    );
+    watching = false;
+    await watch;
+    const answered = all.filter(({ error }) => error === undefined).length;
+    expect(highest).toBeLessThanOrEqual(cap);
+    expect(answered).toBeGreaterThan(0);
+    expect(answered).toBeLessThanOrEqual(20);
+    expect(world.simulator.requests()).toHaveLength(answered);
+    for (const { error, finished } of all.filter(({ error }) => error !== undefined)) {
+      expect(error).toMatchObject({ reason: 'BUDGET_EXHAUSTED', kind: 'resource_exhausted' });
+      expect(finished?.failure?.stopReason).toBe('budget_exhausted:tokens');
+    }
+    expect(await world.level(BudgetLevel.RUN)).toMatchObject({
+      usedTokens: BigInt(answered) * 100n,
+      reservedTokens: 0n,
+      reservedCostNanoUsd: 0n,
+      reservedTurns: 0n,
+      debtTokens: 0n,
+    });
+  });
+
+  it('of the run holds for all its agents together (EM-1)', async () => {
+    await start();
+    await world.openTab({ runBudget: { maxTurns: 1n } });
+    await world.openTab(desk('child'));
+    expect((await world.generate()).error).toBeUndefined();
+    const { error } = await world.generate({}, await world.credentials('child'));
+    expect(error).toMatchObject({
+      reason: 'BUDGET_EXHAUSTED',
+      metadata: { dimension: 'turns', level: 'run', stop_reason: 'budget_exhausted:turns' },
+    });
+    expect(error?.message).toBe('Turn budget exceeded: 2 > 1 (the whole run)');
+  });
+
+  it('of a tenant holds by UTC day and month, as the catalog says (EM-3)', async () => {
+    await start({ tenants: 'tenants: { "*": { day: { max_turns: 1 } } }' });
+    await world.openTab();
+    await world.generate();
+    const { error } = await world.generate({ callId: 'op-2' });
+    expect(error).toMatchObject({ metadata: { level: 'tenant_day' } });
+    expect(await world.level(BudgetLevel.TENANT_DAY)).toMatchObject({ limit: { maxTurns: 1n } });
+  });
+
+  it('tells in its refusal how many output tokens would fit, and shrinks to them when asked (EM-3)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 5, completion_tokens: 5 } }] },
+    });
+    await world.openTab({ budget: { maxTokens: 90n } });
+    const refused = await world.generate({ maxOutputTokens: 80n });
+    const fits = BigInt(given(refused.error?.metadata.fits_output_tokens));
+    expect(fits).toBeGreaterThan(0n);
+    expect(fits).toBeLessThan(80n);
+    expect(refused.error?.message).toMatch(/^Token budget exceeded: \d+ > 90; max_output_tokens/);
+    expect(world.simulator.requests()).toHaveLength(0);
+    const shrunk = await world.generate({ maxOutputTokens: 80n, fit: Fit.SHRINK, callId: 'op-2' });
+    expect(shrunk.error).toBeUndefined();
+    expect(shrunk.finished?.fittedMaxOutputTokens).toBe(fits);
+  });
+
+  it('in money is exact to the nano-USD, and near before it is met (EM-4, EM-5)', async () => {
+    const usage = {
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      cached_tokens: 40,
+      reasoning_tokens: 10,
+    };
+    await start({
+      scripts: { hello: [{ text: 'Hi.', usage }] },
+      settings: [
+        'prices:',
+        '      input_per_million_usd: "0.40"',
+        '      cached_input_per_million_usd: "0.10"',
+        '      output_per_million_usd: "1.60"',
+        '      reasoning_per_million_usd: "3.20"',
+      ].join('\n'),
+    });
+    await world.openTab({ budget: { maxCostNanoUsd: 500_000n } });
+    const { finished } = await world.generate();
+    expect(finished?.costNanoUsd).toBe(60n * 400n + 40n * 100n + 40n * 1_600n + 10n * 3_200n);
+    expect(finished?.nearBudget).toBe(false);
+  });
+
+  it('counts a refusal among the tab’s failures and tells of it (HK-1)', async () => {
+    await start();
+    await world.openTab({ budget: { maxTurns: 0n } });
+    await world.generate();
+    await world.generate();
+    const { tab } = await world.tab.getTab({
+      tab: { tenant: TENANT, runId: RUN, agentInstance: 'desk-1' },
+    });
+    expect(tab?.failures).toMatchObject([{ stopReason: 'budget_exhausted:turns', count: 1n }]);
+    await expect.poll(() => world.events).toHaveLength(1);
+    expect(world.events[0]).toMatchObject({
+      name: 'BUDGET_EXHAUSTED',
+      event: { dimension: 'turns', callId: 'op-1' },
+    });
+  });
+});
+
+it('prices models that the catalog does not from the maintained list (EM-4)', async () => {
+  await start({
+    scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 10, completion_tokens: 10 } }] },
+    settings: 'prices: { input_per_million_usd: "9" }\n    priced_as: gpt-4.1-mini',
+  });
+  await world.openTab();
+  expect((await world.generate()).finished?.costNanoUsd).toBe(10n * 9_000n + 10n * 1_600n);
+});

@@ -1,0 +1,339 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import type { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  AGENT,
+  given,
+  type Init,
+  MeterWorld,
+  type MeterWorldOptions,
+  PRICES,
+  RUN,
+  reference,
+  TENANT,
+  textOf,
+} from './meter-fixture.ts';
+
+let world: MeterWorld;
+let server: Server | undefined;
+const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
+  world = await MeterWorld.start(options);
+  await world.openTab();
+  return world;
+};
+afterEach(async () => {
+  server?.close();
+  server?.closeAllConnections();
+  server = undefined;
+  await world[Symbol.asyncDispose]();
+});
+
+const failuresOf = async () => {
+  const { tab } = await world.tab.getTab({
+    tab: { tenant: TENANT, runId: RUN, agentInstance: AGENT },
+  });
+  return given(tab).failures.map(({ stopReason, count, lastCallId }) => [
+    stopReason,
+    count,
+    lastCallId,
+  ]);
+};
+
+describe('a failing provider', () => {
+  it.each([408, 409, 429, 500, 503])(
+    'is asked again after HTTP status %i, each attempt on the tab (EM-8)',
+    async (status) => {
+      const error = { status, message: 'no' };
+      const { meter } = await start({
+        scripts: { hello: [{ error }, { error }, { text: 'Yes.' }] },
+      });
+      const before = meter.commits;
+      const generated = await world.generate();
+      expect(textOf(generated)).toBe('Yes.');
+      expect(generated.finished?.attempts).toBe(3);
+      expect(world.simulator.requests()).toHaveLength(3);
+      expect(meter.commits - before).toBe(4);
+      await expect
+        .poll(() =>
+          world.events.map(({ name, event }) => `${name} ${event.attempt} ${event.status}`),
+        )
+        .toEqual([
+          'LLM_START 1 ok',
+          `LLM_END 1 provider_error:${status}`,
+          'LLM_START 2 ok',
+          `LLM_END 2 provider_error:${status}`,
+          'LLM_START 3 ok',
+          'LLM_END 3 ok',
+        ]);
+    },
+  );
+
+  it.each([400, 401, 404])('is believed when it says HTTP status %i (EM-8)', async (status) => {
+    const { meter } = await start({ scripts: { hello: [{ error: { status, message: 'no' } }] } });
+    const before = meter.commits;
+    const { finished, error } = await world.generate();
+    expect(finished?.failure?.stopReason).toBe(`provider_error:${status}`);
+    expect(error).toMatchObject({
+      kind: 'unavailable',
+      reason: 'PROVIDER_ERROR',
+      metadata: { stop_reason: `provider_error:${status}` },
+    });
+    expect(meter.commits - before).toBe(2);
+    expect(world.simulator.requests()).toHaveLength(1);
+    expect(await failuresOf()).toEqual([[`provider_error:${status}`, 1n, 'op-1']]);
+  });
+
+  it('answers a repeat of a failed call with the same failure, without asking again (EM-7)', async () => {
+    await start({ scripts: { hello: [{ error: { status: 400, message: 'no' } }] } });
+    const first = await world.generate();
+    const repeat = await world.generate();
+    expect(repeat.finished).toMatchObject({ replayed: true, failure: first.finished?.failure });
+    expect(repeat.error).toMatchObject({ reason: 'PROVIDER_ERROR' });
+    expect(world.simulator.requests()).toHaveLength(1);
+  });
+
+  it('ends as llm_timeout when it takes too long, estimated (EM-8)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'late', delay_ms: 60_000 }] },
+      settings: 'max_retries: 1',
+    });
+    const { finished, error } = await world.generate({
+      timeout: { seconds: 0n, nanos: 50_000_000 },
+    });
+    expect(finished).toMatchObject({ failure: { stopReason: 'llm_timeout' }, attempts: 2 });
+    expect(finished?.estimated).toBe(true);
+    expect(error).toMatchObject({ kind: 'deadline_exceeded', reason: 'LLM_TIMEOUT' });
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      reservedTokens: 0n,
+      usedTurns: 2n,
+    });
+    await world.simulator.until(({ call, outcome }) => call === 2 && outcome === 'aborted');
+  });
+
+  it('ends as llm_timeout when nobody listens there, and costs nothing (EM-8)', async () => {
+    server = createServer();
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server?.close(resolve));
+    const models = [
+      'models:',
+      '  hello:',
+      `    base_url: http://127.0.0.1:${port}/v1`,
+      '    model: nobody',
+      `    ${PRICES}`,
+    ].join('\n');
+    await start({ models });
+    const { finished } = await world.generate();
+    expect(finished).toMatchObject({
+      failure: { stopReason: 'llm_timeout', reason: 'LLM_TIMEOUT' },
+      attempts: 3,
+      costNanoUsd: 0n,
+    });
+  });
+
+  it('ends as llm_empty when it says nothing and something was required (EM-8)', async () => {
+    await start({ scripts: { hello: [{ text: '' }] } });
+    const { finished, error } = await world.generate({ requireContent: true });
+    expect(finished?.failure?.stopReason).toBe('llm_empty');
+    expect(error).toMatchObject({ reason: 'LLM_EMPTY', metadata: { stop_reason: 'llm_empty' } });
+    expect(finished?.usage?.inputTokens).toBeGreaterThan(0n);
+    expect(await failuresOf()).toEqual([['llm_empty', 1n, 'op-1']]);
+    const allowed = await world.generate({ callId: 'op-2' });
+    expect(allowed.error).toBeUndefined();
+    expect(allowed.finished?.message?.parts).toEqual([]);
+  });
+
+  it('that answers garbage is a provider error, and the attempt stays on the tab (EM-8)', async () => {
+    await start({ scripts: { hello: [{ text: 'Hel', garbage: 'data: {"choices": [\n\n' }] } });
+    const { finished } = await world.generate();
+    expect(finished?.failure?.stopReason).toBe('provider_error:bad_response');
+    expect(finished?.estimated).toBe(true);
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      reservedTokens: 0n,
+      usedTurns: 1n,
+    });
+  });
+
+  it.each([true, false])(
+    'that answers a web page is a provider error (EM-8)',
+    async (streaming) => {
+      server = createServer((_, response) => {
+        response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome</html>');
+      });
+      await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      const models = [
+        'models:',
+        '  hello:',
+        `    base_url: http://127.0.0.1:${port}/v1`,
+        '    model: page',
+        `    streaming: ${streaming}`,
+        `    ${PRICES}`,
+      ].join('\n');
+      await start({ models });
+      const { finished } = await world.generate();
+      expect(finished?.failure?.stopReason).toBe('provider_error:bad_response');
+    },
+  );
+
+  it('whose connection breaks midway is asked again (EM-8)', async () => {
+    await start({
+      scripts: {
+        hello: [{ text: 'One two three.', chunk_size: 4, cut_after_chunks: 2 }, { text: 'Whole.' }],
+      },
+    });
+    const generated = await world.generate({ deltas: true });
+    expect(textOf(generated)).toBe('Whole.');
+    expect(generated.finished).toMatchObject({ attempts: 2, estimated: true });
+  });
+});
+
+describe('an odd answer', () => {
+  it('that closes early keeps what came, ends as END_TURN and says so (EM-9)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'All of it.', omit: ['finish_reason', 'usage', 'done'] }] },
+    });
+    const generated = await world.generate();
+    expect(textOf(generated)).toBe('All of it.');
+    expect(generated.finished).toMatchObject({
+      endReason: EndReason.END_TURN,
+      estimated: true,
+      warnings: [
+        'The stream closed before the provider said why it ended.',
+        'The provider reported no usage; it is estimated.',
+      ],
+    });
+    expect(generated.finished?.usage?.inputTokens).toBeGreaterThan(3n);
+    expect(generated.finished?.usage?.outputTokens).toBe(4n);
+  });
+
+  it('that closes early after a tool use ends as TOOL_USE (EM-9)', async () => {
+    await start({
+      scripts: { hello: [{ tool_calls: [{ name: 'look_up' }], omit: ['finish_reason', 'done'] }] },
+    });
+    const { finished } = await world.generate({
+      tools: [{ name: 'look_up', description: '', inputSchemaJson: '' }],
+    });
+    expect(finished?.endReason).toBe(EndReason.TOOL_USE);
+  });
+
+  it('that settles above its reservation is recorded as debt, and the next call is refused (EM-3)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 900, completion_tokens: 900 } }] },
+    });
+    await world.openTab({
+      agent: { name: 'desk', instance: 'capped' },
+      budget: { maxTokens: 1000n },
+    });
+    const options = await world.credentials('capped');
+    await world.generate({}, options);
+    expect(await world.level(BudgetLevel.AGENT, 'capped')).toMatchObject({
+      usedTokens: 1800n,
+      reservedTokens: 0n,
+      nearBudget: true,
+    });
+    const { debtTokens } = await world.level(BudgetLevel.AGENT, 'capped');
+    expect(debtTokens).toBeGreaterThan(0n);
+    const next = await world.generate({ callId: 'op-2' }, options);
+    expect(next.error).toMatchObject({ reason: 'BUDGET_EXHAUSTED' });
+    expect(world.events.some(({ name }) => name === 'BUDGET_EXHAUSTED')).toBe(true);
+  });
+});
+
+describe('a call that cannot be made', () => {
+  it('says which variable to set when the provider key is missing', async () => {
+    await start({
+      models: `models:\n  hello: { base_url: "${reference('SIM_URL')}", api_key_env: ACME_KEY, model: "sim:hello" }`,
+    });
+    const { error, finished } = await world.generate();
+    expect(error).toMatchObject({ reason: 'PROVIDER_KEY_MISSING', kind: 'failed_precondition' });
+    expect(error?.message).toContain('set ACME_KEY');
+    expect(finished).toBeUndefined();
+  });
+
+  it('says which variable an alias lacks, and only when it is used', async () => {
+    await start({
+      models: [
+        'models:',
+        `  hello: { base_url: "${reference('SIM_URL')}", api_key_env: SIM_KEY, model: "sim:hello" }`,
+        `  extra: { base_url: "${reference('NOT_SET')}", model: x }`,
+      ].join('\n'),
+    });
+    expect((await world.generate()).error).toBeUndefined();
+    const { error } = await world.generate({ callId: 'op-2', model: 'extra' });
+    expect(error).toMatchObject({ reason: 'MODEL_VARIABLE_MISSING' });
+    expect(error?.message).toContain('NOT_SET');
+  });
+
+  const refused: readonly (readonly [string, Init<typeof GenerateRequestSchema>, string])[] = [
+    ['an unknown model', { model: 'unknown' }, 'UNKNOWN_MODEL'],
+    ['a tool choice among no tools', { toolChoice: 3 }, 'BAD_TOOL_CHOICE'],
+    [
+      'a schema that is none',
+      { tools: [{ name: 'a', description: '', inputSchemaJson: '[]' }] },
+      'BAD_TOOL',
+    ],
+    [
+      'a message that a user cannot say',
+      {
+        messages: [
+          { role: 2, parts: [{ kind: { case: 'toolResult' as const, value: { content: 'x' } } }] },
+        ],
+      },
+      'BAD_MESSAGE',
+    ],
+  ];
+  it.each(refused)('refuses %s with a reason of its own', async (_, request, reason) => {
+    await start();
+    const { error, finished } = await world.generate(request);
+    expect(error).toMatchObject({ reason });
+    expect(finished).toBeUndefined();
+  });
+
+  it('refuses models that the tab does not name (EM-6)', async () => {
+    await start();
+    await world.openTab({ agent: { name: 'desk', instance: 'narrow' }, models: [] });
+    const { error } = await world.generate({}, await world.credentials('narrow'));
+    expect(error).toMatchObject({ reason: 'MODEL_NOT_ALLOWED', kind: 'permission_denied' });
+  });
+
+  it('refuses an agent without a tab, and one whose tab is closed', async () => {
+    await start();
+    const none = await world.generate({}, await world.credentials('nobody'));
+    expect(none.error).toMatchObject({ reason: 'TAB_NOT_FOUND' });
+    const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+    await world.tab.closeTab({ tab, requestId: 'close-1' });
+    const closed = await world.generate();
+    expect(closed.error).toMatchObject({ reason: 'TAB_CLOSED', kind: 'failed_precondition' });
+  });
+
+  it('refuses a lower epoch than it has seen, also for a record (RT-2)', async () => {
+    await start();
+    await world.generate({}, await world.credentials(AGENT, { epoch: 2n }));
+    const stale = await world.generate({}, await world.credentials(AGENT, { epoch: 1n }));
+    expect(stale.error).toMatchObject({ reason: 'STALE_EPOCH' });
+    const replay = await world.generate({}, await world.credentials(AGENT, { epoch: 3n }));
+    expect(replay.finished?.replayed).toBe(true);
+    const two = await world.generate(
+      { callId: 'op-2' },
+      await world.credentials(AGENT, { epoch: 2n }),
+    );
+    expect(two.error).toMatchObject({ reason: 'STALE_EPOCH' });
+  });
+
+  it('refuses an unknown price under a cost cap, and only there (EM-4)', async () => {
+    await start({
+      models: `models:\n  hello: { base_url: "${reference('SIM_URL')}", api_key_env: SIM_KEY, model: "sim:hello" }`,
+    });
+    expect((await world.generate()).finished?.costNanoUsd).toBe(0n);
+    await world.openTab({
+      agent: { name: 'desk', instance: 'capped' },
+      budget: { maxCostNanoUsd: 1_000_000_000n },
+    });
+    const { error } = await world.generate({}, await world.credentials('capped'));
+    expect(error).toMatchObject({ reason: 'PRICE_UNKNOWN', kind: 'failed_precondition' });
+  });
+});

@@ -1,0 +1,212 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  AGENT,
+  type Init,
+  MeterWorld,
+  type MeterWorldOptions,
+  RUN,
+  TENANT,
+  textOf,
+} from './meter-fixture.ts';
+
+let world: MeterWorld;
+const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
+  world = await MeterWorld.start(options);
+  await world.openTab();
+  return world;
+};
+afterEach(() => world[Symbol.asyncDispose]());
+
+const SLOW: MeterWorldOptions = {
+  scripts: {
+    hello: [
+      { text: 'A long answer, piece by piece.', chunk_size: 4, chunk_delay_ms: 50 },
+      { text: 'Again.' },
+    ],
+  },
+};
+const underWay = () => world.simulator.until(({ outcome }) => outcome === 'open');
+const aborted = () => world.simulator.until(({ outcome }) => outcome === 'aborted');
+const ended = () => expect.poll(async () => (await world.level(BudgetLevel.AGENT)).reservedTokens);
+
+describe('a caller that goes away', () => {
+  it('closes the provider’s connection and leaves a settled, estimated entry (SUP-8, EM-8)', async () => {
+    await start(SLOW);
+    const stop = new AbortController();
+    const call = world.generate(
+      { deltas: true },
+      { ...(await world.credentials()), signal: stop.signal },
+    );
+    await underWay();
+    stop.abort();
+    expect((await call).error?.kind).toBe('cancelled');
+    await aborted();
+    await ended().toBe(0n);
+    const level = await world.level(BudgetLevel.AGENT);
+    expect(level.usedTurns).toBe(1n);
+    expect(level.usedTokens).toBeGreaterThan(0n);
+    const { tab } = await world.tab.getTab({
+      tab: { tenant: TENANT, runId: RUN, agentInstance: AGENT },
+    });
+    expect(tab?.totals?.estimatedTurns).toBe(1n);
+    await expect
+      .poll(() => world.events.map(({ name, event }) => `${name} ${event.status}`))
+      .toEqual(['LLM_START ok', 'LLM_END interrupted']);
+  });
+
+  it('gets attempt n + 1 when it comes back, even while the first is being aborted (EM-7)', async () => {
+    await start(SLOW);
+    const stop = new AbortController();
+    const call = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
+    await underWay();
+    stop.abort();
+    await call;
+    const again = await world.generate();
+    expect(textOf(again)).toBe('Again.');
+    expect(again.finished).toMatchObject({ attempts: 2, estimated: true, replayed: false });
+  });
+
+  it('does not disturb another one that waits for the same call (EM-7)', async () => {
+    await start({ scripts: { hello: [{ text: 'For both.', delay_ms: 60 }] } });
+    const stop = new AbortController();
+    const gone = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
+    const stays = world.generate();
+    await underWay();
+    stop.abort();
+    await gone;
+    expect(textOf(await stays)).toBe('For both.');
+    expect(world.simulator.requests()).toHaveLength(1);
+  });
+
+  it('aborts the provider when the call’s own deadline passes (SUP-5)', async () => {
+    await start(SLOW);
+    const late = await world.generate({}, { ...(await world.credentials()), timeoutMs: 80 });
+    expect(late.error?.kind).toBe('deadline_exceeded');
+    await aborted();
+    await ended().toBe(0n);
+    expect(textOf(await world.generate())).toBe('Again.');
+  });
+});
+
+describe('a freeze', () => {
+  const order = (scope: Init<typeof ScopeSchema>, cause: FreezeCause, orderId = 'order-1') => ({
+    order: { orderId, scope, cause, reason: 'Stop it.', orderedBy: 'mia' },
+  });
+  const run: Init<typeof ScopeSchema> = {
+    kind: { case: 'run', value: { tenant: TENANT, runId: RUN } },
+  };
+  const scopes: readonly (readonly [string, Init<typeof ScopeSchema>])[] = [
+    ['everything', { kind: { case: 'everything', value: {} } }],
+    ['the tenant', { kind: { case: 'tenant', value: TENANT } }],
+    ['the run', run],
+    [
+      'the agent',
+      {
+        kind: { case: 'agent', value: { tenant: TENANT, runId: RUN, agentInstance: AGENT } },
+      },
+    ],
+  ];
+
+  it.each(scopes)(
+    'of %s refuses calls and reservations until it is lifted (SV-9)',
+    async (_, scope) => {
+      await start();
+      await world.tab.freeze(order(scope, FreezeCause.HALT));
+      const halted = await world.generate();
+      expect(halted.error).toMatchObject({ reason: 'HALTED', message: 'Halted by mia: Stop it.' });
+      const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+      await expect(
+        world.tab.reserve({ tab, callId: 'r-1', tokens: 1n, costNanoUsd: 0n, turns: 0n }),
+      ).rejects.toMatchObject({ reason: 'HALTED' });
+      expect(world.simulator.requests()).toHaveLength(0);
+      expect(await world.tab.unfreeze({ orderId: 'order-1' })).toMatchObject({ lifted: true });
+      expect(await world.tab.unfreeze({ orderId: 'order-1' })).toMatchObject({ lifted: false });
+      expect((await world.generate()).error).toBeUndefined();
+    },
+  );
+
+  it('does not reach other runs, and lifting one order lifts no other (SV-9)', async () => {
+    await start();
+    const other = { kind: { case: 'run' as const, value: { tenant: TENANT, runId: 'run-2' } } };
+    await world.tab.freeze(order(other, FreezeCause.HALT, 'other'));
+    expect((await world.generate()).error).toBeUndefined();
+    await world.tab.freeze(order(run, FreezeCause.HALT, 'one'));
+    await world.tab.freeze(order(run, FreezeCause.CANCEL, 'two'));
+    await world.tab.unfreeze({ orderId: 'one' });
+    expect((await world.generate({ callId: 'op-2' })).error).toMatchObject({ reason: 'FROZEN' });
+    await expect(world.tab.freeze(order(other, FreezeCause.HALT, 'two'))).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+    });
+  });
+
+  it('aborts what is in flight at the provider and answers when that is settled (SUP-8)', async () => {
+    await start(SLOW);
+    const call = world.generate({ deltas: true });
+    await underWay();
+    const { inFlight } = await world.tab.freeze(order(run, FreezeCause.HALT));
+    expect(inFlight).toEqual([]);
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      reservedTokens: 0n,
+      usedTurns: 1n,
+    });
+    const { finished, error } = await call;
+    expect(finished?.failure).toMatchObject({ stopReason: 'cancelled', reason: 'HALTED' });
+    expect(error).toMatchObject({ reason: 'HALTED' });
+    await aborted();
+  });
+
+  it('lists what has not ended when its wait is over (SV-9)', async () => {
+    await start(SLOW);
+    const call = world.generate();
+    await underWay();
+    const { order: asked } = order(run, FreezeCause.HALT);
+    const wait = { seconds: 0n, nanos: 0 };
+    const { inFlight } = await world.tab.freeze({ order: { ...asked, wait } });
+    expect(inFlight).toMatchObject([{ callId: 'op-1', agentInstance: AGENT, target: 'hello' }]);
+    await call;
+    const again = await world.tab.freeze({ order: asked });
+    expect(again.inFlight).toEqual([]);
+  });
+
+  it('empties the queue, too (SUP-8)', async () => {
+    await start({ ...SLOW, settings: 'max_in_flight: 1' });
+    const calls = [world.generate(), world.generate({ callId: 'op-2' })];
+    await underWay();
+    await world.tab.freeze(order(run, FreezeCause.CANCEL));
+    for (const { error } of await Promise.all(calls)) {
+      expect(error).toMatchObject({ reason: 'FROZEN' });
+    }
+    expect(world.simulator.requests()).toHaveLength(1);
+  });
+});
+
+it('aborts a call at the run’s deadline, and takes none after it (SUP-8, EM-1)', async () => {
+  world = await MeterWorld.start(SLOW);
+  await world.openTab({ deadline: timestampFromMs(Date.now() + 100) });
+  const { finished, error } = await world.generate();
+  expect(finished?.failure).toMatchObject({ stopReason: 'cancelled', reason: 'DEADLINE_EXCEEDED' });
+  expect(error?.kind).toBe('deadline_exceeded');
+  await aborted();
+  const next = await world.generate({ callId: 'op-2' });
+  expect(next.error).toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
+  expect(world.simulator.requests()).toHaveLength(1);
+});
+
+describe('a meter that stops', () => {
+  it('settles what is in flight before it closes, and a repeat makes the next attempt (EM-7)', async () => {
+    await start({ ...SLOW, file: true });
+    const call = world.generate();
+    await underWay();
+    await world.meter.stop();
+    expect((await call).error).toMatchObject({ kind: 'unavailable' });
+    await world.boot();
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      reservedTokens: 0n,
+      usedTurns: 1n,
+    });
+    expect((await world.generate()).finished?.attempts).toBe(2);
+  });
+});
