@@ -1,0 +1,42 @@
+import { readEnv, variable } from '@writ/config';
+import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
+
+/** Everything that can be set about the desk's tools in a process of their own. */
+export interface ProviderConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Where the desk keeps its books. */
+  readonly dataDir: string;
+  /** `host:port` of the gateway, whose calls alone are taken. */
+  readonly gatewayAddress: string;
+  readonly logLevel: LogLevel;
+}
+
+/**
+ * Reads the settings of the provider process.
+ * @throws ConfigError naming every variable that is missing or malformed
+ */
+export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): ProviderConfig {
+  return readEnv(env, {
+    host: variable.string('REFUND_TOOLS_HOST', {
+      default: '127.0.0.1',
+      about: 'the address on which the gateway calls',
+    }),
+    port: variable.port('REFUND_TOOLS_PORT', {
+      default: 50_061,
+      about: 'the port on which the gateway calls',
+    }),
+    dataDir: variable.string('WRIT_DATA', {
+      default: '.writ',
+      about: 'the folder for the books',
+    }),
+    gatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
+      default: '127.0.0.1:50054',
+      about: 'where the gateway is asked for its keys',
+    }),
+    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
+      default: 'info',
+      about: 'how much is logged',
+    }),
+  });
+}

@@ -1,0 +1,22 @@
+/** The refund desk's tools in a process of their own. */
+import { createTelemetry } from '@writ/telemetry';
+import { readProviderConfig } from './config.ts';
+import { serveTools } from './serve-tools.ts';
+
+async function main(): Promise<void> {
+  const { logLevel, ...config } = readProviderConfig();
+  const telemetry = createTelemetry({ service: 'refund-tools', logLevel });
+  const served = await serveTools(config, telemetry);
+  console.log(`refund tools listen on ${served.address}`);
+  await new Promise<void>((resolve) => {
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+  });
+  await served.close();
+  await telemetry.shutdown();
+}
+
+await main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+});

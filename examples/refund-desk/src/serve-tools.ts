@@ -1,0 +1,113 @@
+import { join } from 'node:path';
+import { loadYaml } from '@writ/config';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
+import { createTrust, createVerifier, internalGate, TOOL_PROVIDER } from '@writ/identity';
+import {
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  NotFoundError,
+  parseJsonStrict,
+  systemClock,
+  ToolFailure,
+  type Tools,
+} from '@writ/kernel';
+import { createRpcServer, type Handlers, route } from '@writ/rpc';
+import type { Telemetry } from '@writ/telemetry';
+import type { ProviderConfig } from './config.ts';
+import { createTools } from './tools.ts';
+
+/** The desk's tools, served over gRPC. */
+export interface ServedTools {
+  /** `host:port`. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+type Invoke = Handlers<typeof ToolProviderService>['invoke'];
+
+interface DescribedTools {
+  readonly tools: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly input_schema: JsonObject;
+  }[];
+}
+
+/**
+ * Serves the desk's tools to a gateway, and to nobody else (TG-6): each call must carry a service
+ * token that the gateway signed for tool providers.
+ */
+export async function serveTools(
+  { host, port, dataDir, gatewayAddress }: Omit<ProviderConfig, 'logLevel'>,
+  telemetry: Telemetry,
+): Promise<ServedTools> {
+  const clock = systemClock;
+  const tools = await createTools({ dataDir, variables: {}, clock });
+  const trust = createTrust({ addresses: { 'tool-gateway': gatewayAddress }, telemetry, clock });
+  const server = await createRpcServer({
+    host,
+    port,
+    routes: [
+      route(ToolProviderService, {
+        describeTools: async () => describe(),
+        invoke: invokeOf(tools),
+      }),
+    ],
+    gate: internalGate({
+      service: TOOL_PROVIDER,
+      verifier: createVerifier({ trust, clock }),
+      enforceSlotGrants: false,
+    }),
+    telemetry,
+  });
+  server.setServing(true);
+  return {
+    address: server.address,
+    async close() {
+      await server.close();
+      trust.close();
+      await tools[Symbol.asyncDispose]?.();
+    },
+  };
+}
+
+function describe() {
+  const file = join(import.meta.dirname, '../tools.yaml');
+  const { value } = loadYaml<DescribedTools>(file, { type: 'object', required: ['tools'] });
+  return {
+    tools: value.tools.map(({ name, description, input_schema }) => ({
+      name,
+      description,
+      inputSchemaJson: JSON.stringify(input_schema),
+    })),
+  };
+}
+
+function invokeOf(tools: Tools): Invoke {
+  return async (
+    { tool, argumentsJson, idempotencyKey, tenant, runId, agentName, callId },
+    call,
+  ) => {
+    const run = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+    if (run === undefined) {
+      throw new NotFoundError('TOOL_NOT_FOUND', `There is no tool ${tool} here.`, { tool });
+    }
+    const args = parseJsonStrict(argumentsJson, { field: 'arguments_json' });
+    if (!isJsonObject(args)) {
+      throw new InvalidRequestError('BAD_ARGUMENTS', 'arguments_json must be a JSON object.', {
+        field: 'arguments_json',
+      });
+    }
+    const { signal } = call;
+    try {
+      const result = await run(args, { idempotencyKey, tenant, runId, agentName, callId, signal });
+      const content = JSON.stringify(result);
+      return { outcome: { case: 'result', value: { kind: ResultKind.JSON, content } } };
+    } catch (error) {
+      if (!(error instanceof ToolFailure)) throw error;
+      return { outcome: { case: 'failure', value: { message: error.message } } };
+    }
+  };
+}

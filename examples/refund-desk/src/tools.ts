@@ -1,0 +1,141 @@
+import {
+  type JsonObject,
+  sha256Hex,
+  type ToolCall,
+  type ToolContext,
+  ToolFailure,
+  type ToolFunction,
+  type Tools,
+} from '@writ/kernel';
+import { findCustomer } from './customers.ts';
+import { RefundLedger } from './ledger.ts';
+
+const POLICY_HINT = { auto_refund_limit_usd: 1000, refund_window_days: 14 };
+const TEMPLATE = 'refund_confirmation_v2';
+
+/** The refund desk's tools. They tell facts and do what they are told; whether they may, others decide. */
+export async function createTools({ dataDir, clock }: ToolContext): Promise<Tools> {
+  const ledger = new RefundLedger(dataDir);
+  const now = () => clock.now().toISOString();
+  return {
+    get_refund_context: getRefundContext,
+    issue_refund: async (args, call) => issueRefund(ledger, now(), args, call),
+    send_refund_email: async (args, call) => sendRefundEmail(ledger, now(), args, call),
+    [Symbol.asyncDispose]: async () => ledger.close(),
+  };
+}
+
+const getRefundContext: ToolFunction = async (args) => {
+  const userId = numberOf(args, 'user_id');
+  const found = findCustomer(userId);
+  if (found === undefined) return { error: `context_not_found_for_user:${userId}` };
+  const { customer, billing } = found;
+  return {
+    user: { ...customer },
+    billing: {
+      plan: billing.plan,
+      currency: billing.currency,
+      last_charge_usd: billing.lastChargeCents / 100,
+      days_since_payment: billing.daysSincePayment,
+    },
+    policy_hint: { ...POLICY_HINT },
+  };
+};
+
+function issueRefund(
+  ledger: RefundLedger,
+  now: string,
+  args: JsonObject,
+  call: ToolCall,
+): JsonObject {
+  const userId = numberOf(args, 'user_id');
+  const amountUsd = numberOf(args, 'amount_usd');
+  const amountCents = Math.round(amountUsd * 100);
+  const found = findCustomer(userId);
+  if (found === undefined) return refused(`refund_user_not_found:${userId}`);
+  if (amountCents <= 0) return refused('refund_amount_must_be_positive');
+  const { lastChargeCents, currency } = found.billing;
+  if (amountUsd > lastChargeCents / 100) {
+    return { ...refused('refund_exceeds_last_charge'), max_refund_usd: lastChargeCents / 100 };
+  }
+  refuseWhenStopped(call);
+  const booked = ledger.refund({
+    idempotency_key: call.idempotencyKey,
+    user_id: userId,
+    amount_cents: amountCents,
+    currency,
+    reason: textOf(args, 'reason').trim(),
+    transaction_id: `rf_${userId}_${suffix(call)}`,
+    run_id: call.runId,
+    issued_at: now,
+  });
+  return {
+    status: 'ok',
+    refund: {
+      user_id: booked.user_id,
+      currency: booked.currency,
+      amount_usd: booked.amount_cents / 100,
+      reason: booked.reason,
+      transaction_id: booked.transaction_id,
+    },
+  };
+}
+
+function sendRefundEmail(
+  ledger: RefundLedger,
+  now: string,
+  args: JsonObject,
+  call: ToolCall,
+): JsonObject {
+  const userId = numberOf(args, 'user_id');
+  const found = findCustomer(userId);
+  if (found === undefined) return refused(`email_user_not_found:${userId}`);
+  refuseWhenStopped(call);
+  const written = ledger.email({
+    idempotency_key: call.idempotencyKey,
+    user_id: userId,
+    recipient: `${found.customer.name.toLowerCase()}@example.com`,
+    template: TEMPLATE,
+    amount_cents: Math.round(numberOf(args, 'amount_usd') * 100),
+    message: textOf(args, 'message'),
+    email_id: `em_${userId}_${suffix(call)}`,
+    run_id: call.runId,
+    written_at: now,
+  });
+  return {
+    status: 'ok',
+    email: {
+      to: written.recipient,
+      template: written.template,
+      amount_usd: written.amount_cents / 100,
+      message: written.message,
+      email_id: written.email_id,
+    },
+  };
+}
+
+function refused(error: string): { readonly status: string; readonly error: string } {
+  return { status: 'error', error };
+}
+
+/** Nothing has happened yet, and that is worth saying: the call need not count as unknown. */
+function refuseWhenStopped({ signal }: ToolCall): void {
+  if (signal.aborted) throw new ToolFailure('The call was stopped before anything was done.');
+}
+
+/** The same for every repeat of a call, and for no other. */
+function suffix({ idempotencyKey }: ToolCall): string {
+  return sha256Hex(idempotencyKey).slice(0, 12);
+}
+
+function numberOf(args: JsonObject, name: string): number {
+  const value = args[name];
+  if (typeof value === 'number') return value;
+  throw new ToolFailure(`${name} must be a number.`);
+}
+
+function textOf(args: JsonObject, name: string): string {
+  const value = args[name];
+  if (typeof value === 'string') return value;
+  throw new ToolFailure(`${name} must be text.`);
+}
