@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { type DurationSchema, durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
@@ -15,6 +15,9 @@ beforeEach(async () => {
 
 afterEach(() => fixture[Symbol.asyncDispose]());
 
+/** Too short for what does not stop. */
+const BRIEFLY = durationFromMs(30);
+
 type Scope = MessageInitShape<typeof ScopeSchema>;
 
 interface Order {
@@ -22,6 +25,7 @@ interface Order {
   readonly scope?: Scope;
   readonly cause?: FreezeCause;
   readonly retention?: HistoryRetention;
+  readonly wait?: MessageInitShape<typeof DurationSchema>;
 }
 
 function order(over: Order = {}) {
@@ -31,7 +35,7 @@ function order(over: Order = {}) {
     cause: FreezeCause.HALT,
     reason: 'It pays too much.',
     orderedBy: 'olga',
-    wait: durationFromMs(50),
+    wait: durationFromMs(5_000),
     ...over,
   };
 }
@@ -135,7 +139,7 @@ describe('Freeze (SV-9)', () => {
     fixture.world.on('pay', gate.behaviour);
     const under = fixture.call();
     await fixture.world.executed(1);
-    const { inFlight } = await fixture.asSupervisor.freeze({ order: order() });
+    const { inFlight } = await fixture.asSupervisor.freeze({ order: order({ wait: BRIEFLY }) });
     expect(inFlight).toMatchObject([{ ...keyOf(), target: 'pay' }]);
     expect(inFlight[0]?.startTime).toBeDefined();
     gate.release();
@@ -144,17 +148,16 @@ describe('Freeze (SV-9)', () => {
   });
 
   it('lets no call begin that waits for its turn (SUP-8)', async () => {
-    const narrow = await startFixture({ source: { max_in_flight: 1 } });
+    const narrow = await startFixture({ world: { max_in_flight: 1 } });
     try {
       const gate = held();
       narrow.world.on('pay', gate.behaviour);
       const first = narrow.call({ callId: 'op-1' });
       await narrow.world.executed(1);
       const queued = expect(narrow.call({ callId: 'op-2' })).rejects.toMatchObject(halted);
-      // Its intent would be the second transaction of this process.
-      await narrow.asSupervisor.freeze({ order: order() });
-      await queued;
+      await narrow.asSupervisor.freeze({ order: order({ wait: BRIEFLY }) });
       gate.release();
+      await queued;
       await first;
       expect(narrow.world.executions).toHaveLength(1);
     } finally {
@@ -170,7 +173,7 @@ describe('Freeze (SV-9)', () => {
     const under = fixture.call({ callId: 'op-2' });
     await fixture.world.executed(3);
     await fixture.asSupervisor.freeze({
-      order: order({ cause: FreezeCause.END, retention: HistoryRetention.RUN }),
+      order: order({ cause: FreezeCause.END, retention: HistoryRetention.RUN, wait: BRIEFLY }),
     });
     gate.release();
     await under;
@@ -187,7 +190,7 @@ describe('Freeze (SV-9)', () => {
 
 describe('a source that is too busy (TG-8)', () => {
   it('refuses a call without a receipt, and without burning it', async () => {
-    const narrow = await startFixture({ source: { max_in_flight: 1, max_queued: 0 } });
+    const narrow = await startFixture({ world: { max_in_flight: 1, max_queued: 0 } });
     try {
       narrow.world.on('look', neverAnswers);
       const gone = new AbortController();

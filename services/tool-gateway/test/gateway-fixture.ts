@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus } from '@writ/bus';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
@@ -36,6 +37,8 @@ export interface WorldTool {
   readonly max_output_bytes?: number;
   readonly max_calls_per_agent?: number;
   readonly max_repeats?: number;
+  /** Default `world`. */
+  readonly source?: string;
 }
 
 /** The tools that most tests need: one of each side effect, without limits in the way. */
@@ -48,9 +51,13 @@ export const TOOLS: Readonly<Record<string, WorldTool>> = {
 /** What may be said about a gateway under test. */
 export interface FixtureOptions {
   readonly tools?: Readonly<Record<string, WorldTool>>;
-  /** Further lines of tools.yaml, and what replaces its sources. */
   readonly allow?: object;
-  readonly source?: object;
+  /** Settings of the source `world`. */
+  readonly world?: object;
+  /** Sources beside `world`. */
+  readonly sources?: object;
+  /** A tools.yaml of its own instead of the world's tools. */
+  readonly toolsFile?: string;
   readonly config?: Partial<ToolGatewayConfig>;
   /** What the supervisor does with receipts; default acknowledges none. */
   readonly takeReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
@@ -70,8 +77,8 @@ export interface TestCall {
   readonly ttlMs?: number;
 }
 
-export type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
-export type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
+type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
+type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
 
 /** A gateway under test with a supervisor, a worker, tools and a world. */
 export interface Fixture extends AsyncDisposable {
@@ -98,6 +105,7 @@ export interface Fixture extends AsyncDisposable {
   receipt(token: string): ReturnType<typeof readReceipt>;
 }
 
+const WORLD_TOOLS = fileURLToPath(new URL('./modules/world-tools.ts', import.meta.url));
 const AGENT = { name: 'payer', instance: 'payer-1' };
 
 /** The key of the call that {@link Fixture.call} makes. */
@@ -131,7 +139,10 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     port: 0,
     dataDir,
     store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
-    tools: { text: toolsYaml(tools, options), file: join(import.meta.dirname, 'tools.yaml') },
+    tools: options.toolsFile ?? {
+      text: toolsYaml(tools, options),
+      file: join(import.meta.dirname, 'tools.yaml'),
+    },
     variables: { WORLD: worldName, TOOLS: Object.keys(tools).join(',') },
     drainMs: 0,
     flushMs: 0,
@@ -296,7 +307,7 @@ interface Running {
 
 function toolsYaml(
   tools: Readonly<Record<string, WorldTool>>,
-  { allow, source }: FixtureOptions,
+  { allow, world, sources }: FixtureOptions,
 ): string {
   return JSON.stringify({
     tools: Object.entries(tools).map(([name, tool]) => ({
@@ -311,7 +322,10 @@ function toolsYaml(
       source: 'world',
       ...tool,
     })),
-    sources: { world: { kind: 'local', module: './modules/world-tools.ts', ...source } },
+    sources: {
+      world: { kind: 'local', module: WORLD_TOOLS, ...world },
+      ...sources,
+    },
     ...(allow && { allow }),
   });
 }

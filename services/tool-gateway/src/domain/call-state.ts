@@ -36,7 +36,7 @@ export type CallEvent =
  * `keep`: nothing new. `join`: wait for the run under way. `answer`: give what is recorded.
  * `reject`: the event makes no sense now.
  */
-export type Effect = 'execute' | 'record' | 'keep' | 'join' | 'answer' | 'reject';
+type Effect = 'execute' | 'record' | 'keep' | 'join' | 'answer' | 'reject';
 
 /** The state after an event, and what to do about it. */
 export interface Transition {

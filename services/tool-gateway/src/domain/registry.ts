@@ -5,7 +5,7 @@ import type { Tool } from './tool.ts';
 export const EVERY = '*';
 
 /** Tools by who may call them; `*` names everybody who is not named, and every tool. */
-export type Allowlist = Readonly<Record<string, readonly string[]>>;
+type Allowlist = Readonly<Record<string, readonly string[]>>;
 
 /** Who may call what at this gateway, whatever a writ allows. An absent list allows everything. */
 export interface Allow {
@@ -15,7 +15,7 @@ export interface Allow {
 }
 
 /** Whose call it is, as far as allowlists care. */
-export interface Client {
+interface Client {
   readonly tenant: string;
   /** Name of the agent's manifest. */
   readonly agentName: string;

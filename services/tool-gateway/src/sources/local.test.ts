@@ -8,10 +8,18 @@ import type { ToolInvocation } from './source.ts';
 const CONTEXT: ToolContext = { dataDir: '/nowhere', variables: { KEY: 'k' }, clock: systemClock };
 const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
 
-function open(module: string, tools: readonly string[] = []) {
+const MODULES = {
+  shapes: new URL('../../test/modules/shapes.ts', import.meta.url),
+  broken: new URL('../../test/modules/broken.ts', import.meta.url),
+  empty: new URL('../../test/modules/empty.ts', import.meta.url),
+  failing: new URL('../../test/modules/failing.ts', import.meta.url),
+  missing: new URL('../../test/modules/missing.mjs', import.meta.url),
+};
+
+function open(module: keyof typeof MODULES, tools: readonly string[] = []) {
   return openLocalSource({
     name: 'desk',
-    module: fileURLToPath(new URL(`../../test/modules/${module}`, import.meta.url)),
+    module: fileURLToPath(MODULES[module]),
     tools,
     place: 'tools.yaml:3:9',
     context: CONTEXT,
@@ -30,12 +38,13 @@ function invocation(tool: string): ToolInvocation {
     agentName: 'payer',
     callId: 'op-1',
     deadline: new Date(),
+    timeoutMs: 1_000,
     signal: new AbortController().signal,
   };
 }
 
 async function answer(tool: string) {
-  const source = await open('shapes.ts');
+  const source = await open('shapes');
   return await source.invoke(invocation(tool));
 }
 
@@ -68,24 +77,22 @@ describe('a TypeScript module as a source (TG-6)', () => {
   );
 
   it('names the file that cannot be loaded, and where it is declared', async () => {
-    await expect(open('missing.ts')).rejects.toThrow(
-      /^tools\.yaml:3:9: the module \S+missing\.ts of the source desk cannot be loaded: /,
+    await expect(open('missing')).rejects.toThrow(
+      /^tools\.yaml:3:9: the module \S+missing\.mjs of the source desk cannot be loaded: /,
     );
-    await expect(open('broken.ts')).rejects.toThrow(/broken\.ts .* cannot be loaded: it breaks/);
-    await expect(open('empty.ts')).rejects.toThrow(/empty\.ts .* exports no function createTools/);
-    await expect(open('failing.ts')).rejects.toThrow(
-      /failing\.ts .* failed in createTools: no key/,
-    );
+    await expect(open('broken')).rejects.toThrow(/broken\.ts .* cannot be loaded: it breaks/);
+    await expect(open('empty')).rejects.toThrow(/empty\.ts .* exports no function createTools/);
+    await expect(open('failing')).rejects.toThrow(/failing\.ts .* failed in createTools: no key/);
   });
 
   it('names the tools that the module lacks', async () => {
-    await expect(open('shapes.ts', ['echo', 'pay', 'toString'])).rejects.toThrow(
+    await expect(open('shapes', ['echo', 'pay', 'toString'])).rejects.toThrow(
       /shapes\.ts .* has no function for pay, toString\./,
     );
   });
 
   it('disposes of tools that hold something', async () => {
-    const source = await open('shapes.ts');
+    const source = await open('shapes');
     await source.close();
     expect(await source.invoke(invocation('isDisposed'))).toMatchObject({
       output: { value: { disposed: true } },

@@ -21,6 +21,9 @@ const MAX_MESSAGE = 1_000;
 /** Largest JSON result that is read, in bytes: what a gRPC message can carry. */
 const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
+/** How much later gRPC's own deadline is, in milliseconds. */
+const DEADLINE_SLACK_MS = 500;
+
 /** Statuses that a server gives before it runs anything. */
 const REFUSALS: ReadonlySet<ErrorKind> = new Set([
   'invalid_argument',
@@ -47,13 +50,14 @@ export function openProviderSource(options: ProviderSourceOptions): ToolSource {
 async function invoke(
   { name: source, telemetry }: ProviderSourceOptions,
   client: ClosableRpcClient<typeof ToolProviderService>,
-  { deadline, signal, args: _, ...request }: ToolInvocation,
+  { deadline, timeoutMs, signal, args: _, ...request }: ToolInvocation,
 ): Promise<ToolAnswer> {
   const { tool, callId } = request;
   try {
     const { outcome } = await client.invoke(
       { ...request, deadline: timestampFromDate(deadline) },
-      { signal, timeoutMs: Math.max(1, deadline.getTime() - Date.now()) },
+      // The signal comes first, and says which limit it was.
+      { signal, timeoutMs: timeoutMs + DEADLINE_SLACK_MS },
     );
     switch (outcome.case) {
       case 'failure':

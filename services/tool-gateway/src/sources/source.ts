@@ -14,8 +14,9 @@ export interface ToolInvocation {
   readonly runId: string;
   readonly agentName: string;
   readonly callId: string;
-  /** When the gateway stops waiting. */
+  /** When the gateway stops waiting, and how long that is, in milliseconds. */
   readonly deadline: Date;
+  readonly timeoutMs: number;
   /** Aborts at the deadline, and when the call is called off. */
   readonly signal: AbortSignal;
 }

@@ -54,7 +54,7 @@ export interface CallsTable {
 }
 
 /** One row for each receipt, until and after the supervisor has it (TG-8). */
-export interface ReceiptsTable {
+interface ReceiptsTable {
   position: Generated<number | bigint>;
   receipt_id: string;
   tenant: string;
@@ -72,7 +72,7 @@ export interface ReceiptsTable {
  * How many calls were made: by the run (agent, tool and hash empty), by an agent of a tool (hash
  * empty), and by an agent of a tool with the same arguments (TG-2).
  */
-export interface CountersTable {
+interface CountersTable {
   tenant: string;
   run_id: string;
   agent_instance: string;
@@ -82,7 +82,7 @@ export interface CountersTable {
 }
 
 /** Highest lease epoch seen of each agent (RT-2). */
-export interface EpochsTable {
+interface EpochsTable {
   tenant: string;
   run_id: string;
   agent_instance: string;
@@ -90,7 +90,7 @@ export interface EpochsTable {
 }
 
 /** One row for each freeze order; lifting one lifts no other (SV-9). */
-export interface FreezesTable {
+interface FreezesTable {
   order_id: string;
   /** `*`, a tenant, `tenant/run` or `tenant/run/agent`. */
   scope: string;

@@ -114,6 +114,7 @@ async function withinLimit(
       agentName: call.agent_name,
       callId: call.call_id,
       deadline,
+      timeoutMs: tool.timeoutMs,
       signal: stop.signal,
     });
     return await Promise.race([answer, late.promise]);

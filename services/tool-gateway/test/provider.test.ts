@@ -1,0 +1,215 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
+import {
+  type InvokeRequest,
+  ToolProviderService,
+} from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import { type CallContext, createRpcServer, type Handlers, type RpcServer, route } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Fixture, startFixture, TOOLS } from './gateway-fixture.ts';
+
+type Answer = Awaited<ReturnType<Handlers<typeof ToolProviderService>['invoke']>>;
+
+let fixture: Fixture;
+let provider: RpcServer;
+let seen: { readonly request: InvokeRequest; readonly call: CallContext }[];
+let answer: (request: InvokeRequest, call: CallContext) => Promise<Answer>;
+let arrived: PromiseWithResolvers<void>;
+
+const json = (content: string): Answer => ({
+  outcome: { case: 'result', value: { kind: ResultKind.JSON, content } },
+});
+const hang = () => new Promise<never>(() => undefined);
+
+async function serve(port: number): Promise<RpcServer> {
+  const server = await createRpcServer({
+    host: '127.0.0.1',
+    port,
+    routes: [
+      route(ToolProviderService, {
+        describeTools: async () => ({ tools: [] }),
+        invoke: (request, call) => {
+          seen.push({ request, call });
+          arrived.resolve();
+          return answer(request, call);
+        },
+      }),
+    ],
+    gate: async () => ({}),
+    telemetry: createTelemetry({ service: 'provider', logLevel: 'silent' }),
+  });
+  server.setServing(true);
+  return server;
+}
+
+beforeEach(async () => {
+  seen = [];
+  arrived = Promise.withResolvers();
+  answer = async () => json('{"status":"ok"}');
+  provider = await serve(0);
+  const far = { source: 'far', timeout: '200ms', max_calls_per_agent: 9, max_repeats: 9 } as const;
+  fixture = await startFixture({
+    tools: {
+      ...TOOLS,
+      far_look: { side_effect: 'read_only', ...far },
+      far_charge: { side_effect: 'idempotent', ...far },
+      far_pay: { side_effect: 'destructive', ...far },
+      far_slow: { side_effect: 'read_only', ...far, timeout: '20s' },
+    },
+    sources: {
+      far: { kind: 'provider', address: provider.address, max_in_flight: 2, max_queued: 0 },
+    },
+  });
+});
+
+afterEach(async () => {
+  await fixture[Symbol.asyncDispose]();
+  await provider.close(0);
+});
+
+const call = (tool: string, callId = 'op-1') => fixture.call({ tool, callId });
+
+describe('a program that serves tools (TG-6)', () => {
+  it('gets the bytes that were signed, the key and the deadline, and proof of who calls', async () => {
+    answer = async () => json('{ "status": "ok" }');
+    const argumentsJson = '{ "to" : "anna" }';
+    const given = await fixture.call({ tool: 'far_pay', argumentsJson });
+    expect(given).toMatchObject({
+      status: CallStatus.OK,
+      result: { kind: ResultKind.JSON, content: '{ "status": "ok" }' },
+    });
+    expect(seen[0]?.request).toMatchObject({
+      tool: 'far_pay',
+      argumentsJson,
+      idempotencyKey: expect.stringMatching(/^idem_/),
+      tenant: 'acme',
+      runId: 'run_1',
+      agentName: 'payer',
+      callId: 'op-1',
+    });
+    expect(seen[0]?.request.deadline).toBeDefined();
+    expect(seen[0]?.call.header('authorization')).toMatch(/^Bearer /);
+    expect(seen[0]?.call.header('writ-agent-token')).toBeUndefined();
+    expect(seen[0]?.call.deadline).toBeDefined();
+  });
+
+  it('may give back text or the URL of an image', async () => {
+    answer = async () => ({
+      outcome: { case: 'result', value: { kind: ResultKind.TEXT, content: 'Hello.' } },
+    });
+    expect((await call('far_look', 'op-1')).result).toMatchObject({ kind: ResultKind.TEXT });
+    const image = {
+      kind: ResultKind.IMAGE,
+      content: 'https://x.example/a.png',
+      mediaType: 'image/png',
+    };
+    answer = async () => ({ outcome: { case: 'result', value: image } });
+    expect((await call('far_look', 'op-2')).result).toMatchObject(image);
+  });
+
+  it.each<[string, Answer]>([
+    ['an array', json('[]')],
+    ['no JSON', json('{')],
+    ['a duplicate key', json('{"a":1,"a":2}')],
+    ['nothing', { outcome: { case: undefined } }],
+    [
+      'an image that is no link',
+      {
+        outcome: {
+          case: 'result',
+          value: { kind: ResultKind.IMAGE, content: 'javascript:alert(1)' },
+        },
+      },
+    ],
+    ['an unknown kind', { outcome: { case: 'result', value: { content: '{}' } } }],
+  ])('that gives back %s has given no result', async (_, given) => {
+    answer = async () => given;
+    expect(await call('far_look')).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_bad_result:far_look',
+    });
+  });
+
+  it('says itself that it failed, by a refusal, or by an error of its own', async () => {
+    answer = async () => ({ outcome: { case: 'failure', value: { message: 'No such payee.' } } });
+    expect(await call('far_pay', 'op-1')).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_error:far_pay',
+      message: 'No such payee.',
+    });
+    answer = async () => {
+      throw new InvalidRequestError('BAD', 'A secret.');
+    };
+    expect(await call('far_pay', 'op-2')).toMatchObject({
+      stopReason: 'tool_error:far_pay',
+      message: 'The provider of far_pay refused the call.',
+    });
+    answer = async () => {
+      throw new Error('A secret.');
+    };
+    expect(await fixture.call({ tool: 'far_pay', callId: 'op-3' })).toMatchObject({
+      stopReason: 'tool_error:far_pay',
+      message: 'far_pay failed.',
+    });
+  });
+});
+
+describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
+  it('dies during a call: of what it may have done, nobody knows', async () => {
+    answer = hang;
+    const lost = Promise.all([call('far_pay', 'op-1'), call('far_look', 'op-2')]);
+    await arrived.promise;
+    await provider.close(0);
+    expect(await lost).toMatchObject([
+      { status: CallStatus.UNKNOWN, stopReason: 'outcome_unknown:far_pay' },
+      { status: CallStatus.ERROR, stopReason: 'tool_error:far_look' },
+    ]);
+    expect(await call('pay', 'op-3')).toMatchObject({ status: CallStatus.OK });
+  });
+
+  it('is away: nothing was sent, and that is known', async () => {
+    await provider.close(0);
+    expect(await call('far_pay', 'op-1')).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_error:far_pay',
+      message: 'The provider of far_pay cannot be reached.',
+    });
+    expect(await call('pay', 'op-2')).toMatchObject({ status: CallStatus.OK });
+  });
+
+  it('hangs: its calls end at their limit, and it is told to stop', async () => {
+    answer = hang;
+    const hanging = Promise.all([call('far_look', 'op-1'), call('far_charge', 'op-2')]);
+    await arrived.promise;
+    expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
+    expect(await hanging).toMatchObject([
+      { status: CallStatus.ERROR, message: expect.stringContaining('limit of 200 ms') },
+      { status: CallStatus.UNKNOWN },
+    ]);
+    expect(seen.every(({ call: { signal } }) => signal.aborted)).toBe(true);
+  });
+
+  it('is slow: its places are taken, and no others', async () => {
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    answer = () => promise;
+    const slow = Promise.all([call('far_slow', 'op-1'), call('far_slow', 'op-2')]);
+    await vi.waitUntil(() => seen.length === 2);
+    await expect(call('far_look', 'op-3')).rejects.toMatchObject({ reason: 'OVERLOADED' });
+    expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
+    resolve(json('{}'));
+    expect(await slow).toMatchObject([{ status: CallStatus.OK }, { status: CallStatus.OK }]);
+    expect(await call('far_look', 'op-3')).toMatchObject({ status: CallStatus.OK });
+  });
+
+  it('floods: what is larger than a message never arrives', async () => {
+    answer = async () => json(JSON.stringify({ flood: 'x'.repeat(5 * 1024 * 1024) }));
+    expect(await call('far_look', 'op-1')).toMatchObject({
+      status: CallStatus.ERROR,
+      stopReason: 'tool_error:far_look',
+    });
+    expect(await call('pay', 'op-2')).toMatchObject({ status: CallStatus.OK });
+    expect(await call('far_pay', 'op-3')).toMatchObject({ status: CallStatus.UNKNOWN });
+  });
+});
