@@ -4,12 +4,22 @@ import { loadPolicy, type Policy } from '@writ/policy';
 
 /**
  * Reads the rules that every action is held against. Arguments are not checked against the gateway's
- * schemas here, since the gateway may start later; reviews do that each time.
+ * schemas here, since the gateway may start later: policy-check.ts does that once it answers.
  * @throws PolicyError naming every mistake; ConfigError when the file cannot be read
  */
 export async function loadPolicyFile(input: YamlInput): Promise<Policy> {
-  const { text, file } = typeof input === 'string' ? await read(input) : input;
+  const { text, file } = await readPolicyText(input);
   return loadPolicy(text, { file });
+}
+
+/**
+ * A policy document as text, with the name that messages call it.
+ * @throws ConfigError when the file cannot be read
+ */
+export async function readPolicyText(
+  input: YamlInput,
+): Promise<{ readonly text: string; readonly file: string }> {
+  return typeof input === 'string' ? await read(input) : input;
 }
 
 async function read(file: string): Promise<{ readonly text: string; readonly file: string }> {

@@ -14,6 +14,7 @@ import { OrderEngine } from './orders/order-engine.ts';
 import type { OrderContext } from './orders/order-kind.ts';
 import { Sweeper } from './orders/sweeper.ts';
 import { createPeers } from './peers/peers.ts';
+import { policyCheck } from './policy-check.ts';
 import { loadPolicyFile } from './policy-file.ts';
 import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
@@ -77,6 +78,7 @@ async function open(
     {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
+      checkPolicy: policyCheck(config.policy, context.peers.toolGateway, telemetry.log),
     },
     config.sweepMs,
     telemetry.log,

@@ -26,9 +26,10 @@ import {
 import { FakePeers } from './fake-peers.ts';
 
 /** People of two tenants. */
-export const PEOPLE = {
+const PEOPLE = {
   anna: { subject: 'anna', tenant: 'acme', roles: ['caller', 'approver', 'admin'] },
   boris: { subject: 'boris', tenant: 'acme', roles: ['caller'] },
+  dora: { subject: 'dora', tenant: 'acme', roles: ['approver'] },
   eve: { subject: 'eve', tenant: 'rivals', roles: ['caller', 'approver', 'admin'] },
 } as const satisfies Record<string, Person>;
 
@@ -36,7 +37,7 @@ export const PEOPLE = {
 export type PersonName = keyof typeof PEOPLE;
 
 /** Agents that tests start. */
-export const AGENTS_YAML = `
+const AGENTS_YAML = `
 agents:
   - name: worker
     kind: json-action
@@ -56,7 +57,7 @@ agents:
 `;
 
 /** Rules that let everything pass. */
-export const POLICY_YAML = `
+const POLICY_YAML = `
 policy: open-door
 rules:
   - id: anything

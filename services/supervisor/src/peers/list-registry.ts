@@ -58,7 +58,8 @@ async function listPages(
   do {
     const page = await client.listTools(
       { knownVersion: pageToken === '' ? knownVersion : '', pageSize: PAGE_SIZE, pageToken },
-      { retry: true, timeoutMs: TIMEOUT_MS },
+      // Not tried again here: a review waits, and the next one asks anyway.
+      { timeoutMs: TIMEOUT_MS },
     );
     if (page.unchanged && knownVersion !== '' && pageToken === '') return 'unchanged';
     const [first = page] = pages;

@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import { compileContract, Priority } from '@writ/kernel';
+import { applyPending, type Facts, initialFacts, loadPolicy } from '@writ/policy';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Receipt } from '../facts/receipt.ts';
+import { settleReceipt } from '../facts/settle-receipt.ts';
+import type { RecordedAction } from '../result/recorded-action.ts';
+import { judge, type Situation } from './judge.ts';
+
+const file = new URL('../../../../../examples/refund-desk/policy.yaml', import.meta.url);
+const policy = loadPolicy(readFileSync(file, 'utf8'), { file: 'policy.yaml' });
+const LIMIT = 200_000;
+
+const tool = {
+  name: 'issue_refund',
+  definitionDigest: 'digest',
+  risk: 70,
+  contract: compileContract({
+    type: 'object',
+    properties: {
+      user_id: { type: 'integer' },
+      amount_usd: { type: 'number' },
+      reason: { type: 'string', fillable: true },
+    },
+    required: ['user_id', 'amount_usd', 'reason'],
+  }),
+};
+
+function situation(facts: Facts): Situation {
+  return {
+    facts,
+    agent: { name: 'worker', instance: 'worker-1' },
+    tenant: 'acme',
+    supervision: {
+      runId: 'run-1',
+      sessionId: 'run-1',
+      depth: 0,
+      priority: Priority.NORMAL,
+      retention: 'permanent',
+    },
+  };
+}
+
+function receiptOf(callId: string, status: Receipt['status'], paidUsd: number): Receipt {
+  return {
+    id: `rcpt-${callId}`,
+    tenant: 'acme',
+    runId: 'run-1',
+    instance: 'worker-1',
+    callId,
+    revision: 1,
+    tool: tool.name,
+    writId: 'writ-1',
+    status,
+    stopReason: '',
+    resultSha256: '',
+    argsSha256: '',
+    definitionDigest: '',
+    registryVersion: '',
+    fields: { status: 'ok', 'refund.amount_usd': paidUsd },
+    resolvedBy: '',
+    claimsJson: '{}',
+  };
+}
+
+const step = fc.record({
+  cents: fc.integer({ min: 1, max: 150_000 }),
+  hasReason: fc.boolean(),
+  /** What becomes of it, and whether the worker lets anybody know. */
+  fate: fc.constantFrom<Receipt['status'][]>('ok', 'error', 'refused', 'unknown', 'void'),
+  tells: fc.boolean(),
+});
+
+describe('a judgement', () => {
+  it('never lets more be paid than the run’s limit, whatever the worker withholds (SV-3)', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        let facts = initialFacts(policy);
+        let paid = 0;
+        for (const [index, { cents, hasReason, fate, tells }] of steps.entries()) {
+          const args = {
+            user_id: 1,
+            amount_usd: cents / 100,
+            ...(hasReason && { reason: 'Why.' }),
+          };
+          const action: RecordedAction = { kind: 'tool', name: tool.name, args };
+          const { next } = judge(policy, action, tool, situation(facts));
+          if (next.kind !== 'go' || next.action.kind !== 'tool') continue;
+          const callId = `op-${index}`;
+          facts = applyPending(policy, facts, `worker-1/${callId}`, next.action);
+          const amount = Number(next.action.args.amount_usd);
+          if (fate === 'ok' || fate === 'unknown') paid += Math.round(amount * 100);
+          if (tells) facts = settleReceipt(policy, facts, receiptOf(callId, fate, amount));
+        }
+        expect(paid).toBeLessThanOrEqual(LIMIT);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('asks for what a fillable argument still lacks when nobody filled it (TG-3)', () => {
+    const open = loadPolicy('policy: open\nrules: [{ id: all, decide: approve, reason: fine }]', {
+      file: 'open.yaml',
+    });
+    const action = { kind: 'tool', name: tool.name, args: { user_id: 1, amount_usd: 5 } } as const;
+    expect(judge(open, action, tool, situation(initialFacts(open)))).toMatchObject({
+      verdict: 'invalid',
+      next: { kind: 'stop', stopReason: 'invalid_action:missing_required_arg:issue_refund:reason' },
+    });
+  });
+
+  it('is a block after too many revisions (SV-10)', () => {
+    const endless = loadPolicy(
+      'policy: endless\nrules: [{ id: more, decide: revise, reason: more, match: { tool: issue_refund }, set: { amount_usd: { cel: "args.amount_usd + 1.0" } } }]',
+      { file: 'endless.yaml' },
+    );
+    const action = {
+      kind: 'tool',
+      name: tool.name,
+      args: { user_id: 1, amount_usd: 5, reason: 'x' },
+    } as const;
+    expect(judge(endless, action, tool, situation(initialFacts(endless)))).toMatchObject({
+      verdict: 'block',
+      next: { kind: 'stop', stopReason: 'supervisor_block:revision_limit', phase: 'supervisor' },
+    });
+  });
+});

@@ -1,0 +1,217 @@
+import { readFileSync } from 'node:fs';
+import { ApprovalKind, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import {
+  ResolvedOutcome,
+  ToolGatewayService,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import { exampleFile } from './refund-tools.ts';
+
+const policyText = readFileSync(exampleFile('policy.yaml'), 'utf8');
+const APPROVE = { case: 'approve', value: {} } as const;
+const REJECT = { case: 'reject', value: {} } as const;
+const refunded = { status: 'ok', refund: { amount_usd: 250 } };
+
+describe('approvals under other rules', () => {
+  let desk: RefundDesk;
+  afterEach(() => desk.close());
+
+  const under = async (text: string, config = {}) => {
+    desk = await RefundDesk.start({
+      config: { policy: { text, file: 'policy.yaml' }, ...config },
+    });
+  };
+
+  it('never let two pending refunds of 1,200 pass a limit of 2,000 (SV-5)', async () => {
+    await under(policyText.replace('max_usd: 800', 'max_usd: 5000'));
+    const agent = await desk.agent();
+    const first = await agent.propose('op-1', refund(1200));
+    const second = await agent.propose('op-2', refund(1200));
+    const approve = (approvalId: string, requestId: string) =>
+      desk.approvals('dora').decideApproval({ approvalId, requestId, answer: APPROVE });
+    const answers = await Promise.all([
+      approve(first.approvalId, 'd-1'),
+      approve(second.approvalId, 'd-2'),
+    ]);
+    const states = answers.map(({ approval }) => approval?.state);
+    expect(states.toSorted()).toEqual([ApprovalState.PENDING, ApprovalState.APPROVED]);
+    const left = answers.find(({ approval }) => approval?.state === ApprovalState.PENDING);
+    expect(JSON.parse(left?.proposedArgumentsJson ?? '')).toMatchObject({ amount_usd: 800 });
+    const { approval } = await desk.approvals('dora').decideApproval({
+      approvalId: left?.approval?.approvalId ?? '',
+      requestId: 'd-3',
+      answer: {
+        case: 'approveWithEdits',
+        value: { argumentsJson: left?.proposedArgumentsJson ?? '' },
+      },
+    });
+    expect(approval?.state).toBe(ApprovalState.APPROVED);
+    expect((await agent.propose('op-3', refund(1))).reason).toBe('refund_budget_exhausted');
+  });
+
+  it('are asked for by risk, even where no rule names the tool (SV-1)', async () => {
+    await under(policyText, {
+      agents: {
+        file: 'agents.yaml',
+        text: readFileSync(exampleFile('agents.yaml'), 'utf8').replace(
+          'on_refusal: stop',
+          'on_refusal: stop\n    approval_required_risk: 0.7',
+        ),
+      },
+    });
+    const agent = await desk.agent();
+    const asked = await agent.propose('op-1', refund(5));
+    expect(asked).toMatchObject({
+      verdict: Verdict.ESCALATE,
+      reason: 'risk_requires_approval',
+      risk: 0.7,
+    });
+    expect((await agent.propose('op-2', LOOK_UP)).verdict).toBe(Verdict.APPROVE);
+    const { approval } = await desk.approvals('dora').decideApproval({
+      approvalId: asked.approvalId,
+      requestId: 'd-1',
+      answer: APPROVE,
+    });
+    expect(approval).toMatchObject({
+      state: ApprovalState.APPROVED,
+      humanApproval: { comment: 'approved_with_cap:5' },
+    });
+  });
+
+  it('let out a final that a person approved, which ends the run (SV-1, SV-5)', async () => {
+    await under(
+      policyText.replace(
+        'decide: approve\n    reason: final_with_context',
+        'decide: escalate\n    reason: answers_are_read\n    risk: 10\n\n  - id: final-read\n    match: { kind: final }\n    decide: approve\n    reason: final_with_context',
+      ),
+    );
+    const agent = await desk.agent();
+    const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
+    const asked = await agent.propose('op-2', finalText('Done.'), { receipts: [receipt] });
+    expect(asked).toMatchObject({ reason: 'answers_are_read', runEnded: false });
+    const { approvalId } = asked;
+    await expect(
+      desk.approvals().decideApproval({
+        approvalId,
+        requestId: 'd-1',
+        answer: { case: 'approveWithEdits', value: { argumentsJson: '{}' } },
+      }),
+    ).rejects.toMatchObject({ reason: 'EDITS_NEED_TOOL' });
+    const given = { approvalId, requestId: 'd-2', answer: APPROVE, comment: 'Well said.' };
+    const { approval } = await desk.approvals().decideApproval(given);
+    expect(approval?.humanApproval?.comment).toBe('Well said.');
+    const run = await desk.ended(agent);
+    expect(run).toMatchObject({
+      state: RunState.COMPLETED,
+      result: { stopReason: 'success', answer: 'Done.' },
+    });
+    expect(run.result?.trace.at(-1)).toMatchObject({ ok: true, humanApproved: true });
+  });
+});
+
+describe('calls whose outcome is unknown', () => {
+  const clock = new ManualClock(new Date());
+  let desk: RefundDesk;
+  let agent: DeskAgent;
+  let approvalId: string;
+  let resolution: string;
+
+  beforeEach(async () => {
+    desk = await RefundDesk.start({ clock, config: { approvalTtlMs: 60_000 } });
+    agent = await desk.agent();
+    const paid = await agent.propose('op-1', refund(250));
+    await desk.report(
+      await agent.receipt(
+        paid,
+        {},
+        {
+          status: CallStatus.UNKNOWN,
+          stopReason: 'outcome_unknown:issue_refund',
+        },
+      ),
+    );
+    const { approvals } = await desk.approvals().listApprovals({});
+    expect(approvals).toMatchObject([
+      {
+        kind: ApprovalKind.RESOLVE,
+        state: ApprovalState.PENDING,
+        callId: 'op-1',
+        reason: 'outcome_unknown:issue_refund',
+      },
+    ]);
+    approvalId = approvals[0]?.approvalId ?? '';
+    resolution = await agent.receipt(paid, refunded, { revision: 2, resolvedBy: 'dora' });
+    desk.supervisor.fakes.answer(ToolGatewayService.method.resolveOutcome, () => ({
+      receipt: resolution,
+    }));
+  });
+  afterEach(() => desk.close());
+
+  const resolve = (person: 'dora' | 'anna', requestId: string) =>
+    desk.approvals(person).decideApproval({
+      approvalId,
+      requestId,
+      answer: { case: 'resolve', value: { outcome: ResolvedOutcome.DONE, resultJson: '{}' } },
+      comment: 'Seen at the bank.',
+    });
+
+  it('are put to a person, whose word the gateway takes down once (TG-5)', async () => {
+    await expect(
+      desk.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
+    ).rejects.toMatchObject({ reason: 'WRONG_ANSWER' });
+    const resolved = await resolve('dora', 'd-2');
+    expect(resolved.approval).toMatchObject({
+      state: ApprovalState.RESOLVED,
+      humanApproval: { approved: true, decidedBy: 'dora', comment: 'Seen at the bank.' },
+    });
+    const { fakes } = desk.supervisor;
+    expect(fakes.requests(ToolGatewayService.method.resolveOutcome)[0]).toMatchObject({
+      call: { runId: agent.scope.runId, callId: 'op-1' },
+      outcome: ResolvedOutcome.DONE,
+      resolvedBy: 'dora',
+    });
+    await fakes.called(AgentWorkerService.method.signal);
+    expect(fakes.requests(AgentWorkerService.method.signal)[0]).toMatchObject({
+      name: 'approval:op-1',
+      approval: { decision: { settled: true, writ: '', stopReason: '' } },
+    });
+    expect(await resolve('dora', 'd-2')).toEqual(resolved);
+    await expect(resolve('anna', 'd-3')).rejects.toMatchObject({
+      reason: 'APPROVAL_DECIDED',
+      metadata: { decided_by: 'dora' },
+    });
+  });
+
+  it('name whoever was faster at the gateway (TG-5)', async () => {
+    await expect(resolve('anna', 'd-1')).rejects.toMatchObject({
+      reason: 'APPROVAL_DECIDED',
+      metadata: { decided_by: 'dora' },
+    });
+  });
+
+  it('are settled by a resolution that arrives by itself, after a crash in between (TG-5)', async () => {
+    await desk.report(resolution);
+    const { approval } = await desk.approvals().getApproval({ approvalId });
+    expect(approval).toMatchObject({
+      state: ApprovalState.RESOLVED,
+      humanApproval: { decidedBy: 'dora' },
+    });
+  });
+
+  it('stop the run when nobody can tell (TG-5)', async () => {
+    clock.advance(60_000);
+    const { fakes } = desk.supervisor;
+    await fakes.called(AgentWorkerService.method.signal);
+    expect(fakes.requests(AgentWorkerService.method.signal)[0]?.approval?.decision).toMatchObject({
+      stopReason: 'outcome_unknown:issue_refund',
+    });
+    const { approval } = await desk.approvals().getApproval({ approvalId });
+    expect(approval?.state).toBe(ApprovalState.EXPIRED);
+  });
+});

@@ -1,0 +1,372 @@
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
+import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock } from '@writ/kernel';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+
+const edits = (amountUsd: number, more: object = {}) => ({
+  case: 'approveWithEdits' as const,
+  value: {
+    argumentsJson: JSON.stringify({ user_id: 42, amount_usd: amountUsd, reason: 'Ok.', ...more }),
+  },
+});
+const APPROVE = { case: 'approve', value: {} } as const;
+const REJECT = { case: 'reject', value: {} } as const;
+
+describe('approvals', () => {
+  let desk: RefundDesk;
+  let requests = 0;
+  beforeAll(async () => {
+    desk = await RefundDesk.start();
+  });
+  afterAll(() => desk.close());
+
+  const decide = (
+    approvalId: string,
+    answer: typeof APPROVE | typeof REJECT | ReturnType<typeof edits>,
+    { person = 'dora' as const, comment = '', requestId = `d-${++requests}` } = {},
+  ) => desk.approvals(person).decideApproval({ approvalId, requestId, answer, comment });
+
+  const stateOf = async ({ scope: { runId } }: DeskAgent) =>
+    (await desk.supervisor.runs().getRun({ runId })).run?.state;
+
+  /** What the worker was told last of a run. */
+  const signalTo = async ({ scope: { runId } }: DeskAgent) => {
+    const { fakes } = desk.supervisor;
+    const signals = () =>
+      fakes.requests(AgentWorkerService.method.signal).filter((signal) => signal.runId === runId);
+    await expect.poll(() => signals().length, { interval: 5 }).toBeGreaterThan(0);
+    return signals().at(-1);
+  };
+
+  it('let a person approve less, which the agent learns at once (SV-5, SV-6, HK-1)', async () => {
+    const agent = await desk.agent();
+    const asked = await agent.propose('op-1', refund(1200));
+    expect(asked).toMatchObject({ verdict: Verdict.ESCALATE, settled: false, writ: '' });
+    expect(await stateOf(agent)).toBe(RunState.SUSPENDED);
+    const { approvalId } = asked;
+    const { approval: open } = await desk.approvals('dora').getApproval({ approvalId });
+    expect(open).toMatchObject({
+      state: ApprovalState.PENDING,
+      runId: agent.scope.runId,
+      callId: 'op-1',
+      step: 1,
+      reason: 'high_refund_requires_human',
+      ruleId: 'refund-needs-a-person',
+      risk: 0.8,
+      runCreatedBy: 'anna',
+      caps: [{ argument: 'amount_usd', maxJson: '800' }],
+      action: asked.action,
+    });
+    const { approval } = await decide(approvalId, edits(800));
+    expect(approval).toMatchObject({
+      state: ApprovalState.APPROVED,
+      humanApproval: { approved: true, comment: 'approved_with_cap:800', decidedBy: 'dora' },
+    });
+    const signal = await signalTo(agent);
+    expect(signal?.name).toBe('approval:op-1');
+    const decision = signal?.approval?.decision;
+    expect(decision).toMatchObject({
+      settled: true,
+      verdict: Verdict.ESCALATE,
+      executedFrom: ExecutedFrom.HUMAN_REVISED,
+      executedAction: approval?.executedAction,
+      humanApproval: approval?.humanApproval,
+      stopReason: '',
+    });
+    const claims = await desk.order(agent, decision);
+    expect(claims.executedFrom).toBe('human_revised');
+    await expect.poll(() => stateOf(agent), { interval: 5 }).toBe(RunState.RUNNING);
+    // It counts for the cap from now on.
+    expect((await agent.propose('op-2', refund(1300))).revisedAction?.kind.value).toMatchObject({
+      argumentsJson: expect.stringContaining('"amount_usd":1200,'),
+    });
+    const types = await hookTypes(agent);
+    expect(types).toEqual(
+      expect.arrayContaining([HookEventType.APPROVAL_REQUESTED, HookEventType.APPROVAL_DECIDED]),
+    );
+  });
+
+  const hookTypes = async ({ scope: { runId } }: DeskAgent) => {
+    const types: HookEventType[] = [];
+    for await (const { event } of desk.supervisor.runs().watchRun({ runId })) {
+      if (event?.entry.case === 'hook') types.push(event.entry.value.type);
+      if (types.includes(HookEventType.APPROVAL_DECIDED)) break;
+    }
+    return types;
+  };
+
+  it('show a decision on the timeline when it is made and when it is settled, never its writ', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await decide(approvalId, edits(700));
+    const shown = [];
+    const { runId } = agent.scope;
+    for await (const { event } of desk.supervisor.runs().watchRun({ runId })) {
+      if (event?.entry.case === 'decision') shown.push(event.entry.value);
+      if (shown.length === 2) break;
+    }
+    expect(shown.map(({ settled, writ }) => [settled, writ])).toEqual([
+      [false, ''],
+      [true, ''],
+    ]);
+    expect(shown[1]?.humanApproval?.decidedBy).toBe('dora');
+  });
+
+  it('hold a yes against current rules and the approver’s own cap (SV-5)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await expect(decide(approvalId, APPROVE)).rejects.toMatchObject({
+      reason: 'APPROVAL_ABOVE_CAP',
+      message: "amount_usd 1200 is above dora's cap of 800 USD for issue_refund.",
+      metadata: { argument: 'amount_usd', cap: '800' },
+    });
+    await expect(decide(approvalId, edits(801))).rejects.toMatchObject({
+      reason: 'APPROVAL_ABOVE_CAP',
+    });
+    await expect(decide(approvalId, edits(0))).rejects.toMatchObject({
+      reason: 'APPROVAL_REFUSED_BY_POLICY',
+      metadata: { policy_reason: 'invalid_refund_amount' },
+    });
+    await expect(decide(approvalId, edits(5, { to: 'me' }))).rejects.toMatchObject({
+      reason: 'BAD_ARGUMENTS',
+      metadata: { argument: 'to' },
+    });
+    await expect(
+      decide(approvalId, { case: 'approveWithEdits', value: { argumentsJson: '[]' } }),
+    ).rejects.toMatchObject({ reason: 'BAD_ARGUMENTS' });
+    const proposed = await decide(approvalId, edits(600, { reason: ' ' }));
+    expect(proposed.approval?.state).toBe(ApprovalState.PENDING);
+    const { proposedArgumentsJson } = proposed;
+    expect(JSON.parse(proposedArgumentsJson)).toMatchObject({ amount_usd: 600, user_id: 42 });
+    const accepted = await decide(approvalId, {
+      case: 'approveWithEdits',
+      value: { argumentsJson: proposedArgumentsJson },
+    });
+    expect(accepted).toMatchObject({
+      proposedArgumentsJson: '',
+      approval: { state: ApprovalState.APPROVED },
+    });
+  });
+
+  it('refuse an action whose arguments policy would not approve from anybody (SV-5)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await agent.propose('op-2', refund(1000));
+    await agent.propose('op-3', refund(1000));
+    await expect(decide(approvalId, edits(100))).rejects.toMatchObject({
+      reason: 'APPROVAL_REFUSED_BY_POLICY',
+      metadata: { policy_reason: 'refund_budget_exhausted' },
+    });
+  });
+
+  it('stop the action when a person says no (SV-5)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const { approval } = await decide(approvalId, REJECT, { comment: 'Not this one.' });
+    expect(approval).toMatchObject({
+      state: ApprovalState.REJECTED,
+      humanApproval: { approved: false, comment: 'Not this one.', decidedBy: 'dora' },
+    });
+    expect(approval?.executedAction).toBeUndefined();
+    const signal = await signalTo(agent);
+    expect(signal?.approval?.decision).toMatchObject({
+      settled: true,
+      stopReason: 'human_rejected',
+      writ: '',
+      humanApproval: { approved: false },
+    });
+    expect((await agent.propose('op-1', refund(1200))).stopReason).toBe('human_rejected');
+  });
+
+  it('need no gateway for a no, but for a yes (SYS-4)', async () => {
+    const fresh = await RefundDesk.start();
+    try {
+      const agent = await fresh.agent();
+      const { approvalId } = await agent.propose('op-1', refund(1200));
+      await fresh.supervisor.stop();
+      fresh.gatewayIsAway();
+      await fresh.supervisor.startAgain();
+      const answer = (requestId: string, given: typeof REJECT | ReturnType<typeof edits>) =>
+        fresh.approvals().decideApproval({ approvalId, requestId, answer: given });
+      await expect(answer('d-1', edits(800))).rejects.toMatchObject({ reason: 'TOOLS_UNKNOWN' });
+      const { approval } = await answer('d-2', REJECT);
+      expect(approval?.state).toBe(ApprovalState.REJECTED);
+    } finally {
+      await fresh.close();
+    }
+  });
+
+  it('are decided once, whoever races; the other is told who did (SV-5)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const answers = await Promise.allSettled([
+      decide(approvalId, edits(800), { person: 'dora' }),
+      desk.approvals('anna').decideApproval({ approvalId, requestId: 'race-1', answer: REJECT }),
+      decide(approvalId, REJECT, { person: 'dora' }),
+    ]);
+    const won = answers.filter((answer) => answer.status === 'fulfilled');
+    const lost = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+    expect(won).toHaveLength(1);
+    const decidedBy = won[0]?.value.approval?.humanApproval?.decidedBy;
+    for (const error of lost) {
+      expect(error).toMatchObject({
+        reason: 'APPROVAL_DECIDED',
+        metadata: { decided_by: decidedBy },
+        message: expect.stringContaining(`by ${decidedBy}`),
+      });
+    }
+  });
+
+  it('answer a repeated request with what stands, and refuse a reused request_id', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const first = await decide(approvalId, edits(500), { requestId: 'same' });
+    expect(await decide(approvalId, edits(500), { requestId: 'same' })).toEqual(first);
+    await expect(decide(approvalId, edits(501), { requestId: 'same' })).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+    });
+    const other = await (await desk.agent()).propose('op-1', refund(1200));
+    await expect(decide(other.approvalId, REJECT, { requestId: 'same' })).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+    });
+  });
+
+  it('belong to one tenant and to approvers (SYS-6)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await expect(desk.approvals('eve').getApproval({ approvalId })).rejects.toMatchObject({
+      reason: 'APPROVAL_NOT_FOUND',
+    });
+    await expect(
+      desk.approvals('eve').decideApproval({ approvalId, requestId: 'e-1', answer: REJECT }),
+    ).rejects.toMatchObject({ reason: 'APPROVAL_NOT_FOUND' });
+    expect((await desk.approvals('eve').listApprovals({})).approvals).toEqual([]);
+    await expect(desk.approvals('boris').getApproval({ approvalId })).rejects.toMatchObject({
+      kind: 'permission_denied',
+    });
+  });
+
+  it('are withdrawn with their run, and decided no more', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const { runId } = agent.scope;
+    await desk.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
+    await expect(decide(approvalId, REJECT)).rejects.toMatchObject({
+      reason: expect.stringMatching(/^(RUN_ENDED|APPROVAL_DECIDED)$/),
+    });
+    await desk.ended(agent);
+    const { approval } = await desk.approvals().getApproval({ approvalId });
+    expect(approval).toMatchObject({ state: ApprovalState.WITHDRAWN });
+    expect(approval?.humanApproval).toBeUndefined();
+    await expect(decide(approvalId, edits(1))).rejects.toMatchObject({
+      reason: 'APPROVAL_DECIDED',
+      metadata: { state: 'withdrawn' },
+    });
+  });
+});
+
+describe('approvals in lists and watches', () => {
+  let desk: RefundDesk;
+  beforeEach(async () => {
+    desk = await RefundDesk.start();
+  });
+  afterEach(() => desk.close());
+
+  it('are listed newest first, by filters and pages (SV-5)', async () => {
+    const first = await desk.agent();
+    const ids: string[] = [];
+    for (const call of ['op-1', 'op-2', 'op-3']) {
+      ids.unshift((await first.propose(call, refund(1200))).approvalId);
+    }
+    const { approvalId: other } = await (await desk.agent()).propose('op-1', refund(1200));
+    const list = (filter: object) => desk.approvals().listApprovals(filter);
+    expect((await list({})).approvals.map((one) => one.approvalId).toSorted()).toEqual(
+      [other, ...ids].toSorted(),
+    );
+    const filters = { runId: first.scope.runId, tool: 'issue_refund', pageSize: 2 };
+    const page = await list(filters);
+    const rest = await list({ ...filters, pageToken: page.nextPageToken });
+    const seen = [...page.approvals, ...rest.approvals].map((one) => one.approvalId);
+    expect(seen.toSorted()).toEqual(ids.toSorted());
+    expect(rest.nextPageToken).toBe('');
+    await expect(list({ tool: 'other', pageToken: page.nextPageToken })).rejects.toMatchObject({
+      reason: 'BAD_PAGE_TOKEN',
+    });
+    expect((await list({ agentName: 'nobody' })).approvals).toEqual([]);
+    await desk.approvals().decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });
+    const pending = await list({ states: [ApprovalState.PENDING] });
+    expect(pending.approvals).toHaveLength(3);
+  });
+
+  it('are watched: those pending first, then each as it opens and closes (SV-5)', async () => {
+    const agent = await desk.agent();
+    const one = await agent.propose('op-1', refund(1200));
+    const seen: (readonly [string, ApprovalState])[] = [];
+    let two: string | undefined;
+    for await (const { approval } of desk.approvals().watchApprovals({})) {
+      seen.push([approval?.callId ?? '', approval?.state ?? 0]);
+      if (seen.length === 1) two = (await agent.propose('op-2', refund(1200))).approvalId;
+      if (seen.length === 2) {
+        await desk.approvals().decideApproval({
+          approvalId: one.approvalId,
+          requestId: 'd-1',
+          answer: REJECT,
+        });
+      }
+      if (seen.length === 3) break;
+    }
+    expect(two).toBeDefined();
+    expect(seen).toEqual([
+      ['op-1', ApprovalState.PENDING],
+      ['op-2', ApprovalState.PENDING],
+      ['op-1', ApprovalState.REJECTED],
+    ]);
+  });
+});
+
+describe('approvals in time', () => {
+  const clock = new ManualClock(new Date());
+  let desk: RefundDesk;
+  beforeEach(async () => {
+    desk = await RefundDesk.start({ clock, config: { approvalTtlMs: 60_000 } });
+  });
+  afterEach(() => desk.close());
+
+  it('expire as a no that nobody said (SV-5)', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    clock.advance(60_000);
+    const { fakes } = desk.supervisor;
+    await fakes.called(AgentWorkerService.method.signal);
+    const [signal] = fakes.requests(AgentWorkerService.method.signal);
+    expect(signal?.approval?.decision).toMatchObject({
+      settled: true,
+      stopReason: 'approval_expired',
+    });
+    const { approval } = await desk.approvals().getApproval({ approvalId });
+    expect(approval?.state).toBe(ApprovalState.EXPIRED);
+    await expect(
+      desk.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
+    ).rejects.toMatchObject({
+      reason: 'APPROVAL_DECIDED',
+      message: expect.stringContaining('without an answer'),
+    });
+  });
+
+  it('are still there after a restart, and end a run whose final they let out', async () => {
+    const agent = await desk.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    await desk.supervisor.stop();
+    await desk.supervisor.startAgain();
+    const { approval } = await desk.approvals().getApproval({ approvalId });
+    expect(approval?.state).toBe(ApprovalState.PENDING);
+    const receipt = await agent.execute('op-2', LOOK_UP, CONTEXT);
+    const final = await agent.propose('op-3', finalText('Done.'), { receipts: [receipt] });
+    expect(final.runEnded).toBe(true);
+  });
+});

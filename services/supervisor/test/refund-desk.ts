@@ -1,0 +1,257 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import {
+  CallStatus,
+  type ReceiptClaimsSchema,
+  type WritClaims,
+} from '@writ/contracts/writ/identity/v1/claims_pb';
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import {
+  type ReviewActionRequestSchema,
+  ReviewService,
+} from '@writ/contracts/writ/review/v1/review_service_pb';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import {
+  AgentWorkerService,
+  type DeliverRequest,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { checkWrit, createTrust, createVerifier, mintReceipt } from '@writ/identity';
+import {
+  type Clock,
+  type JsonObject,
+  sha256Hex,
+  systemClock,
+  UnavailableError,
+} from '@writ/kernel';
+import type { CallOptions, RpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import type { SupervisorConfig } from '../src/index.ts';
+import { exampleFile, refundTools } from './refund-tools.ts';
+import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
+
+type ReceiptChanges = Partial<Omit<MessageInitShape<typeof ReceiptClaimsSchema>, '$typeName'>>;
+
+/** What a worker proposes, and what it carries. */
+export type Proposal = Omit<
+  MessageInitShape<typeof ReviewActionRequestSchema>,
+  '$typeName' | 'callId'
+>;
+
+/** A tool call as a JSON-speaking model says it. */
+export function toolText(name: string, args: JsonObject = {}): Proposal {
+  return { proposal: { case: 'rawText', value: JSON.stringify({ kind: 'tool', name, args }) } };
+}
+
+/** A final answer as a JSON-speaking model says it. */
+export function finalText(answer: string): Proposal {
+  return { proposal: { case: 'rawText', value: JSON.stringify({ kind: 'final', answer }) } };
+}
+
+/** A refund as a JSON-speaking model proposes it. */
+export function refund(amountUsd: number, reason: string | null = 'Paid twice.'): Proposal {
+  const args = { user_id: 42, amount_usd: amountUsd };
+  return toolText('issue_refund', reason === null ? args : { ...args, reason });
+}
+
+export const LOOK_UP = toolText('get_refund_context', { user_id: 42 });
+export const CONTEXT = { user: { id: 42 }, charge: { amount_usd: 1200 } };
+
+/** The refund desk's rules in a supervisor behind real doors, with a test's own worker and gateway. */
+export class RefundDesk {
+  readonly supervisor: SupervisorUnderTest;
+
+  private constructor(supervisor: SupervisorUnderTest) {
+    this.supervisor = supervisor;
+  }
+
+  static async start(
+    options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
+  ): Promise<RefundDesk> {
+    const supervisor = await SupervisorUnderTest.start({
+      ...options,
+      config: {
+        agents: exampleFile('agents.yaml'),
+        policy: exampleFile('policy.yaml'),
+        ...options.config,
+      },
+    });
+    const desk = new RefundDesk(supervisor);
+    desk.listTools();
+    return desk;
+  }
+
+  /** What the gateway lists from now on. */
+  listTools(tools = refundTools(), registryVersion = 'v1'): void {
+    this.supervisor.fakes.answer(ToolGatewayService.method.listTools, ({ knownVersion }) =>
+      knownVersion === registryVersion
+        ? { registryVersion, unchanged: true }
+        : { registryVersion, tools },
+    );
+  }
+
+  /** The gateway answers nobody. */
+  gatewayIsAway(): void {
+    this.supervisor.fakes.answer(ToolGatewayService.method.listTools, () => {
+      throw new UnavailableError('AWAY', 'Away.');
+    });
+  }
+
+  /** The run of an agent once its watch has ended. */
+  async ended({ scope: { runId } }: DeskAgent): Promise<Run> {
+    await Array.fromAsync(this.supervisor.runs().watchRun({ runId }));
+    const { run } = await this.supervisor.runs().getRun({ runId });
+    if (run === undefined) throw new Error('There is no run.');
+    return run;
+  }
+
+  /** Starts a run and takes its root over. */
+  async agent(name = 'refund-worker', person: PersonName = 'anna'): Promise<DeskAgent> {
+    const { fakes } = this.supervisor;
+    const before = fakes.deliveries.length;
+    await this.supervisor
+      .runs(person)
+      .startRun({ requestId: `start-${before}`, agent: name, goal: 'Refund it.' });
+    await fakes.called(AgentWorkerService.method.deliver, before + 1);
+    const delivery = fakes.deliveries[before];
+    if (delivery === undefined) throw new Error('Nothing was delivered.');
+    return new DeskAgent(this, delivery);
+  }
+
+  /** ApprovalService as a person calls it. */
+  approvals(person: PersonName = 'anna'): RpcClient<typeof ApprovalService> {
+    return this.supervisor.as(person, ApprovalService);
+  }
+
+  /** Delivers receipts as a gateway does; returns the ids that were acknowledged. */
+  async report(...receipts: readonly string[]): Promise<readonly string[]> {
+    const client = this.supervisor.fakes
+      .peer('tool-gateway')
+      .client(SupervisionService, { audience: 'supervisor', address: this.#address });
+    const { acknowledgedReceiptIds } = await client.reportReceipts({ receipts: [...receipts] });
+    return acknowledgedReceiptIds;
+  }
+
+  /** What a writ orders, checked as a gateway checks it. */
+  async order(agent: DeskAgent, decision: Decision | undefined): Promise<WritClaims> {
+    const action = decision?.executedAction?.kind;
+    if (action?.case !== 'tool') throw new Error('Nothing was approved.');
+    const trust = createTrust({
+      addresses: { supervisor: this.#address },
+      telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
+    });
+    try {
+      const verifier = createVerifier({ trust, clock: systemClock });
+      const { claims } = await checkWrit(verifier, decision?.writ ?? '', {
+        call: { ...agent.scope, callId: decision?.callId ?? '' },
+        tool: action.value.tool,
+        argumentsJson: action.value.argumentsJson,
+      });
+      return claims;
+    } finally {
+      trust.close();
+    }
+  }
+
+  get #address(): string {
+    return this.supervisor.service.address;
+  }
+
+  async close(): Promise<void> {
+    await this.supervisor.close();
+  }
+}
+
+/** A run's root as its worker sees it. */
+export class DeskAgent {
+  readonly scope: {
+    readonly tenant: string;
+    readonly runId: string;
+    readonly agentInstance: string;
+  };
+  readonly #desk: RefundDesk;
+  readonly #delivery: DeliverRequest;
+  epoch = 1n;
+
+  constructor(desk: RefundDesk, delivery: DeliverRequest) {
+    this.#desk = desk;
+    this.#delivery = delivery;
+    this.scope = {
+      tenant: delivery.tenant,
+      runId: delivery.supervision?.runId ?? '',
+      agentInstance: delivery.agent?.instance ?? '',
+    };
+  }
+
+  get options(): CallOptions {
+    return {
+      agentToken: this.#delivery.credentials?.supervisorToken ?? '',
+      epoch: this.epoch,
+    };
+  }
+
+  get reviews(): RpcClient<typeof ReviewService> {
+    const { supervisor } = this.#desk;
+    return supervisor.fakes
+      .peer('agent-worker')
+      .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
+  }
+
+  /** Proposes an action; `more` may carry receipts and observations. */
+  async propose(callId: string, proposal: Proposal, more: Proposal = {}): Promise<Decision> {
+    const request = { ...proposal, ...more, callId };
+    const { decision } = await this.reviews.reviewAction(request, this.options);
+    if (decision === undefined) throw new Error('There is no decision.');
+    return decision;
+  }
+
+  /** A decision as it stands now. */
+  async decisionNow(callId: string): Promise<Decision | undefined> {
+    return (await this.reviews.getDecision({ callId }, this.options)).decision;
+  }
+
+  /** The gateway's receipt for an approved call; `changes` are what it would not say. */
+  async receipt(
+    { callId, executedAction }: Decision,
+    result: JsonObject = {},
+    changes: ReceiptChanges = {},
+    signer = this.#desk.supervisor.fakes.peer('tool-gateway').signer,
+  ): Promise<string> {
+    const action = executedAction?.kind;
+    if (action?.case !== 'tool') throw new Error('Nothing was approved.');
+    const { tool, argumentsJson } = action.value;
+    const { tenant, runId, agentInstance } = this.scope;
+    const { token } = await mintReceipt(signer, {
+      tenant,
+      runId,
+      agent: { name: this.#delivery.agent?.name ?? '', instance: agentInstance },
+      callId,
+      tool,
+      writId: 'writ-1',
+      status: CallStatus.OK,
+      resultSha256: sha256Hex(JSON.stringify(result)),
+      resultFields: flattened(result) as Record<string, string>,
+      argsSha256: sha256Hex(argumentsJson),
+      revision: 1,
+      ...changes,
+    });
+    return token;
+  }
+
+  /** Proposes a call and brings back its receipt. */
+  async execute(callId: string, proposal: Proposal, result: JsonObject): Promise<string> {
+    return await this.receipt(await this.propose(callId, proposal), result);
+  }
+}
+
+/** `{refund: {amount_usd: 5}}` as `{'refund.amount_usd': 5}`, the way a gateway picks fields. */
+function flattened(object: JsonObject, prefix = ''): JsonObject {
+  return Object.fromEntries(
+    Object.entries(object).flatMap(([key, value]) =>
+      typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? Object.entries(flattened(value as JsonObject, `${prefix}${key}.`))
+        : [[`${prefix}${key}`, value]],
+    ),
+  );
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { canonicalDigest, type JsonObject } from '@writ/kernel';
+import { parse } from 'yaml';
+
+/** Where the example's data is. */
+export function exampleFile(name: string): string {
+  return new URL(`../../../examples/refund-desk/${name}`, import.meta.url).pathname;
+}
+
+interface ToolYaml {
+  readonly name: string;
+  readonly input_schema: JsonObject;
+  readonly risk: number;
+}
+
+/** The refund desk's tools as a gateway would list them. */
+export function refundTools(): MessageInitShape<typeof ToolDefinitionSchema>[] {
+  const { tools } = parse(readFileSync(exampleFile('tools.yaml'), 'utf8')) as {
+    readonly tools: readonly ToolYaml[];
+  };
+  return tools.map(({ name, input_schema: schema, risk }) => ({
+    name,
+    inputSchemaJson: JSON.stringify(schema),
+    risk,
+    definitionDigest: canonicalDigest({ name, schema }),
+  }));
+}

@@ -1,0 +1,251 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import {
+  ReviewActionRequestSchema,
+  ReviewActionResponseSchema,
+  ReviewService,
+} from '@writ/contracts/writ/review/v1/review_service_pb';
+import { createVerifier, openSigner, trustSigners } from '@writ/identity';
+import {
+  compileContract,
+  type JsonObject,
+  newTraceparent,
+  Priority,
+  systemClock,
+} from '@writ/kernel';
+import type { CallContext } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadAgents } from '../src/agents-file.ts';
+import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
+import type { SupervisorContext } from '../src/context.ts';
+import { planRun } from '../src/domain/run/plan-run.ts';
+import { createSupervisorEvents } from '../src/events.ts';
+import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
+import { loadPolicyFile } from '../src/policy-file.ts';
+import { reviewAction } from '../src/rpc/review/review-action.ts';
+import { recordRun } from '../src/rpc/run/record-run.ts';
+import { openSupervisorStore } from '../src/store/supervisor-store.ts';
+import { finalText, LOOK_UP, type Proposal, refund } from './refund-desk.ts';
+import { exampleFile, refundTools } from './refund-tools.ts';
+
+const RUN = { tenant: 'acme', runId: 'run-1', sessionId: 'session-1' };
+const TABLES = ['decisions', 'approvals', 'facts', 'timeline', 'audit', 'outbox'] as const;
+
+describe('what a review leaves behind', () => {
+  const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
+  let dataDir: string;
+  let context: SupervisorContext;
+  let agent: { readonly name: string; readonly instance: string };
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'writ-review-'));
+    context = await contextIn(dataDir);
+    const manifest = context.agents.get('refund-worker');
+    if (manifest === undefined) throw new Error('There is no such agent.');
+    const now = new Date();
+    const plan = planRun(
+      manifest,
+      {
+        goal: 'Refund it.',
+        dataJson: '',
+        runBudget: {},
+        spawnBudget: manifest.spawnBudget,
+        priority: undefined,
+        retention: undefined,
+        model: '',
+      },
+      RUN.runId,
+      now,
+    );
+    agent = { name: manifest.name, instance: plan.rootInstance };
+    const given = {
+      ...RUN,
+      requestId: 'req-1',
+      requestDigest: '',
+      createdBy: 'anna',
+      goal: 'Refund it.',
+      dataJson: '',
+      labels: {},
+      traceparent: newTraceparent(),
+    };
+    await context.store.transaction((trx) => recordRun(trx, plan, given, now));
+  });
+  afterEach(async () => {
+    await context.store.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const contextIn = async (folder: string): Promise<SupervisorContext> => {
+    const signer = await openSigner({ service: 'supervisor', keyDir: folder, clock: systemClock });
+    const tools = new Map(
+      refundTools().map(({ name = '', inputSchemaJson = '', definitionDigest = '' }) => {
+        const contract = compileContract(JSON.parse(inputSchemaJson) as JsonObject);
+        return [name, { name, definitionDigest, contract, risk: 0 }];
+      }),
+    );
+    const toolGateway = { tool: async (name: string) => tools.get(name) } as ToolGatewayPeer;
+    return {
+      config: {
+        ...SUPERVISOR_DEFAULTS,
+        port: 0,
+        edge: { host: '127.0.0.1', port: 0 },
+        dataDir: folder,
+        store: { dialect: 'sqlite', file: ':memory:' },
+        agents: exampleFile('agents.yaml'),
+        policy: exampleFile('policy.yaml'),
+      },
+      store: await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined),
+      clock: systemClock,
+      telemetry,
+      signer,
+      verifier: createVerifier({ trust: trustSigners(signer), clock: systemClock }),
+      peers: { toolGateway } as SupervisorContext['peers'],
+      events: createSupervisorEvents(telemetry),
+      agents: loadAgents(exampleFile('agents.yaml')).agents,
+      policy: await loadPolicyFile(exampleFile('policy.yaml')),
+    };
+  };
+
+  const propose = async (callId: string, proposal: Proposal): Promise<Decision | undefined> => {
+    const identity = { ...RUN, agent, depth: 0, priority: Priority.NORMAL, models: [], tools: [] };
+    const { tenant, runId } = RUN;
+    const agentInstance = agent.instance;
+    const grant = { tenant, runId, agentInstance, priority: Priority.NORMAL, epoch: 1n };
+    const call: CallContext = {
+      method: ReviewService.method.reviewAction,
+      signal: new AbortController().signal,
+      deadline: undefined,
+      header: () => undefined,
+      caller: { agent: identity, epoch: 1n, slotGrant: { ...grant, expireTime: new Date() } },
+      log: telemetry.log,
+      traceparent: newTraceparent(),
+    };
+    const request = create(ReviewActionRequestSchema, { ...proposal, callId });
+    const response = await reviewAction(context)(request, call);
+    return create(ReviewActionResponseSchema, response).decision;
+  };
+
+  /** Rows of each table that a review writes to. */
+  const counts = async (): Promise<Record<string, number>> => {
+    const counted: Record<string, number> = {};
+    for (const table of TABLES) {
+      const rows = context.store.db.selectFrom(table as 'audit');
+      const { count } = await rows
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .executeTakeFirstOrThrow();
+      counted[table] = count;
+    }
+    return counted;
+  };
+
+  it.each([
+    ['an approval', refund(250), { decisions: 1, facts: 1, timeline: 1, audit: 1 }],
+    ['a block', finalText('Done.'), { decisions: 1, timeline: 1, audit: 1 }],
+    [
+      'an escalation',
+      refund(1200),
+      // The decision and the event; the event leaves through the outbox, too.
+      { decisions: 1, approvals: 1, timeline: 2, audit: 1, outbox: 1 },
+    ],
+  ])('is one commit for %s (SV-1)', async (_what, proposal, expected) => {
+    const before = await counts();
+    const commits = context.store.commits;
+    await propose('op-1', proposal);
+    expect(context.store.commits - commits).toBe(1);
+    const after = await counts();
+    const added = TABLES.map((table) => [table, (after[table] ?? 0) - (before[table] ?? 0)]);
+    expect(Object.fromEntries(added.filter(([, count]) => count !== 0))).toEqual(expected);
+  });
+
+  it('is nothing when the writ cannot be signed (SYS-4)', async () => {
+    const before = await counts();
+    const signer = {
+      ...context.signer,
+      sign: async () => {
+        throw new Error('The key is gone.');
+      },
+    };
+    context = { ...context, signer };
+    await expect(propose('op-1', refund(250))).rejects.toThrow('The key is gone.');
+    expect(await counts()).toEqual(before);
+  });
+
+  it('has facts before and after, rule, risk, digests, writ and latency (SV-3, SV-6)', async () => {
+    const decision = await propose('op-1', refund(250, null));
+    const row = await context.store.db
+      .selectFrom('decisions')
+      .selectAll()
+      .executeTakeFirstOrThrow();
+    expect(row).toMatchObject({
+      verdict: 'revise',
+      rule_id: 'refund-reason',
+      risk: 0.3,
+      policy_version: context.policy.version,
+      executed_from: 'supervisor_revised',
+      definition_digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+      args_sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      writ_count: 1,
+      last_writ_id: expect.stringMatching(/^writ_/),
+      sequence: 1,
+    });
+    expect(row.latency_us).toBeGreaterThan(0);
+    expect(JSON.parse(row.facts_before ?? '')).toMatchObject({ executed_refund_total: 0 });
+    expect(JSON.parse(row.facts_after ?? '')).toMatchObject({ executed_refund_total: 25_000 });
+    await propose('op-1', refund(250, null));
+    const again = await context.store.db
+      .selectFrom('decisions')
+      .selectAll()
+      .executeTakeFirstOrThrow();
+    expect(again.writ_count).toBe(2);
+    expect(again.last_writ_id).not.toBe(row.last_writ_id);
+    expect(decision?.writ).not.toBe('');
+  });
+
+  it('is on record as ids and digests, never as content (SV-8)', async () => {
+    await propose('op-1', refund(250));
+    await propose('op-2', finalText('A secret answer.'));
+    const records = await context.store.db
+      .selectFrom('audit')
+      .selectAll()
+      .where('kind', '=', 'decision')
+      .orderBy('position')
+      .execute();
+    const [first, second] = records.map((row) => JSON.parse(row.canonical_json));
+    expect(first).toMatchObject({
+      tenant: 'acme',
+      run_id: 'run-1',
+      agent_instance: agent.instance,
+      call_id: 'op-1',
+      verdict: 'approve',
+      rule: 'refund',
+      policy_version: context.policy.version,
+      action_name: 'issue_refund',
+      executed_from: 'original',
+      writ_id: expect.stringMatching(/^writ_/),
+      passes: [{ verdict: 'approve', rule: 'refund', reason: 'refund_within_auto_limit' }],
+    });
+    expect(second).toMatchObject({ stop_reason: 'supervisor_block:final_requires_context' });
+    expect(JSON.stringify(records)).not.toMatch(/secret|Paid twice/);
+    expect(records.map(({ sequence, hash }) => [sequence, hash])).toEqual([
+      [null, null],
+      [null, null],
+    ]);
+  });
+
+  it('does not keep what the time was over for (EM-1)', async () => {
+    await propose('op-1', LOOK_UP);
+    const { store } = context;
+    await store.transaction((trx) => trx.updateTable('agents').set({ steps: 8 }).execute());
+    expect((await propose('op-2', LOOK_UP))?.stopReason).toBe('max_steps');
+    const row = await store.db
+      .selectFrom('decisions')
+      .selectAll()
+      .where('call_id', '=', 'op-2')
+      .executeTakeFirstOrThrow();
+    expect(row).toMatchObject({ action: null, raw_text: null, step: 9, phase: null });
+  });
+});
