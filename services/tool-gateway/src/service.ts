@@ -143,6 +143,7 @@ async function open(
   const server = await createRpcServer({
     host: config.host,
     port: config.port,
+    portSetting: 'WRIT_TOOL_GATEWAY_PORT',
     routes,
     gate: internalGate({ service: 'tool-gateway', verifier, enforceSlotGrants: false }),
     telemetry,

@@ -3,7 +3,7 @@ import { type DurationSchema, durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
 import { held, neverAnswers, stopsWhenTold } from './world.ts';
 
@@ -189,6 +189,27 @@ describe('Freeze (SV-9)', () => {
 });
 
 describe('a source that is too busy (TG-8)', () => {
+  it('executes nothing whose writ ran out while it waited for its place (TG-1)', async () => {
+    const narrow = await startFixture({ world: { max_in_flight: 1 } });
+    try {
+      const gate = held();
+      narrow.world.on('look', gate.behaviour);
+      const first = narrow.call({ tool: 'look', callId: 'op-1' });
+      await narrow.world.executed(1);
+      const ttlMs = 300;
+      const waits = narrow.call({ callId: 'op-2', ttlMs });
+      const refused = expect(waits).rejects.toMatchObject({ reason: 'WRIT_EXPIRED' });
+      const until = Date.now() + ttlMs + 1;
+      await vi.waitUntil(() => Date.now() > until);
+      gate.release();
+      await first;
+      await refused;
+      expect(narrow.world.ran()).toEqual(['look']);
+    } finally {
+      await narrow[Symbol.asyncDispose]();
+    }
+  });
+
   it('refuses a call without a receipt, and without burning it', async () => {
     const narrow = await startFixture({ world: { max_in_flight: 1, max_queued: 0 } });
     try {

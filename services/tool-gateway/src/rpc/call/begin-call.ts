@@ -14,7 +14,7 @@ import { insertReceipt } from '../../store/receipts.ts';
 import { doubtfulOutcome, signOutcome, writeReceipted } from '../receipt/record-outcome.ts';
 import { signReceipt } from '../receipt/sign-receipt.ts';
 import { callStateOf } from './call-row.ts';
-import type { PresentedCall } from './presented-call.ts';
+import { type PresentedCall, refuseExpired } from './presented-call.ts';
 
 /** What the first transaction of a call comes to: an outcome, or a tool to run. */
 export type Begun =
@@ -31,7 +31,8 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'registry' | 'events' | 
 /**
  * Checks, counters, freeze, intent and TOOL_START in one transaction (TG-2, TG-5); a refusal and its
  * receipt take their place. Nobody else of this process works on the call.
- * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; nothing is recorded then
+ * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED; nothing
+ *   is recorded then
  */
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
   return context.store.transaction(async (trx) => {
@@ -55,6 +56,8 @@ async function beginNew(
 ): Promise<Begun> {
   const { registry, clock, signer, events } = context;
   const { writ, arguments: parsed } = presented;
+  // It was valid when the call came, but the call may have waited for its place.
+  refuseExpired(presented, clock.now());
   const counted = { ...writ, argsHash: 'hash' in parsed ? parsed.hash : '' };
   const verdict = judgeCall(writ, registry, await readCounters(trx, counted), parsed);
   const at = clock.now();
@@ -104,6 +107,7 @@ async function takeUp(
   );
   if (effect === 'answer') return { kind: 'ended', call: known };
   if (effect === 'execute' && tool !== undefined && 'args' in parsed) {
+    refuseExpired(presented, clock.now());
     await refuseFrozen(trx, presented);
     await beginAgain(trx, keyOf(known));
     const call = { ...known, attempts: known.attempts + 1 };

@@ -14,7 +14,7 @@ import {
   type PresentedCall,
   readPresentedCall,
   recordRefusal,
-  writExpired,
+  refuseExpired,
 } from './presented-call.ts';
 import { runTool } from './run-tool.ts';
 
@@ -37,13 +37,13 @@ async function become(
   presented: PresentedCall,
   { signal }: CallContext,
 ): Promise<{ readonly row: CallRow; readonly replayed: boolean }> {
-  const { store, underWay } = context;
-  const { writ, expired } = presented;
+  const { store, clock, underWay } = context;
+  const { writ } = presented;
   await admitWorker(context, presented);
   const known = await findCall(store.db, writ);
   if (known !== undefined) refuseOther(known, presented);
   if (known !== undefined && known.state !== 'intent') return { row: known, replayed: true };
-  if (expired && !underWay.has(writ)) throw writExpired(writ);
+  if (!underWay.has(writ)) refuseExpired(presented, clock.now());
   const { call, joined } = await underWay.join(writ, writ.tool, signal, (entry) =>
     attempt(context, presented, entry),
   );

@@ -15,8 +15,8 @@ import { insertRefusal } from '../../store/refusals.ts';
 /** A call together with the writ that orders exactly it. */
 export interface PresentedCall {
   readonly writ: Writ;
-  /** The writ is over its time: good for the record, not for executing. */
-  readonly expired: boolean;
+  /** Until when the writ is good for executing; for the record it is good for ever. */
+  readonly validUntil: Date;
   readonly argumentsJson: string;
   readonly arguments: ParsedArguments;
   readonly step: number;
@@ -39,7 +39,7 @@ export async function readPresentedCall(
 ): Promise<PresentedCall> {
   const key = toCallKey(request.call);
   const { tool, argumentsJson, step } = request;
-  const { claims, id, expired } = await checkWrit(
+  const { claims, id, expireTime } = await checkWrit(
     verifier,
     request.writ,
     { call: key, tool, argumentsJson },
@@ -67,7 +67,7 @@ export async function readPresentedCall(
   };
   return {
     writ,
-    expired,
+    validUntil: expireTime,
     argumentsJson,
     arguments: parseArguments(argumentsJson),
     step,
@@ -76,12 +76,16 @@ export async function readPresentedCall(
   };
 }
 
-/** The error for a call that no longer has a valid writ. */
-export function writExpired({ id }: Writ): PermissionDeniedError {
-  return new PermissionDeniedError(
+/**
+ * Refuses to execute under a writ that is over its time (TG-1).
+ * @throws PermissionDeniedError WRIT_EXPIRED
+ */
+export function refuseExpired({ writ, validUntil }: PresentedCall, now: Date): void {
+  if (now < validUntil) return;
+  throw new PermissionDeniedError(
     'WRIT_EXPIRED',
     'The writ is over its time; have a fresh one from GetDecision.',
-    { writ_id: id },
+    { writ_id: writ.id },
   );
 }
 
