@@ -110,7 +110,11 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     stops.push(() => service.stop());
     return service;
   };
+  // The last one created stops first: the supervisor hears what the others still have to tell.
   return {
+    supervisor: await add('supervisor', (parts) =>
+      createSupervisor(readSupervisorConfig(env), parts),
+    ),
     'spawn-budget': await add('spawn-budget', (parts) =>
       createSpawnBudget(readSpawnBudgetConfig(env), parts),
     ),
@@ -119,9 +123,6 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     ),
     'tool-gateway': await add('tool-gateway', (parts) =>
       createToolGateway(readToolGatewayConfig(env), parts),
-    ),
-    supervisor: await add('supervisor', (parts) =>
-      createSupervisor(readSupervisorConfig(env), parts),
     ),
     'agent-worker': await add('agent-worker', (parts) =>
       createAgentWorker(readAgentWorkerConfig(env), parts),

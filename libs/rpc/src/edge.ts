@@ -27,10 +27,10 @@ export interface EdgeOptions extends RpcServerOptions {
  * with prior knowledge and HTTP/1.1, with health and reflection (SYS-2). Health says NOT_SERVING
  * until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is taken; the caller names its setting
+ * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`
  */
 export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
-  const { host, port, routes, gate, telemetry, web, allowedOrigins = [] } = options;
+  const { host, port, portSetting, routes, gate, telemetry, web, allowedOrigins = [] } = options;
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
@@ -55,11 +55,15 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
   });
-  const listener = await Listener.open(host, port, (socket) =>
-    sniff(socket, {
-      http1: (known) => http1.emit('connection', known),
-      http2: (known) => http2.emit('connection', known),
-    }),
+  const listener = await Listener.open(
+    host,
+    port,
+    (socket) =>
+      sniff(socket, {
+        http1: (known) => http1.emit('connection', known),
+        http2: (known) => http2.emit('connection', known),
+      }),
+    portSetting,
   );
   // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
   http1.emit('listening');

@@ -22,12 +22,14 @@ export class Listener {
 
   /**
    * Listens; every connection goes to `accept`.
+   * @param setting the variable that sets the port, for the sentence of a failure
    * @throws UnavailableError PORT_IN_USE, or CANNOT_LISTEN for another reason
    */
   static async open(
     host: string,
     port: number,
     accept: (socket: Socket) => void,
+    setting?: string,
   ): Promise<Listener> {
     const sockets = new Set<Socket>();
     const server = createServer({ noDelay: true }, (socket) => {
@@ -39,7 +41,7 @@ export class Listener {
       server.listen(port, host);
       await once(server, 'listening');
     } catch (error) {
-      throw cannotListen(host, port, error);
+      throw cannotListen(host, port, setting, error);
     }
     return new Listener(host, server, sockets);
   }
@@ -65,13 +67,19 @@ export class Listener {
   }
 }
 
-function cannotListen(host: string, port: number, cause: unknown): UnavailableError {
+function cannotListen(
+  host: string,
+  port: number,
+  setting: string | undefined,
+  cause: unknown,
+): UnavailableError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+  const another = setting === undefined ? 'choose another port' : `set ${setting} to another one`;
   const where = { host, port: String(port) };
   return code === 'EADDRINUSE'
     ? new UnavailableError(
         'PORT_IN_USE',
-        `Port ${port} on ${host} is in use; stop what listens there, or choose another port.`,
+        `Port ${port} on ${host} is in use; stop what listens there, or ${another}.`,
         where,
         { cause },
       )

@@ -9,6 +9,8 @@ export interface RpcServerOptions {
   readonly host: string;
   /** Port to bind; 0 takes a free one. */
   readonly port: number;
+  /** Variable that sets the port, for whoever has to choose another one. */
+  readonly portSetting?: string;
   readonly routes: readonly Route[];
   readonly gate: Gate;
   readonly telemetry: Telemetry;

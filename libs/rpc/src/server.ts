@@ -16,10 +16,10 @@ import { warmValidation } from './validation.ts';
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
  * Health says NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is taken; the caller names its setting
+ * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const { host, port, routes, gate, telemetry } = options;
+  const { host, port, portSetting, routes, gate, telemetry } = options;
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
@@ -39,7 +39,12 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   }
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = await Listener.open(host, port, (socket) => injector.injectConnection(socket));
+  const listener = await Listener.open(
+    host,
+    port,
+    (socket) => injector.injectConnection(socket),
+    portSetting,
+  );
   return {
     host,
     port: listener.port,

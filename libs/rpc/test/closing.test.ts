@@ -88,7 +88,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     });
   });
 
-  it('a port in use is named, for the caller to add its setting (SYS-3)', async () => {
+  it('a port in use is named, with the setting that chooses another (SYS-3)', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const address = taken.address();
@@ -96,11 +96,12 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     const { telemetry } = await start(transport, {});
     const create = transport === 'edge' ? createEdge : createRpcServer;
     const host = '127.0.0.1';
-    const error = await rejection(create({ host, port, routes: [], gate, telemetry }));
+    const portSetting = 'WRIT_TEST_PORT';
+    const error = await rejection(create({ host, port, portSetting, routes: [], gate, telemetry }));
     expect(error).toBeInstanceOf(UnavailableError);
     expect(error).toMatchObject({
       reason: 'PORT_IN_USE',
-      message: `Port ${port} on 127.0.0.1 is in use; stop what listens there, or choose another port.`,
+      message: `Port ${port} on 127.0.0.1 is in use; stop what listens there, or set WRIT_TEST_PORT to another one.`,
       metadata: { port: String(port) },
     });
     await new Promise((resolve) => taken.close(resolve));

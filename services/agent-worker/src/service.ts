@@ -10,13 +10,7 @@ import {
   type ServiceName,
   type Signer,
 } from '@writ/identity';
-import {
-  type Clock,
-  InternalError,
-  isWritError,
-  systemClock,
-  UnavailableError,
-} from '@writ/kernel';
+import { type Clock, InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
 import { createOutboxRelay, type StoreLocation } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
@@ -156,19 +150,11 @@ async function listen(
     verifier: createVerifier({ trust, clock }),
     enforceSlotGrants: false,
   });
-  try {
-    const { host, port } = config;
-    const server = await createRpcServer({ host, port, routes, gate, telemetry });
-    opened.defer(() => server.close(0));
-    return server;
-  } catch (error) {
-    if (!isWritError(error) || error.reason !== 'PORT_IN_USE') throw error;
-    throw new UnavailableError(
-      error.reason,
-      `${error.message} The setting is WRIT_AGENT_WORKER_PORT.`,
-      error.metadata,
-    );
-  }
+  const { host, port } = config;
+  const portSetting = 'WRIT_AGENT_WORKER_PORT';
+  const server = await createRpcServer({ host, port, portSetting, routes, gate, telemetry });
+  opened.defer(() => server.close(0));
+  return server;
 }
 
 function timeout(ms: number): Promise<void> {

@@ -102,6 +102,7 @@ export async function createSpawnBudget(
   const server = await createRpcServer({
     host: config.host,
     port: config.port,
+    portSetting: 'WRIT_SPAWN_BUDGET_PORT',
     routes,
     // None of its RPCs asks for a slot grant: it is the one that gives them.
     gate: internalGate({ service: 'spawn-budget', verifier, enforceSlotGrants: false }),

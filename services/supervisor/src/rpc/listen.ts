@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { API_KEYS_FILE, assertRows, internalGate, openApiKeys, publicGate } from '@writ/identity';
-import { isWritError, UnavailableError } from '@writ/kernel';
 import { createEdge, createRpcServer, type RpcServer } from '@writ/rpc';
 import type { OrderContext } from '../orders/order-kind.ts';
 import { internalRoutes, publicRoutes } from './index.ts';
@@ -22,34 +21,26 @@ export async function openDoors(context: OrderContext): Promise<Doors> {
   const forServices = internalRoutes(context);
   const forPeople = publicRoutes(context);
   assertRows([...forServices, ...forPeople]);
-  const internal = await naming('WRIT_SUPERVISOR_PORT', () =>
-    createRpcServer({
-      host: config.host,
-      port: config.port,
-      routes: forServices,
-      gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants: false }),
-      telemetry,
-    }),
-  );
+  const internal = await createRpcServer({
+    host: config.host,
+    port: config.port,
+    portSetting: 'WRIT_SUPERVISOR_PORT',
+    routes: forServices,
+    gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants: false }),
+    telemetry,
+  });
   try {
     const apiKeys = openApiKeys({ file: join(config.dataDir, API_KEYS_FILE), clock });
-    const edge = await naming('WRIT_EDGE_PORT', () =>
-      createEdge({ ...config.edge, routes: forPeople, gate: publicGate({ apiKeys }), telemetry }),
-    );
+    const edge = await createEdge({
+      ...config.edge,
+      portSetting: 'WRIT_EDGE_PORT',
+      routes: forPeople,
+      gate: publicGate({ apiKeys }),
+      telemetry,
+    });
     return { internal, edge };
   } catch (error) {
     await internal.close(0);
     throw error;
-  }
-}
-
-/** Names the setting that a taken port comes from. */
-async function naming(setting: string, open: () => Promise<RpcServer>): Promise<RpcServer> {
-  try {
-    return await open();
-  } catch (error) {
-    if (!isWritError(error) || error.reason !== 'PORT_IN_USE') throw error;
-    const message = `${error.message} The setting is ${setting}.`;
-    throw new UnavailableError(error.reason, message, error.metadata, { cause: error });
   }
 }

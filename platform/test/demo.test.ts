@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+const SOURCE = resolve(import.meta.dirname, '../src');
+const FREE_PORTS = Object.fromEntries(
+  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
+    (name) => [`WRIT_${name}_PORT`, '0'],
+  ),
+);
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs one of the two programs without a terminal, to its end. */
+async function run(
+  program: 'demo.ts' | 'main.ts',
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-demo-test-'));
+  const child: ChildProcess = spawn(process.execPath, [join(SOURCE, program), ...args], {
+    env: { PATH: process.env.PATH ?? '', WRIT_DATA: dataDir, ...FREE_PORTS, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const [code] = await once(child, 'close');
+  return { code: code as number | null, stdout, stderr };
+}
+
+describe('npm run demo', () => {
+  it('prints one JSON object and leaves with 0 when the run went well (SYS-5, SV-7)', async () => {
+    const { code, stdout } = await run('demo.ts', ['--json', '--human', 'cap:800']);
+    const result = JSON.parse(stdout);
+    expect(Object.keys(result)).toEqual(
+      expect.arrayContaining(['run_id', 'trace_id', 'status', 'stop_reason', 'answer', 'trace']),
+    );
+    expect(result).toMatchObject({ status: 'ok', stop_reason: 'success' });
+    expect(result.trace_id).toMatch(/^[0-9a-f]{32}$/);
+    expect(code).toBe(0);
+  });
+
+  it('leaves with 1 when the run was stopped, and prints why (SV-7)', async () => {
+    const { code, stdout } = await run('demo.ts', ['--json', '--script', 'early-final']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: 'stopped',
+      stop_reason: 'supervisor_block:final_requires_context',
+    });
+    expect(code).toBe(1);
+  });
+
+  it('caps at 800 without a terminal, and says so (SV-5)', async () => {
+    const { code, stdout, stderr } = await run('demo.ts', []);
+    expect(stderr).toContain('capped at 800 USD');
+    expect(stdout).toContain('approved_with_cap:800');
+    expect(code).toBe(0);
+  });
+
+  it("passes on why a person's answer was refused, and leaves with 2 (SV-5, SYS-3)", async () => {
+    const { code, stderr } = await run('demo.ts', ['--json', '--human', 'cap:900']);
+    expect(stderr).toMatch(/amount_usd 900 is above .*cap of 800/);
+    expect(code).toBe(2);
+  });
+
+  it.each([
+    [['--script', 'nope'], 'there is auto-1000'],
+    [['--example', 'nope'], 'there is refund-desk'],
+    [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
+    [['--nope'], 'the options are --json'],
+  ])('says what there is instead of %j (SYS-3)', async (args, sentence) => {
+    const { code, stdout, stderr } = await run('demo.ts', args);
+    expect(stderr).toContain(sentence);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  it('asks a provider that the environment names, not the simulator (EM-6)', async () => {
+    const unreachable = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
+    const { code, stdout } = await run('demo.ts', ['--json'], unreachable);
+    expect(JSON.parse(stdout)).toMatchObject({ stop_reason: 'llm_timeout' });
+    expect(code).toBe(1);
+  });
+});
+
+describe('npm start', () => {
+  it('leaves nothing behind when a port is in use, and names the setting (SYS-3, SYS-5)', async () => {
+    const taken = createServer();
+    taken.listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    onTestFinished(() => void taken.close());
+    const address = taken.address();
+    const port = String(typeof address === 'object' ? address?.port : 0);
+    const { code, stderr } = await run('main.ts', [], { WRIT_TOOL_GATEWAY_PORT: port });
+    expect(stderr).toContain(port);
+    expect(stderr).toContain('WRIT_TOOL_GATEWAY_PORT');
+    expect(code).toBe(2);
+  });
+
+  it('names the variable that is malformed (SYS-3)', async () => {
+    const { code, stderr } = await run('main.ts', [], { WRIT_EDGE_PORT: 'eighty' });
+    expect(stderr).toContain('WRIT_EDGE_PORT');
+    expect(code).toBe(2);
+  });
+
+  it.each([
+    [
+      'WRIT_AGENTS_FILE',
+      'agents:\n  - name: a\n    kind: wizard\n',
+      /broken\.yaml:\d+:\d+: .*kind/,
+    ],
+    ['WRIT_POLICY_FILE', 'rules:\n  - idd: x\n', /broken\.yaml:\d+:\d+: /],
+    ['WRIT_TOOLS_FILE', 'tools: nothing\n', /broken\.yaml:\d+:\d+: .*tools/],
+    ['WRIT_MODELS_FILE', 'models: {a: {timeout: soon}}\n', /broken\.yaml:\d+:\d+: /],
+  ])(
+    'names file, line and what was expected when %s is broken (SYS-3)',
+    async (name, text, said) => {
+      const folder = mkdtempSync(join(tmpdir(), 'writ-broken-'));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const file = join(folder, 'broken.yaml');
+      writeFileSync(file, text);
+      const { code, stderr } = await run('main.ts', ['--exit'], { [name]: file });
+      expect(stderr).toMatch(said);
+      expect(code).toBe(2);
+    },
+  );
+
+  it('starts no run with --no-demo (SYS-5)', async () => {
+    const { code, stdout } = await run('main.ts', ['--no-demo', '--exit']);
+    expect(stdout).toContain('public    http://127.0.0.1:');
+    expect(stdout).not.toContain('proposes');
+    expect(code).toBe(0);
+  });
+});
