@@ -297,6 +297,12 @@ describe('approvals in lists and watches', () => {
     await expect(list({ tool: 'other', pageToken: page.nextPageToken })).rejects.toMatchObject({
       reason: 'BAD_PAGE_TOKEN',
     });
+    const tampered = Buffer.from(page.nextPageToken, 'base64url')
+      .toString()
+      .replace(/T[^"]*/, 'x');
+    await expect(
+      list({ ...filters, pageToken: Buffer.from(tampered).toString('base64url') }),
+    ).rejects.toMatchObject({ reason: 'BAD_PAGE_TOKEN' });
     expect((await list({ agentName: 'nobody' })).approvals).toEqual([]);
     await desk.approvals().decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });
     const pending = await list({ states: [ApprovalState.PENDING] });

@@ -236,6 +236,17 @@ describe('what a review leaves behind', () => {
     ]);
   });
 
+  it('is nothing for a run that is halted (SV-9)', async () => {
+    await propose('op-1', LOOK_UP);
+    const before = await counts();
+    await context.store.transaction((trx) =>
+      trx.updateTable('runs').set({ state: 'PARKED' }).execute(),
+    );
+    await expect(propose('op-2', LOOK_UP)).rejects.toMatchObject({ reason: 'HALTED' });
+    await expect(propose('op-1', LOOK_UP)).rejects.toMatchObject({ reason: 'HALTED' });
+    expect(await counts()).toEqual(before);
+  });
+
   it('does not keep what the time was over for (EM-1)', async () => {
     await propose('op-1', LOOK_UP);
     const { store } = context;

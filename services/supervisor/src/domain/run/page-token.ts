@@ -21,6 +21,16 @@ export function readPageToken(token: string, filters: object): PagePosition | un
   throw badToken('belongs to a request with other filters; ask for the first page again');
 }
 
+/**
+ * A moment in a page's position.
+ * @throws InvalidRequestError BAD_PAGE_TOKEN
+ */
+export function pageTime(text: string): Date {
+  const time = new Date(text);
+  if (!Number.isNaN(time.getTime())) return time;
+  throw badToken('is not one that this service gave');
+}
+
 function decode(token: string): readonly string[] {
   try {
     const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());

@@ -1,7 +1,7 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { pageToken, readPageToken } from '../../domain/run/page-token.ts';
+import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listApprovals as readApprovals } from '../../store/list-approvals.ts';
 import { approvalMessage, approvalStatesFrom, approverOf } from '../messages/approval.ts';
 
@@ -18,7 +18,7 @@ export function listApprovals(
     const filters = { tenant: person.tenant, states, runId, agentName, tool };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
     const [createdAt = '', approvalId = ''] = readPageToken(request.pageToken, filters) ?? [];
-    const after = approvalId === '' ? undefined : { createdAt: new Date(createdAt), approvalId };
+    const after = approvalId === '' ? undefined : { createdAt: pageTime(createdAt), approvalId };
     const rows = await readApprovals(context.store.db, { ...filters, after, limit: limit + 1 });
     const page = rows.slice(0, limit);
     const last = page.at(-1);

@@ -1,7 +1,7 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { pageToken, readPageToken } from '../../domain/run/page-token.ts';
+import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listRuns as readRuns } from '../../store/list-runs.ts';
 import { runMessage, statesFrom } from '../messages/run.ts';
 
@@ -16,7 +16,7 @@ export function listRuns(context: SupervisorContext): Handler<typeof RunService.
     const filters = { tenant, states, agent, sessionId, labels, oldestFirst };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
     const [createdAt = '', runId = ''] = readPageToken(request.pageToken, filters) ?? [];
-    const after = runId === '' ? undefined : { createdAt: new Date(createdAt), runId };
+    const after = runId === '' ? undefined : { createdAt: pageTime(createdAt), runId };
     const rows = await readRuns(context.store.db, { ...filters, after, limit: limit + 1 });
     const page = rows.slice(0, limit);
     const last = page.at(-1);
