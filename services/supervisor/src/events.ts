@@ -187,6 +187,6 @@ export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
 }
 
 /** The timeline entry of a hook event. */
-export function hookEntry(event: HookEvent): Uint8Array {
+function hookEntry(event: HookEvent): Uint8Array {
   return encodeEntry({ case: 'hook', value: event }, event.agent);
 }

@@ -94,9 +94,14 @@ export class FakePeers {
     return this.requests(AgentWorkerService.method.deliver);
   }
 
-  /** The names of the methods called so far, in order; repeats of one in a row count once. */
+  /** The calls made for runs: the supervisor looks at the registry for its own sake. */
+  get callsForRuns(): RecordedCall[] {
+    return this.calls.filter(({ method }) => method !== ToolGatewayService.method.listTools);
+  }
+
+  /** The names of the methods called for runs, in order; repeats of one in a row count once. */
   get sequence(): string[] {
-    return this.calls
+    return this.callsForRuns
       .map(({ method }) => method.name)
       .filter((method, index, all) => method !== all[index - 1]);
   }

@@ -42,7 +42,9 @@ describe('the trace of a run', () => {
     await supervisor.startAgain();
     await ended(run.runId);
     // Every call that was made for the run, as the peers saw it.
-    for (const call of supervisor.fakes.calls) expect(call.traceparent).toContain(traceId);
+    for (const call of supervisor.fakes.callsForRuns) {
+      expect(call.traceparent).toContain(traceId);
+    }
 
     const spans = supervisor.spans.spans(traceId);
     const names = spans.map(({ name }) => name);

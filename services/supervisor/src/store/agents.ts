@@ -1,6 +1,6 @@
 import { NotFoundError } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import { type ActiveClock, activeMsAt, cut, seen, stopped } from '../domain/clock/active-clock.ts';
+import { type ActiveClock, activeMsAt, cut, seen } from '../domain/clock/active-clock.ts';
 import type { RunKey } from './changes.ts';
 import type { AgentsTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
@@ -105,25 +105,6 @@ export async function touchActive(
   const clock = seen(clockOf(agent), at);
   await saveAgent(trx, keyOf(agent), clockColumns(clock));
   return activeMsAt(clock, at);
-}
-
-/** The agent was delivered or woken at `at`. */
-export async function startClock(
-  trx: SupervisorTransaction,
-  key: AgentKey,
-  at: Date,
-): Promise<void> {
-  await touchActive(trx, await loadAgent(trx, key), at);
-}
-
-/** The agent sleeps or ended at `at`. */
-export async function stopClock(
-  trx: SupervisorTransaction,
-  key: AgentKey,
-  at: Date,
-): Promise<void> {
-  const agent = await loadAgent(trx, key);
-  await saveAgent(trx, key, clockColumns(stopped(clockOf(agent), at)));
 }
 
 /** Agents whose clock runs, of every tenant. */

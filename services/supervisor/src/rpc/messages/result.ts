@@ -40,7 +40,7 @@ export function resultMessage(result: RunResult): MessageInitShape<typeof RunRes
 }
 
 /** The contract's form of what was spent. */
-export function totalsMessage(usage: RunUsage): MessageInitShape<typeof TotalsSchema> {
+function totalsMessage(usage: RunUsage): MessageInitShape<typeof TotalsSchema> {
   return {
     usage: {
       inputTokens: BigInt(usage.inputTokens),
