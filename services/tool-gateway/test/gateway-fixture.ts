@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus } from '@writ/bus';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
@@ -28,34 +27,11 @@ import {
   type ToolGatewayConfig,
 } from '../src/index.ts';
 import { loadToolsFile } from '../src/sources/tools-file.ts';
+import { TOOLS, type ToolsSettings, toolsYaml } from './tools-yaml.ts';
 import { type World, worldOf } from './world.ts';
 
-/** One tool of the test's world; arguments are `to` (required) and `cents`. */
-export interface WorldTool {
-  readonly side_effect: 'read_only' | 'idempotent' | 'destructive';
-  readonly timeout?: string;
-  readonly max_output_bytes?: number;
-  readonly max_calls_per_agent?: number;
-  readonly max_repeats?: number;
-  /** Default `world`. */
-  readonly source?: string;
-}
-
-/** The tools that most tests need: one of each side effect, without limits in the way. */
-export const TOOLS: Readonly<Record<string, WorldTool>> = {
-  pay: { side_effect: 'destructive', max_calls_per_agent: 100, max_repeats: 100 },
-  charge: { side_effect: 'idempotent', max_calls_per_agent: 100, max_repeats: 100 },
-  look: { side_effect: 'read_only', max_calls_per_agent: 100, max_repeats: 100 },
-};
-
 /** What may be said about a gateway under test. */
-export interface FixtureOptions {
-  readonly tools?: Readonly<Record<string, WorldTool>>;
-  readonly allow?: object;
-  /** Settings of the source `world`. */
-  readonly world?: object;
-  /** Sources beside `world`. */
-  readonly sources?: object;
+export interface FixtureOptions extends ToolsSettings {
   /** A tools.yaml of its own instead of the world's tools. */
   readonly toolsFile?: string;
   readonly config?: Partial<ToolGatewayConfig>;
@@ -105,7 +81,6 @@ export interface Fixture extends AsyncDisposable {
   receipt(token: string): ReturnType<typeof readReceipt>;
 }
 
-const WORLD_TOOLS = fileURLToPath(new URL('./modules/world-tools.ts', import.meta.url));
 const AGENT = { name: 'payer', instance: 'payer-1' };
 
 /** The key of the call that {@link Fixture.call} makes. */
@@ -140,7 +115,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     dataDir,
     store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
     tools: options.toolsFile ?? {
-      text: toolsYaml(tools, options),
+      text: toolsYaml(options),
       file: join(import.meta.dirname, 'tools.yaml'),
     },
     variables: { WORLD: worldName, TOOLS: Object.keys(tools).join(',') },
@@ -303,29 +278,4 @@ interface Running {
   readonly asSupervisor: Gateway;
   readonly verifier: Verifier;
   close(): void;
-}
-
-function toolsYaml(
-  tools: Readonly<Record<string, WorldTool>>,
-  { allow, world, sources }: FixtureOptions,
-): string {
-  return JSON.stringify({
-    tools: Object.entries(tools).map(([name, tool]) => ({
-      name,
-      description: `The tool ${name}.`,
-      input_schema: {
-        type: 'object',
-        properties: { to: { type: 'string' }, cents: { type: 'integer' } },
-        required: ['to'],
-      },
-      risk: 0.5,
-      source: 'world',
-      ...tool,
-    })),
-    sources: {
-      world: { kind: 'local', module: WORLD_TOOLS, ...world },
-      ...sources,
-    },
-    ...(allow && { allow }),
-  });
 }

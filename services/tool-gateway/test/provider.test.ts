@@ -8,7 +8,8 @@ import { InvalidRequestError } from '@writ/kernel';
 import { type CallContext, createRpcServer, type Handlers, type RpcServer, route } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Fixture, startFixture, TOOLS } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { TOOLS } from './tools-yaml.ts';
 
 type Answer = Awaited<ReturnType<Handlers<typeof ToolProviderService>['invoke']>>;
 
