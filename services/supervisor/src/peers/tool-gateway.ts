@@ -13,7 +13,7 @@ import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
 
 /** What became of a writ that was to be burnt (TG-8). */
-export interface VoidedWrit {
+interface VoidedWrit {
   /** `receipt`: the call has an outcome. `in_flight`: it is under way; ask again. `burnt`: it never happens. */
   readonly state: 'receipt' | 'in_flight' | 'burnt';
   /** The receipt as a JWS; empty while the call is under way. */
@@ -21,7 +21,7 @@ export interface VoidedWrit {
 }
 
 /** What a person found out about a call (TG-5). */
-export interface Resolution {
+interface Resolution {
   readonly requestId: string;
   readonly call: CallKey;
   readonly done: boolean;

@@ -2,7 +2,7 @@ import { canonicalJson, type JsonObject } from '@writ/kernel';
 import type { SupervisorTransaction } from './supervisor-store.ts';
 
 /** What an audit record tells of (SV-8). */
-export type AuditKind =
+type AuditKind =
   | 'decision'
   | 'approval'
   | 'receipt'

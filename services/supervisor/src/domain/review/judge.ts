@@ -113,7 +113,7 @@ export function contractOf(tool: ReviewedTool | undefined): NonNullable<ReviewIn
 }
 
 /** An action of the policy engine as it is recorded. */
-export function recorded(action: ProposedAction, proposed: RecordedAction): RecordedAction {
+function recorded(action: ProposedAction, proposed: RecordedAction): RecordedAction {
   // Rules change the arguments of a tool call and nothing else.
   return proposed.kind === 'tool' ? { ...proposed, args: action.args ?? proposed.args } : proposed;
 }

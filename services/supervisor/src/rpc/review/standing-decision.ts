@@ -25,7 +25,7 @@ export async function standingDecision(
 }
 
 /** What a person said about a decision; undefined when nobody was asked or nobody has answered. */
-export async function humanAnswerTo(
+async function humanAnswerTo(
   trx: SupervisorTransaction,
   { tenant, approval_id }: DecisionRow,
 ): Promise<HumanAnswer | undefined> {
