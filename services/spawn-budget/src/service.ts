@@ -16,7 +16,6 @@ import { createRpcServer } from '@writ/rpc';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SpawnBudgetConfig } from './config.ts';
-import type { SpawnBudgetContext } from './context.ts';
 import { createSpawnEvents } from './events.ts';
 import { spawnBudgetRoutes } from './rpc/index.ts';
 import { Ledger } from './store/ledger.ts';
@@ -55,27 +54,37 @@ const FLUSH_MS = 2_000;
  */
 export async function createSpawnBudget(
   config: SpawnBudgetConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: SpawnBudgetParts,
+  parts: SpawnBudgetParts,
 ): Promise<SpawnBudgetService> {
-  await using opened = new AsyncDisposableStack();
+  const opened = new AsyncDisposableStack();
+  try {
+    return await open(config, parts, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function open(
+  config: SpawnBudgetConfig,
+  { telemetry, bus, clock = systemClock, addressOf }: SpawnBudgetParts,
+  opened: AsyncDisposableStack,
+): Promise<SpawnBudgetService> {
+  const { log } = telemetry;
   const signer = await openSigner({
     service: 'spawn-budget',
     keyDir: join(config.dataDir, 'keys'),
     clock,
   });
-  const trust = createTrust({
-    addresses: () => addressesOf(addressOf),
-    telemetry,
-    self: signer,
-    clock,
-  });
+  const addresses = () => addressesOf(addressOf);
+  const trust = createTrust({ addresses, telemetry, self: signer, clock });
   opened.defer(() => trust.close());
   const store = await openSpawnStore(config.store);
   opened.defer(() => store.close());
   const relay = createOutboxRelay({
     store,
     publish: (message) => bus.publish(message),
-    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
+    onError: (error, failure) => log.warn({ err: error, ...failure }, 'event not taken'),
     clock,
   });
   const feed = new PauseFeed();
@@ -87,29 +96,20 @@ export async function createSpawnBudget(
     feed,
     nudge: () => relay.nudge(),
   });
-  const sweep = new Sweep({
-    store,
-    ledger,
-    clock,
-    log: telemetry.log,
-    everyMs: config.sweepMs,
-    keepClosedMs: config.keepClosedMs,
-  });
+  const { sweepMs: everyMs, keepClosedMs } = config;
+  const sweep = new Sweep({ store, ledger, clock, log, everyMs, keepClosedMs });
   const verifier = createVerifier({ trust, clock });
-  const context: SpawnBudgetContext = { config, ledger, feed, signer, verifier };
-  const routes = spawnBudgetRoutes(context);
+  const routes = spawnBudgetRoutes({ config, ledger, feed, signer, verifier });
   assertRows(routes);
   const server = await createRpcServer({
     host: config.host,
     port: config.port,
-    portSetting: 'WRIT_SPAWN_BUDGET_PORT',
     routes,
     // None of its RPCs asks for a slot grant: it is the one that gives them.
     gate: internalGate({ service: 'spawn-budget', verifier, enforceSlotGrants: false }),
     telemetry,
   });
   opened.defer(() => server.close(0));
-  const closing = opened.move();
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -118,7 +118,7 @@ export async function createSpawnBudget(
     await server.close(config.drainMs);
     await flush(relay);
     await relay.stop();
-    await closing.disposeAsync();
+    await opened.disposeAsync();
   };
 
   return {

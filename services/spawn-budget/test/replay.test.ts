@@ -97,3 +97,41 @@ describe('a repeated request', () => {
     expect((await run.pool()).holders).toEqual(['root', 'low', 'a']);
   });
 });
+
+describe('two processes on one state', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.start({ durable: true });
+  });
+  afterAll(() => world.stop());
+
+  it('see each other’s slots, so the cap holds for both together (SB-6)', async () => {
+    const run = new TestRun(world);
+    const replica = await world.startReplica();
+    await run.open({ maxAgents: 5 });
+    const outcomes: string[] = [];
+    for (let index = 0; index < 8; index += 1) {
+      const client = index % 2 === 0 ? replica : world.supervisor;
+      const outcome = await run.acquire(`a-${index}`, Priority.NORMAL, { client }).then(
+        ({ slot }) => stateOf(slot),
+        ({ reason }) => reason,
+      );
+      outcomes.push(outcome);
+    }
+    expect(outcomes.filter((outcome) => outcome === 'ACTIVE')).toHaveLength(4);
+    await run.release('a-0');
+    expect(await run.pool(replica)).toEqual(await run.pool());
+    expect((await run.pool(replica)).held).toBe(4);
+  });
+
+  it('tell what the one committed and did not get to tell before it died (HK-2)', async () => {
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    world.deaf = true;
+    await run.acquire('high', Priority.HIGH);
+    world.deaf = false;
+    await world.startReplica();
+    await world.until((events) => events.some(({ runId }) => runId === run.runId));
+  });
+});

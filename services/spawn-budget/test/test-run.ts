@@ -111,8 +111,8 @@ export class TestRun {
   }
 
   /** The pool, its agents by name. */
-  async pool() {
-    const { pool } = await this.#world.supervisor.getPool(this.id);
+  async pool(client: SpawnClient = this.#world.supervisor) {
+    const { pool } = await client.getPool(this.id);
     if (pool === undefined) throw new Error('The answer has no pool.');
     const names = (slots: readonly Slot[]) => slots.map(({ agent }) => agent?.instance);
     const { holders, paused, waiting } = pool;

@@ -4,17 +4,22 @@ import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
 import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { SpawnBudgetService as Contract } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { createTrust, createVerifier, EVERY_SERVICE, type ServiceName } from '@writ/identity';
-import { type Clock, ManualClock } from '@writ/kernel';
+import { type Clock, ManualClock, UnavailableError } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
 import type { StoreLocation } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, type PeerTokenOptions, startKeyPeer } from '@writ/testing';
-import { createSpawnBudget, SPAWN_BUDGET_DEFAULTS, type SpawnBudgetConfig } from '../src/index.ts';
+import {
+  createSpawnBudget,
+  SPAWN_BUDGET_DEFAULTS,
+  type SpawnBudgetConfig,
+  type SpawnBudgetService,
+} from '../src/index.ts';
 
 /** A client of the service under test. */
-export type SpawnClient = ClosableRpcClient<typeof SpawnBudgetService>;
+export type SpawnClient = ClosableRpcClient<typeof Contract>;
 
 /** What a world may be told. */
 export interface WorldOptions {
@@ -28,12 +33,15 @@ export interface WorldOptions {
 /** The service as its process starts it, with a supervisor, a worker and a meter that it trusts. */
 export class World {
   readonly clock: Clock;
+  /** Whether the bus takes no events now. */
+  deaf = false;
   /** Events that the bus took, in order. */
   readonly events: HookEvent[] = [];
-  readonly #boot: () => Promise<Awaited<ReturnType<typeof createSpawnBudget>>>;
+  readonly #boot: () => Promise<SpawnBudgetService>;
   readonly #peers: ReadonlyMap<ServiceName, KeyPeer>;
   readonly #dataDir: string;
-  #service: Awaited<ReturnType<typeof createSpawnBudget>> | undefined;
+  #service: SpawnBudgetService | undefined;
+  readonly #replicas: SpawnBudgetService[] = [];
   #clients = new Map<ServiceName, SpawnClient>();
   #eventsCame: (() => void)[] = [];
 
@@ -88,7 +96,7 @@ export class World {
   /** A client of one's own in the name of a peer. */
   clientOf(peer: KeyPeer, options?: PeerTokenOptions): SpawnClient {
     const address = this.#service?.address ?? '';
-    return peer.client(SpawnBudgetService, { audience: 'spawn-budget', address }, options);
+    return peer.client(Contract, { audience: 'spawn-budget', address }, options);
   }
 
   /** Reads a slot grant as any other service would, with keys fetched over the wire. */
@@ -129,8 +137,23 @@ export class World {
     await this.#service.start();
   }
 
+  /**
+   * Starts a second process on the same state, as a replica, or as the next one after a crash in
+   * which the first did not get to stop; answers the supervisor's client of it.
+   */
+  async startReplica(): Promise<SpawnClient> {
+    const replica = await this.#boot();
+    this.#replicas.push(replica);
+    await replica.start();
+    return this.peer('supervisor').client(Contract, {
+      audience: 'spawn-budget',
+      address: replica.address,
+    });
+  }
+
   async stop(): Promise<void> {
     for (const peer of this.#peers.values()) await peer.close();
+    for (const replica of this.#replicas) await replica.stop();
     await this.#service?.stop();
     await rm(this.#dataDir, { recursive: true, force: true });
   }
@@ -147,6 +170,7 @@ export class World {
       subject: HOOK_SUBJECTS,
       durable: 'timeline',
       handler: async ({ payload }) => {
+        if (this.deaf) throw new UnavailableError('DEAF', 'The timeline is down.');
         this.events.push(fromBinary(HookEventSchema, payload));
         for (const tell of this.#eventsCame.splice(0)) tell();
       },

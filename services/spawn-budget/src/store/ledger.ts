@@ -1,12 +1,14 @@
 import { type Clock, NotFoundError } from '@writ/kernel';
+import type { StoreDialect } from '@writ/store';
 import type { EventTime, Outcome, PoolEvent } from '../domain/pool/events.ts';
 import type { Member, Pool, SlotChange } from '../domain/pool/pool.ts';
 import { reduce } from '../domain/pool/reduce.ts';
 import type { SpawnEvents } from '../events.ts';
 import type { Move } from './move.ts';
 import type { PauseFeed } from './pause-feed.ts';
+import { PoolCache, poolName } from './pool-cache.ts';
 import type { StoredPool } from './pool-rows.ts';
-import { insertPool, loadPools, type PoolRequest, poolKey, savePools } from './pools.ts';
+import { insertPool, loadPools, releasedMembers, savePools } from './pools.ts';
 import type { PoolKey, SpawnStore, SpawnTransaction } from './spawn-store.ts';
 
 /** What a {@link Ledger} works with. */
@@ -24,6 +26,7 @@ export interface LedgerParts {
 /** The pools of spawn-budget: each call is one transaction, in which a fact and its events are written together. */
 export class Ledger {
   readonly #parts: LedgerParts;
+  readonly #cache = new PoolCache();
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -31,13 +34,13 @@ export class Ledger {
 
   /** Runs `work` on `pools` in one transaction; what it changes is durable when this resolves. */
   async transaction<T>(
-    pools: readonly PoolRequest[],
+    pools: readonly PoolKey[],
     work: (books: Books) => Promise<T>,
     options: { readonly background?: boolean } = {},
   ): Promise<T> {
     const { store, clock, leaseMs, events, feed, nudge } = this.#parts;
     const { result, books } = await store.transaction(async (trx) => {
-      const opened = new Books(trx, { at: clock.now().getTime(), leaseMs });
+      const opened = new Books(trx, { at: clock.now().getTime(), leaseMs }, this.#cache);
       await opened.load(pools, store.dialect);
       const done = await work(opened);
       await opened.save(events);
@@ -66,13 +69,15 @@ export class Books {
   /** What moved so far. */
   readonly moves: Move[] = [];
   readonly #time: EventTime;
+  readonly #cache: PoolCache;
   readonly #before = new Map<string, StoredPool>();
   readonly #after = new Map<string, StoredPool>();
 
-  constructor(trx: SpawnTransaction, time: EventTime) {
+  constructor(trx: SpawnTransaction, time: EventTime, cache: PoolCache) {
     this.trx = trx;
     this.at = new Date(time.at);
     this.#time = time;
+    this.#cache = cache;
   }
 
   /** When leases begin that are given in this transaction, and how long they run. */
@@ -81,21 +86,20 @@ export class Books {
   }
 
   /** Loads pools; tenants one after the other, so that transactions lock in one order. */
-  async load(
-    pools: readonly PoolRequest[],
-    dialect: Parameters<typeof loadPools>[3],
-  ): Promise<void> {
+  async load(pools: readonly PoolKey[], dialect: StoreDialect): Promise<void> {
+    const options = { dialect, cache: this.#cache };
     const byTenant = Map.groupBy(pools, ({ tenant }) => tenant);
-    for (const [tenant, requests] of [...byTenant].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      for (const stored of await loadPools(this.trx, tenant, requests, dialect)) {
-        this.#before.set(poolKey(stored), stored);
-        this.#after.set(poolKey(stored), stored);
+    for (const [tenant, keys] of [...byTenant].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const runIds = [...new Set(keys.map(({ runId }) => runId))];
+      for (const stored of await loadPools(this.trx, tenant, runIds, options)) {
+        this.#before.set(poolName(stored), stored);
+        this.#after.set(poolName(stored), stored);
       }
     }
   }
 
   find(key: PoolKey): StoredPool | undefined {
-    return this.#after.get(poolKey(key));
+    return this.#after.get(poolName(key));
   }
 
   /** @throws NotFoundError POOL_NOT_FOUND */
@@ -107,11 +111,29 @@ export class Books {
     });
   }
 
+  /**
+   * Brings back those among `instances` that were released: they are not loaded with their pool,
+   * since they matter only to whoever names them.
+   */
+  async recall(key: PoolKey, instances: readonly string[]): Promise<void> {
+    const stored = this.get(key);
+    const unknown = instances.filter((instance) => !stored.pool.members.has(instance));
+    if (unknown.length === 0) return;
+    const released = await releasedMembers(this.trx, key, unknown);
+    const found = released.map((member) => [member.agent.instance, member] as const);
+    for (const books of [this.#before, this.#after]) {
+      const { pool, ...rest } = books.get(poolName(key)) ?? stored;
+      const members = new Map([...pool.members, ...found]);
+      books.set(poolName(key), { ...rest, pool: { ...pool, members } });
+    }
+  }
+
   /** Records a new pool. */
-  async open(stored: StoredPool): Promise<void> {
+  async open(pool: Omit<StoredPool, 'stamp'>): Promise<void> {
+    const stored = { ...pool, stamp: this.#cache.newStamp() };
     await insertPool(this.trx, stored);
-    this.#before.set(poolKey(stored), stored);
-    this.#after.set(poolKey(stored), stored);
+    this.#before.set(poolName(stored), stored);
+    this.#after.set(poolName(stored), stored);
   }
 
   /**
@@ -122,7 +144,7 @@ export class Books {
     const stored = this.get(key);
     const { pool, outcome, changes } = reduce(stored.pool, event, this.#time);
     const closedAt = pool.closed ? (stored.closedAt ?? this.at) : null;
-    this.#after.set(poolKey(key), { ...stored, pool, closedAt });
+    this.#after.set(poolName(key), { ...stored, pool, closedAt });
     const { tenant, runId } = stored;
     for (const change of changes) this.moves.push({ tenant, runId, change, at: this.at });
     return { outcome, changes };
@@ -154,7 +176,7 @@ export class Books {
       const before = this.#before.get(key);
       return before === undefined || before === after ? [] : [{ before, after }];
     });
-    await savePools(this.trx, changed);
+    await savePools(this.trx, changed, this.#cache);
     for (const move of this.moves) await events.slotChanged(this.trx, this.get(move), move);
   }
 }

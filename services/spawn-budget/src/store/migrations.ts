@@ -8,6 +8,7 @@ const pools: Migration = {
       .createTable('pools')
       .addColumn('tenant', 'text', (column) => column.notNull())
       .addColumn('run_id', 'text', (column) => column.notNull())
+      .addColumn('stamp', 'text', (column) => column.notNull())
       .addColumn('root', 'text', (column) => column.notNull())
       .addColumn('max_agents', 'integer', (column) => column.notNull())
       .addColumn('allow_preempt', 'boolean', (column) => column.notNull())

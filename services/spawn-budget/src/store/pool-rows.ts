@@ -10,6 +10,8 @@ type MemberRow = Selectable<MembersTable>;
 /** A pool as it is stored, with what only the store cares for. */
 export interface StoredPool extends PoolKey {
   readonly pool: Pool;
+  /** Made anew by every write, so that a copy is known to be the present. */
+  readonly stamp: string;
   /** The request that opened it, and the digest of what it asked for (SB-9). */
   readonly requestId: string;
   readonly requestDigest: string;
@@ -47,6 +49,7 @@ export function toPool(row: PoolRow, members: readonly MemberRow[]): StoredPool 
       totalPauses: Number(row.total_pauses),
       totalRefusals: Number(row.total_refusals),
     },
+    stamp: row.stamp,
     requestId: row.request_id,
     requestDigest: row.request_digest,
     traceparent: row.traceparent,
@@ -61,6 +64,7 @@ export function fromPool({ pool, ...stored }: StoredPool): PoolRow {
   return {
     tenant: stored.tenant,
     run_id: stored.runId,
+    stamp: stored.stamp,
     root: pool.root,
     max_agents: budget.maxAgents,
     allow_preempt: budget.allowPreempt,
@@ -100,9 +104,12 @@ export function fromMember({ tenant, runId }: PoolKey, member: Member): MemberRo
   };
 }
 
-function toMember(row: MemberRow): Member {
+/**
+ * The agent of a row.
+ * @throws DataLossError BAD_MEMBER for a row that says what no agent can be
+ */
+export function toMember(row: MemberRow): Member {
   const { priority, state } = row;
-  // A row that says what no agent can be must not become a slot (SYS-4).
   if (!isPriority(priority) || !isState(state))
     throw new DataLossError(
       'BAD_MEMBER',

@@ -19,26 +19,29 @@ export interface Answer {
   readonly released?: boolean;
 }
 
+/** What an agent's calls were answered so far. */
+export interface Answers {
+  /** Whether any call was answered for the agent; one that never asked was never an agent of the run. */
+  readonly any: boolean;
+  /** The answer that this very request got before. */
+  readonly same: Answer | undefined;
+}
+
 /**
- * The answer that this very request got before; undefined when it is new.
+ * Looks up what was answered for an agent.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
  */
-export async function findAnswer(
-  trx: SpawnTransaction,
-  key: RequestKey,
-): Promise<Answer | undefined> {
-  const row = await trx
+export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
+  const rows = await trx
     .selectFrom('requests')
-    .select(['digest', 'answer'])
+    .select(['rpc', 'request_id', 'digest', 'answer'])
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .where('instance', '=', key.instance)
-    .where('rpc', '=', key.rpc)
-    .where('request_id', '=', key.requestId)
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  if (row.digest !== key.digest) throw reusedError(key.requestId);
-  return JSON.parse(row.answer);
+    .execute();
+  const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
+  if (row !== undefined && row.digest !== key.digest) throw reusedError(key.requestId);
+  return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
 }
 
 /** Records what a call is answered, in the transaction that acts on it. */

@@ -4,6 +4,8 @@ import type { OutboxTable } from '@writ/store';
 export interface PoolsTable {
   readonly tenant: string;
   readonly run_id: string;
+  /** Made anew by every write to the pool or to one of its agents. */
+  readonly stamp: string;
   /** Instance; empty when the run was closed before its pool was opened. */
   readonly root: string;
   readonly max_agents: number;
@@ -47,7 +49,7 @@ export interface MembersTable {
 }
 
 /** What a mutating call was answered, so that a repeat is answered the same (SB-9). */
-export interface RequestsTable {
+interface RequestsTable {
   readonly tenant: string;
   readonly run_id: string;
   readonly instance: string;

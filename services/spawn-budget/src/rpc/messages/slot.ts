@@ -44,10 +44,3 @@ export function changeMessage({
 }: SlotChange): MessageInitShape<typeof SlotChangeSchema> {
   return { agent, from: STATES[from], to: STATES[to], ...(becauseOf && { becauseOf }) };
 }
-
-/** The messages of those moves that a caller has to act on: who was paused, and who got a slot again. */
-export function pausesAndReturns(
-  changes: readonly SlotChange[],
-): MessageInitShape<typeof SlotChangeSchema>[] {
-  return changes.filter(({ to }) => to === 'paused' || to === 'active').map(changeMessage);
-}

@@ -35,26 +35,26 @@ export function openPool(
       ...(deadline && { deadline: timestampMs(deadline) }),
     };
     const { instance } = event.root;
-    const requestDigestText = requestDigest(OpenPoolRequestSchema, request);
+    const digest = requestDigest(OpenPoolRequestSchema, request);
     const key = { tenant, runId };
-    const standing = await context.ledger.transaction(
-      [{ ...key, instances: [instance] }],
-      async (books) => {
-        const known = books.find(key);
-        if (known !== undefined) assertSame(known, requestId, requestDigestText);
-        else
-          await books.open({
-            ...key,
-            pool: newPool(event, books.time),
-            requestId,
-            requestDigest: requestDigestText,
-            traceparent,
-            openedAt: books.at,
-            closedAt: null,
-          });
-        return books.standing(key, instance);
-      },
-    );
+    const standing = await context.ledger.transaction([key], async (books) => {
+      const known = books.find(key);
+      if (known !== undefined) {
+        assertSame(known, requestId, digest);
+        await books.recall(key, [instance]);
+      } else {
+        await books.open({
+          ...key,
+          pool: newPool(event, books.time),
+          requestId,
+          requestDigest: digest,
+          traceparent,
+          openedAt: books.at,
+          closedAt: null,
+        });
+      }
+      return books.standing(key, instance);
+    });
     return { slot: await signedSlot(context, standing) };
   };
 }

@@ -8,7 +8,7 @@ import type { Handlers } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../../context.ts';
 import type { AcquireEvent, Refusal } from '../../domain/pool/events.ts';
 import type { Books } from '../../store/ledger.ts';
-import { type Answer, findAnswer, type RequestKey, recordAnswer } from '../../store/requests.ts';
+import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../store/requests.ts';
 import { requestDigest } from '../idempotency.ts';
 import { agentRefOf } from '../messages/agent-ref.ts';
 import { priorityOf } from '../messages/priority.ts';
@@ -37,9 +37,11 @@ export function acquire(
     const digest = requestDigest(AcquireRequestSchema, request);
     const key: RequestKey = { tenant, runId, instance, rpc: 'acquire', requestId, digest };
     const { refusal, changes, standing } = await context.ledger.transaction(
-      [{ tenant, runId, instances: [instance] }],
+      [key],
       async (books) => {
-        const answer = (await findAnswer(books.trx, key)) ?? (await take(books, key, event));
+        const { any, same } = await findAnswers(books.trx, key);
+        if (any) await books.recall(key, [instance]);
+        const answer = same ?? (await take(books, key, event));
         // What is refused has no slot, and is still to be counted: it must not undo the transaction.
         return answer.refusal === undefined
           ? { ...answer, standing: books.standing(key, instance) }

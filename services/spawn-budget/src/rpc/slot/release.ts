@@ -5,7 +5,7 @@ import {
 import { assertServesTenant } from '@writ/identity';
 import type { Handlers } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../../context.ts';
-import { type Answer, findAnswer, type RequestKey, recordAnswer } from '../../store/requests.ts';
+import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../store/requests.ts';
 import { requestDigest } from '../idempotency.ts';
 import { changeMessage } from '../messages/slot.ts';
 
@@ -19,11 +19,11 @@ export function release(
     const digest = requestDigest(ReleaseRequestSchema, request);
     const key: RequestKey = { tenant, runId, instance, rpc: 'release', requestId, digest };
     const { released, changes } = await context.ledger.transaction(
-      [{ tenant, runId, instances: [instance] }],
+      [key],
       async (books): Promise<Answer> => {
         if (books.find(key) === undefined) return { changes: [], released: false };
-        const known = await findAnswer(books.trx, key);
-        if (known !== undefined) return known;
+        const { same } = await findAnswers(books.trx, key);
+        if (same !== undefined) return same;
         const { outcome, changes: all } = books.apply(key, { type: 'release', instance });
         const answer: Answer = {
           released: outcome.released === true,

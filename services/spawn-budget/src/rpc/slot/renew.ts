@@ -9,7 +9,6 @@ import type { AgentIdentity, Caller, Handlers } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../../context.ts';
 import type { RenewIntent as Intent, RenewEvent } from '../../domain/pool/events.ts';
 import type { Books, Standing } from '../../store/ledger.ts';
-import type { PoolRequest } from '../../store/pools.ts';
 import { signedSlot } from '../slot-grants.ts';
 
 const INTENTS: Readonly<Partial<Record<RenewIntent, Intent>>> = {
@@ -39,12 +38,11 @@ export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetS
   return async ({ agents }, { caller }) => {
     const entries = await Promise.all(agents.map((renewal) => readEntry(context, renewal, caller)));
     const wanted = entries.filter((entry) => 'agent' in entry);
-    const answers =
-      wanted.length === 0
-        ? new Map<Wanted, Standing | Refused>()
-        : await context.ledger.transaction(poolsOf(wanted), async (books) =>
-            renewAll(books, wanted),
-          );
+    const runs = wanted.map(({ agent }) => agent);
+    const answers = await context.ledger.transaction(runs, async (books) => {
+      await recallAll(books, wanted);
+      return renewAll(books, wanted);
+    });
     return {
       agents: await Promise.all(
         entries.map(async (entry) => {
@@ -74,15 +72,13 @@ async function readEntry(
   }
 }
 
-/** The pools that are concerned, each with its agents. */
-function poolsOf(wanted: readonly Wanted[]): PoolRequest[] {
-  const byRun = Map.groupBy(wanted, ({ agent }) => `${agent.tenant}/${agent.runId}`);
-  return [...byRun.values()].flatMap((entries) => {
-    const [first] = entries;
-    if (first === undefined) return [];
-    const { tenant, runId } = first.agent;
-    return [{ tenant, runId, instances: entries.map(({ event }) => event.instance) }];
-  });
+/** Brings in those agents that were released: their workers are told so. */
+async function recallAll(books: Books, wanted: readonly Wanted[]): Promise<void> {
+  const byRun = Map.groupBy(wanted, ({ agent }) => books.find(agent));
+  for (const [stored, entries] of byRun) {
+    const instances = entries.map(({ event }) => event.instance);
+    if (stored !== undefined) await books.recall(stored, instances);
+  }
 }
 
 function renewAll(books: Books, wanted: readonly Wanted[]): Map<Wanted, Standing | Refused> {

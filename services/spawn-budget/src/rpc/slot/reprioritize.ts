@@ -7,7 +7,7 @@ import type { Handlers } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../../context.ts';
 import type { ReprioritizeEvent } from '../../domain/pool/events.ts';
 import type { Books } from '../../store/ledger.ts';
-import { type Answer, findAnswer, type RequestKey, recordAnswer } from '../../store/requests.ts';
+import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../store/requests.ts';
 import { requestDigest } from '../idempotency.ts';
 import { priorityOf } from '../messages/priority.ts';
 import { changeMessage } from '../messages/slot.ts';
@@ -30,13 +30,12 @@ export function reprioritize(
     };
     const digest = requestDigest(ReprioritizeRequestSchema, request);
     const key: RequestKey = { tenant, runId, instance, rpc: 'reprioritize', requestId, digest };
-    const { changes, standing } = await context.ledger.transaction(
-      [{ tenant, runId, instances: [instance] }],
-      async (books) => {
-        const answer = (await findAnswer(books.trx, key)) ?? (await weigh(books, key, event));
-        return { ...answer, standing: books.standing(key, instance) };
-      },
-    );
+    const { changes, standing } = await context.ledger.transaction([key], async (books) => {
+      const { same } = await findAnswers(books.trx, key);
+      await books.recall(key, [instance]);
+      const answer = same ?? (await weigh(books, key, event));
+      return { ...answer, standing: books.standing(key, instance) };
+    });
     return {
       slot: await signedSlot(context, standing),
       changes: changes.map(changeMessage),

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { readProcessConfig, readSpawnBudgetConfig } from './config.ts';
+
+describe('settings of spawn-budget', () => {
+  it('have defaults that work in one process', () => {
+    expect(readSpawnBudgetConfig({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 50_052,
+      store: { dialect: 'sqlite', file: '.writ/spawn-budget.db' },
+      leaseMs: 15_000,
+      grantTtlMs: 5_000,
+    });
+    expect(readProcessConfig({}).addressOf('supervisor')).toBe('127.0.0.1:50051');
+    expect(() => readProcessConfig({}).addressOf('tool-gateway')).toThrow(/tool-gateway/);
+  });
+
+  it('come from the environment, and say what is wrong with it', () => {
+    const env = { WRIT_SPAWN_BUDGET_PORT: '1', WRIT_SLOT_LEASE: '1m', WRIT_DATA: '/data' };
+    expect(readSpawnBudgetConfig(env)).toMatchObject({ port: 1, leaseMs: 60_000 });
+    expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: 'long' })).toThrow(/WRIT_SLOT_LEASE/);
+  });
+
+  it('refuse a lease that ends before its grants (SB-4)', () => {
+    expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: '5s' })).toThrow(
+      /WRIT_SLOT_LEASE must be at least 1000 ms longer than WRIT_SLOT_GRANT_TTL/,
+    );
+  });
+});

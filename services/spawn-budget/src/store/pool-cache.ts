@@ -1,0 +1,49 @@
+import { newId } from '@writ/kernel';
+import type { StoredPool } from './pool-rows.ts';
+import type { PoolKey } from './spawn-store.ts';
+
+/** Pools that are kept at most; the one that was used longest ago goes first. */
+const MAX_POOLS = 1_000;
+
+/**
+ * Pools as this process last wrote them, so that a call need not read all agents of a run again. A
+ * pool is known by its stamp, which every write makes anew and every transaction reads first: what
+ * another replica wrote, or what was undone, is never taken for the present.
+ */
+export class PoolCache {
+  readonly #pools = new Map<string, StoredPool>();
+  readonly #writer = newId('w');
+  #writes = 0;
+
+  /** A stamp that no other write has, in this process or another. */
+  newStamp(): string {
+    this.#writes += 1;
+    return `${this.#writer}-${this.#writes}`;
+  }
+
+  /** The pool, when it was written under this very stamp. */
+  get(key: PoolKey, stamp: string): StoredPool | undefined {
+    const name = poolName(key);
+    const stored = this.#pools.get(name);
+    if (stored?.stamp !== stamp) return undefined;
+    this.#pools.delete(name);
+    this.#pools.set(name, stored);
+    return stored;
+  }
+
+  /** Keeps a pool that is written; released agents are left to the database. */
+  put(stored: StoredPool): void {
+    const name = poolName(stored);
+    this.#pools.delete(name);
+    if (stored.pool.closed) return;
+    const members = [...stored.pool.members].filter(([, { state }]) => state !== 'released');
+    this.#pools.set(name, { ...stored, pool: { ...stored.pool, members: new Map(members) } });
+    const [oldest] = this.#pools.keys();
+    if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
+  }
+}
+
+/** The name of a pool in maps. */
+export function poolName({ tenant, runId }: PoolKey): string {
+  return `${tenant}/${runId}`;
+}
