@@ -1,11 +1,8 @@
-import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { ExecutionMeterConfig } from './config.ts';
 import type { Catalog } from './domain/catalog/catalog.ts';
 import type { MeterEvents } from './events.ts';
-import type { ModelCalls } from './providers/calls/model-calls.ts';
-import type { PriceList } from './providers/catalog/price-list.ts';
 import type { MeterStore } from './store/meter-store.ts';
 
 /** What a call, a sweep or a handler of the meter works with; built by service.ts. */
@@ -16,12 +13,4 @@ export interface MeterContext {
   readonly telemetry: Telemetry;
   readonly events: MeterEvents;
   readonly catalog: Catalog;
-}
-
-/** What a handler needs beside. */
-export interface RpcContext extends MeterContext {
-  readonly signer: Signer;
-  readonly verifier: Verifier;
-  readonly calls: ModelCalls;
-  readonly prices: PriceList;
 }

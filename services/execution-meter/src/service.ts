@@ -5,17 +5,18 @@ import { type Clock, isWritError, systemClock } from '@writ/kernel';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { ExecutionMeterConfig } from './config.ts';
-import type { MeterContext, RpcContext } from './context.ts';
+import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';
 import { CallBooks } from './providers/calls/call-books.ts';
 import { ModelCalls } from './providers/calls/model-calls.ts';
 import { expireReservations, settleLeftovers } from './providers/calls/recovery.ts';
 import { PriceList } from './providers/catalog/price-list.ts';
 import { readCatalog } from './providers/catalog/read-catalog.ts';
-import { lazyProvider } from './providers/provider.ts';
+import { lazyProvider } from './providers/lazy-provider.ts';
 import { ModelSlots } from './providers/slots.ts';
 import { Sweeper } from './providers/sweeper.ts';
 import { openDoor } from './rpc/listen.ts';
+import type { RpcContext } from './rpc/rpc-context.ts';
 import { openMeterStore } from './store/meter-store.ts';
 
 /** What an execution meter is given by whoever runs it. */
@@ -53,7 +54,20 @@ export async function createExecutionMeter(
   config: ExecutionMeterConfig,
   parts: ExecutionMeterParts,
 ): Promise<ExecutionMeterService> {
-  await using opened = new AsyncDisposableStack();
+  const opened = new AsyncDisposableStack();
+  try {
+    return await create(config, parts, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function create(
+  config: ExecutionMeterConfig,
+  parts: ExecutionMeterParts,
+  opened: AsyncDisposableStack,
+): Promise<ExecutionMeterService> {
   const { context, relay } = await createContext(config, parts, opened);
   const { telemetry, store } = context;
   const books = new CallBooks(context);
@@ -64,7 +78,6 @@ export async function createExecutionMeter(
   opened.defer(() => door.close(0));
   const sweep = () => expireReservations(context, books, calls);
   const sweeper = new Sweeper(sweep, config.sweepMs, telemetry.log);
-  const closing = opened.move();
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -73,7 +86,7 @@ export async function createExecutionMeter(
     await sweeper.stop();
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
-    await closing.disposeAsync();
+    await opened.disposeAsync();
   };
 
   return {

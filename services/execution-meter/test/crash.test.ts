@@ -6,12 +6,13 @@ import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { startKeyPeer } from '@writ/testing';
 import { createModelSimulator } from '@writ/testing/simulator';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { AGENT, ask, given, PRICES, RUN, reference, TENANT } from './meter-fixture.ts';
 import { startMeterProcess } from './meter-process.ts';
 
 it('keeps what was sent and never answered on the tab, through kill -9, and tells the record of what was (EM-3, EM-7)', async () => {
-  await using stack = new AsyncDisposableStack();
+  const stack = new AsyncDisposableStack();
+  onTestFinished(() => stack.disposeAsync());
   const dir = await mkdtemp(join(tmpdir(), 'writ-meter-crash-'));
   stack.defer(() => rm(dir, { recursive: true, force: true }));
   const usage = { prompt_tokens: 10, completion_tokens: 10 };

@@ -34,29 +34,18 @@ export type AttemptOutcome =
       readonly type: 'failed';
       readonly failure: AttemptFailure;
       /** What had come until then. */
-      readonly partial: Partial;
+      readonly partial: PartialTexts;
       readonly usage: TokenUsage | undefined;
     }
   | {
       readonly type: 'aborted';
-      readonly partial: Partial;
+      readonly partial: PartialTexts;
       /** Whether the provider was asked at all. */
       readonly sent: boolean;
     };
 
 /** The part of an answer that had come; undefined where it cannot be seen, since nothing was streamed. */
-export type Partial = readonly string[] | undefined;
+type PartialTexts = readonly string[] | undefined;
 
 /** Asks a model once. Never throws for what a provider does. */
 export type AskProvider = (attempt: Attempt) => Promise<AttemptOutcome>;
-
-/** The provider for OpenAI-compatible servers. Its SDK loads with the first call, not with the service. */
-export function lazyProvider(): AskProvider {
-  let provider: Promise<AskProvider> | undefined;
-  return async (attempt) => {
-    provider ??= import('./openai/ask-openai.ts').then(({ createOpenAiProvider }) =>
-      createOpenAiProvider(),
-    );
-    return (await provider)(attempt);
-  };
-}

@@ -2,7 +2,6 @@ import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_m
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
-import type { RpcContext } from '../context.ts';
 import { closeTab } from './meter/close-tab.ts';
 import { consume } from './meter/consume.ts';
 import { freeze } from './meter/freeze.ts';
@@ -15,6 +14,7 @@ import { settle } from './meter/settle.ts';
 import { unfreeze } from './meter/unfreeze.ts';
 import { generate } from './model/generate.ts';
 import { listModels } from './model/list-models.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 /** Everything that the execution meter serves. */
 export function meterRoutes(context: RpcContext): readonly Route[] {

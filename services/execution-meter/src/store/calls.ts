@@ -10,7 +10,7 @@ import type { CallTable } from './schema.ts';
  * Where a call stands: `running` until its outcome is committed; `interrupted` when it was aborted,
  * so that a repeat makes another attempt; `answered` and `failed` are final (EM-7).
  */
-export type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
+type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
 
 /** One model call and what came of it. */
 export interface StoredCall {

@@ -118,7 +118,7 @@ export interface CallTable {
 }
 
 /** How many calls of a tab ended without an answer, by stop reason. */
-export interface FailureTable {
+interface FailureTable {
   readonly tenant: string;
   readonly run_id: string;
   readonly agent_instance: string;
@@ -128,7 +128,7 @@ export interface FailureTable {
 }
 
 /** Freeze orders, one row each (SV-9). */
-export interface FreezeTable {
+interface FreezeTable {
   readonly order_id: string;
   readonly scope: string;
   readonly cause: string;

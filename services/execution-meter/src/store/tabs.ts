@@ -5,7 +5,7 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { TabTable } from './schema.ts';
 
 /** An agent and the one that made it. */
-export interface AgentName {
+interface AgentName {
   readonly name: string;
   readonly instance: string;
 }

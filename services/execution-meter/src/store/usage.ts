@@ -4,10 +4,7 @@ import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { MeterReader } from './meter-store.ts';
 
 /** By what usage can be added up (EM-10). */
-export const USAGE_GROUPS = ['agent', 'run', 'session', 'tenant', 'model', 'day'] as const;
-
-/** One of {@link USAGE_GROUPS}. */
-export type UsageGrouping = (typeof USAGE_GROUPS)[number];
+export type UsageGrouping = 'agent' | 'run' | 'session' | 'tenant' | 'model' | 'day';
 
 /** Which usage is asked for; what is left out does not narrow it. */
 export interface UsageFilter {

@@ -19,7 +19,7 @@ export function failureError({ stopReason, reason, message }: CallFailure): Writ
 }
 
 /** Reason of a call whose model did not answer in time, or could not be reached. */
-export const LLM_TIMEOUT = 'LLM_TIMEOUT';
+const LLM_TIMEOUT = 'LLM_TIMEOUT';
 
 /** What went wrong with one attempt. */
 export interface AttemptFailure {

@@ -24,9 +24,8 @@ export class CallLog {
    * @throws the log's error; the signal's reason as soon as it aborts
    */
   async *read(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
-    const aborted = Promise.withResolvers<void>();
-    const abort = (): void => aborted.resolve();
-    signal.addEventListener('abort', abort, { once: true });
+    const wake = (): void => this.#wake();
+    signal.addEventListener('abort', wake, { once: true });
     try {
       for (let index = 0; ; ) {
         signal.throwIfAborted();
@@ -35,12 +34,12 @@ export class CallLog {
           index += 1;
           yield chunk;
         } else if (this.#ended === undefined) {
-          await Promise.race([this.#news.promise, aborted.promise]);
+          await this.#news.promise;
         } else if (this.#ended.error === undefined) return;
         else throw this.#ended.error;
       }
     } finally {
-      signal.removeEventListener('abort', abort);
+      signal.removeEventListener('abort', wake);
     }
   }
 

@@ -1,10 +1,8 @@
-import type OpenAI from 'openai';
 import type { ChatAnswer, EndReason, ToolUse } from '../../domain/chat/chat.ts';
 import type { TokenUsage } from '../../domain/ledger/spending.ts';
-import { readUsage } from './read-usage.ts';
+import { fieldsOf, readUsage } from './read-usage.ts';
 
-type Chunk = OpenAI.Chat.Completions.ChatCompletionChunk;
-type Completion = OpenAI.Chat.Completions.ChatCompletion;
+type Fields = Readonly<Record<string, unknown>>;
 
 interface ToolUseSoFar {
   id: string;
@@ -59,34 +57,26 @@ export class AnswerBuilder {
   }
 
   /** Takes one chunk of a stream; returns the text that it adds. */
-  addChunk(chunk: Chunk): string {
-    this.#addUsage(chunk.usage);
-    if (typeof chunk.model === 'string' && chunk.model !== '') this.#model = chunk.model;
-    const choice = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined;
+  addChunk(chunk: object): string {
+    const choice = this.#choiceOf(fieldsOf(chunk));
     if (choice === undefined) return '';
-    this.#choices += 1;
-    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
-    for (const call of choice.delta?.tool_calls ?? []) this.#addToolCall(call);
-    const text = choice.delta?.content ?? choice.delta?.refusal;
+    const delta = fieldsOf(choice.delta);
+    for (const call of listOf(delta.tool_calls)) this.#addToolCall(fieldsOf(call));
+    const text = delta.content ?? delta.refusal;
     if (typeof text !== 'string') return '';
     this.#text += text;
     return text;
   }
 
   /** Takes a whole answer; returns its text. */
-  addCompletion(completion: Completion): string {
-    this.#addUsage(completion.usage);
-    if (typeof completion.model === 'string' && completion.model !== '') {
-      this.#model = completion.model;
+  addCompletion(completion: object): string {
+    const choice = this.#choiceOf(fieldsOf(completion));
+    if (choice === undefined) return '';
+    const message = fieldsOf(choice.message);
+    for (const [index, call] of listOf(message.tool_calls).entries()) {
+      this.#addToolCall({ ...fieldsOf(call), index });
     }
-    const choice = Array.isArray(completion.choices) ? completion.choices[0] : undefined;
-    if (typeof choice?.message !== 'object' || choice.message === null) return '';
-    this.#choices += 1;
-    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
-    for (const [index, call] of (choice.message.tool_calls ?? []).entries()) {
-      if (call.type === 'function') this.#addToolCall({ ...call, index });
-    }
-    const text = choice.message.content ?? choice.message.refusal;
+    const text = message.content ?? message.refusal;
     this.#text = typeof text === 'string' ? text : '';
     return this.#text;
   }
@@ -121,29 +111,40 @@ export class AnswerBuilder {
     return { answer, warnings };
   }
 
-  #addUsage(usage: unknown): void {
-    if (usage === undefined || usage === null) return;
-    const read = readUsage(usage);
-    if (read === undefined) this.#oddUsage = true;
-    else this.#usage = read;
+  /** The first choice, after what stands around it was noted. */
+  #choiceOf(envelope: Fields): Fields | undefined {
+    const { usage, model } = envelope;
+    if (usage !== undefined && usage !== null) {
+      const read = readUsage(usage);
+      if (read === undefined) this.#oddUsage = true;
+      else this.#usage = read;
+    }
+    if (typeof model === 'string' && model !== '') this.#model = model;
+    const [first] = listOf(envelope.choices);
+    if (typeof first !== 'object' || first === null) return undefined;
+    const choice = fieldsOf(first);
+    this.#choices += 1;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    return choice;
   }
 
-  #addToolCall(call: {
-    readonly index: number;
-    readonly id?: string;
-    readonly function?: { readonly name?: string; readonly arguments?: string };
-  }): void {
-    const index = Number.isSafeInteger(call.index) ? call.index : this.#toolUses.length;
+  #addToolCall(call: Fields): void {
+    const index = Number.isSafeInteger(call.index) ? Number(call.index) : this.#toolUses.length;
     if (index < 0 || index > MAX_TOOL_USES) return;
     while (this.#toolUses.length <= index) {
       this.#toolUses.push({ id: '', tool: '', argumentsJson: '' });
     }
     const use = this.#toolUses[index];
     if (use === undefined) return;
+    const called = fieldsOf(call.function);
     if (typeof call.id === 'string' && call.id !== '') use.id = call.id;
-    if (typeof call.function?.name === 'string') use.tool += call.function.name;
-    if (typeof call.function?.arguments === 'string') use.argumentsJson += call.function.arguments;
+    if (typeof called.name === 'string') use.tool += called.name;
+    if (typeof called.arguments === 'string') use.argumentsJson += called.arguments;
   }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 /** More than any model asks for; bounds what a garbled index can make us hold. */

@@ -14,19 +14,22 @@ export function createOpenAiProvider(): AskProvider {
   return async (attempt) => {
     const { model, signal } = attempt;
     const builder = new AnswerBuilder(model.providerModel);
-    const tooLate = AbortSignal.timeout(attempt.timeoutMs);
+    const tooLate = new AbortController();
+    const timer = setTimeout(() => tooLate.abort(), attempt.timeoutMs);
     const partial = () => (model.streaming ? builder.partial : undefined);
     const ended = (): AttemptOutcome | undefined => {
       if (signal.aborted) return { type: 'aborted', partial: partial(), sent: true };
-      if (!tooLate.aborted) return undefined;
+      if (!tooLate.signal.aborted) return undefined;
       return { type: 'failed', failure: TIMED_OUT, partial: partial(), usage: builder.usage };
     };
     try {
       const client = clients.for(model, attempt.apiKey);
-      await receive(client, attempt, builder, AbortSignal.any([signal, tooLate]));
+      await receive(client, attempt, builder, AbortSignal.any([signal, tooLate.signal]));
     } catch (error) {
       const failure = attemptFailure(error);
       return ended() ?? { type: 'failed', failure, partial: partial(), usage: builder.usage };
+    } finally {
+      clearTimeout(timer);
     }
     // The SDK ends an aborted stream as if it were over.
     return ended() ?? conclude(builder);
@@ -47,9 +50,7 @@ async function receive(
   };
   if (params.stream !== true) {
     const completion: unknown = await client.chat.completions.create(params, options);
-    if (isObject(completion)) {
-      attempt.onText(builder.addCompletion(completion as OpenAI.Chat.Completions.ChatCompletion));
-    }
+    if (isObject(completion)) attempt.onText(builder.addCompletion(completion));
     return;
   }
   const stream = await client.chat.completions.create(params, options);

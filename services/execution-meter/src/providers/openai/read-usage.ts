@@ -24,6 +24,7 @@ function count(value: unknown): bigint | undefined {
   return valid && value >= 0 && value <= MOST ? BigInt(value) : undefined;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+/** The fields of whatever came; none of what is no object. */
+export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }

@@ -1,10 +1,10 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { requireTab } from '../../store/admit.ts';
 import { closeTab as writeClosed } from '../../store/tabs.ts';
 import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /** Closes an account and answers with its figures; closing it again answers with them as they are now. */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {

@@ -4,7 +4,6 @@ import {
   type ExecutionMeterService,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { exceededCap } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
 import { dayOf } from '../../domain/ledger/calendar.ts';
@@ -17,6 +16,7 @@ import { requestDigest } from '../messages/request-digest.ts';
 import { requestIdReused } from '../messages/reused.ts';
 import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /** Books what was spent elsewhere, and only then checks: tokens, cost, turns (EM-2). */
 export function consume(context: RpcContext): Handlers<typeof ExecutionMeterService>['consume'] {

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { frozenError, scopeKey } from '../../domain/freeze.ts';
 import type { CallFlight } from '../../providers/calls/call-flight.ts';
 import { purgeAnswers } from '../../store/calls.ts';
 import { insertFreeze } from '../../store/freezes.ts';
 import { type ReadFreezeOrder, readFreezeOrder } from '../messages/freeze-order.ts';
 import { requestIdReused } from '../messages/reused.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
 

@@ -1,11 +1,11 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/freeze.ts';
 import { requireTab } from '../../store/admit.ts';
 import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /** Reads an account; a worker only that of the agent it speaks for. */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {

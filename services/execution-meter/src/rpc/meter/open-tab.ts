@@ -8,7 +8,6 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { weightOf } from '@writ/identity';
 import { AlreadyExistsError, InvalidRequestError, PreconditionError, Priority } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { DEFAULT_NEAR_BUDGET } from '../../domain/ledger/balance.ts';
 import { dayOf } from '../../domain/ledger/calendar.ts';
@@ -19,6 +18,7 @@ import { toCaps } from '../messages/budget.ts';
 import { requestDigest } from '../messages/request-digest.ts';
 import { requestIdReused } from '../messages/reused.ts';
 import { tabMessage } from '../messages/tab.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /**
  * Opens an agent's account under the run's, the session's and the tenant's (EM-1). The run's caps come

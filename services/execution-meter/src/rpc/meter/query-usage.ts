@@ -6,7 +6,6 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { InvalidRequestError, sha256Hex } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import {
   sumUsage,
   type UsageFilter,
@@ -14,6 +13,7 @@ import {
   type UsageSum,
 } from '../../store/usage.ts';
 import { usageMessage } from '../messages/tab.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 const DEFAULT_PAGE_SIZE = 100;
 

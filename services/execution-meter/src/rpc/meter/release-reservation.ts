@@ -1,10 +1,10 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
 import { reservationMessage } from '../messages/reservation.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /** Gives a reservation back on every level; once more changes nothing (EM-3). */
 export function releaseReservation({

@@ -4,7 +4,6 @@ import {
   ReserveRequestSchema,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
 import { roomOf } from '../../domain/ledger/room.ts';
 import { NO_USAGE } from '../../domain/ledger/spending.ts';
@@ -15,6 +14,7 @@ import { requestDigest } from '../messages/request-digest.ts';
 import { reservationMessage } from '../messages/reservation.ts';
 import { callIdReused } from '../messages/reused.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 const DEFAULT_TTL_MS = 60_000;
 

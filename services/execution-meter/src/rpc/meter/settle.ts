@@ -5,7 +5,6 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
@@ -15,6 +14,7 @@ import { reservationMessage } from '../messages/reservation.ts';
 import { callIdReused } from '../messages/reused.ts';
 import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /** Books what a reservation was used for; what exceeds it becomes debt, also on a closed tab (EM-3). */
 export function settle(context: RpcContext): Handlers<typeof ExecutionMeterService>['settle'] {

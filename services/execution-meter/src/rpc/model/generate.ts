@@ -7,11 +7,11 @@ import {
   type ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { type CallContext, type Handlers, requireAgent } from '@writ/rpc';
-import type { RpcContext } from '../../context.ts';
 import type { CallAsk } from '../../providers/calls/call-ask.ts';
 import { chunkMessage } from '../messages/call-chunk.ts';
 import { readChatRequest } from '../messages/chat-request.ts';
 import { requestDigest } from '../messages/request-digest.ts';
+import type { RpcContext } from '../rpc-context.ts';
 
 /**
  * Asks a model for one turn: reserves, calls and settles (EM-3, EM-7), for the agent of the token. A call

@@ -1,0 +1,48 @@
+import { ManualClock } from '@writ/kernel';
+import { expect, it } from 'vitest';
+import { flatRate } from '../../domain/catalog/prices.ts';
+import { PriceList } from './price-list.ts';
+import { readCatalog } from './read-catalog.ts';
+
+const entry = (settings: object) => {
+  const { catalog } = readCatalog(
+    {
+      text: 'models: { a: { base_url: "http://127.0.0.1:9/v1", model: gpt-4.1-mini } }',
+      file: 'm',
+    },
+    {},
+    { a: settings },
+  );
+  return catalog.find('a', ['a']);
+};
+const prices = new PriceList(new ManualClock());
+
+it('knows the maintained list’s prices, exactly (EM-4)', async () => {
+  expect(await prices.pricesOf(entry({}))).toEqual({
+    input: flatRate(400_000_000n),
+    cachedInput: flatRate(100_000_000n),
+    output: flatRate(1_600_000_000n),
+    reasoning: flatRate(1_600_000_000n),
+  });
+});
+
+it('takes over prices that depend on the size of the prompt (EM-4)', async () => {
+  const known = await new PriceList(new ManualClock()).pricesOf(
+    entry({ priced_as: 'gemini-2.5-pro' }),
+  );
+  expect(known?.input).toEqual({
+    base: 1_250_000_000n,
+    tiers: [{ above: 200_000n, price: 2_500_000_000n }],
+  });
+});
+
+it('lets the catalog set some prices, and knows none for a model that nobody prices (EM-4)', async () => {
+  const own = { priced_as: 'gpt-4.1-mini', prices: { output_per_million_usd: '2' } };
+  expect(await new PriceList(new ManualClock()).pricesOf(entry(own))).toMatchObject({
+    input: flatRate(400_000_000n),
+    output: flatRate(2_000_000_000n),
+    reasoning: flatRate(2_000_000_000n),
+  });
+  const nobody = entry({ priced_as: 'sim:anything' });
+  expect(await new PriceList(new ManualClock()).pricesOf(nobody)).toBeUndefined();
+});

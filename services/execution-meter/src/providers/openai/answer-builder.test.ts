@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { AnswerBuilder } from './answer-builder.ts';
+
+/** A builder that took these chunks, whatever they are. */
+function built(...chunks: readonly object[]): AnswerBuilder {
+  const builder = new AnswerBuilder('asked');
+  for (const chunk of chunks) builder.addChunk(chunk);
+  return builder;
+}
+const delta = (content: object, finish: string | null = null) => ({
+  model: 'gpt-answered',
+  choices: [{ index: 0, delta: content, finish_reason: finish }],
+});
+
+describe('an answer in pieces', () => {
+  it('is put together from text, tool calls, end reason and usage (EM-8)', () => {
+    const builder = built(
+      delta({ content: 'Let me ' }),
+      delta({ content: 'look.' }),
+      delta({ tool_calls: [{ index: 1, id: 'b', function: { name: 'two', arguments: '{' } }] }),
+      delta({ tool_calls: [{ index: 0, id: 'a', function: { name: 'one', arguments: '{}' } }] }),
+      delta({ tool_calls: [{ index: 1, function: { arguments: '}' } }] }, 'tool_calls'),
+      { choices: [], usage: { prompt_tokens: 9, completion_tokens: 4 } },
+    );
+    expect(builder.build()).toEqual({
+      answer: {
+        text: 'Let me look.',
+        toolUses: [
+          { id: 'a', tool: 'one', argumentsJson: '{}' },
+          { id: 'b', tool: 'two', argumentsJson: '{}' },
+        ],
+        endReason: 'tool_use',
+        providerModel: 'gpt-answered',
+      },
+      warnings: [],
+    });
+    expect(builder.usage).toEqual({ input: 9n, cachedInput: 0n, output: 4n, reasoning: 0n });
+  });
+
+  it.each([
+    ['stop', 'end_turn'],
+    ['length', 'max_tokens'],
+    ['content_filter', 'content_filter'],
+  ])('that ends with %s ends as %s (EM-9)', (finish, endReason) => {
+    expect(built(delta({ content: 'x' }, finish)).build().answer.endReason).toBe(endReason);
+  });
+
+  it('names tool uses that the provider left nameless', () => {
+    const { toolUses } = built(
+      delta({ tool_calls: [{ index: 0, function: { name: 'one' } }] }, 'stop'),
+    ).build().answer;
+    expect(toolUses).toEqual([{ id: 'call_1', tool: 'one', argumentsJson: '' }]);
+  });
+
+  it.each([
+    { prompt_tokens: -1, completion_tokens: 2 },
+    { prompt_tokens: 1.5, completion_tokens: 2 },
+    { prompt_tokens: '7', completion_tokens: 2 },
+    { prompt_tokens: 1e12, completion_tokens: 2 },
+    'many',
+  ])('does not believe usage that cannot be: %j (EM-8)', (usage) => {
+    const builder = built(delta({ content: 'x' }, 'stop'), { choices: [], usage });
+    expect(builder.usage).toBeUndefined();
+    expect(builder.build().warnings).toEqual([
+      'The provider reported usage that cannot be; it is estimated.',
+    ]);
+  });
+
+  it('bounds parts of tokens by their whole (EM-8)', () => {
+    const usage = {
+      prompt_tokens: 5,
+      completion_tokens: 3,
+      prompt_tokens_details: { cached_tokens: 9 },
+      completion_tokens_details: { reasoning_tokens: 9 },
+    };
+    const { usage: read } = built({ choices: [], usage });
+    expect(read).toEqual({ input: 5n, cachedInput: 5n, output: 3n, reasoning: 3n });
+  });
+
+  it.each([
+    [{}],
+    [{ choices: 'none' }],
+    [{ choices: [null] }],
+    [{ choices: [{ delta: null }] }],
+    [delta({ tool_calls: [null, 'x', { index: -1 }] })],
+  ])('survives whatever a provider sends: %j (EM-8)', (chunk) => {
+    expect(() => built(chunk).build()).not.toThrow();
+  });
+});

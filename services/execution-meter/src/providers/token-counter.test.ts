@@ -1,0 +1,31 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { bytesOf } from '../domain/chat/prompt-size.ts';
+import { countTokens } from './token-counter.ts';
+
+it('counts as models of our time do, control tokens being text like any other (EM-8)', async () => {
+  expect(await countTokens(['Hello, world!'])).toBe(4n);
+  expect(await countTokens([])).toBe(0n);
+  expect(await countTokens(['<|endoftext|>'])).toBeGreaterThan(1n);
+});
+
+it('never counts more tokens than bytes, which reservations rely on (EM-3)', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.string({ unit: 'grapheme', maxLength: 60 })), async (texts) => {
+      expect((await countTokens(texts)) <= bytesOf(texts)).toBe(true);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+it('takes a time that grows no faster than the text, even for one long word (EM-8)', async () => {
+  const timed = async (length: number): Promise<number> => {
+    const started = performance.now();
+    await countTokens(['a'.repeat(length)]);
+    return performance.now() - started;
+  };
+  await timed(20_000);
+  const short = await timed(40_000);
+  const long = await timed(160_000);
+  expect(long).toBeLessThan(Math.max(short, 5) * 20);
+});
