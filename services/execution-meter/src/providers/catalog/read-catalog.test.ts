@@ -89,7 +89,9 @@ tenants:
 
 it('has an alias for every script of the refund desk, priced, and one for a real model', () => {
   const desk = fileURLToPath(new URL('../../../../../examples/refund-desk/', import.meta.url));
-  const scripts = readdirSync(`${desk}scripts`).map((file) => basename(file, '.yaml'));
+  const scripts = readdirSync(`${desk}scripts`)
+    .filter((file) => file.endsWith('.yaml'))
+    .map((file) => basename(file, '.yaml'));
   const variables = { WRIT_SIMULATOR_URL: 'http://127.0.0.1:1/v1' };
   const { catalog, warnings } = readCatalog(`${desk}models.yaml`, variables);
   expect(warnings).toEqual([]);
