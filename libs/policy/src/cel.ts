@@ -3,7 +3,7 @@ import { Priority, trimWhiteSpace } from '@writ/kernel';
 import { centsDown, centsUp, usdFromCents } from './cents.ts';
 
 /** Every variable that some expression may read. */
-export const VARIABLES = [
+const VARIABLES = [
   'action',
   'args',
   'facts',

@@ -12,6 +12,7 @@ import {
 } from '@writ/telemetry';
 import { type Caller, METADATA } from './caller.ts';
 import { callerAttributes } from './caller-ids.ts';
+import type { IncomingCall } from './incoming-call.ts';
 import {
   ATTR_RPC_GRPC_STATUS_CODE,
   ATTR_RPC_METHOD,
@@ -19,7 +20,6 @@ import {
   ATTR_RPC_SYSTEM,
 } from './rpc-attributes.ts';
 import type { ServedMethod } from './served-service.ts';
-import type { IncomingCall } from './server-call.ts';
 import { statusCode } from './status-code.ts';
 
 /** By convention only these mean that the server failed; the rest are answers to the client. */

@@ -1,9 +1,10 @@
 import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { Gate } from './caller.ts';
+import type { IncomingCall } from './incoming-call.ts';
 import type { RpcLimits } from './limits.ts';
 import type { ServedMethod } from './served-service.ts';
-import { type CallHost, type IncomingCall, ServerCall } from './server-call.ts';
+import { type CallHost, ServerCall } from './server-call.ts';
 
 /** How long a forced end may take to reach the clients, ms. */
 const FORCED_END_MS = 1_000;

@@ -6,19 +6,11 @@ import { CallDeadline } from './call-deadline.ts';
 import { CallSpan } from './call-span.ts';
 import type { Caller, Gate } from './caller.ts';
 import type { CallContext } from './handler.ts';
+import type { IncomingCall } from './incoming-call.ts';
 import { Interruption } from './interruption.ts';
 import { logCall } from './request-log.ts';
 import type { ServedMethod } from './served-service.ts';
 import { assertValid } from './validation.ts';
-
-/** What a transport knows of a call before its content. */
-export interface IncomingCall {
-  /** `grpc` or `connect_rpc`, for the span. */
-  readonly rpcSystem: string;
-  /** What is left of the client's own time limit, ms. */
-  readonly timeoutMs: number | undefined;
-  header(name: string): string | undefined;
-}
 
 /** What all calls of a server share. */
 export interface CallHost {

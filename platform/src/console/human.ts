@@ -75,7 +75,7 @@ export function edit(approval: Approval, changes: JsonObject): HumanAnswer {
 }
 
 /** The proposed arguments of the action that waits; empty for an action without. */
-export function argumentsOf(approval: Approval): JsonObject {
+function argumentsOf(approval: Approval): JsonObject {
   const action = approval.action?.kind;
   return action?.case === 'tool' ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};
 }

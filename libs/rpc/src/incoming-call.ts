@@ -1,0 +1,8 @@
+/** What a transport knows of a call before its content. */
+export interface IncomingCall {
+  /** `grpc` or `connect_rpc`, for the span. */
+  readonly rpcSystem: string;
+  /** What is left of the client's own time limit, ms. */
+  readonly timeoutMs: number | undefined;
+  header(name: string): string | undefined;
+}
