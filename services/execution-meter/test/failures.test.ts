@@ -277,6 +277,18 @@ describe('a call that cannot be made', () => {
       'BAD_TOOL',
     ],
     [
+      'an image that is not on the web',
+      {
+        messages: [
+          {
+            role: 2,
+            parts: [{ kind: { case: 'image' as const, value: { url: 'file:///etc/passwd' } } }],
+          },
+        ],
+      },
+      'BAD_MESSAGE',
+    ],
+    [
       'a message that a user cannot say',
       {
         messages: [

@@ -45,7 +45,8 @@ async function receive(
   const params = chatParams(attempt);
   const options = {
     signal,
-    timeout: attempt.timeoutMs,
+    // Ours comes first, and covers the body, too.
+    timeout: attempt.timeoutMs + 1_000,
     headers: { 'x-request-id': attempt.requestId },
   };
   if (params.stream !== true) {

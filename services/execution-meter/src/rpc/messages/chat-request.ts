@@ -61,6 +61,13 @@ function readMessage(
     role,
     parts: parts.map((part, index) => {
       const read = readPart(part);
+      if (read?.type === 'image' && !/^(https:|data:image\/)/i.test(read.url)) {
+        throw bad(
+          'BAD_MESSAGE',
+          `${field}.parts[${index}].image.url`,
+          'must be an https or data URL',
+        );
+      }
       if (read !== undefined && PARTS[role].includes(read.type)) return read;
       const allowed = PARTS[role].join(' or ');
       throw bad('BAD_MESSAGE', `${field}.parts[${index}]`, `must be ${allowed} for role ${role}`);
