@@ -11,7 +11,7 @@ import type { WorkerTransaction } from './store/worker-store.ts';
 type EventName = 'STEP_START' | 'STEP_END';
 
 /** A think-act cycle of an agent. */
-export interface StepScope {
+interface StepScope {
   readonly agent: Pick<
     AgentRow,
     'tenant' | 'run_id' | 'session_id' | 'name' | 'instance' | 'traceparent'

@@ -1,2 +1,10 @@
 export { AGENT_WORKER_DEFAULTS, type AgentWorkerConfig, readAgentWorkerConfig } from './config.ts';
+export type {
+  Agent,
+  AgentContext,
+  AgentFactory,
+  ModelAnswer,
+  Proposal,
+  ProposalOutcome,
+} from './runtime/agent.ts';
 export { type AgentWorker, type AgentWorkerParts, createAgentWorker } from './service.ts';

@@ -20,6 +20,7 @@ import type { AgentKind } from './domain/agent/manifest.ts';
 import { createWorkerEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { workerRoute } from './rpc/index.ts';
+import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
 import { runAgent } from './runtime/run-agent.ts';
 import { openWorkerStore, type WorkerStore } from './store/worker-store.ts';
@@ -32,6 +33,8 @@ export interface AgentWorkerParts {
   readonly clock?: Clock;
   /** Where the other services are, `host:port`; asked when one is called first. */
   readonly addressOf: (service: ServiceName) => string;
+  /** Loops beside, or instead of, the built-in ones (AG-1). */
+  readonly agents?: Readonly<Partial<Record<AgentKind, AgentFactory>>>;
   /** Opens its state; default as the settings say. */
   readonly openStore?: (location: StoreLocation) => Promise<WorkerStore>;
 }
@@ -61,9 +64,22 @@ export async function createAgentWorker(
   config: AgentWorkerConfig,
   parts: AgentWorkerParts,
 ): Promise<AgentWorker> {
+  const opened = new AsyncDisposableStack();
+  try {
+    return await open(config, parts, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function open(
+  config: AgentWorkerConfig,
+  parts: AgentWorkerParts,
+  opened: AsyncDisposableStack,
+): Promise<AgentWorker> {
   const { telemetry, bus, clock = systemClock, addressOf, openStore = openWorkerStore } = parts;
   const { workerId, tenants } = config;
-  await using opened = new AsyncDisposableStack();
   const keyDir = join(config.dataDir, 'keys');
   const signer = await openSigner({ service: 'agent-worker', keyDir, clock });
   const store = await openStore(config.store);
@@ -80,7 +96,16 @@ export async function createAgentWorker(
   });
   const events = createWorkerEvents(telemetry);
   const onEvents = () => relay.nudge();
-  const runParts = { store, peers, events, telemetry, factoryOf, settings: config, onEvents };
+  const factories = { ...AGENT_FACTORIES, ...parts.agents };
+  const runParts = {
+    store,
+    peers,
+    events,
+    telemetry,
+    factoryOf: (kind: string) => factoryOf(factories, kind),
+    settings: config,
+    onEvents,
+  };
   const loop = new LeaseLoop({
     store,
     clock,
@@ -88,11 +113,10 @@ export async function createAgentWorker(
     settings: config,
     run: (session) => runAgent(runParts, session),
   });
-  const canRun = (kind: AgentKind) => AGENT_FACTORIES[kind] !== undefined;
+  const canRun = (kind: AgentKind) => factories[kind] !== undefined;
   const handlers = { store, clock, events, onEvents, canRun, agents: loop };
   const routes = [workerRoute(handlers), keyRoute(signer)];
   const server = await listen(config, { telemetry, clock, addressOf, signer, routes, opened });
-  const closing = opened.move();
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -101,7 +125,7 @@ export async function createAgentWorker(
     // What is not delivered stays in the outbox for the next start.
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
-    await closing.disposeAsync();
+    await opened.disposeAsync();
   };
 
   return {
@@ -120,8 +144,8 @@ export async function createAgentWorker(
   };
 }
 
-function factoryOf(kind: string) {
-  const factory = AGENT_FACTORIES[kind as AgentKind];
+function factoryOf(factories: Partial<Record<string, AgentFactory>>, kind: string): AgentFactory {
+  const factory = factories[kind];
   if (factory !== undefined) return factory;
   throw new InternalError('NO_AGENT_FACTORY', `Nothing runs agents of the kind ${kind} here.`, {
     kind,

@@ -23,7 +23,8 @@ export class FakeGateway {
   readonly expired = new Set<string>();
   /** Says what becomes of a call instead of the desk's tools. */
   answer: ((tool: string, args: JsonObject) => Answer | undefined) | undefined;
-  lists = 0;
+  /** Versions that were listed, or `unchanged`. */
+  readonly lists: string[] = [];
   registryVersion = 'v1';
   readonly #faults: FaultSwitches;
   readonly #calls = new Map<string, { readonly request: string; readonly answer: Answer }>();
@@ -42,9 +43,10 @@ export class FakeGateway {
         freeze: unused,
         unfreeze: unused,
         listTools: async ({ names, knownVersion }) => {
-          this.lists += 1;
           const { registryVersion } = this;
-          if (knownVersion === registryVersion) return { registryVersion, unchanged: true };
+          const unchanged = knownVersion === registryVersion;
+          this.lists.push(unchanged ? 'unchanged' : registryVersion);
+          if (unchanged) return { registryVersion, unchanged };
           return { registryVersion, tools: DESK_TOOLS.filter(({ name }) => names.includes(name)) };
         },
         callTool: async (request) => {

@@ -43,6 +43,8 @@ export class FakeSupervisor {
   readonly receipts: string[] = [];
   readonly observations: string[] = [];
   readonly epochs: bigint[] = [];
+  /** Whose slot grants came with proposals. */
+  readonly grants: (string | undefined)[] = [];
   /** Stop reason and answer of the ending that stands, by run. */
   readonly endings = new Map<string, { readonly stopReason: string; readonly answer: string }>();
   refreshes = 0;
@@ -65,6 +67,7 @@ export class FakeSupervisor {
         reviewAction: async (request, call) => {
           const { runId } = requireAgent(call);
           this.epochs.push(call.caller.epoch ?? -1n);
+          this.grants.push(call.caller.slotGrant?.agentInstance);
           this.requests.push(request);
           await this.#faults.pass(`before review ${request.callId}`);
           const decision = this.#review(runId, request);

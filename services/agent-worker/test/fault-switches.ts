@@ -18,10 +18,15 @@ export class FaultSwitches {
   /** The next call that comes to this moment is never answered; resolves when it is there. */
   silenceAt(moment: Moment): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
+    this.#holds.set(moment, { reached: resolve, released: this.untilReleased() });
+    return promise;
+  }
+
+  /** Resolves when everything is closed. */
+  untilReleased(): Promise<void> {
     const release = Promise.withResolvers<void>();
     this.#releases.push(release.resolve);
-    this.#holds.set(moment, { reached: resolve, released: release.promise });
-    return promise;
+    return release.promise;
   }
 
   /** Lets go of what is held, so that everything can be closed. */

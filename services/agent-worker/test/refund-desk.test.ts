@@ -14,7 +14,7 @@ afterAll(() => scripts[Symbol.asyncDispose]());
 
 describe('a refund desk', () => {
   it('looks up, refunds, confirms and answers, each under its own call (AG-1, AG-2, RT-1)', async () => {
-    await using world = await World.start({ model: scripts.model('auto-1000') });
+    const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver();
     const { epoch, journalLength } = await world.until('COMPLETED');
@@ -29,7 +29,7 @@ describe('a refund desk', () => {
   });
 
   it('waits for a person as rows and executes what the person granted (SV-5, SV-6, RT-2)', async () => {
-    await using world = await World.start({ model: scripts.model('escalate-1200') });
+    const world = await World.start({ model: scripts.model('escalate-1200') });
     await world.startWorker();
     await world.deliver();
     const { waitingFor, state } = await world.until('SUSPENDED');
@@ -54,7 +54,7 @@ describe('a refund desk', () => {
   });
 
   it('carries receipts and results in its next review, once (SV-7, TG-8)', async () => {
-    await using world = await World.start({ model: scripts.model('auto-1000') });
+    const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver();
     await world.until('COMPLETED');
@@ -62,8 +62,35 @@ describe('a refund desk', () => {
     expect(world.supervisor.observations).toEqual(['op-2', 'op-4', 'op-6']);
   });
 
+  it('shows its tokens, its slot grant and the epoch of its lease with every call (SUP-5, SUP-9)', async () => {
+    const world = await World.start({ model: scripts.model('auto-1000') });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('COMPLETED');
+    expect(world.supervisor.epochs).toEqual([1n, 1n, 1n, 1n]);
+    expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
+  });
+
+  it('asks the gateway for its tools again only when the registry has changed (TG-2)', async () => {
+    const world = await World.start({ model: scripts.model('early-final') });
+    await world.startWorker();
+    for (const [runId, version] of [
+      ['run-1', 'v1'],
+      ['run-2', 'v1'],
+      ['run-3', 'v2'],
+    ] as const) {
+      world.gateway.registryVersion = version;
+      await world.deliver({ runId });
+      await world.until('BLOCKED', runId);
+    }
+    expect(world.gateway.lists).toEqual(['v1', 'unchanged', 'v2']);
+    const prompts = world.meter.requests.map(promptOf);
+    expect(prompts[1]).toEqual(prompts[0]);
+    expect(prompts[2]).toEqual(prompts[0]);
+  });
+
   it('tells of each step once, its end before the next one starts (HK-1, HK-2)', async () => {
-    await using world = await World.start({ model: scripts.model('escalate-1200') });
+    const world = await World.start({ model: scripts.model('escalate-1200') });
     const worker = await world.startWorker();
     await world.deliver();
     await world.until('SUSPENDED');
@@ -83,7 +110,7 @@ describe('a refund desk', () => {
   });
 
   it('composes the answer when the steps run out, and has it reviewed (AG-2, SV-1)', async () => {
-    await using world = await World.start({ model: scripts.model('auto-1000') });
+    const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver({ manifest: { limits: { maxSteps: 3 } } });
     await world.until('COMPLETED');
@@ -96,7 +123,7 @@ describe('a refund desk', () => {
 
   it('costs one commit a step (RT-1)', async () => {
     const commitsOf = async (maxSteps: number) => {
-      await using world = await World.start({
+      const world = await World.start({
         model: ({ state_summary }) =>
           state_summary === undefined
             ? 'The context was read.'

@@ -20,17 +20,20 @@ import {
   AgentWorkerService,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
+  contractPriority,
   createVerifier,
   internalGate,
+  mintSlotGrant,
   openSigner,
   type ServiceName,
+  type Signer,
   trustSigners,
 } from '@writ/identity';
-import { type Clock, type JsonObject, systemClock } from '@writ/kernel';
+import { type Clock, type JsonObject, Priority, systemClock } from '@writ/kernel';
 import type { RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
-import { vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import {
   AGENT_WORKER_DEFAULTS,
   type AgentWorker,
@@ -60,7 +63,7 @@ type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
 /** Fields of a manifest that tests change. */
 interface ManifestFields {
   kind: AgentKind;
-  limits: { maxSteps?: number; maxRefusals?: number };
+  limits: { maxSteps?: number; maxRefusals?: number; maxRetries?: number };
   onRefusal: RefusalHandling;
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
@@ -86,7 +89,7 @@ export interface WorldOptions {
 }
 
 /** Fakes of the services around a worker, over real gRPC and with real tokens, and their worker. */
-export class World implements AsyncDisposable {
+export class World {
   readonly faults = new FaultSwitches();
   readonly supervisor = new FakeSupervisor(this.faults);
   readonly meter: FakeMeter;
@@ -99,6 +102,7 @@ export class World implements AsyncDisposable {
   readonly #folder: string;
   readonly #peers: KeyPeer[] = [];
   readonly #workers: AgentWorker[] = [];
+  #slots: Signer | undefined;
   #client: RpcClient<typeof AgentWorkerService> | undefined;
 
   private constructor(options: WorldOptions, folder: string) {
@@ -108,9 +112,10 @@ export class World implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** Starts the fakes; the worker is started by {@link startWorker}. */
+  /** Starts the fakes, until the test is over; the worker is started by {@link startWorker}. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const world = new World(options, await mkdtemp(join(tmpdir(), 'writ-worker-')));
+    onTestFinished(() => world.#close());
     await world.#startPeers();
     await world.bus.subscribe({
       subject: HOOK_SUBJECTS,
@@ -169,7 +174,7 @@ export class World implements AsyncDisposable {
       restartMs: 1,
       retryInitialMs: 1,
       retryMaxMs: 10,
-      drainMs: 200,
+      drainMs: 20,
       ...changes,
     };
   }
@@ -211,7 +216,7 @@ export class World implements AsyncDisposable {
       },
       manifest: manifestWith(options.manifest),
       credentials: await this.credentials(runId, tokenTtlMs),
-      slotGrant: '',
+      slotGrant: await this.#slotGrant(runId),
       message: {
         messageId: requestId,
         text: options.goal ?? 'Refund the annual plan of user 42.',
@@ -270,10 +275,10 @@ export class World implements AsyncDisposable {
     });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  async #close(): Promise<void> {
     this.faults.release();
-    for (const worker of this.#workers) await worker.stop();
-    for (const peer of this.#peers) await peer.close();
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await Promise.all(this.#peers.map((peer) => peer.close()));
     await this.bus.close();
     await rm(this.#folder, { recursive: true, force: true });
   }
@@ -282,7 +287,8 @@ export class World implements AsyncDisposable {
     const keyDir = join(this.#folder, 'keys');
     const clock = this.#clock;
     const open = (service: ServiceName) => openSigner({ service, keyDir, clock });
-    const trust = trustSigners(await open('agent-worker'), await open('supervisor'));
+    this.#slots = await open('spawn-budget');
+    const trust = trustSigners(await open('agent-worker'), await open('supervisor'), this.#slots);
     const verifier = createVerifier({ trust, clock });
     const fakes = {
       supervisor: this.supervisor,
@@ -297,6 +303,13 @@ export class World implements AsyncDisposable {
     this.supervisor.credentials = (runId) => this.credentials(runId);
   }
 
+  async #slotGrant(runId: string): Promise<string> {
+    if (this.#slots === undefined) throw new Error('There is nobody to grant a slot.');
+    const priority = contractPriority(Priority.NORMAL);
+    const holder = { tenant: TENANT, runId, agentInstance: AGENT.instance, priority };
+    return (await mintSlotGrant(this.#slots, holder)).token;
+  }
+
   #peer(service: ServiceName): KeyPeer {
     const peer = this.#peers.find((candidate) => candidate.service === service);
     if (peer === undefined) throw new Error(`There is no ${service}.`);
@@ -305,7 +318,7 @@ export class World implements AsyncDisposable {
 }
 
 /** A refund desk's manifest with changes. */
-export function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
+function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
   return {
     name: AGENT.name,
     definitionHash: 'hash-1',

@@ -15,7 +15,7 @@ import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 
 /** One model call. */
-export interface GenerateCall {
+interface GenerateCall {
   readonly callId: string;
   /** Zero outside of steps. */
   readonly step: number;

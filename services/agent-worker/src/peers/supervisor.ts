@@ -14,7 +14,7 @@ interface Shown {
 }
 
 /** A proposal to review. */
-export interface ReviewCall extends Shown {
+interface ReviewCall extends Shown {
   readonly callId: string;
   readonly modelCallId?: string;
   readonly rawText?: string;
@@ -23,7 +23,7 @@ export interface ReviewCall extends Shown {
 }
 
 /** How an agent ended when no approved final ended it. */
-export interface OutcomeReport extends Shown {
+interface OutcomeReport extends Shown {
   readonly requestId: string;
   readonly stopReason: string;
   readonly phase: Phase;

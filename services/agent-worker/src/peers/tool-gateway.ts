@@ -8,7 +8,7 @@ import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-cal
 import type { AgentKey } from '../store/keys.ts';
 
 /** One tool call under its writ. */
-export interface WritCall {
+interface WritCall {
   readonly agent: AgentKey;
   readonly callId: string;
   readonly action: Extract<Action, { kind: 'tool' }>;

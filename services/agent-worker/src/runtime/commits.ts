@@ -27,6 +27,7 @@ export class Commits {
   #usedSignals: SignalRow['position'][] = [];
   #stepStarts: number[] = [];
   #stepEnds: { readonly step: number; readonly status: string }[] = [];
+  #latest: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
     readonly session: Session;
@@ -74,7 +75,14 @@ export class Commits {
    * Commits everything gathered; nothing happens when there is nothing.
    * @throws LeaseLost when the lease is over: nothing was written (RT-2)
    */
-  async commit({ changes, also }: CommitExtras = {}): Promise<void> {
+  async commit(extras: CommitExtras = {}): Promise<void> {
+    // Operations may run side by side; what one commit has written the next must not write again.
+    const turn = this.#latest.then(() => this.#commit(extras));
+    this.#latest = turn.catch(() => undefined);
+    await turn;
+  }
+
+  async #commit({ changes, also }: CommitExtras): Promise<void> {
     const entries = this.#journal.pending;
     const signals = [...this.#usedSignals];
     const starts = [...this.#stepStarts];

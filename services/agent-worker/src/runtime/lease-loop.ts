@@ -9,7 +9,7 @@ import type { LeaseOutcome } from './ending.ts';
 import { type Interruption, Session } from './session.ts';
 
 /** How a worker takes agents up. Times are milliseconds. */
-export interface LeaseSettings {
+interface LeaseSettings {
   /** Stable over restarts, so that a restarted worker has its own agents back at once. */
   readonly workerId: string;
   readonly leaseTtlMs: number;
@@ -78,9 +78,11 @@ export class LeaseLoop {
     await this.#loop;
     this.#interruptAll('drained', false);
     const { drainMs } = this.#parts.settings;
-    const limit = setTimeout(() => this.#interruptAll('drained', true), drainMs);
-    await Promise.all(this.#running);
-    clearTimeout(limit);
+    const ended = Promise.all(this.#running);
+    await withinTime(ended, drainMs);
+    this.#interruptAll('drained', true);
+    // Whatever still hangs is left to its lease, as after a crash.
+    await withinTime(ended, drainMs);
     clearInterval(this.#renewal);
   }
 
@@ -171,6 +173,13 @@ export class LeaseLoop {
     await promise;
     clearTimeout(timer);
   }
+}
+
+async function withinTime(work: Promise<unknown>, ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([work, promise]);
+  clearTimeout(timer);
 }
 
 function id({ tenant, runId, instance }: AgentKey): string {

@@ -20,7 +20,7 @@ type ToolCall = Extract<Action, { kind: 'tool' }>;
 const PART = { review: 0, approval: 1, execution: 2 } as const;
 
 /** The signal that brings the answer of a person. */
-export function approvalSignal(callId: string): string {
+function approvalSignal(callId: string): string {
   return `approval:${callId}`;
 }
 

@@ -43,7 +43,7 @@ export interface AgentsTable {
 }
 
 /** Messages to an agent, in the order in which they came. */
-export interface InboxTable {
+interface InboxTable {
   position: Generated<number | bigint>;
   tenant: string;
   run_id: string;
@@ -73,7 +73,7 @@ export interface SignalsTable {
 }
 
 /** What an agent did, one row an effect (RT-1). Rows are only added. */
-export interface JournalTable {
+interface JournalTable {
   tenant: string;
   run_id: string;
   instance: string;
@@ -90,7 +90,7 @@ export interface JournalTable {
 }
 
 /** Large values of a run's journals, stored once each. */
-export interface PayloadsTable {
+interface PayloadsTable {
   tenant: string;
   run_id: string;
   digest: string;

@@ -12,7 +12,7 @@ export type AgentKind =
   | 'custom';
 
 /** What a blocked, refused or looping action does to the agent (AG-10). */
-export type RefusalHandling = 'stop' | 'tell_model';
+type RefusalHandling = 'stop' | 'tell_model';
 
 /** Which model an agent uses and how. */
 export interface ModelSettings {
@@ -44,7 +44,7 @@ export interface SubAgent {
 }
 
 /** When a loop counts as gone wrong (AG-6). */
-export interface GuardrailSettings {
+interface GuardrailSettings {
   readonly maxTokensRecoveries?: number;
   readonly maxRepeatedToolSteps?: number;
   readonly reserveTokens?: number;
@@ -52,7 +52,7 @@ export interface GuardrailSettings {
 }
 
 /** How the model's view is kept small (AG-8). */
-export interface ContextSettings {
+interface ContextSettings {
   readonly contextWindow?: number;
   readonly strategy: string;
   readonly options: JsonObject;

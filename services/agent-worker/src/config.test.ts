@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { readAgentWorkerConfig, readProcessConfig } from './config.ts';
+
+describe('the settings of a worker', () => {
+  it('have defaults, all of them on loopback (SYS-5)', () => {
+    expect(readAgentWorkerConfig({})).toMatchObject({
+      host: '127.0.0.1',
+      port: 50_055,
+      dataDir: '.writ',
+      store: { dialect: 'sqlite', file: '.writ/agent-worker.db' },
+      workerId: 'worker-1',
+      tenants: [],
+    });
+    const { addressOf } = readProcessConfig({});
+    expect(addressOf('supervisor')).toBe('127.0.0.1:50051');
+  });
+
+  it('are read from the environment (SYS-6)', () => {
+    const config = readAgentWorkerConfig({
+      WRIT_AGENT_WORKER_PORT: '0',
+      WRIT_DATA: '/data',
+      WRIT_WORKER_ID: 'worker-7',
+      WRIT_WORKER_TENANTS: 'acme, globex',
+      WRIT_WORKER_MAX_AGENTS: '3',
+      WRIT_WORKER_LEASE_TTL: '20s',
+    });
+    expect(config).toMatchObject({
+      port: 0,
+      store: { file: '/data/agent-worker.db' },
+      workerId: 'worker-7',
+      tenants: ['acme', 'globex'],
+      maxConcurrentAgents: 3,
+      leaseTtlMs: 20_000,
+    });
+    const { addressOf } = readProcessConfig({ WRIT_SUPERVISOR_ADDRESS: 'supervisor:1' });
+    expect(addressOf('supervisor')).toBe('supervisor:1');
+  });
+
+  it('are refused with one sentence each that names them (SYS-3)', () => {
+    expect(() => readAgentWorkerConfig({ WRIT_WORKER_LEASE_TTL: '1ms' })).toThrow(
+      /WRIT_WORKER_LEASE_TTL/,
+    );
+  });
+});

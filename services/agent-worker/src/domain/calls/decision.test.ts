@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { type Decision, phaseOfRefusal, refusalOf, withoutWrit } from './decision.ts';
+import { isTellable } from './refusal.ts';
+
+const decision: Decision = {
+  decisionId: 'dec-1',
+  callId: 'op-1',
+  verdict: 'block',
+  reason: 'email_before_refund',
+  approvalId: '',
+  settled: true,
+  stopReason: '',
+  runEnded: false,
+};
+
+describe('a decision', () => {
+  it('refuses with its stop reason, or else as a block (SV-1, AG-10)', () => {
+    expect(refusalOf({ ...decision, stopReason: 'human_rejected' })).toBe('human_rejected');
+    expect(refusalOf(decision)).toBe('supervisor_block:email_before_refund');
+    const executedAction = { kind: 'final', answer: 'Done.' } as const;
+    expect(refusalOf({ ...decision, verdict: 'approve', executedAction })).toBeUndefined();
+  });
+
+  it('says in which part of the system it stopped (SV-7)', () => {
+    expect(phaseOfRefusal(decision)).toBe('supervisor');
+    expect(phaseOfRefusal({ ...decision, verdict: 'invalid' })).toBe('worker');
+    expect(phaseOfRefusal({ ...decision, stopReason: 'max_steps' })).toBe('worker');
+    expect(phaseOfRefusal({ ...decision, stopReason: 'approval_expired' })).toBe('human_approval');
+    const humanApproval = { approved: false, comment: '' };
+    expect(phaseOfRefusal({ ...decision, humanApproval })).toBe('human_approval');
+  });
+
+  it('can do without its writ (SV-6)', () => {
+    expect(withoutWrit({ ...decision, writ: 'secret', writExpiresAt: 1 })).toEqual(decision);
+  });
+
+  it('is told to the model when policy, a person or a tool refused, not when a limit of the run did (AG-10)', () => {
+    const told = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
+    const stops = ['max_steps', 'max_tool_calls', 'deadline', 'budget_exhausted:cost', 'nonsense'];
+    expect(told.filter(isTellable)).toEqual(told);
+    expect(stops.filter(isTellable)).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+import {
+  BudgetExhaustedError,
+  CancellationError,
+  ConflictError,
+  DeadlineError,
+  InternalError,
+  InvalidRequestError,
+  OverloadedError,
+  PermissionDeniedError,
+  PreconditionError,
+  UnauthenticatedError,
+  UnavailableError,
+  type WritError,
+} from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import { type Reaction, reactTo } from './reaction.ts';
+
+const stop = (stopReason: string): Reaction => ({ kind: 'stop', stopReason });
+
+const CASES: readonly (readonly [WritError, Reaction])[] = [
+  [new UnavailableError('UNAVAILABLE', ''), { kind: 'retry' }],
+  [new ConflictError('STORE_BUSY', ''), { kind: 'retry' }],
+  [new DeadlineError('DEADLINE_EXCEEDED', ''), { kind: 'retry' }],
+  [new CancellationError('server went away'), { kind: 'retry' }],
+  [new OverloadedError('QUEUE_FULL', ''), { kind: 'retry' }],
+  [new PreconditionError('STALE_EPOCH', ''), { kind: 'abandon' }],
+  [new PreconditionError('HALTED', ''), { kind: 'park' }],
+  [new PreconditionError('FROZEN', ''), { kind: 'park' }],
+  [new PreconditionError('SLOT_GRANT_EXPIRED', ''), { kind: 'park' }],
+  [new PreconditionError('RUN_ENDED', ''), { kind: 'ended', stopReason: undefined }],
+  [
+    new PreconditionError('RUN_ENDED', '', { stop_reason: 'max_seconds' }),
+    { kind: 'ended', stopReason: 'max_seconds' },
+  ],
+  [new UnauthenticatedError('TOKEN_EXPIRED', ''), { kind: 'refresh_tokens' }],
+  [new PermissionDeniedError('WRIT_EXPIRED', ''), { kind: 'renew_writ' }],
+  [new PermissionDeniedError('WRIT_MISMATCH', ''), stop('error:writ_mismatch')],
+  [
+    new BudgetExhaustedError({ dimension: 'cost', used: 2n, limit: 1n }),
+    stop('budget_exhausted:cost'),
+  ],
+  [new OverloadedError('BUDGET_EXHAUSTED', ''), stop('error:budget_exhausted')],
+  [new DeadlineError('LLM_TIMEOUT', '', { stop_reason: 'llm_timeout' }), stop('llm_timeout')],
+  [
+    new UnavailableError('PROVIDER_ERROR', '', { stop_reason: 'provider_error:500' }),
+    stop('provider_error:500'),
+  ],
+  [new CancellationError('frozen', { stop_reason: 'cancelled' }), { kind: 'retry' }],
+  [new InvalidRequestError('CALL_ID_REUSED', ''), stop('error:call_id_reused')],
+  [new InternalError('INTERNAL', '', { stop_reason: 'no such reason' }), stop('error:internal')],
+];
+
+describe('an error of a peer', () => {
+  it('means one thing to an agent, by its reason and kind (SYS-3, SYS-4)', () => {
+    for (const [error, reaction] of CASES) {
+      expect({ reason: error.reason, ...reactTo(error) }).toEqual({
+        reason: error.reason,
+        ...reaction,
+      });
+    }
+  });
+});

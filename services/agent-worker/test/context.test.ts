@@ -1,0 +1,218 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { describe, expect, it } from 'vitest';
+import type { AgentContext } from '../src/runtime/agent.ts';
+import { AGENT, RUN, TENANT, World, type WorldOptions } from './world.ts';
+
+const CUSTOM = { kind: AgentKind.CUSTOM } as const;
+const FINAL = { action: { kind: 'final', answer: 'Done.' } } as const;
+
+type Work = (ctx: AgentContext) => Promise<void>;
+
+/** Runs agents written for one test. */
+async function startWith(work: Work, options: WorldOptions = {}): Promise<World> {
+  const world = await World.start(options);
+  await startAgain(world, work);
+  return world;
+}
+
+async function startAgain(world: World, work: Work, settings = {}) {
+  const custom = (_: unknown, instance: string) => ({ id: instance, kind: 'custom', run: work });
+  return await world.startWorker(settings, { agents: { custom } });
+}
+
+function signal(world: World, requestId: string, payload: object = {}) {
+  return world.worker.signal({
+    requestId,
+    tenant: TENANT,
+    runId: RUN,
+    agentInstance: AGENT.instance,
+    name: 'new_source_item',
+    payloadJson: JSON.stringify(payload),
+  });
+}
+
+function llmRequest(text: string) {
+  const messages = [{ role: 'user', text: JSON.stringify({ text }) }] as const;
+  return { model: 'desk', messages, json: false, requireContent: false };
+}
+
+describe('what an agent’s context journals', () => {
+  it('is the same after a sleep: time, chance and answers (RT-1, RT-2)', async () => {
+    const seen: unknown[] = [];
+    const world = await startWith(
+      async (ctx) => {
+        const answer = await ctx.llm(llmRequest('hello'));
+        seen.push([ctx.now().getTime(), ctx.random(), answer]);
+        await ctx.sleepUntilSignal('new_source_item');
+        ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+      },
+      { model: () => 'hi' },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 's-1');
+    await world.until('ERROR');
+    expect(seen).toHaveLength(2);
+    expect(seen[1]).toEqual(seen[0]);
+    expect(world.meter.paid).toEqual(['op-0']);
+  });
+
+  it('is committed before an effect that was built on chance, so that a repeat is the same (RT-1)', async () => {
+    const work: Work = async (ctx) => {
+      await ctx.llm(llmRequest(`${ctx.random()} ${ctx.now().getTime()}`));
+      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+    };
+    const settings = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 };
+    const world = await World.start({ model: () => 'hi', inFile: true });
+    await startAgain(world, work, settings);
+    const asked = world.faults.silenceAt('after generate op-2');
+    await world.deliver({ manifest: CUSTOM });
+    await asked;
+    await startAgain(world, work, settings);
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('stuck');
+    expect(world.meter.requests).toHaveLength(2);
+    expect(world.meter.paid).toHaveLength(1);
+  });
+
+  it('is right also when operations run side by side (RT-1)', async () => {
+    const seen: unknown[] = [];
+    const world = await startWith(
+      async (ctx) => {
+        const one = async (n: number) => [ctx.random(), await ctx.llm(llmRequest(`model ${n}`))];
+        seen.push(await Promise.all([1, 2, 3, 4].map(one)));
+        await ctx.sleepUntilSignal('new_source_item');
+        ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+      },
+      { model: ({ text }) => `answer of ${String(text)}` },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 's-1');
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('stuck');
+    expect(seen[1]).toEqual(seen[0]);
+    expect(world.meter.paid).toHaveLength(4);
+  });
+
+  it('gives signals in the order in which they came, each once (RT-3)', async () => {
+    const seen: unknown[] = [];
+    const world = await startWith(async (ctx) => {
+      seen.push(await ctx.sleepUntilSignal('new_source_item'));
+      seen.push(await ctx.sleepUntilSignal('new_source_item'));
+      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+    });
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 's-1', { item: 1 });
+    await signal(world, 's-2', { item: 2 });
+    await world.until('ERROR');
+    expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
+  });
+
+  it('keeps large values once a run, by digest (RT-1)', async () => {
+    const text = 'x'.repeat(10_000);
+    const world = await World.start({ model: () => text });
+    const { store } = await startAgain(world, async (ctx) => {
+      await ctx.llm(llmRequest('one'));
+      const two = await ctx.llm(llmRequest('two'));
+      await ctx.sleepUntilSignal('new_source_item');
+      ctx.stop({ stopReason: 'stuck', phase: 'worker', detail: String(two.kind) });
+    });
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    const rows = await store.db.selectFrom('journal').select(['value', 'payload_digest']).execute();
+    expect(rows.map(({ value }) => value)).toEqual([null, null]);
+    expect(await store.db.selectFrom('payloads').selectAll().execute()).toHaveLength(1);
+    await signal(world, 's-1');
+    await world.until('ERROR');
+    expect(world.supervisor.reports[0]?.detail).toBe('answer');
+  });
+});
+
+describe('an agent that runs again', () => {
+  it('is stopped when it asks for something else, naming the place and both sides (RT-1)', async () => {
+    let runs = 0;
+    const world = await startWith(
+      async (ctx) => {
+        runs += 1;
+        await ctx.llm(llmRequest('first'));
+        if (runs === 1) await ctx.llm(llmRequest('second'));
+        else await ctx.propose(FINAL);
+        await ctx.sleepUntilSignal('new_source_item');
+      },
+      { model: () => 'hi' },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 's-1');
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('error:journal_divergence');
+    expect(world.supervisor.reports[0]?.detail).toMatch(
+      /^refund-desk-1 diverges from its journal at index 1: it recorded llm \(\w{12}\), but asked for review \(\w{12}\) now\.$/,
+    );
+    expect(world.supervisor.decided).toEqual([]);
+  });
+
+  it('is stopped when it asks with other arguments, or leaves something out (RT-1)', async () => {
+    for (const [change, detail] of [
+      ['other', /asked for llm with other arguments/],
+      ['none', /index 0: it recorded llm .* it came to its end before/],
+    ] as const) {
+      let runs = 0;
+      const world = await startWith(
+        async (ctx) => {
+          runs += 1;
+          if (runs === 2 && change === 'none') return;
+          await ctx.llm(llmRequest(runs === 1 ? 'first' : change));
+          await ctx.sleepUntilSignal('new_source_item');
+        },
+        { model: () => 'hi' },
+      );
+      await world.deliver({ manifest: CUSTOM });
+      await world.until('SUSPENDED');
+      await signal(world, 's-1');
+      await world.until('ERROR');
+      expect(world.supervisor.reports[0]?.detail).toMatch(detail);
+    }
+  });
+
+  it('is started over when it fails, as often as its manifest says (SUP-7)', async () => {
+    let runs = 0;
+    const world = await startWith(
+      async (ctx) => {
+        runs += 1;
+        await ctx.llm(llmRequest('hello'));
+        throw new TypeError('A secret.');
+      },
+      { model: () => 'hi' },
+    );
+    await world.deliver({ manifest: { ...CUSTOM, limits: { maxRetries: 2 } } });
+    const { stopReason } = await world.until('ERROR');
+    expect({ runs, stopReason }).toEqual({ runs: 3, stopReason: 'error:agent_failed' });
+    expect(world.meter.requests).toHaveLength(1);
+    expect(world.supervisor.reports[0]?.detail).toBe('The agent failed: TypeError.');
+  });
+
+  it('cannot go on by catching what takes it down (RT-2)', async () => {
+    const world = await startWith(
+      async (ctx) => {
+        await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);
+        await ctx.llm(llmRequest('I am still here'));
+      },
+      { model: () => 'hi' },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    const { state } = await world.until('SUSPENDED');
+    expect(state).toBe(AgentState.SUSPENDED);
+    expect(world.meter.requests).toEqual([]);
+  });
+
+  it('ends with an error when it returns without an outcome (RT-4)', async () => {
+    const world = await startWith(async () => undefined);
+    await world.deliver({ manifest: CUSTOM });
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('error:no_outcome');
+  });
+});

@@ -1,0 +1,151 @@
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openWorkerStore } from '../src/store/worker-store.ts';
+import { DyingStore } from './dying-store.ts';
+import type { Moment } from './fault-switches.ts';
+import { ScriptedModel } from './scripted-model.ts';
+import { WorkerProcess } from './worker-process.ts';
+import { RUN, World } from './world.ts';
+
+/** The worker dies at every boundary of one run and is started again: nothing is lost or doubled. */
+
+const PAID = ['op-1', 'op-3', 'op-5', 'op-7'];
+const DECIDED = [
+  'op-2 approve get_refund_context',
+  'op-4 escalate issue_refund',
+  'op-6 approve send_refund_email',
+  'op-8 approve final',
+];
+const EXECUTED = ['op-2 get_refund_context', 'op-4 issue_refund', 'op-6 send_refund_email'];
+const STEPS = [1, 2, 3, 4].flatMap((step) => [
+  `STEP_START ${step}`,
+  `STEP_END ${step} ${step === 2 ? 'escalate' : 'approve'}`,
+]);
+
+/** An abandoned worker takes up nothing more, and keeps its lease for longer than a test takes. */
+const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+function startWorld(): Promise<World> {
+  return World.start({ model: scripts.model('escalate-1200'), inFile: true });
+}
+
+/** Does what the supervisor and the person do, from wherever the run stands, until it has ended. */
+async function driveToEnd(world: World, isOver: () => boolean = () => false): Promise<void> {
+  await world.deliver();
+  const look = async () => {
+    if (isOver()) return;
+    const { state } = await world.describe();
+    if (state === AgentState.SUSPENDED) {
+      await world.approve('op-4', { args: { amount_usd: 800 } });
+    }
+    expect(state).toBe(AgentState.COMPLETED);
+  };
+  await vi.waitFor(look, { interval: 5, timeout: 10_000 });
+}
+
+/** Starts a worker, lets it die when `died` resolves, starts another one and drives the run to its end. */
+async function survive(world: World, died: Promise<unknown>): Promise<void> {
+  let isDead = false;
+  const death = died.then(() => {
+    isDead = true;
+  });
+  // A dead worker answers nobody: its calls are not waited for.
+  await Promise.race([death, driveToEnd(world, () => isDead).catch(() => death)]);
+  await death;
+  await world.startWorker(FROZEN);
+  await driveToEnd(world);
+}
+
+function expectUndisturbed(world: World): void {
+  expect(world.meter.paid).toEqual(PAID);
+  expect(world.supervisor.decided).toEqual(DECIDED);
+  expect(world.gateway.executed).toEqual(EXECUTED);
+  expect([...new Set(world.supervisor.receipts)]).toEqual(
+    EXECUTED.map((line) => `receipt-${line.split(' ')[0]}`),
+  );
+  expect(world.supervisor.endings.get(RUN)?.answer).toMatch(/^800 USD/);
+}
+
+async function expectStepsToldOnce(world: World): Promise<void> {
+  const unique = new Map(world.events.map((event) => [event.eventId, event]));
+  expect(unique.size).toBe(STEPS.length);
+  expect([...new Set(world.steps())]).toEqual(STEPS);
+}
+
+/** The durable commits of an undisturbed run: delivery, signal, leases, steps, sleep and end. */
+const COMMITS = 11;
+
+describe('a worker that dies', () => {
+  it('has as many commits to die at as this test knows (RT-1)', async () => {
+    const world = await startWorld();
+    const worker = await world.startWorker(FROZEN);
+    await driveToEnd(world);
+    expect(worker.store.commits).toBe(COMMITS);
+    expectUndisturbed(world);
+  });
+
+  for (const moment of ['before', 'after'] as const) {
+    for (let commit = 1; commit <= COMMITS; commit += 1) {
+      it(`right ${moment} commit ${commit} loses and doubles nothing (RT-1, RT-3)`, async () => {
+        const world = await startWorld();
+        const { promise: died, resolve } = Promise.withResolvers<void>();
+        const die = async () => {
+          resolve();
+          await world.faults.untilReleased();
+          throw new Error('The worker is dead.');
+        };
+        await world.startWorker(FROZEN, {
+          openStore: async (location) =>
+            new DyingStore(await openWorkerStore(location), commit, moment, die),
+        });
+        await survive(world, died);
+        expectUndisturbed(world);
+      });
+    }
+  }
+
+  const answers: Moment[] = [
+    ...PAID.map((callId) => `after generate ${callId}` as const),
+    ...DECIDED.map((line) => `after review ${line.split(' ')[0]}` as const),
+    ...EXECUTED.map((line) => `after call_tool ${line.split(' ')[0]}` as const),
+  ];
+  for (const answer of answers) {
+    it(`with the answer on its way, ${answer}, gets it again (RT-1, RT-3)`, async () => {
+      const world = await startWorld();
+      const died = world.faults.silenceAt(answer);
+      await world.startWorker(FROZEN);
+      await survive(world, died);
+      expectUndisturbed(world);
+      expect((await world.describe()).epoch).toBeGreaterThan(2n);
+    });
+  }
+
+  it('by kill -9, again and again, goes on where it was and tells of each step once (RT-1, RT-2, HK-1)', async () => {
+    const world = await startWorld();
+    const moments = ['after generate op-3', 'after call_tool op-4', 'after review op-6'] as const;
+    for (const moment of moments) {
+      const reached = world.faults.silenceAt(moment);
+      const child = await WorkerProcess.start(world);
+      world.callWorkerAt(child.address);
+      let isDead = false;
+      const driving = driveToEnd(world, () => isDead).catch(() => undefined);
+      await reached;
+      isDead = true;
+      await child.kill();
+      await driving;
+    }
+    const worker = await world.startWorker();
+    await driveToEnd(world);
+    expectUndisturbed(world);
+    await worker.stop();
+    await expectStepsToldOnce(world);
+  });
+});

@@ -1,0 +1,189 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { RefusalHandling } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { DeadlineError, OverloadedError } from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { modelTimeout, promptOf } from './fake-meter.ts';
+import { ScriptedModel } from './scripted-model.ts';
+import { RUN, World } from './world.ts';
+
+const LOOK_UP = '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}';
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+/** The report of how the agent ended. */
+function reportOf(world: World) {
+  const [report, ...more] = world.supervisor.reports;
+  expect(more).toEqual([]);
+  return report;
+}
+
+describe('an agent that stops', () => {
+  it('reports what policy blocked as the supervisor’s (AG-7, AG-10, SV-7)', async () => {
+    const world = await World.start({ model: scripts.model('early-final') });
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('BLOCKED');
+    expect(stopReason).toBe('supervisor_block:final_requires_context');
+    expect(reportOf(world)).toMatchObject({ stopReason, phase: 'supervisor', callId: 'op-2' });
+  });
+
+  it('reports an invalid action as the worker’s, with the text as the model wrote it (SV-2, SV-7)', async () => {
+    const world = await World.start({ model: scripts.model('bad-json') });
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('invalid_action:non_json');
+    expect(reportOf(world)).toMatchObject({ phase: 'worker', callId: 'op-2' });
+    expect(world.supervisor.requests[0]?.proposal.value).toMatch(/^Let me first/);
+  });
+
+  it('reports the no of a person as theirs (SV-5, SV-7)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200') });
+    const worker = await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await world.approve('op-4', 'reject');
+    const { stopReason } = await world.until('BLOCKED');
+    expect(stopReason).toBe('human_rejected');
+    expect(reportOf(world)).toMatchObject({ phase: 'human_approval', callId: 'op-4' });
+    await worker.stop();
+    expect(world.steps().at(-1)).toBe('STEP_END 2 human_rejected');
+  });
+
+  it('reports what the gateway refused, with the receipt (TG-2, SV-7)', async () => {
+    const world = await World.start({ model: () => LOOK_UP });
+    world.gateway.answer = () => ({
+      status: CallStatus.REFUSED,
+      stopReason: 'loop_detected:signature_repeat',
+      message: 'The same call was made before.',
+      receipt: 'receipt-of-refusal',
+    });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('BLOCKED');
+    expect(reportOf(world)).toMatchObject({
+      stopReason: 'loop_detected:signature_repeat',
+      phase: 'execution',
+      callId: 'op-2',
+      receipts: ['receipt-of-refusal'],
+    });
+  });
+
+  it('reports a model that did not answer, while deciding and while composing (EM-8, SV-7)', async () => {
+    for (const [callId, phase] of [
+      ['op-1', 'worker'],
+      ['op-3', 'finalize'],
+    ] as const) {
+      const world = await World.start({ model: () => LOOK_UP });
+      world.faults.failAt(`before generate ${callId}`, modelTimeout());
+      await world.startWorker();
+      await world.deliver({ manifest: { limits: { maxSteps: 1 } } });
+      const { stopReason } = await world.until('ERROR');
+      expect(stopReason).toBe('llm_timeout');
+      expect(reportOf(world)).toMatchObject({ phase, callId });
+    }
+  });
+
+  it('names the dimension of the budget that is used up (EM-2, AG-7)', async () => {
+    const world = await World.start();
+    const exhausted = new OverloadedError('BUDGET_EXHAUSTED', 'Token budget exceeded: 9 > 8', {
+      dimension: 'tokens',
+    });
+    world.faults.failAt('before generate op-1', exhausted);
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('BUDGET_EXCEEDED');
+    expect(stopReason).toBe('budget_exhausted:tokens');
+  });
+
+  it('ends as the supervisor says, whatever it reported itself (AG-7, RT-4)', async () => {
+    const world = await World.start({ model: () => 'no action' });
+    world.supervisor.endings.set(RUN, { stopReason: 'cancelled', answer: '' });
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('CANCELLED');
+    expect(stopReason).toBe('cancelled');
+  });
+
+  it('stops at the run’s deadline in the middle of a model call (SUP-5, SUP-8)', async () => {
+    const world = await World.start();
+    void world.faults.silenceAt('before generate op-1');
+    await world.startWorker();
+    await world.deliver({ deadline: new Date(Date.now() + 100) });
+    const { stopReason } = await world.until('TIMED_OUT');
+    expect(stopReason).toBe('deadline');
+  });
+
+  it('passes on how long a model call may take (SUP-5)', async () => {
+    const world = await World.start({ model: () => 'no action' });
+    await world.startWorker();
+    const timeout = durationFromMs(300);
+    await world.deliver({ manifest: { model: { model: 'desk', jsonMode: true, timeout } } });
+    await world.until('ERROR');
+    expect(world.meter.requests[0]).toMatchObject({
+      timeout: { nanos: 300_000_000 },
+      temperature: 0,
+      step: 1,
+    });
+  });
+});
+
+describe('an agent whose model is told of refusals', () => {
+  const manifest = {
+    onRefusal: RefusalHandling.TELL_MODEL,
+    limits: { maxSteps: 8, maxRefusals: 2 },
+  };
+
+  it('goes on after one (AG-10)', async () => {
+    const answers = [
+      '{"kind":"final","answer":"Done."}',
+      LOOK_UP,
+      '{"kind":"final","answer":"Now."}',
+    ];
+    const world = await World.start({
+      model: ({ state_summary }) => {
+        const done = Number((state_summary as { steps_completed: number }).steps_completed);
+        return answers[done] ?? '';
+      },
+    });
+    await world.startWorker();
+    await world.deliver({ manifest });
+    await world.until('COMPLETED');
+    const second = promptOf(world.meter.requests[1] ?? expect.fail());
+    expect(second).toMatchObject({
+      state_summary: {
+        last_step: {
+          executed_action: null,
+          observation: {
+            status: 'refused',
+            error: 'supervisor_block:final_requires_context',
+          },
+        },
+      },
+    });
+  });
+
+  it('stops after as many as it may have (AG-10)', async () => {
+    const world = await World.start({ model: () => '{"kind":"final","answer":"Done."}' });
+    await world.startWorker();
+    await world.deliver({ manifest });
+    await world.until('BLOCKED');
+    expect(world.supervisor.decided).toHaveLength(3);
+  });
+
+  it('stops at once where the run has no time or budget left (AG-10)', async () => {
+    const world = await World.start({ model: () => LOOK_UP });
+    const late = new DeadlineError('MAX_SECONDS', 'Out of time.', { stop_reason: 'max_seconds' });
+    world.faults.failAt('before review op-2', late);
+    await world.startWorker();
+    await world.deliver({ manifest });
+    await world.until('TIMED_OUT');
+  });
+});

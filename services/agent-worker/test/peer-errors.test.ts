@@ -1,0 +1,144 @@
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import {
+  PreconditionError,
+  UnauthenticatedError,
+  UnavailableError,
+  type WritError,
+} from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ScriptedModel } from './scripted-model.ts';
+import { AGENT, RUN, TENANT, World } from './world.ts';
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+function startWorld(): Promise<World> {
+  return World.start({ model: scripts.model('auto-1000') });
+}
+
+const down = (): WritError => new UnavailableError('DOWN', 'The service is down.');
+
+describe('a worker whose peers fail', () => {
+  it('asks again until they are back, and nothing is done twice (SYS-4, RT-1)', async () => {
+    const world = await startWorld();
+    for (const moment of [
+      'before generate op-1',
+      'after generate op-3',
+      'before review op-2',
+      'after review op-4',
+      'before call_tool op-4',
+      'after call_tool op-6',
+    ] as const) {
+      world.faults.failAt(moment, down(), down());
+    }
+    await world.startWorker();
+    await world.deliver();
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(1n);
+    expect(world.meter.paid).toHaveLength(4);
+    expect(world.supervisor.decided).toHaveLength(4);
+    expect(world.gateway.executed).toHaveLength(3);
+  });
+
+  it('gets fresh tokens before the old ones end, and when a peer refuses them (SUP-9)', async () => {
+    const world = await startWorld();
+    const expired = new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired.');
+    world.faults.failAt('before review op-4', expired);
+    await world.startWorker();
+    await world.deliver({ tokenTtlMs: -1 });
+    await world.until('COMPLETED');
+    expect(world.supervisor.refreshes).toBe(2);
+  });
+
+  it('gets a fresh writ for one that has expired (TG-1, SV-6)', async () => {
+    const world = await startWorld();
+    world.gateway.expired.add('writ-op-4-2');
+    await world.startWorker();
+    await world.deliver();
+    await world.until('COMPLETED');
+    expect(world.gateway.requests.map(({ writ }) => writ)).toEqual([
+      'writ-op-2-1',
+      'writ-op-4-2',
+      'writ-op-4-3',
+      'writ-op-6-4',
+    ]);
+    expect(world.gateway.executed).toHaveLength(3);
+  });
+
+  it('parks an agent that is halted, and looks again by itself (AG-7, SV-9)', async () => {
+    const world = await startWorld();
+    const halted = () => new PreconditionError('HALTED', 'Halted by an admin.');
+    world.faults.failAt('before generate op-3', halted(), halted(), halted());
+    await world.startWorker();
+    await world.deliver();
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(4n);
+    expect(world.meter.paid).toHaveLength(4);
+  });
+
+  it('takes a parked agent up at once when it is told so (AG-7)', async () => {
+    const world = await startWorld();
+    world.faults.failAt('before call_tool op-2', new PreconditionError('FROZEN', 'Frozen.'));
+    await world.startWorker({ parkMs: 3_600_000 });
+    await world.deliver();
+    await world.until('PARKED');
+    await world.worker.signal({
+      requestId: 'resume-1',
+      tenant: TENANT,
+      runId: RUN,
+      agentInstance: AGENT.instance,
+      name: 'resumed',
+    });
+    await world.until('COMPLETED');
+  });
+
+  it('lets go of an agent that another worker has, and takes it up again when nobody has (RT-2)', async () => {
+    const world = await startWorld();
+    const stale = new PreconditionError('STALE_EPOCH', 'Epoch 1 is stale: epoch 2 was seen.');
+    world.faults.failAt('before review op-2', stale);
+    await world.startWorker({ leaseTtlMs: 200 });
+    await world.deliver();
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBeGreaterThan(1n);
+    expect(world.supervisor.reports).toEqual([]);
+  });
+
+  it('ends with the reason that a peer names for a run that is over (AG-7)', async () => {
+    const world = await startWorld();
+    const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
+      stop_reason: 'max_seconds',
+    });
+    world.faults.failAt('before review op-2', ended);
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason, state } = await world.until('TIMED_OUT');
+    expect({ state, stopReason }).toEqual({
+      state: AgentState.TIMED_OUT,
+      stopReason: 'max_seconds',
+    });
+  });
+
+  it('asks how it ended when a peer does not name it (AG-7, RT-4)', async () => {
+    const world = await startWorld();
+    world.supervisor.endings.set(RUN, { stopReason: 'halted', answer: '' });
+    world.faults.failAt('before review op-2', new PreconditionError('RUN_ENDED', 'Over.'));
+    await world.startWorker();
+    await world.deliver();
+    await world.until('HALTED');
+  });
+
+  it('stops when no repeat can change the answer, and says which (SYS-3)', async () => {
+    const world = await startWorld();
+    world.gateway.expired.add('writ-op-2-1');
+    for (const renewal of [2, 3, 4, 5]) world.gateway.expired.add(`writ-op-2-${renewal}`);
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('error:writ_expired');
+  });
+});

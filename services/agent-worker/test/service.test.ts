@@ -1,0 +1,228 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
+import { AGENT, RUN, TENANT, TRACEPARENT, World } from './world.ts';
+
+const ESCALATE =
+  '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
+const LOOK_UP = '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}';
+
+const cancelRequest = {
+  requestId: 'cancel-1',
+  tenant: TENANT,
+  runId: RUN,
+  stopReason: 'cancelled',
+  retention: HistoryRetention.PERMANENT,
+};
+
+describe('Deliver', () => {
+  it('takes a delivery once, also when it comes again with fresh tokens (RT-3)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    expect(await world.deliver()).toBe(true);
+    expect(await world.deliver()).toBe(false);
+    await world.until('SUSPENDED');
+    expect(world.meter.paid).toHaveLength(1);
+  });
+
+  it('refuses a request_id that was used for another delivery (RT-3)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    await world.deliver();
+    await expect(world.deliver({ goal: 'Something else.' })).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+    });
+    await expect(world.deliver({ requestId: 'deliver-2' })).rejects.toMatchObject({
+      reason: 'AGENT_EXISTS',
+    });
+  });
+
+  it('refuses kinds that it cannot run, by name (AG-1)', async () => {
+    const world = await World.start();
+    await world.startWorker();
+    await expect(world.deliver({ manifest: { kind: AgentKind.FLOW } })).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: 'AGENT_KIND_NOT_IMPLEMENTED',
+      message: expect.stringContaining('flow'),
+    });
+  });
+
+  it('refuses what comes after its run was cancelled (SUP-8, RT-4)', async () => {
+    const world = await World.start();
+    await world.startWorker();
+    await world.worker.cancel(cancelRequest);
+    await expect(world.deliver()).rejects.toMatchObject({
+      reason: 'RUN_ENDED',
+      metadata: { stop_reason: 'cancelled' },
+    });
+  });
+});
+
+describe('Signal', () => {
+  it('is not lost when it comes before anybody waits for it (RT-3)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    const reviewed = world.faults.silenceAt('after review op-2');
+    await world.startWorker();
+    await world.deliver();
+    await reviewed;
+    await world.approve('op-2', 'reject');
+    world.faults.release();
+    await world.until('BLOCKED');
+    expect((await world.describe()).epoch).toBe(1n);
+  });
+
+  it('is taken once (RT-3)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    expect(await world.approve('op-2', 'reject')).toMatchObject({ accepted: true });
+    expect(await world.approve('op-2', 'reject')).toMatchObject({ accepted: false });
+  });
+
+  it('wakes only who waits for it (AG-7)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    const to = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance };
+    await world.worker.signal({ ...to, requestId: 'other', name: 'new_source_item' });
+    expect((await world.describe()).state).toBe(AgentState.SUSPENDED);
+  });
+
+  it('is refused for an agent that is not there, and for a decision that is none (SYS-3)', async () => {
+    const world = await World.start();
+    await world.startWorker();
+    const to = { tenant: TENANT, runId: RUN, agentInstance: 'nobody', requestId: 's-1' };
+    await expect(world.worker.signal({ ...to, name: 'resumed' })).rejects.toMatchObject({
+      reason: 'AGENT_NOT_FOUND',
+    });
+    await expect(world.worker.signal({ ...to, name: 'approval:op-2' })).rejects.toMatchObject({
+      reason: 'BAD_SIGNAL',
+      metadata: { field: 'approval' },
+    });
+  });
+});
+
+describe('Cancel', () => {
+  it('aborts what is under way and ends the step (SUP-8, AG-7)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    const asked = world.faults.silenceAt('before generate op-1');
+    const worker = await world.startWorker();
+    await world.deliver();
+    await asked;
+    expect(await world.worker.cancel(cancelRequest)).toMatchObject({ ended: 1 });
+    expect(await world.worker.cancel(cancelRequest)).toMatchObject({ ended: 1 });
+    expect(await world.describe()).toMatchObject({
+      state: AgentState.CANCELLED,
+      stopReason: 'cancelled',
+    });
+    await worker.stop();
+    expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 cancelled']);
+    expect(world.supervisor.reports).toEqual([]);
+  });
+
+  it('ends an agent that sleeps, and no signal wakes it any more (SUP-8, RT-4)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await world.worker.cancel({ ...cancelRequest, stopReason: 'approval_expired' });
+    expect(await world.approve('op-2', 'reject')).toMatchObject({ accepted: false });
+    expect(await world.describe()).toMatchObject({
+      state: AgentState.BLOCKED,
+      stopReason: 'approval_expired',
+    });
+  });
+
+  it('deletes journal and payloads unless they are to be kept (SUP-4)', async () => {
+    for (const [retention, entries] of [
+      [HistoryRetention.NONE, 0],
+      [HistoryRetention.RUN, 0],
+      [HistoryRetention.PERMANENT, 3],
+    ] as const) {
+      const world = await World.start({ model: () => ESCALATE });
+      const { store } = await world.startWorker();
+      await world.deliver();
+      await world.until('SUSPENDED');
+      await world.worker.cancel({ ...cancelRequest, retention });
+      expect(await store.db.selectFrom('journal').selectAll().execute()).toHaveLength(entries);
+      const messages = await store.db.selectFrom('inbox').selectAll().execute();
+      expect(messages).toHaveLength(entries === 0 ? 0 : 1);
+      const [agent] = await store.db.selectFrom('agents').select('credentials').execute();
+      expect(agent).toEqual({ credentials: null });
+    }
+  });
+});
+
+describe('DescribeRun', () => {
+  it('tells of a tool call under way (AG-7)', async () => {
+    const world = await World.start({ model: () => LOOK_UP });
+    const called = world.faults.silenceAt('before call_tool op-2');
+    await world.startWorker();
+    await world.deliver();
+    await called;
+    expect((await world.describe()).state).toBe(AgentState.WAITING_FOR_TOOL);
+  });
+});
+
+describe('a worker', () => {
+  it('writes nothing with an epoch that is over (RT-2)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await World.start({ model: () => ESCALATE, inFile: true, clock });
+    const frozen = world.faults.silenceAt('after generate op-1');
+    const first = await world.startWorker({ workerId: 'worker-a', leaseTtlMs: 60_000 });
+    await world.deliver();
+    await frozen;
+    // A process that stands still renews nothing.
+    clock.advance(60_001);
+    const second = await world.startWorker({ workerId: 'worker-b', leaseTtlMs: 3_600_000 });
+    const { epoch } = await world.until('SUSPENDED');
+    expect(epoch).toBe(2n);
+    const written = async () => [
+      await second.store.db.selectFrom('journal').selectAll().execute(),
+      await second.store.db.selectFrom('agents').selectAll().execute(),
+    ];
+    const before = await written();
+    world.faults.release();
+    // The first worker goes on, has its proposal reviewed, and is to sleep: that is its first write.
+    await vi.waitFor(() => expect(world.supervisor.epochs).toEqual([2n, 1n]));
+    await first.stop();
+    expect(await written()).toEqual(before);
+  });
+
+  it('gives its agents back when it stops, and the next one goes on (RT-2)', async () => {
+    const world = await World.start({ model: () => ESCALATE, inFile: true });
+    const asked = world.faults.silenceAt('after generate op-1');
+    const first = await world.startWorker({ leaseTtlMs: 3_600_000, workerId: 'worker-a' });
+    await world.deliver();
+    await asked;
+    await first.stop();
+    await world.startWorker({ workerId: 'worker-b' });
+    await world.until('SUSPENDED');
+    expect(world.meter.paid).toEqual(['op-1']);
+  });
+
+  it('runs an agent in the trace of its run, each lease linked to the one before (SYS-1)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await world.approve('op-2', 'reject');
+    await world.until('BLOCKED');
+    await vi.waitFor(() => expect(spansOf(world)).toHaveLength(2));
+    const [first, second] = spansOf(world);
+    expect(first).toMatchObject({
+      traceId: TRACEPARENT.split('-')[1],
+      parentSpanId: TRACEPARENT.split('-')[2],
+      links: [],
+    });
+    expect(second?.links).toEqual([{ traceId: first?.traceId, spanId: first?.spanId }]);
+  });
+});
+
+function spansOf(world: World) {
+  return world.spans.spans().filter(({ name }) => name === `invoke_agent ${AGENT.name}`);
+}

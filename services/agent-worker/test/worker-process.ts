@@ -1,0 +1,37 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { World } from './world.ts';
+
+const CHILD = fileURLToPath(new URL('./worker-child.ts', import.meta.url));
+
+/** A worker on a world's state in a process of its own, to be killed. */
+export class WorkerProcess {
+  readonly address: string;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, address: string) {
+    this.#child = child;
+    this.address = address;
+  }
+
+  static async start(world: World): Promise<WorkerProcess> {
+    const peers = ['supervisor', 'execution-meter', 'tool-gateway'] as const;
+    const addresses = Object.fromEntries(peers.map((name) => [name, world.addressOf(name)]));
+    const settings = JSON.stringify({ config: world.config(), addresses });
+    const child = spawn(process.execPath, [CHILD, settings], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    if (child.stdout === null) throw new Error('The child has no output.');
+    for await (const line of createInterface(child.stdout)) return new WorkerProcess(child, line);
+    throw new Error('The child ended before it listened.');
+  }
+
+  /** Kills it without warning. */
+  async kill(): Promise<void> {
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
+}
