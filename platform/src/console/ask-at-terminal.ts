@@ -11,6 +11,11 @@ export function askAtTerminal(): Human {
 
 async function answer(approval: Approval): Promise<HumanAnswer> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // A terminal that is being read from takes Ctrl-C for itself; it belongs to the process.
+  terminal.once('SIGINT', () => {
+    terminal.close();
+    process.kill(process.pid, 'SIGINT');
+  });
   try {
     for (;;) {
       const understood = understand(approval, await terminal.question(QUESTION));

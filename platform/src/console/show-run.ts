@@ -44,7 +44,9 @@ export function createRunShow(print: (line: string) => void) {
     switch (event.type) {
       case HookEventType.LLM_END:
         costNanoUsd += event.costNanoUsd;
-        print(labelled('model', `${took(event)}, ${formatUsd(costNanoUsd)} USD so far`));
+        print(
+          labelled('model', `${took(event)}, ${formatUsd(costNanoUsd)} USD so far`, event.step),
+        );
         return;
       case HookEventType.TOOL_END:
         print(labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`));
@@ -60,11 +62,9 @@ export function createRunShow(print: (line: string) => void) {
 
 function decisionLines(decision: Decision): string[] {
   if (decision.humanApproval !== undefined) return humanLines(decision);
-  const step = decision.step === 0 ? '-' : String(decision.step);
+  const proposed = decision.action === undefined ? 'no valid action' : shortAction(decision.action);
   const lines = [
-    `${step.padStart(2)}  ${'proposes'.padEnd(LABEL_WIDTH)}${
-      decision.action === undefined ? 'no valid action' : shortAction(decision.action)
-    }`,
+    labelled('proposes', proposed),
     labelled(wordOf(Verdict, decision.verdict), decision.reason || decision.stopReason),
   ];
   if (decision.revisedAction !== undefined) {
@@ -90,8 +90,9 @@ function humanLines(decision: Decision): string[] {
   return lines;
 }
 
-function labelled(label: string, text: string): string {
-  return `    ${label.padEnd(LABEL_WIDTH)}${text}`;
+/** One line of a step; the first one of a step carries its number. */
+function labelled(label: string, text: string, step = 0): string {
+  return `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}${text}`;
 }
 
 /** An action on one line, as a person would say it. */

@@ -4,7 +4,7 @@ export function createStopwatch() {
   // Zero is when the process began, so that loading the program counts.
   let last = 0;
   let leftOut = 0;
-  let shown = '';
+  const apart = new Map<string, number>();
 
   return {
     /** Ends a lap. */
@@ -18,11 +18,13 @@ export function createStopwatch() {
     /** Counts milliseconds apart from the lap under way. */
     leaveOut(name: string, milliseconds: number): void {
       leftOut += milliseconds;
-      shown = `, ${name} ${seconds(milliseconds)}`;
+      apart.set(name, (apart.get(name) ?? 0) + milliseconds);
     },
 
     report(): string {
-      return `${laps.join(', ')}${shown}`;
+      return [...laps, ...Array.from(apart, ([name, spent]) => `${name} ${seconds(spent)}`)].join(
+        ', ',
+      );
     },
   };
 }
