@@ -60,8 +60,9 @@ describe('what an agent’s context journals', () => {
 
   it('is committed before an effect that was built on chance, so that a repeat is the same (RT-1)', async () => {
     const work: Work = async (ctx) => {
-      await ctx.llm(llmRequest(`${ctx.random()} ${ctx.now().getTime()}`));
-      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+      const answer = await ctx.llm(llmRequest(`${ctx.random()} ${ctx.now().getTime()}`));
+      const stopReason = answer.kind === 'answer' ? 'stuck' : answer.stopReason;
+      ctx.stop({ stopReason, phase: 'worker' });
     };
     const settings = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 };
     const world = await World.start({ model: () => 'hi', inFile: true });

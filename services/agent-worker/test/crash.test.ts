@@ -1,8 +1,8 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
-import { DyingStore } from './dying-store.ts';
 import type { Moment } from './fault-switches.ts';
+import { InterceptedStore } from './intercepted-store.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { RUN, World } from './world.ts';
@@ -97,14 +97,18 @@ describe('a worker that dies', () => {
       it(`right ${moment} commit ${commit} loses and doubles nothing (RT-1, RT-3)`, async () => {
         const world = await startWorld();
         const { promise: died, resolve } = Promise.withResolvers<void>();
-        const die = async () => {
+        const die = async (n: number) => {
+          if (n < commit) return;
           resolve();
           await world.faults.untilReleased();
           throw new Error('The worker is dead.');
         };
+        // Once dead it commits nothing more, whichever commit it died at.
+        const death =
+          moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
         await world.startWorker(FROZEN, {
           openStore: async (location) =>
-            new DyingStore(await openWorkerStore(location), commit, moment, die),
+            new InterceptedStore(await openWorkerStore(location), death),
         });
         await survive(world, died);
         expectUndisturbed(world);

@@ -1,6 +1,7 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { RefusalHandling } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { DeadlineError, OverloadedError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { modelTimeout, promptOf } from './fake-meter.ts';
@@ -132,6 +133,50 @@ describe('an agent that stops', () => {
       temperature: 0,
       step: 1,
     });
+  });
+});
+
+describe('a call whose outcome nobody knows', () => {
+  const unknown = {
+    status: CallStatus.UNKNOWN,
+    stopReason: 'outcome_unknown:issue_refund',
+    message: 'The gateway died meanwhile.',
+    receipt: 'receipt-op-4',
+  };
+
+  async function startUnknown(): Promise<World> {
+    const world = await World.start({ model: scripts.model('auto-1000') });
+    world.gateway.answer = (tool) => (tool === 'issue_refund' ? unknown : undefined);
+    await world.startWorker();
+    await world.deliver();
+    const { waitingFor } = await world.until('SUSPENDED');
+    expect(waitingFor).toEqual(['approval:op-4']);
+    return world;
+  }
+
+  it('waits for a person to find out, and goes on with what they found (TG-5)', async () => {
+    const world = await startUnknown();
+    const content = JSON.stringify({ status: 'ok', refund: { amount_usd: 1000 } });
+    const result = { kind: ResultKind.JSON, content };
+    const resolved = { status: CallStatus.OK, result, receipt: 'receipt-op-4-resolved' };
+    world.gateway.resolve(RUN, 'op-4', resolved);
+    await world.wake('resolved-op-4', world.supervisor.currentDecision(RUN, 'op-4'));
+    await world.until('COMPLETED');
+    expect(world.gateway.executed.filter((line) => line.startsWith('op-4'))).toHaveLength(1);
+    expect(world.supervisor.receipts.slice(1, 3)).toEqual([
+      'receipt-op-4',
+      'receipt-op-4-resolved',
+    ]);
+  });
+
+  it('stops the run when nobody found out in time (TG-5, SV-7)', async () => {
+    const world = await startUnknown();
+    const decision = world.supervisor.currentDecision(RUN, 'op-4');
+    decision.stopReason = 'outcome_unknown:issue_refund';
+    await world.wake('expired-op-4', decision);
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('outcome_unknown:issue_refund');
+    expect(reportOf(world)).toMatchObject({ phase: 'execution', callId: 'op-4' });
   });
 });
 

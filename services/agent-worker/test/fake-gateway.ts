@@ -61,6 +61,13 @@ export class FakeGateway {
     ];
   }
 
+  /** A person found out what became of a call: that is what a repeat is answered (TG-5). */
+  resolve(runId: string, callId: string, answer: Answer): void {
+    const known = this.#calls.get(`${runId}/${callId}`);
+    if (known === undefined) throw new Error(`There was no call ${callId}.`);
+    this.#calls.set(`${runId}/${callId}`, { ...known, answer });
+  }
+
   #execute(request: CallToolRequest, callId: string): Answer {
     const { tool, argumentsJson, writ } = request;
     const key = `${request.call?.runId}/${callId}`;

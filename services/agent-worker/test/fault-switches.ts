@@ -15,11 +15,18 @@ export class FaultSwitches {
     this.#errors.set(moment, [...(this.#errors.get(moment) ?? []), ...errors]);
   }
 
-  /** The next call that comes to this moment is never answered; resolves when it is there. */
+  /** The next call that comes to this moment is not answered; resolves when it is there. */
   silenceAt(moment: Moment): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#holds.set(moment, { reached: resolve, released: this.untilReleased() });
-    return promise;
+    return this.holdAt(moment).reached;
+  }
+
+  /** The next call that comes to this moment is not answered before it is let go. */
+  holdAt(moment: Moment): { readonly reached: Promise<void>; readonly letGo: () => void } {
+    const reached = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    this.#releases.push(release.resolve);
+    this.#holds.set(moment, { reached: reached.resolve, released: release.promise });
+    return { reached: reached.promise, letGo: release.resolve };
   }
 
   /** Resolves when everything is closed. */

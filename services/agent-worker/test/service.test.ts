@@ -3,6 +3,8 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
+import { openWorkerStore } from '../src/store/worker-store.ts';
+import { InterceptedStore } from './intercepted-store.ts';
 import { AGENT, RUN, TENANT, TRACEPARENT, World } from './world.ts';
 
 const ESCALATE =
@@ -71,6 +73,24 @@ describe('Signal', () => {
     world.faults.release();
     await world.until('BLOCKED');
     expect((await world.describe()).epoch).toBe(1n);
+  });
+
+  it('is not lost when it comes while the agent goes to sleep (RT-3)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    // Delivery, lease and the start of step 1 come before.
+    const before = async (n: number) => {
+      if (n === 4) await world.approve('op-2', 'reject');
+    };
+    await world.startWorker(
+      {},
+      {
+        openStore: async (location) =>
+          new InterceptedStore(await openWorkerStore(location), { before }),
+      },
+    );
+    await world.deliver();
+    const { epoch, stopReason } = await world.until('BLOCKED');
+    expect({ epoch, stopReason }).toEqual({ epoch: 1n, stopReason: 'human_rejected' });
   });
 
   it('is taken once (RT-3)', async () => {
@@ -172,25 +192,26 @@ describe('a worker', () => {
   it('writes nothing with an epoch that is over (RT-2)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: () => ESCALATE, inFile: true, clock });
-    const frozen = world.faults.silenceAt('after generate op-1');
+    const frozen = world.faults.holdAt('after generate op-1');
     const first = await world.startWorker({ workerId: 'worker-a', leaseTtlMs: 60_000 });
     await world.deliver();
-    await frozen;
+    await frozen.reached;
     // A process that stands still renews nothing.
     clock.advance(60_001);
+    const asked = world.faults.silenceAt('before generate op-1');
     const second = await world.startWorker({ workerId: 'worker-b', leaseTtlMs: 3_600_000 });
-    const { epoch } = await world.until('SUSPENDED');
-    expect(epoch).toBe(2n);
+    await asked;
     const written = async () => [
       await second.store.db.selectFrom('journal').selectAll().execute(),
       await second.store.db.selectFrom('agents').selectAll().execute(),
     ];
     const before = await written();
-    world.faults.release();
+    frozen.letGo();
     // The first worker goes on, has its proposal reviewed, and is to sleep: that is its first write.
-    await vi.waitFor(() => expect(world.supervisor.epochs).toEqual([2n, 1n]));
+    await vi.waitFor(() => expect(world.supervisor.epochs).toEqual([1n]));
     await first.stop();
     expect(await written()).toEqual(before);
+    expect(await world.describe()).toMatchObject({ state: AgentState.RUNNING, epoch: 2n });
   });
 
   it('gives its agents back when it stops, and the next one goes on (RT-2)', async () => {

@@ -9,6 +9,7 @@ import {
   HookEventSchema,
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import {
   AgentKind,
   type AgentManifestSchema,
@@ -226,18 +227,21 @@ export class World {
     };
   }
 
-  /** Tells the worker what a person decided. */
+  /** A person decides about an action, and the worker is told. */
   async approve(callId: string, answer: 'reject' | { readonly args: JsonObject }, runId = RUN) {
+    const decision = this.supervisor.decide(runId, callId, answer);
+    return await this.wake(`wake-${callId}`, decision, runId);
+  }
+
+  /** Tells the worker how a decision stands now. */
+  async wake(requestId: string, decision: Decision, runId = RUN) {
     return await this.worker.signal({
-      requestId: `wake-${callId}`,
+      requestId,
       tenant: TENANT,
       runId,
       agentInstance: AGENT.instance,
-      name: `approval:${callId}`,
-      approval: {
-        decision: this.supervisor.decide(runId, callId, answer),
-        credentials: await this.credentials(runId),
-      },
+      name: `approval:${decision.callId}`,
+      approval: { decision, credentials: await this.credentials(runId) },
     });
   }
 

@@ -5,6 +5,7 @@ import type { LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Operation, OperationKind } from '../domain/journal/entry.ts';
 import type { AgentContext, ModelAnswer, Proposal, ProposalOutcome } from './agent.ts';
+import { orStop } from './execution.ts';
 import { propose } from './proposals.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
@@ -61,7 +62,7 @@ export class RuntimeContext implements AgentContext {
     // The registry may change while the agent lives: its prompts stay as they were.
     const { value } = await this.#effect('tools', { names }, true, async () => {
       if (names.length === 0) return [];
-      return await this.#orStop(() =>
+      return await orStop('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
           peers.toolGateway.listTools(names, options),
         ),
@@ -161,15 +162,5 @@ export class RuntimeContext implements AgentContext {
   #unwindWith(unwinding: Unwinding): Unwinding {
     this.#unwinding ??= unwinding;
     return this.#unwinding;
-  }
-
-  async #orStop<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof PeerRefusal)) throw error;
-      const { stopReason, message } = error;
-      throw new Stopped({ stopReason, phase: 'worker', detail: message });
-    }
   }
 }

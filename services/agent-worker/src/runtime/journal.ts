@@ -1,3 +1,4 @@
+import { type Decision, withoutWrit } from '../domain/calls/decision.ts';
 import {
   assertAllAsked,
   assertSameOperation,
@@ -57,11 +58,12 @@ export class Journal {
     this.#isVolatile ||= isVolatile;
   }
 
-  /** Replaces the value of an entry that is not committed yet; changes nothing when it is. */
-  amend(operation: Pick<Operation, 'position' | 'part'>, value: unknown): void {
-    const index = this.#pending.findIndex((entry) => place(entry) === place(operation));
+  /** Drops the writ of a decision that is not committed yet: it is large and secret, and spent. */
+  forgetWrit(review: Pick<Operation, 'position' | 'part'>): void {
+    const index = this.#pending.findIndex((entry) => place(entry) === place(review));
     const entry = this.#pending[index];
-    if (entry !== undefined) this.#pending[index] = { ...entry, value };
+    if (entry === undefined) return;
+    this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
   }
 
   /** Whether something would come out otherwise when done again. */

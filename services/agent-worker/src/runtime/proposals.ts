@@ -1,28 +1,17 @@
-import { canonicalDigest, InternalError, type Phase } from '@writ/kernel';
-import {
-  type Action,
-  type Decision,
-  phaseOfRefusal,
-  refusalOf,
-  withoutWrit,
-} from '../domain/calls/decision.ts';
+import { canonicalDigest, InternalError } from '@writ/kernel';
+import { type Action, type Decision, phaseOfRefusal, refusalOf } from '../domain/calls/decision.ts';
 import { observationOf, type ToolOutcome } from '../domain/calls/tool-call.ts';
 import type { Operation } from '../domain/journal/entry.ts';
 import type { Proposal, ProposalOutcome } from './agent.ts';
+import { execute, orStop } from './execution.ts';
 import type { NumberedCall } from './journal.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
-import { PeerRefusal, Stopped } from './unwinding.ts';
 
 type ToolCall = Extract<Action, { kind: 'tool' }>;
 
 /** The effects of a proposal, as parts of one operation. */
-const PART = { review: 0, approval: 1, execution: 2 } as const;
-
-/** The signal that brings the answer of a person. */
-function approvalSignal(callId: string): string {
-  return `approval:${callId}`;
-}
+const PART = { review: 0, approval: 1, execution: 2, resolution: 3, outcome: 4 } as const;
 
 /**
  * Review, wait and execution of one proposal (SV-1, RT-1), under one call_id. Each is an entry of its
@@ -32,26 +21,22 @@ export async function propose(scope: RunScope, proposal: Proposal): Promise<Prop
   const call = scope.journal.next();
   const { callId } = call;
   const reviewed = await review(scope, call, proposal);
-  const decision = reviewed.settled ? reviewed : await approval(scope, call);
-  scope.steps.note(refusalOf(decision) ?? decision.verdict);
+  const decision = reviewed.settled ? reviewed : await answer(scope, call, PART.approval);
   const refused = refusalOf(decision);
+  scope.steps.note(refused ?? decision.verdict);
   if (refused !== undefined) {
     const stop = { stopReason: refused, phase: phaseOfRefusal(decision), callId };
     return { kind: 'refused', callId, decision, stop };
   }
   const action = decision.executedAction;
   if (action?.kind !== 'tool') return { kind: 'finished', callId, decision };
-  const result = await execute(scope, call, decision, action);
+  const result = await executeAndResolve(scope, call, decision, action);
   if (result.status === 'ok') {
     return { kind: 'executed', callId, decision, result, observation: observationOf(result) };
   }
-  scope.steps.note(result.stopReason);
-  const stop = {
-    stopReason: result.stopReason,
-    phase: 'execution',
-    callId,
-    detail: result.message,
-  } as const;
+  const { stopReason, message: detail } = result;
+  scope.steps.note(stopReason);
+  const stop = { stopReason, phase: 'execution', callId, detail } as const;
   return { kind: 'failed', callId, decision, result, stop };
 }
 
@@ -84,9 +69,13 @@ async function review(
   return decision;
 }
 
-async function approval(scope: RunScope, { position, callId }: NumberedCall): Promise<Decision> {
-  const place = { position, part: PART.approval };
-  const { decision } = await awaitSignal(scope, approvalSignal(callId), place);
+/** Sleeps until a person has answered: the decision as it stands then (SV-5, TG-5). */
+async function answer(
+  scope: RunScope,
+  { position, callId }: NumberedCall,
+  part: number,
+): Promise<Decision> {
+  const { decision } = await awaitSignal(scope, `approval:${callId}`, { position, part });
   if (decision !== null) return JSON.parse(decision) as Decision;
   throw new InternalError(
     'SIGNAL_WITHOUT_DECISION',
@@ -95,77 +84,31 @@ async function approval(scope: RunScope, { position, callId }: NumberedCall): Pr
   );
 }
 
-async function execute(
+/**
+ * Executes an approved action. When nobody knows whether it was executed, a person finds out, while
+ * the agent sleeps; then the gateway has the outcome on record (TG-5).
+ */
+async function executeAndResolve(
   scope: RunScope,
-  { position, callId }: NumberedCall,
+  call: NumberedCall,
   decision: Decision,
   action: ToolCall,
 ): Promise<ToolOutcome> {
-  const { session, journal, commits, steps, calls, carried, peers } = scope;
-  const operation: Operation = {
-    position,
-    part: PART.execution,
-    kind: 'tool',
-    argsDigest: canonicalDigest(action),
-  };
-  const recorded = journal.recall(operation);
-  if (recorded !== undefined) {
-    carried.add(callId, recorded.value as ToolOutcome);
-    return recorded.value as ToolOutcome;
+  const { callId } = call;
+  const result = await execute(scope, { ...call, part: PART.execution }, decision, action);
+  if (result.status !== 'unknown') {
+    scope.journal.forgetWrit({ ...call, part: PART.review });
+    return result;
   }
-  session.check();
-  await commits.beforeEffect();
-  const order = await presentableWrit(scope, decision, callId);
-  session.note({ type: 'tool_called' });
-  const outcome = await orStop('execution', callId, () =>
-    calls.call({ renewWrit: () => order.renew() }, (options) =>
-      peers.toolGateway.callTool(
-        { callId, action, writ: order.writ, step: steps.current, agent: session.lease },
-        options,
-      ),
-    ),
+  scope.steps.note(result.stopReason);
+  const resolved = await answer(scope, call, PART.resolution);
+  const unresolved = refusalOf(resolved);
+  if (unresolved !== undefined) return { ...result, stopReason: unresolved };
+  scope.steps.note(decision.verdict);
+  return await execute(
+    scope,
+    { position: call.position, callId, part: PART.outcome },
+    decision,
+    action,
   );
-  session.note({ type: 'tool_answered' });
-  carried.add(callId, outcome);
-  journal.record({ ...operation, value: outcome }, false);
-  // The writ is large and secret, and nobody needs it any more.
-  journal.amend({ position, part: PART.review }, withoutWrit(decision));
-  return outcome;
-}
-
-/** The writ of a decision, or a fresh one when it has expired (TG-1). */
-async function presentableWrit(scope: RunScope, decision: Decision, callId: string) {
-  const now = scope.session.meta.clock.now().getTime();
-  const order = {
-    writ: decision.writ ?? '',
-    async renew() {
-      const fresh = await orStop('execution', callId, () => currentDecision(scope, callId));
-      // Without a fresh one the call was executed: the gateway answers the old one with its record.
-      order.writ = fresh.writ ?? order.writ;
-    },
-  };
-  if (order.writ === '' || (decision.writExpiresAt ?? 0) <= now) await order.renew();
-  if (order.writ !== '') return order;
-  throw new Stopped({
-    stopReason: 'error:no_writ',
-    phase: 'execution',
-    callId,
-    detail: 'The approved action came without a writ.',
-  });
-}
-
-function currentDecision({ calls, peers }: RunScope, callId: string): Promise<Decision> {
-  return calls.call({ audience: 'supervisor' }, (options) =>
-    peers.supervisor.getDecision(callId, options),
-  );
-}
-
-async function orStop<T>(phase: Phase, callId: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof PeerRefusal)) throw error;
-    const { stopReason, message } = error;
-    throw new Stopped({ stopReason, phase, callId, detail: message });
-  }
 }

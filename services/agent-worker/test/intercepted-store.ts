@@ -3,24 +3,22 @@ import type { Transaction } from 'kysely';
 import type { WorkerDatabase } from '../src/store/schema.ts';
 import type { WorkerStore } from '../src/store/worker-store.ts';
 
-/** A store whose worker dies right before or right after its n-th commit that a request waits for. */
-export class DyingStore implements WorkerStore {
+/** What happens around a transaction that a request waits for; `n` counts them from 1. */
+export interface Interception {
+  readonly before?: (n: number) => Promise<void>;
+  /** After its commit. */
+  readonly after?: (n: number) => Promise<void>;
+}
+
+/** A store that can be made to wait, or to stop answering, around its transactions. */
+export class InterceptedStore implements WorkerStore {
   readonly #store: WorkerStore;
-  readonly #deathAt: number;
-  readonly #moment: 'before' | 'after';
-  readonly #die: () => Promise<never>;
+  readonly #interception: Interception;
   #count = 0;
 
-  constructor(
-    store: WorkerStore,
-    deathAt: number,
-    moment: 'before' | 'after',
-    die: () => Promise<never>,
-  ) {
+  constructor(store: WorkerStore, interception: Interception) {
     this.#store = store;
-    this.#deathAt = deathAt;
-    this.#moment = moment;
-    this.#die = die;
+    this.#interception = interception;
   }
 
   get dialect() {
@@ -45,11 +43,11 @@ export class DyingStore implements WorkerStore {
   ): Promise<T> {
     if (options?.background === true) return await this.#store.transaction(work, options);
     this.#count += 1;
-    const isDead = this.#count >= this.#deathAt;
-    if (isDead && (this.#moment === 'before' || this.#count > this.#deathAt))
-      return await this.#die();
+    const n = this.#count;
+    await this.#interception.before?.(n);
     const result = await this.#store.transaction(work, options);
-    return isDead ? await this.#die() : result;
+    await this.#interception.after?.(n);
+    return result;
   }
 
   close(): Promise<void> {

@@ -1,0 +1,81 @@
+import { canonicalDigest, type Phase } from '@writ/kernel';
+import type { Action, Decision } from '../domain/calls/decision.ts';
+import type { ToolOutcome } from '../domain/calls/tool-call.ts';
+import type { Operation } from '../domain/journal/entry.ts';
+import type { NumberedCall } from './journal.ts';
+import type { RunScope } from './scope.ts';
+import { PeerRefusal, Stopped } from './unwinding.ts';
+
+/** Has the gateway execute an approved action, or tell what became of it (TG-1). */
+export async function execute(
+  scope: RunScope,
+  { position, callId, part }: NumberedCall & Pick<Operation, 'part'>,
+  decision: Decision,
+  action: Extract<Action, { kind: 'tool' }>,
+): Promise<ToolOutcome> {
+  const { session, journal, commits, steps, calls, carried, peers } = scope;
+  const argsDigest = canonicalDigest(action);
+  const operation: Operation = { position, part, kind: 'tool', argsDigest };
+  const recorded = journal.recall(operation);
+  if (recorded !== undefined) {
+    carried.add(callId, recorded.value as ToolOutcome);
+    return recorded.value as ToolOutcome;
+  }
+  session.check();
+  await commits.beforeEffect();
+  const order = await presentableWrit(scope, decision, callId);
+  session.note({ type: 'tool_called' });
+  const outcome = await orStop('execution', callId, () =>
+    calls.call({ renewWrit: () => order.renew() }, (options) =>
+      peers.toolGateway.callTool(
+        { callId, action, writ: order.writ, step: steps.current, agent: session.lease },
+        options,
+      ),
+    ),
+  );
+  session.note({ type: 'tool_answered' });
+  carried.add(callId, outcome);
+  journal.record({ ...operation, value: outcome }, false);
+  return outcome;
+}
+
+/** Makes the agent stop in `phase` when a peer's answer is no for good. */
+export async function orStop<T>(
+  phase: Phase,
+  callId: string | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof PeerRefusal)) throw error;
+    const { stopReason, message } = error;
+    throw new Stopped({ stopReason, phase, callId, detail: message });
+  }
+}
+
+/** The writ of a decision, or a fresh one when it has expired (TG-1). */
+async function presentableWrit(scope: RunScope, decision: Decision, callId: string) {
+  const { calls, peers, session } = scope;
+  const order = {
+    writ: decision.writ ?? '',
+    async renew() {
+      const fresh = await orStop('execution', callId, () =>
+        calls.call({ audience: 'supervisor' }, (options) =>
+          peers.supervisor.getDecision(callId, options),
+        ),
+      );
+      // Without a fresh one the call was executed: the gateway answers the old one with its record.
+      order.writ = fresh.writ ?? order.writ;
+    },
+  };
+  const now = session.meta.clock.now().getTime();
+  if (order.writ === '' || (decision.writExpiresAt ?? 0) <= now) await order.renew();
+  if (order.writ !== '') return order;
+  throw new Stopped({
+    stopReason: 'error:no_writ',
+    phase: 'execution',
+    callId,
+    detail: 'The approved action came without a writ.',
+  });
+}
