@@ -38,22 +38,26 @@ async function start(): Promise<number> {
   try {
     stopwatch.lap('start-up');
     console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.\n`);
-    const failed = options.noDemo ? false : await showRuns(session, human, stopwatch, stopped);
+    const shown = options.noDemo ? 'well' : await showRuns(session, human, stopwatch, stopped);
+    if (shown === 'stopped') return 0;
     showAddresses(session.platform, console.log);
     if (!options.exit) await stopped;
-    return failed && options.exit ? 1 : 0;
+    return shown === 'badly' && options.exit ? 1 : 0;
   } finally {
     await session.close();
   }
 }
 
-/** Takes up what an earlier start left unfinished, else runs the example. Returns whether a run ended badly. */
+/** How the runs went that a start showed. */
+type Shown = 'well' | 'badly' | 'stopped';
+
+/** Takes up what an earlier start left unfinished, else runs the example. */
 async function showRuns(
   session: Session,
   human: Human,
   stopwatch: ReturnType<typeof createStopwatch>,
-  stopped: Promise<void>,
-): Promise<boolean> {
+  stopped: Promise<undefined>,
+): Promise<Shown> {
   const { runs } = await session.client.runs.listRuns({ states: UNFINISHED, oldestFirst: true });
   const work = async (): Promise<Run[]> => {
     if (runs.length === 0) {
@@ -69,10 +73,11 @@ async function showRuns(
     }
     return finished;
   };
-  const finished = await Promise.race([work(), stopped.then(() => [])]);
+  const finished = await Promise.race([work(), stopped]);
+  if (finished === undefined) return 'stopped';
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
-  return finished.some((run) => run.result?.status !== RunStatus.OK);
+  return finished.every((run) => run.result?.status === RunStatus.OK) ? 'well' : 'badly';
 }
 
 function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
@@ -91,9 +96,10 @@ function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
 }
 
 /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
-function stopSignal(): Promise<void> {
+function stopSignal(): Promise<undefined> {
   return new Promise((resolveStop) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolveStop());
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => resolveStop(undefined));
   });
 }
 

@@ -1,6 +1,6 @@
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { keyRoute } from '@writ/identity';
-import { type Route, route } from '@writ/rpc';
+import { endless, type Route, route } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../context.ts';
 import { closePool } from './pool/close-pool.ts';
 import { getPool } from './pool/get-pool.ts';
@@ -21,7 +21,7 @@ export function spawnBudgetRoutes(context: SpawnBudgetContext): readonly Route[]
       renew: renew(context),
       reprioritize: reprioritize(context),
       getPool: getPool(context),
-      watchPauses: watchPauses(context),
+      watchPauses: endless(watchPauses(context)),
       closePool: closePool(context),
     }),
     keyRoute(context.signer),

@@ -5,7 +5,7 @@ import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb'
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { keyRoute } from '@writ/identity';
-import { type Route, route, unimplemented } from '@writ/rpc';
+import { endless, type Route, route, unimplemented } from '@writ/rpc';
 import type { OrderContext } from '../orders/order-kind.ts';
 import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
@@ -36,10 +36,10 @@ export function publicRoutes(context: OrderContext): Route[] {
   return [
     route(RunService, {
       startRun: startRun(context),
-      runAgent: runAgent(context),
+      runAgent: endless(runAgent(context)),
       getRun: getRun(context),
       listRuns: listRuns(context),
-      watchRun: watchRun(context),
+      watchRun: endless(watchRun(context)),
       cancelRun: cancelRun(context),
       signalRun: signalRun(context),
       listAgents: listAgents(context),
@@ -48,7 +48,7 @@ export function publicRoutes(context: OrderContext): Route[] {
       listApprovals: listApprovals(context),
       getApproval: getApproval(context),
       decideApproval: decideApproval(context),
-      watchApprovals: watchApprovals(context),
+      watchApprovals: endless(watchApprovals(context)),
     }),
     route(AuditService, { listAuditRecords: audit, exportAudit: audit }),
     route(ControlService, { halt: halts, resume: halts, listHalts: halts }),
