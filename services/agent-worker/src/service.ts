@@ -114,7 +114,7 @@ async function open(
     run: (session) => runAgent(runParts, session),
   });
   const canRun = (kind: AgentKind) => factories[kind] !== undefined;
-  const handlers = { store, clock, events, onEvents, canRun, agents: loop };
+  const handlers = { store, clock, events, onEvents, tenants, canRun, agents: loop };
   const routes = [workerRoute(handlers), keyRoute(signer)];
   const server = await listen(config, { telemetry, clock, addressOf, signer, routes, opened });
   let stopping: Promise<void> | undefined;

@@ -2,7 +2,8 @@ import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { describe, expect, it } from 'vitest';
 import type { AgentContext } from '../src/runtime/agent.ts';
-import { AGENT, RUN, TENANT, World, type WorldOptions } from './world.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+import { World, type WorldOptions } from './world.ts';
 
 const CUSTOM = { kind: AgentKind.CUSTOM } as const;
 const FINAL = { action: { kind: 'final', answer: 'Done.' } } as const;

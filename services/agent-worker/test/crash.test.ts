@@ -1,11 +1,12 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
+import { RUN } from './delivery.ts';
 import type { Moment } from './fault-switches.ts';
 import { InterceptedStore } from './intercepted-store.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { WorkerProcess } from './worker-process.ts';
-import { RUN, World } from './world.ts';
+import { World } from './world.ts';
 
 /** The worker dies at every boundary of one run and is started again: nothing is lost or doubled. */
 

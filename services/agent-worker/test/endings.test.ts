@@ -4,9 +4,10 @@ import { RefusalHandling } from '@writ/contracts/writ/supervision/v1/manifest_pb
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { DeadlineError, OverloadedError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RUN } from './delivery.ts';
 import { modelTimeout, promptOf } from './fake-meter.ts';
 import { ScriptedModel } from './scripted-model.ts';
-import { RUN, World } from './world.ts';
+import { World } from './world.ts';
 
 const LOOK_UP = '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}';
 
@@ -115,9 +116,12 @@ describe('an agent that stops', () => {
 
   it('stops at the run’s deadline in the middle of a model call (SUP-5, SUP-8)', async () => {
     const world = await World.start();
-    void world.faults.silenceAt('before generate op-1');
+    world.meter.model = async () => {
+      await world.faults.untilReleased();
+      return '';
+    };
     await world.startWorker();
-    await world.deliver({ deadline: new Date(Date.now() + 100) });
+    await world.deliver({ deadline: new Date(Date.now() + 150) });
     const { stopReason } = await world.until('TIMED_OUT');
     expect(stopReason).toBe('deadline');
   });

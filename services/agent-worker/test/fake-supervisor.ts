@@ -43,6 +43,8 @@ export class FakeSupervisor {
   readonly receipts: string[] = [];
   readonly observations: string[] = [];
   readonly epochs: bigint[] = [];
+  /** Ids of the workers that proposed. */
+  readonly workers: (string | undefined)[] = [];
   /** Whose slot grants came with proposals. */
   readonly grants: (string | undefined)[] = [];
   /** Stop reason and answer of the ending that stands, by run. */
@@ -67,6 +69,7 @@ export class FakeSupervisor {
         reviewAction: async (request, call) => {
           const { runId } = requireAgent(call);
           this.epochs.push(call.caller.epoch ?? -1n);
+          this.workers.push(call.caller.service?.replica);
           this.grants.push(call.caller.slotGrant?.agentInstance);
           this.requests.push(request);
           await this.#faults.pass(`before review ${request.callId}`);

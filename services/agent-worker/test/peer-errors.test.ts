@@ -6,8 +6,9 @@ import {
   type WritError,
 } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AGENT, RUN, TENANT } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
-import { AGENT, RUN, TENANT, World } from './world.ts';
+import { World } from './world.ts';
 
 let scripts: ScriptedModel;
 

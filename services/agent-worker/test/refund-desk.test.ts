@@ -1,8 +1,9 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RUN } from './delivery.ts';
 import { promptOf } from './fake-meter.ts';
 import { ScriptedModel } from './scripted-model.ts';
-import { RUN, World } from './world.ts';
+import { World } from './world.ts';
 
 let scripts: ScriptedModel;
 

@@ -4,8 +4,9 @@ import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_
 import { ManualClock } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
+import { AGENT, RUN, TENANT, TRACEPARENT } from './delivery.ts';
 import { InterceptedStore } from './intercepted-store.ts';
-import { AGENT, RUN, TENANT, TRACEPARENT, World } from './world.ts';
+import { World } from './world.ts';
 
 const ESCALATE =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
@@ -49,6 +50,12 @@ describe('Deliver', () => {
       reason: 'AGENT_KIND_NOT_IMPLEMENTED',
       message: expect.stringContaining('flow'),
     });
+  });
+
+  it('refuses tenants that the worker does not serve (SYS-6)', async () => {
+    const world = await World.start();
+    await world.startWorker({ tenants: ['globex'] });
+    await expect(world.deliver()).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
   });
 
   it('refuses what comes after its run was cancelled (SUP-8, RT-4)', async () => {
@@ -214,6 +221,19 @@ describe('a worker', () => {
     expect(await world.describe()).toMatchObject({ state: AgentState.RUNNING, epoch: 2n });
   });
 
+  it('takes up only agents of the tenants that it serves (SYS-6)', async () => {
+    const world = await World.start({ model: () => ESCALATE, inFile: true });
+    const asked = world.faults.silenceAt('before generate op-1');
+    const first = await world.startWorker({ workerId: 'worker-a' });
+    await world.deliver();
+    await asked;
+    await first.stop();
+    await world.startWorker({ workerId: 'worker-b', tenants: ['globex'] });
+    await world.startWorker({ workerId: 'worker-c', tenants: [TENANT] });
+    await world.until('SUSPENDED');
+    expect(world.supervisor.workers).toEqual(['worker-c']);
+  });
+
   it('gives its agents back when it stops, and the next one goes on (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     const asked = world.faults.silenceAt('after generate op-1');
@@ -235,6 +255,12 @@ describe('a worker', () => {
     await world.until('BLOCKED');
     await vi.waitFor(() => expect(spansOf(world)).toHaveLength(2));
     const [first, second] = spansOf(world);
+    const calls = world.spans.spans().filter(({ parentSpanId }) => parentSpanId === first?.spanId);
+    expect(calls.map(({ name, kind }) => [name, kind])).toEqual([
+      ['writ.tool.v1.ToolGatewayService/ListTools', 'client'],
+      ['writ.model.v1.ModelService/Generate', 'client'],
+      ['writ.review.v1.ReviewService/ReviewAction', 'client'],
+    ]);
     expect(first).toMatchObject({
       traceId: TRACEPARENT.split('-')[1],
       parentSpanId: TRACEPARENT.split('-')[2],

@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
-import { type Duration, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { fromBinary } from '@bufbuild/protobuf';
 import { type Bus, createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
 import {
   type HookEvent,
@@ -10,11 +9,6 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
-import {
-  AgentKind,
-  type AgentManifestSchema,
-  type RefusalHandling,
-} from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import {
   type AgentDescription,
   AgentState,
@@ -42,44 +36,13 @@ import {
   type AgentWorkerParts,
   createAgentWorker,
 } from '../src/index.ts';
+import { AGENT, type DeliveryOptions, deliveryRequest, RUN, TENANT } from './delivery.ts';
 import { FakeGateway } from './fake-gateway.ts';
 import { FakeMeter, type FakeModel } from './fake-meter.ts';
 import { FakeSupervisor } from './fake-supervisor.ts';
 import { FaultSwitches } from './fault-switches.ts';
-import { DESK_TOOLS } from './refund-rules.ts';
-
-/** The tenant of everything in these tests. */
-export const TENANT = 'acme';
-/** The run of a test that has only one. */
-export const RUN = 'run-1';
-/** The agent of every run. */
-export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const;
-/** Trace context of every run. */
-export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 const LOG_LEVEL = process.env.WRIT_TEST_LOG === undefined ? 'silent' : 'info';
-
-type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
-
-/** Fields of a manifest that tests change. */
-interface ManifestFields {
-  kind: AgentKind;
-  limits: { maxSteps?: number; maxRefusals?: number; maxRetries?: number };
-  onRefusal: RefusalHandling;
-  model: { model: string; jsonMode: boolean; timeout?: Duration };
-  tools: string[];
-}
-
-/** What a test may say about a delivery. */
-export interface DeliveryOptions {
-  readonly runId?: string;
-  readonly requestId?: string;
-  readonly manifest?: Partial<ManifestFields>;
-  readonly goal?: string;
-  readonly deadline?: Date;
-  /** Life of the agent's tokens, ms. */
-  readonly tokenTtlMs?: number;
-}
 
 /** What a test may say about its world. */
 export interface WorldOptions {
@@ -196,35 +159,13 @@ export class World {
 
   /** Hands a refund desk over to the worker. */
   async deliver(options: DeliveryOptions = {}): Promise<boolean> {
-    const { accepted } = await this.worker.deliver(await this.delivery(options));
-    return accepted;
-  }
-
-  /** The request of a delivery. */
-  async delivery(options: DeliveryOptions = {}) {
-    const { runId = RUN, requestId = `deliver-${runId}`, tokenTtlMs } = options;
-    return {
-      requestId,
-      tenant: TENANT,
-      agent: AGENT,
-      supervision: {
-        runId,
-        sessionId: 'session-1',
-        root: AGENT,
-        depth: 0,
-        spawnBudget: {},
-        executionBudget: { maxTokens: 10_000n, maxCostNanoUsd: 5_000_000_000n },
-      },
-      manifest: manifestWith(options.manifest),
+    const { runId = RUN, tokenTtlMs } = options;
+    const { accepted } = await this.worker.deliver({
+      ...deliveryRequest(options),
       credentials: await this.credentials(runId, tokenTtlMs),
       slotGrant: await this.#slotGrant(runId),
-      message: {
-        messageId: requestId,
-        text: options.goal ?? 'Refund the annual plan of user 42.',
-      },
-      traceparent: TRACEPARENT,
-      ...(options.deadline && { deadline: timestampFromDate(options.deadline) }),
-    };
+    });
+    return accepted;
   }
 
   /** A person decides about an action, and the worker is told. */
@@ -319,19 +260,4 @@ export class World {
     if (peer === undefined) throw new Error(`There is no ${service}.`);
     return peer;
   }
-}
-
-/** A refund desk's manifest with changes. */
-function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
-  return {
-    name: AGENT.name,
-    definitionHash: 'hash-1',
-    kind: AgentKind.JSON_ACTION,
-    instructions: 'You are the refund desk.',
-    finalInstructions: 'Compose the answer.',
-    model: { model: 'desk', jsonMode: true },
-    tools: DESK_TOOLS.map(({ name }) => name),
-    limits: { maxSteps: 8 },
-    ...changes,
-  };
 }

@@ -14,6 +14,7 @@ import {
   InvalidRequestError,
   isTraceparent,
   newTraceparent,
+  PermissionDeniedError,
   PreconditionError,
   sha256Hex,
 } from '@writ/kernel';
@@ -39,11 +40,13 @@ type Delivery = Omit<DeliverRequest, Part> & {
 export function deliver({
   store,
   clock,
+  tenants,
   canRun,
   agents,
 }: HandlerDependencies): Handler<typeof AgentWorkerService.method.deliver> {
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
+    if (tenants.length > 0 && !tenants.includes(request.tenant)) throw notServed(request.tenant);
     const rows = rowsOf(complete(request), clock.now());
     if (!canRun(rows.manifest.kind)) throw kindNotImplemented(rows.manifest.kind);
     const accepted = await store.transaction(async (trx) => {
@@ -145,6 +148,14 @@ function complete(request: DeliverRequest): Delivery {
   throw new InvalidRequestError(
     'INCOMPLETE_DELIVERY',
     'A delivery needs agent, supervision, manifest, credentials and message.',
+  );
+}
+
+function notServed(tenant: string): PermissionDeniedError {
+  return new PermissionDeniedError(
+    'TENANT_NOT_SERVED',
+    `This agent-worker does not serve the tenant ${tenant}.`,
+    { tenant, service: 'agent-worker' },
   );
 }
 

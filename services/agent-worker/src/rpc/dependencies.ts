@@ -12,6 +12,8 @@ export interface HandlerDependencies {
   readonly events: WorkerEvents;
   /** Says that events were committed. */
   readonly onEvents: () => void;
+  /** Tenants that this worker serves; none given means all (SYS-6). */
+  readonly tenants: readonly string[];
   /** Whether this worker can run agents of a kind. */
   readonly canRun: (kind: AgentKind) => boolean;
   readonly agents: {

@@ -12,6 +12,8 @@ import { type Interruption, Session } from './session.ts';
 interface LeaseSettings {
   /** Stable over restarts, so that a restarted worker has its own agents back at once. */
   readonly workerId: string;
+  /** Tenants whose agents it takes up; none given means all (SYS-6). */
+  readonly tenants: readonly string[];
   readonly leaseTtlMs: number;
   /** Between two looks when nobody nudges. */
   readonly pollMs: number;
@@ -101,7 +103,7 @@ export class LeaseLoop {
     if (free <= 0) return false;
     try {
       const at = clock.now();
-      const runnable = await findRunnable(store.db, at, free);
+      const runnable = await findRunnable(store.db, at, free, settings.tenants);
       if (runnable.length === 0) return false;
       const terms = {
         owner: settings.workerId,

@@ -5,7 +5,7 @@ import type { TokenAudience } from '../domain/agent/credentials.ts';
 import { reactTo } from '../domain/calls/reaction.ts';
 import type { Credentials } from './credentials.ts';
 import type { Session } from './session.ts';
-import { EndedElsewhere, LeaseLost, Parked, PeerRefusal } from './unwinding.ts';
+import { EndedElsewhere, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
 
 /** How calls are bounded and repeated. Times are milliseconds. */
 export interface CallSettings {
@@ -89,8 +89,18 @@ export class PeerCalls {
   }
 
   #check({ afterDeadline = false }: CallTerms): void {
-    if (afterDeadline) this.#session.checkInterruption();
-    else this.#session.check();
+    if (afterDeadline) {
+      this.#session.checkInterruption();
+      return;
+    }
+    this.#session.check();
+    const left = this.#session.meta.remainingMs();
+    if (left === undefined || left > BEFORE_DEADLINE_MS) return;
+    throw new Stopped({
+      stopReason: 'deadline',
+      phase: 'worker',
+      detail: 'The run has no time left for another call.',
+    });
   }
 
   async #options(terms: CallTerms): Promise<CallOptions> {

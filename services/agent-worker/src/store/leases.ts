@@ -17,23 +17,30 @@ export interface LeasedAgent extends AgentKey {
   readonly epoch: bigint;
 }
 
-/** Agents that could be taken up at `at`: those that run without a live lease, and sleepers whose time has come. */
-export async function findRunnable(db: WorkerReader, at: Date, most: number): Promise<AgentKey[]> {
-  const running = await db
+/**
+ * Agents that could be taken up at `at`: those that run without a live lease, and sleepers whose time
+ * has come; of some tenants, or of all when none is given (SYS-6).
+ */
+export async function findRunnable(
+  db: WorkerReader,
+  at: Date,
+  most: number,
+  tenants: readonly string[],
+): Promise<AgentKey[]> {
+  const agents = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
+    .$if(tenants.length > 0, (query) => query.where('tenant', 'in', [...tenants]))
+    .limit(most);
+  const running = await agents
     .where('state', '=', 'RUNNING')
     .where((eb) => eb.or([eb('lease_expires_at', 'is', null), eb('lease_expires_at', '<=', at)]))
     .orderBy('created_at')
-    .limit(most)
     .execute();
-  const due = await db
-    .selectFrom('agents')
-    .select(['tenant', 'run_id', 'instance'])
+  const due = await agents
     .where('wake_at', '<=', at)
     .where('lease_owner', 'is', null)
     .orderBy('wake_at')
-    .limit(most)
     .execute();
   return [...running, ...due].slice(0, most).map(keyOf);
 }
