@@ -1,6 +1,5 @@
 import { type CallOptions, Client, credentials, type Metadata } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
-import { keepMessageOrder } from './grpc-message-order.ts';
 
 /** What a {@link Channel} needs. */
 interface ChannelOptions {
@@ -95,7 +94,6 @@ export class Channel {
     if (this.#isClosed) {
       throw new UnavailableError('CLIENT_CLOSED', 'The client was closed; make a new one.');
     }
-    keepMessageOrder();
     this.#client ??= new Client(this.address(), credentials.createInsecure(), {
       'grpc.max_receive_message_length': this.#options.maxMessageBytes,
       'grpc.max_send_message_length': -1,

@@ -27,24 +27,6 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     );
   });
 
-  it('a stream that fails late gives what came before, also to a slow reader (SYS-3)', async () => {
-    const { client } = await start(transport, {
-      async *watchRun() {
-        for (let n = 1n; n <= 50n; n += 1n) yield { event: { sequence: n } };
-        throw new Error('It broke.');
-      },
-    });
-    let last = 0n;
-    const read = async (): Promise<void> => {
-      for await (const { event } of client().watchRun({ runId: 'run-1' }, ALLOWED)) {
-        last = event?.sequence ?? 0n;
-        await new Promise(setImmediate);
-      }
-    };
-    expect(await rejection(read())).toMatchObject({ kind: 'internal', reason: 'INTERNAL' });
-    expect(last).toBe(50n);
-  });
-
   it('a handler sees who calls, the headers, the epoch and the deadline (SUP-5)', async () => {
     let seen: unknown;
     const { client, lines } = await start(transport, {

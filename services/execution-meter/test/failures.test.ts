@@ -77,7 +77,7 @@ describe('a failing provider', () => {
     const { finished, error } = await world.generate();
     expect(finished?.failure?.stopReason).toBe(`provider_error:${status}`);
     expect(error).toMatchObject({
-      kind: 'unavailable',
+      kind: 'failed_precondition',
       reason: 'PROVIDER_ERROR',
       metadata: { stop_reason: `provider_error:${status}` },
     });

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { AgentKey } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
@@ -40,17 +41,20 @@ export async function countFailure(
 
 /** The failures of a tab, by stop reason. */
 export async function failuresOf(db: MeterReader, key: AgentKey): Promise<FailureCount[]> {
-  const rows = await db
-    .selectFrom('failures')
-    .select(['stop_reason', 'count', 'last_call_id'])
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .orderBy('stop_reason')
-    .execute();
+  const { rows } = await selectFailures(db, key);
   return rows.map((row) => ({
     stopReason: row.stop_reason,
     count: row.count,
     lastCallId: row.last_call_id,
   }));
 }
+
+const selectFailures = prepareQuery((db: MeterReader, key: AgentKey) =>
+  db
+    .selectFrom('failures')
+    .select(['stop_reason', 'count', 'last_call_id'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .orderBy('stop_reason'),
+);

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { AgentKey } from '../domain/freeze.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
@@ -34,15 +35,18 @@ export interface StoredTab extends AgentKey {
 
 /** The tab of an agent; undefined when none was opened. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
-  const row = await db
+  const { rows } = await selectTab(db, key);
+  return rows[0] && toTab(rows[0]);
+}
+
+const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
+  db
     .selectFrom('tabs')
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .executeTakeFirst();
-  return row && toTab(row);
-}
+    .where('agent_instance', '=', key.agentInstance),
+);
 
 /** Adds a tab. */
 export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<void> {

@@ -1,4 +1,4 @@
-import { DeadlineError, type ErrorMetadata, UnavailableError, type WritError } from '@writ/kernel';
+import { DeadlineError, type ErrorMetadata, PreconditionError, type WritError } from '@writ/kernel';
 
 /** Why a model call has no answer, in the words that a repeat gets, too. */
 export interface CallFailure {
@@ -10,12 +10,15 @@ export interface CallFailure {
   readonly message: string;
 }
 
-/** The error that a failed call ends with: DEADLINE_EXCEEDED for a model that was too slow, else UNAVAILABLE. */
+/**
+ * The error that a failed call ends with: DEADLINE_EXCEEDED for a model that was too slow, else
+ * FAILED_PRECONDITION. Neither asks for a repeat: the failure is on record, and a repeat gets it again.
+ */
 export function failureError({ stopReason, reason, message }: CallFailure): WritError {
   const metadata: ErrorMetadata = { stop_reason: stopReason };
   return reason === LLM_TIMEOUT
     ? new DeadlineError(reason, message, metadata)
-    : new UnavailableError(reason, message, metadata);
+    : new PreconditionError(reason, message, metadata);
 }
 
 /** Reason of a call whose model did not answer in time, or could not be reached. */

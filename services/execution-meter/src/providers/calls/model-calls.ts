@@ -25,7 +25,7 @@ export class ModelCalls {
    *   TAB_CLOSED, PRICE_UNKNOWN, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING, ANSWER_PURGED;
    *   PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED; OverloadedError
    *   MODEL_QUEUE_FULL; after `finished`: BudgetExhaustedError, DeadlineError LLM_TIMEOUT or
-   *   DEADLINE_EXCEEDED, UnavailableError LLM_EMPTY or PROVIDER_ERROR
+   *   DEADLINE_EXCEEDED, PreconditionError LLM_EMPTY or PROVIDER_ERROR
    */
   async *open(ask: CallAsk, signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
     const { store } = this.#parts.context;
