@@ -234,6 +234,19 @@ describe('a worker', () => {
     expect(world.supervisor.workers).toEqual(['worker-c']);
   });
 
+  it('runs no more agents at the same time than it may, and then the next one (RT-2)', async () => {
+    const world = await World.start({ model: () => ESCALATE });
+    const first = world.faults.holdAt('before generate op-1');
+    await world.startWorker({ maxConcurrentAgents: 1, pollMs: 3_600_000 });
+    await world.deliver({ runId: 'run-1' });
+    await first.reached;
+    await world.deliver({ runId: 'run-2' });
+    expect(await world.describe('run-2')).toMatchObject({ epoch: 0n });
+    first.letGo();
+    await world.until('SUSPENDED', 'run-1');
+    await world.until('SUSPENDED', 'run-2');
+  });
+
   it('gives its agents back when it stops, and the next one goes on (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     const asked = world.faults.silenceAt('after generate op-1');
