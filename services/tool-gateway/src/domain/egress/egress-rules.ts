@@ -1,0 +1,160 @@
+import { type AddressRule, refusedAddress } from './address-rules.ts';
+import { parseIpAddress } from './ip-address.ts';
+
+/** What a gateway's configuration opens beyond the open internet. */
+export interface EgressAllowance {
+  /**
+   * `host:port`, lower case, an IPv6 host in brackets: reached wherever its name leads. Whoever
+   * answers for that name is trusted with it.
+   */
+  readonly hosts: readonly string[];
+  /** Ports beside 80 and 443 on hosts of the open internet. */
+  readonly ports: readonly number[];
+}
+
+/** Why a request is not made. */
+export type EgressRule =
+  | AddressRule
+  | 'not_a_url'
+  | 'scheme'
+  | 'credentials'
+  | 'disguised'
+  | 'local_name'
+  | 'port'
+  | 'unresolved'
+  | 'redirects'
+  | 'downgrade';
+
+/** A refusal by the egress guard: the rule, and a sentence for the model. */
+export class EgressRefusal extends Error {
+  override readonly name = 'EgressRefusal';
+  readonly rule: EgressRule;
+
+  constructor(rule: EgressRule, message: string) {
+    super(message);
+    this.rule = rule;
+  }
+}
+
+/** Where a request may go, unless its name leads elsewhere. */
+export interface EgressTarget {
+  readonly url: URL;
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Named by the configuration: whatever address it has is fine. */
+  readonly allowed: boolean;
+}
+
+const MAX_URL_LENGTH = 4_096;
+const OPEN_PORTS: readonly number[] = [80, 443];
+/** Names that mean something only inside a house. A name without a dot is one of them. */
+const LOCAL_NAMES =
+  /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa|onion|test|invalid|example)$/;
+const AUTHORITY = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#]+)/i;
+
+/**
+ * Judges a URL before anything is resolved (TG-9).
+ * @throws EgressRefusal
+ */
+export function readTarget(text: string, allowance: EgressAllowance): EgressTarget {
+  const parts = text.length <= MAX_URL_LENGTH ? AUTHORITY.exec(text)?.groups : undefined;
+  const url = URL.parse(text);
+  if (url !== null && !/^https?:$/.test(url.protocol)) {
+    throw new EgressRefusal('scheme', 'url must begin with http:// or https://.');
+  }
+  // Readers of URLs disagree about these characters, so one of them would be fooled.
+  const odd = /[\s\\\p{Cc}\p{Cf}]/u.test(text);
+  if (parts === undefined || url === null || odd) {
+    throw new EgressRefusal(
+      'not_a_url',
+      'url must be a complete http or https URL, percent-encoded, of at most 4096 characters.',
+    );
+  }
+  const { authority = '' } = parts;
+  if (url.username !== '' || url.password !== '' || authority.includes('@')) {
+    throw new EgressRefusal('credentials', 'url must not hold a user name or password.');
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);
+  const isAddress = parseIpAddress(host) !== undefined;
+  const shown = `${url.hostname.replace(/\.$/, '')}:${port}`;
+  if (isAddress && !isPlain(authority, url.hostname)) {
+    throw new EgressRefusal(
+      'disguised',
+      'url must write an address in its usual form, such as 192.0.2.1 or [2001:db8::1].',
+    );
+  }
+  if (allowance.hosts.includes(shown)) return { url, host, port, allowed: true };
+  if (isAddress) refuseAddress(host, host);
+  else if (isLocalName(host)) {
+    throw new EgressRefusal(
+      'local_name',
+      `${host} is a name of a private network, which tools may not reach.`,
+    );
+  }
+  if (!OPEN_PORTS.includes(port) && !allowance.ports.includes(port)) {
+    throw new EgressRefusal('port', `Port ${port} is not open to tools; they may use 80 and 443.`);
+  }
+  return { url, host, port, allowed: false };
+}
+
+/**
+ * Judges the addresses that a target's name led to: one bad one among them is enough (TG-9).
+ * @throws EgressRefusal
+ */
+export function judgeAddresses(
+  { host, allowed }: EgressTarget,
+  addresses: readonly string[],
+): void {
+  if (addresses.length === 0) {
+    throw new EgressRefusal('unresolved', `${host} cannot be resolved.`);
+  }
+  if (allowed) return;
+  for (const address of addresses) refuseAddress(address, host);
+}
+
+/**
+ * Judges where a redirect leads; its target is then resolved and judged as any other.
+ * @throws EgressRefusal
+ */
+export function readRedirect(
+  from: EgressTarget,
+  location: string,
+  allowance: EgressAllowance,
+): EgressTarget {
+  const target = readTarget(absolute(location, from.url), allowance);
+  if (from.url.protocol === 'https:' && target.url.protocol === 'http:') {
+    throw new EgressRefusal('downgrade', `${from.host} redirects from https to http.`);
+  }
+  return target;
+}
+
+/** Written out where it names a host itself, so that a disguise is still to be seen. */
+function absolute(location: string, base: URL): string {
+  if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return location;
+  if (/^[/\\]{2}/.test(location)) return `${base.protocol}${location}`;
+  return URL.parse(location, base)?.href ?? location;
+}
+
+function refuseAddress(address: string, host: string): void {
+  const rule = refusedAddress(address);
+  if (rule === undefined) return;
+  const kind = rule.replaceAll('_', ' ');
+  throw new EgressRefusal(
+    rule,
+    `${host} is not on the open internet (${kind}), and tools may not reach it.`,
+  );
+}
+
+function isPlain(authority: string, hostname: string): boolean {
+  const host = authority.replace(/:\d*$/, '').toLowerCase();
+  if (host === hostname) return true;
+  // IPv6 may be written at more or less length; with IPv4 at its end it is a disguise.
+  return host.startsWith('[') && !host.includes('.');
+}
+
+function isLocalName(host: string): boolean {
+  const name = host.replace(/\.$/, '');
+  return !name.includes('.') || LOCAL_NAMES.test(name);
+}

@@ -1,0 +1,61 @@
+/** An address as its bytes: four of IPv4, sixteen of IPv6. */
+export type IpAddress = Uint8Array;
+
+const IPV4_PART = /^(0|[1-9]\d{0,2})$/;
+const IPV6 = /^[0-9a-f:.]*:[0-9a-f:.]*$/i;
+
+/**
+ * Reads an address as resolvers and sockets write it: dotted decimal, or IPv6 without a zone.
+ * @returns undefined for anything else, such as a zone (`fe80::1%eth0`) or an octal part
+ */
+export function parseIpAddress(text: string): IpAddress | undefined {
+  return IPV6.test(text) ? parseIpv6(text) : parseIpv4(text);
+}
+
+function parseIpv4(text: string): IpAddress | undefined {
+  const parts = text.split('.');
+  const isAddress = parts.length === 4 && parts.every((part) => IPV4_PART.test(part));
+  const bytes = parts.map(Number);
+  return isAddress && bytes.every((byte) => byte < 256) ? Uint8Array.from(bytes) : undefined;
+}
+
+function parseIpv6(text: string): IpAddress | undefined {
+  // The standard's own reader says what is one, and writes it without IPv4 at its end.
+  const plain = URL.parse(`http://[${text}]/`)?.hostname.slice(1, -1);
+  if (plain === undefined) return undefined;
+  const [head = '', tail] = plain.split('::');
+  const before = groups(head);
+  const after = groups(tail ?? '');
+  const gap = Array<number>(8 - before.length - after.length).fill(0);
+  return Uint8Array.from(
+    [...before, ...gap, ...after].flatMap((group) => [group >> 8, group & 0xff]),
+  );
+}
+
+function groups(text: string): number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+}
+
+/** A block of addresses, such as `10.0.0.0/8`. */
+export interface IpBlock {
+  readonly bytes: IpAddress;
+  readonly bits: number;
+}
+
+/** Reads a block; only for texts that stand in the code. */
+export function ipBlock(text: string): IpBlock {
+  const [address = '', bits] = text.split('/');
+  const bytes = parseIpAddress(address);
+  if (bytes === undefined) throw new RangeError(`${text} is no block of addresses.`);
+  return { bytes, bits: Number(bits) };
+}
+
+/** Whether an address lies in a block of its own family. */
+export function isInBlock(address: IpAddress, { bytes, bits }: IpBlock): boolean {
+  if (address.length !== bytes.length) return false;
+  return bytes.every((byte, index) => {
+    const kept = Math.min(8, Math.max(0, bits - index * 8));
+    const mask = (0xff << (8 - kept)) & 0xff;
+    return ((address[index] ?? 0) & mask) === (byte & mask);
+  });
+}

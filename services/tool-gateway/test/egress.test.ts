@@ -1,0 +1,126 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { loadYaml } from '@writ/config';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { refusedAddress } from '../src/domain/egress/address-rules.ts';
+import { readRedirect, readTarget } from '../src/domain/egress/egress-rules.ts';
+import { guardedRequest, type Resolve } from '../src/sources/egress/guarded-request.ts';
+
+interface Vectors {
+  readonly urls: readonly { readonly url: string; readonly rule: string }[];
+  readonly names: readonly { readonly addresses: readonly string[]; readonly rule: string }[];
+  readonly redirects: readonly { readonly location: string; readonly rule: string }[];
+}
+
+const { value: vectors } = loadYaml<Vectors>(join(import.meta.dirname, 'egress-vectors.yaml'), {});
+const NOTHING = { hosts: [], ports: [] };
+
+let server: Server;
+let port: number;
+let visits: string[];
+let location: string | undefined;
+
+beforeEach(async () => {
+  visits = [];
+  location = undefined;
+  server = createServer((request, response) => {
+    visits.push(`${request.socket.localAddress} ${request.headers.host} ${request.url}`);
+    if (location === undefined) response.end('here');
+    else response.writeHead(302, { location }).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  ({ port } = server.address() as AddressInfo);
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+function get(url: string, hosts: readonly string[] = [], resolve: Resolve = never) {
+  const { signal } = new AbortController();
+  const allowance = { hosts, ports: [] };
+  return guardedRequest(url, { method: 'GET', headers: {}, allowance, resolve, signal });
+}
+
+const never: Resolve = async () => {
+  throw new Error('A name was resolved.');
+};
+
+describe('the egress guard (TG-9)', () => {
+  it('is held against at least 150 vectors', () => {
+    const { urls, names, redirects } = vectors;
+    expect(urls.length + names.length + redirects.length).toBeGreaterThanOrEqual(150);
+  });
+
+  it.each(vectors.urls)('refuses $url: $rule', async ({ url, rule }) => {
+    await expect(get(url)).rejects.toMatchObject({ name: 'EgressRefusal', rule });
+  });
+
+  it.each(vectors.names)('refuses a name that leads to $addresses: $rule', async (vector) => {
+    const leads = get('http://name.example.org/', [], async () => vector.addresses);
+    await expect(leads).rejects.toMatchObject({ name: 'EgressRefusal', rule: vector.rule });
+  });
+
+  it.each(vectors.redirects)('follows no redirect to $location: $rule', async (vector) => {
+    location = vector.location;
+    const followed = get(`http://127.0.0.1:${port}/`, [`127.0.0.1:${port}`], async () => [
+      '127.0.0.1',
+    ]);
+    await expect(followed).rejects.toMatchObject({ name: 'EgressRefusal', rule: vector.rule });
+  });
+
+  it.each(['8.8.8.8', '1.1.1.1', '93.184.215.14', '2606:4700::1111', '2a00:1450:4001::200e'])(
+    'has nothing against %s',
+    (address) => {
+      expect(refusedAddress(address)).toBeUndefined();
+    },
+  );
+
+  it.each(['http://8.8.8.8/', 'https://[2606:4700:0:0::1111]/x', 'https://www.example.org./'])(
+    'has nothing against %s',
+    (url) => {
+      expect(readTarget(url, NOTHING).allowed).toBe(false);
+    },
+  );
+
+  it('opens a further port where it is told to', () => {
+    expect(readTarget('https://example.org:8443/', { hosts: [], ports: [8443] }).port).toBe(8443);
+  });
+
+  it('reaches an allowed host, on the allowed port alone', async () => {
+    const allowed = [`127.0.0.1:${port}`];
+    const { status, response } = await get(`http://127.0.0.1:${port}/page`, allowed);
+    expect({ status, body: await text(response) }).toEqual({ status: 200, body: 'here' });
+    await expect(get(`http://127.0.0.1:${port + 1}/`, allowed)).rejects.toThrow(/loopback/);
+    await expect(get(`http://127.0.0.2:${port}/`, allowed)).rejects.toThrow(/loopback/);
+  });
+
+  it('connects to the address that was checked, though the name leads elsewhere by then', async () => {
+    const host = `rebind.example.org:${port}`;
+    const answers = ['127.0.0.2', '127.0.0.3'];
+    const { response } = await get(`http://${host}/`, [host], async () => answers.splice(0, 1));
+    await text(response);
+    expect(visits).toEqual([`127.0.0.2 ${host} /`]);
+    expect(answers).toEqual(['127.0.0.3']);
+  });
+
+  it('resolves and judges a name anew at each redirect', async () => {
+    location = 'http://turns.example.org/';
+    const asked: string[] = [];
+    const followed = get(`http://127.0.0.1:${port}/`, [`127.0.0.1:${port}`], async (host) => {
+      asked.push(host);
+      return ['10.0.0.1'];
+    });
+    await expect(followed).rejects.toMatchObject({ rule: 'private' });
+    expect(asked).toEqual(['turns.example.org']);
+  });
+
+  it('never follows from https to http', () => {
+    const from = readTarget('https://example.org/', NOTHING);
+    expect(() => readRedirect(from, 'http://example.org/', NOTHING)).toThrow(/https to http/);
+    expect(readRedirect(from, '/page', NOTHING).url.href).toBe('https://example.org/page');
+  });
+});
