@@ -10,7 +10,7 @@ export interface BatchWork {
   state: WorkState;
   /** Absent for the first work of a commit, which the transaction itself bounds. */
   savepoint: boolean;
-  changesBefore: bigint;
+  writesBefore: number;
 }
 
 /** What a commit made durable: nothing, only background work, or what a request waits for. */
@@ -56,7 +56,7 @@ export class CommitBatch {
       connection.run('BEGIN IMMEDIATE');
       this.#open = true;
     }
-    work.changesBefore = connection.totalChanges;
+    work.writesBefore = connection.writes;
     work.state = 'open';
   }
 
@@ -69,7 +69,7 @@ export class CommitBatch {
       throw error;
     }
     const { background } = work;
-    const wrote = this.#connection.totalChanges !== work.changesBefore;
+    const wrote = this.#connection.writes !== work.writesBefore;
     if (work.savepoint) this.#release();
     await new Promise<void>((resolve, reject) => {
       this.#finished.push({ background, wrote, resolve, reject });

@@ -15,6 +15,7 @@ export {
   type RelayFailure,
 } from './outbox-relay.ts';
 export { addPosition, dialectOf } from './portable-schema.ts';
+export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.ts';
 export { isUniqueViolation } from './sqlite-errors.ts';
 export type { StoreLimits } from './sqlite-store.ts';
 export type { Store, StoreDialect, StoreLocation, TransactionOptions } from './store.ts';

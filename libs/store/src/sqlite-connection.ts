@@ -12,12 +12,15 @@ export const MEMORY = ':memory:';
 const STATEMENT_CACHE_SIZE = 500;
 // Readers wait only while a write-ahead log is recovered.
 const READ_TIMEOUT_MS = 1_000;
+const WRITE = /^\s*(with\b.*\b)?(insert|update|delete|replace)\b/is;
 const SCHEMA_CHANGE = /^\s*(create|alter|drop)\b/i;
 
 interface PreparedQuery {
   readonly statement: StatementSync;
   readonly columns: readonly { readonly name: string; readonly read: ColumnReader }[];
   readonly changesSchema: boolean;
+  /** Whether it may change rows, also when it returns some. */
+  readonly isWrite: boolean;
 }
 
 /** One connection of node:sqlite: prepared statements are kept, values are exact both ways (EM-4). */
@@ -26,6 +29,7 @@ export class SqliteConnection {
   readonly label: string;
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, PreparedQuery>();
+  #writes = 0;
 
   private constructor(label: string, database: DatabaseSync) {
     this.label = label;
@@ -66,10 +70,9 @@ export class SqliteConnection {
     return this.#database.isTransaction;
   }
 
-  /** Rows inserted, changed or deleted since the connection was opened, undone ones included. */
-  get totalChanges(): bigint {
-    const { rows } = this.query<{ changes: unknown }>('SELECT total_changes() AS changes', []);
-    return BigInt(Number(rows[0]?.changes ?? 0));
+  /** Statements so far that changed rows, or may have; undone ones included. */
+  get writes(): number {
+    return this.#writes;
   }
 
   /** Runs one statement and returns its rows, or how many rows it changed. */
@@ -79,6 +82,7 @@ export class SqliteConnection {
       const bound = parameters.map(toBound);
       if (prepared.columns.length === 0) {
         const { changes, lastInsertRowid } = prepared.statement.run(...bound);
+        if (prepared.isWrite && changes > 0) this.#writes += 1;
         // What a cached `select *` returns may have changed with the schema.
         if (prepared.changesSchema) this.#prepared.clear();
         return {
@@ -88,6 +92,7 @@ export class SqliteConnection {
         };
       }
       const rows = prepared.statement.all(...bound) as unknown as SQLOutputValue[][];
+      if (prepared.isWrite) this.#writes += 1;
       return { rows: rows.map((values) => toRow(prepared, values)) as R[] };
     });
   }
@@ -115,7 +120,12 @@ export class SqliteConnection {
     const columns = statement
       .columns()
       .map((column) => ({ name: column.name, read: readerFor(column.type) }));
-    const prepared = { statement, columns, changesSchema: SCHEMA_CHANGE.test(sql) };
+    const prepared = {
+      statement,
+      columns,
+      changesSchema: SCHEMA_CHANGE.test(sql),
+      isWrite: WRITE.test(sql),
+    };
     this.#prepared.set(sql, prepared);
     for (const oldest of this.#prepared.keys()) {
       if (this.#prepared.size <= STATEMENT_CACHE_SIZE) break;

@@ -8,7 +8,7 @@ export class Turn implements BatchWork {
   readonly kind: TurnKind;
   state: WorkState = 'new';
   savepoint = false;
-  changesBefore = 0n;
+  writesBefore = 0;
   readonly #started = Promise.withResolvers<Turn>();
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;

@@ -54,10 +54,13 @@ export interface MeterEvents {
     breach: Breach,
     at: Date,
   ): Promise<void>;
+  /** Whether this transaction left an event to be carried away. */
+  toldIn(trx: MeterTransaction): boolean;
 }
 
 /** Creates the meter's events. */
 export function createMeterEvents(telemetry: Telemetry): MeterEvents {
+  const told = new WeakSet<MeterTransaction>();
   const emit = async (
     trx: MeterTransaction,
     { tab, callId, step, model, attempt, traceparent }: EventScope,
@@ -83,6 +86,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       attempt,
       ...fields,
     });
+    told.add(trx);
     await appendOutbox(
       trx,
       {
@@ -99,6 +103,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
     );
   };
   return {
+    toldIn: (trx) => told.has(trx),
     llmStarted: (trx, scope, at) => emit(trx, scope, 'LLM_START', { status: 'ok' }, at),
     llmEnded: (trx, scope, { status, durationMs, spent }, at) =>
       emit(

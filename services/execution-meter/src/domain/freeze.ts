@@ -32,7 +32,11 @@ export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string 
 }
 
 /** The scopes that cover an agent. */
-export function scopesOver({ tenant, runId, agentInstance }: AgentKey): readonly string[] {
+export function scopesOver({
+  tenant,
+  runId,
+  agentInstance,
+}: AgentKey): readonly [everything: string, tenant: string, run: string, agent: string] {
   return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
 }
 

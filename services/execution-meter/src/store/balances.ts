@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import type { AgentKey } from '../domain/freeze.ts';
@@ -20,11 +21,7 @@ export async function readLevels(
   tenant: TenantCaps,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
-  const rows = await db
-    .selectFrom('balances')
-    .selectAll()
-    .where('id', 'in', Object.values(ids))
-    .execute();
+  const { rows } = await selectLevels(db, ids);
   const read = (level: Level, caps?: Caps): Balance => {
     const row = rows.find(({ id }) => id === ids[level]);
     return row === undefined ? emptyBalance(level, caps ?? {}) : toBalance(level, row, caps);
@@ -44,17 +41,19 @@ export async function addToLevels(
   key: LevelsKey,
   change: Change,
 ): Promise<void> {
-  const ids = Object.values(rowIds(key));
-  const added = await addTo(trx, ids, change);
-  if (added === BigInt(ids.length)) return;
+  const ids = rowIds(key);
+  const all = Object.values(ids);
+  const { numAffectedRows } = await addToAll(trx, { ...ids, ...sumColumns(change) });
+  if (numAffectedRows === BigInt(all.length)) return;
   // The first booking of a day or month: its rows are made, and get what they have just missed.
-  const missing = await missingOf(trx, ids);
+  const missing = await missingOf(trx, all);
   await trx
     .insertInto('balances')
     .values(missing.map((id) => ({ id, ...capColumns({}) })))
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
-  await addTo(trx, missing, change);
+  const sums = sumColumns(change);
+  for (const id of missing) await addToOne(trx, { id, ...sums });
 }
 
 /** Makes the row of a level with its caps, when it is not there. */
@@ -95,33 +94,63 @@ function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
   } satisfies Record<Level, string>;
 }
 
-async function addTo(
-  trx: MeterTransaction,
-  ids: readonly string[],
-  change: Change,
-): Promise<bigint> {
-  const { numUpdatedRows } = await trx
-    .updateTable('balances')
-    .set((column) => ({
-      used_tokens: column('used_tokens', '+', change.used.tokens),
-      used_cost: column('used_cost', '+', change.used.cost),
-      used_turns: column('used_turns', '+', change.used.turns),
-      reserved_tokens: column('reserved_tokens', '+', change.reserved.tokens),
-      reserved_cost: column('reserved_cost', '+', change.reserved.cost),
-      reserved_turns: column('reserved_turns', '+', change.reserved.turns),
-      debt_tokens: column('debt_tokens', '+', change.debt.tokens),
-      debt_cost: column('debt_cost', '+', change.debt.cost),
-      debt_turns: column('debt_turns', '+', change.debt.turns),
-      input_tokens: column('input_tokens', '+', change.usage.input),
-      cached_input_tokens: column('cached_input_tokens', '+', change.usage.cachedInput),
-      output_tokens: column('output_tokens', '+', change.usage.output),
-      reasoning_tokens: column('reasoning_tokens', '+', change.usage.reasoning),
-      estimated_turns: column('estimated_turns', '+', change.estimatedTurns),
-      failed_calls: column('failed_calls', '+', change.failedCalls),
-    }))
-    .where('id', 'in', ids)
-    .executeTakeFirst();
-  return numUpdatedRows;
+type RowIds = ReturnType<typeof rowIds>;
+type Sums = ReturnType<typeof sumColumns>;
+
+function sumColumns(change: Change) {
+  return {
+    used_tokens: change.used.tokens,
+    used_cost: change.used.cost,
+    used_turns: change.used.turns,
+    reserved_tokens: change.reserved.tokens,
+    reserved_cost: change.reserved.cost,
+    reserved_turns: change.reserved.turns,
+    debt_tokens: change.debt.tokens,
+    debt_cost: change.debt.cost,
+    debt_turns: change.debt.turns,
+    input_tokens: change.usage.input,
+    cached_input_tokens: change.usage.cachedInput,
+    output_tokens: change.usage.output,
+    reasoning_tokens: change.usage.reasoning,
+    estimated_turns: change.estimatedTurns,
+    failed_calls: change.failedCalls,
+  };
+}
+
+const selectLevels = prepareQuery((db: MeterReader, ids: RowIds) =>
+  db.selectFrom('balances').selectAll().where('id', 'in', inOrder(ids)),
+);
+
+const addToAll = prepareQuery((db: MeterReader, values: RowIds & Sums) =>
+  adding(db, values).where('id', 'in', inOrder(values)),
+);
+
+const addToOne = prepareQuery((db: MeterReader, values: Sums & { readonly id: string }) =>
+  adding(db, values).where('id', '=', values.id),
+);
+
+function inOrder(ids: RowIds): string[] {
+  return [ids.agent, ids.run, ids.session, ids.tenant_day, ids.tenant_month];
+}
+
+function adding(db: MeterReader, sums: Sums) {
+  return db.updateTable('balances').set((column) => ({
+    used_tokens: column('used_tokens', '+', sums.used_tokens),
+    used_cost: column('used_cost', '+', sums.used_cost),
+    used_turns: column('used_turns', '+', sums.used_turns),
+    reserved_tokens: column('reserved_tokens', '+', sums.reserved_tokens),
+    reserved_cost: column('reserved_cost', '+', sums.reserved_cost),
+    reserved_turns: column('reserved_turns', '+', sums.reserved_turns),
+    debt_tokens: column('debt_tokens', '+', sums.debt_tokens),
+    debt_cost: column('debt_cost', '+', sums.debt_cost),
+    debt_turns: column('debt_turns', '+', sums.debt_turns),
+    input_tokens: column('input_tokens', '+', sums.input_tokens),
+    cached_input_tokens: column('cached_input_tokens', '+', sums.cached_input_tokens),
+    output_tokens: column('output_tokens', '+', sums.output_tokens),
+    reasoning_tokens: column('reasoning_tokens', '+', sums.reasoning_tokens),
+    estimated_turns: column('estimated_turns', '+', sums.estimated_turns),
+    failed_calls: column('failed_calls', '+', sums.failed_calls),
+  }));
 }
 
 async function missingOf(trx: MeterTransaction, ids: readonly string[]): Promise<string[]> {

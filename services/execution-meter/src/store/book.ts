@@ -31,8 +31,8 @@ export interface Booking {
   readonly at: Date;
   /** What is changed beside the figures; the rest stays as it is, or empty. */
   readonly notes?: Partial<EntryNotes>;
-  /** The entry is known not to be there, which saves looking for it. */
-  readonly isNew?: boolean;
+  /** The entry as it was found in this transaction, `none` when it is not there; saves looking for it. */
+  readonly known?: StoredEntry | 'none';
 }
 
 /** What was booked. */
@@ -52,8 +52,8 @@ export interface Booked {
  * @throws what `reduce` throws
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {
-  const { tab, id, at } = booking;
-  const before = booking.isNew === true ? undefined : await findEntry(trx, tab, id);
+  const { tab, id, at, known } = booking;
+  const before = known === 'none' ? undefined : (known ?? (await findEntry(trx, tab, id)));
   const day = before?.day ?? dayOf(at);
   const key = { ...tab, day };
   const levels = await readLevels(trx, key, booking.tenantCaps);

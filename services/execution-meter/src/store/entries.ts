@@ -1,3 +1,4 @@
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { AgentKey } from '../domain/freeze.ts';
 import type { Entry, EntryKind, EntryState } from '../domain/ledger/entry.ts';
@@ -41,18 +42,28 @@ export async function findEntry(
   key: AgentKey,
   id: EntryId,
 ): Promise<StoredEntry | undefined> {
-  const row = await db
+  const { rows } = await selectEntry(db, {
+    tenant: key.tenant,
+    runId: key.runId,
+    agentInstance: key.agentInstance,
+    kind: id.kind,
+    callId: id.callId,
+    attempt: id.attempt,
+  });
+  return rows[0] && toEntry(rows[0]);
+}
+
+const selectEntry = prepareQuery((db: MeterReader, id: AgentKey & EntryId) =>
+  db
     .selectFrom('entries')
     .selectAll()
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
+    .where('tenant', '=', id.tenant)
+    .where('run_id', '=', id.runId)
+    .where('agent_instance', '=', id.agentInstance)
     .where('kind', '=', id.kind)
     .where('call_id', '=', id.callId)
-    .where('attempt', '=', id.attempt)
-    .executeTakeFirst();
-  return row && toEntry(row);
-}
+    .where('attempt', '=', id.attempt),
+);
 
 /** Adds an entry. */
 export async function insertEntry(
@@ -61,28 +72,25 @@ export async function insertEntry(
   { entry, day, ...stored }: StoredEntry,
   at: Date,
 ): Promise<void> {
-  await trx
-    .insertInto('entries')
-    .values({
-      tenant: tab.tenant,
-      run_id: tab.runId,
-      agent_instance: tab.agentInstance,
-      kind: stored.kind,
-      call_id: stored.callId,
-      attempt: stored.attempt,
-      session_id: tab.sessionId,
-      agent_name: tab.agentName,
-      day,
-      held_input: entry.held.usage.input,
-      held_output: entry.held.usage.output,
-      held_cost: entry.held.cost,
-      held_turns: entry.held.turns,
-      request_digest: stored.requestDigest,
-      created_at: at,
-      expires_at: stored.expiresAt ?? null,
-      ...outcomeColumns(entry, stored, at),
-    })
-    .execute();
+  await insertRow(trx, {
+    tenant: tab.tenant,
+    run_id: tab.runId,
+    agent_instance: tab.agentInstance,
+    kind: stored.kind,
+    call_id: stored.callId,
+    attempt: stored.attempt,
+    session_id: tab.sessionId,
+    agent_name: tab.agentName,
+    day,
+    held_input: entry.held.usage.input,
+    held_output: entry.held.usage.output,
+    held_cost: entry.held.cost,
+    held_turns: entry.held.turns,
+    request_digest: stored.requestDigest,
+    created_at: at,
+    expires_at: stored.expiresAt ?? null,
+    ...outcomeColumns(entry, stored, at),
+  });
 }
 
 /** Writes what became of an entry. */
@@ -92,17 +100,65 @@ export async function updateEntry(
   { entry, ...stored }: StoredEntry,
   at: Date,
 ): Promise<void> {
-  await trx
-    .updateTable('entries')
-    .set(outcomeColumns(entry, stored, at))
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .where('kind', '=', stored.kind)
-    .where('call_id', '=', stored.callId)
-    .where('attempt', '=', stored.attempt)
-    .execute();
+  await updateRow(trx, {
+    tenant: key.tenant,
+    run_id: key.runId,
+    agent_instance: key.agentInstance,
+    kind: stored.kind,
+    call_id: stored.callId,
+    attempt: stored.attempt,
+    ...outcomeColumns(entry, stored, at),
+  });
 }
+
+const KEY = ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'] as const;
+
+const OUTCOME = [
+  'state',
+  'model',
+  'settle_digest',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost',
+  'turns',
+  'estimated',
+  'failed',
+  'exceeded',
+  'by_expiry',
+  'ended_at',
+] as const;
+
+const ORIGIN = [
+  'session_id',
+  'agent_name',
+  'day',
+  'held_input',
+  'held_output',
+  'held_cost',
+  'held_turns',
+  'request_digest',
+  'created_at',
+  'expires_at',
+] as const;
+
+const insertRow = prepareQuery((db: MeterReader, row: EntryTable) =>
+  db.insertInto('entries').values(pickColumns(row, [...KEY, ...ORIGIN, ...OUTCOME])),
+);
+
+const updateRow = prepareQuery(
+  (db: MeterReader, row: Pick<EntryTable, (typeof KEY)[number] | (typeof OUTCOME)[number]>) =>
+    db
+      .updateTable('entries')
+      .set(pickColumns(row, OUTCOME))
+      .where('tenant', '=', row.tenant)
+      .where('run_id', '=', row.run_id)
+      .where('agent_instance', '=', row.agent_instance)
+      .where('kind', '=', row.kind)
+      .where('call_id', '=', row.call_id)
+      .where('attempt', '=', row.attempt),
+);
 
 /** Entries that hold part of a budget and were to end before `before`, or all of them. */
 export async function holdingEntries(

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import {
   type AgentKey,
   type Freeze,
@@ -11,15 +12,13 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
 /** The freeze that covers an agent, the strongest when there are several; undefined without one. */
 export async function freezeOver(db: MeterReader, agent: AgentKey): Promise<Freeze | undefined> {
-  const rows = await db
-    .selectFrom('freezes')
-    .select(['order_id', 'cause', 'reason', 'ordered_by'])
-    .where('scope', 'in', scopesOver(agent))
-    .where('lifted_at', 'is', null)
-    .orderBy('ordered_at')
-    .execute();
+  const [everything, tenant, run, instance] = scopesOver(agent);
+  const { rows } = await selectInForce(db, { everything, tenant, run, instance });
+  if (rows.length === 0) return undefined;
+  // In order here and not in SQL, which would sort for every call what is hardly ever there.
+  const inOrder = rows.toSorted((a, b) => a.ordered_at.getTime() - b.ordered_at.getTime());
   return strongest(
-    rows.map((row) => ({
+    inOrder.map((row) => ({
       orderId: row.order_id,
       cause: row.cause as FreezeCause,
       reason: row.reason,
@@ -27,6 +26,21 @@ export async function freezeOver(db: MeterReader, agent: AgentKey): Promise<Free
     })),
   );
 }
+
+interface ScopeTexts {
+  readonly everything: string;
+  readonly tenant: string;
+  readonly run: string;
+  readonly instance: string;
+}
+
+const selectInForce = prepareQuery((db: MeterReader, scopes: ScopeTexts) =>
+  db
+    .selectFrom('freezes')
+    .select(['order_id', 'cause', 'reason', 'ordered_by', 'ordered_at'])
+    .where('scope', 'in', [scopes.everything, scopes.tenant, scopes.run, scopes.instance])
+    .where('lifted_at', 'is', null),
+);
 
 /**
  * Records an order; one with an id that is there already changes nothing. Answers with the order as it

@@ -14,12 +14,12 @@ export type MeterStore = Store<MeterDatabase>;
 
 /**
  * Opens the meter's store.
- * @param onCommit called after every transaction; must not throw
+ * @param onCommit called with every transaction once it is durable; must not throw
  * @throws what openStore throws
  */
 export async function openMeterStore(
   location: StoreLocation,
-  onCommit: () => void,
+  onCommit: (trx: MeterTransaction) => void,
 ): Promise<MeterStore> {
   const store = await openStore<MeterDatabase>({
     location,
@@ -39,8 +39,11 @@ export async function openMeterStore(
       work: (trx: MeterTransaction) => Promise<T>,
       options?: TransactionOptions,
     ): Promise<T> {
-      const result = await store.transaction(work, options);
-      onCommit();
+      const { result, done } = await store.transaction(
+        async (trx) => ({ result: await work(trx), done: trx }),
+        options,
+      );
+      onCommit(done);
       return result;
     },
     close: () => store.close(),

@@ -132,7 +132,7 @@ export class CallBooks {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
       id: { kind: 'call', callId: ask.callId, attempt },
-      isNew: true,
+      known: 'none',
       at,
       notes: {
         model: ask.model,

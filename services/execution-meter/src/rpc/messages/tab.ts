@@ -25,14 +25,18 @@ const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
   tenant_month: BudgetLevel.TENANT_MONTH,
 };
 
-/** A tab with its figures as they are now, read from `db`. */
+/**
+ * A tab with its figures as they are now, read from `db`.
+ * @param known its levels of today, when the caller has read them already
+ */
 export async function tabMessage(
   { clock, catalog }: Pick<MeterContext, 'clock' | 'catalog'>,
   db: MeterReader,
   tab: StoredTab,
+  known?: readonly Balance[],
 ): Promise<MessageInitShape<typeof TabSchema>> {
   const key = { ...tab, day: dayOf(clock.now()) };
-  const levels = await readLevels(db, key, catalog.tenantCaps(tab.tenant));
+  const levels = known ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
   const failures = await failuresOf(db, tab);
   const [agent, run] = levels;
   return {

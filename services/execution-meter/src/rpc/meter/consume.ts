@@ -39,7 +39,7 @@ export function consume(context: RpcContext): Handlers<typeof ExecutionMeterServ
         tab,
         tenantCaps,
         id,
-        isNew: true,
+        known: 'none',
         events: [{ type: 'consume', spent: spendingOf(request) }],
         notes: { requestDigest: digest },
         at,

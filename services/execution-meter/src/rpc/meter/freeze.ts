@@ -59,7 +59,7 @@ function record(
 }
 
 async function settled(flights: readonly CallFlight[], waitMs: number): Promise<void> {
-  if (flights.length === 0) return;
+  if (flights.length === 0 || waitMs === 0) return;
   const stop = new AbortController();
   const waited = sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([Promise.all(flights.map(({ done }) => done)), waited]);

@@ -40,7 +40,7 @@ export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterServ
         tab,
         tenantCaps: catalog.tenantCaps(key.tenant),
         id,
-        isNew: true,
+        known: 'none',
         events: [
           {
             type: 'reserve',

@@ -5,6 +5,7 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
+import { dayOf } from '../../domain/ledger/calendar.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
@@ -31,8 +32,9 @@ export function settle(context: RpcContext): Handlers<typeof ExecutionMeterServi
       const known = await findEntry(trx, key, id);
       const settledBy = known?.settleDigest;
       if (settledBy !== undefined && settledBy !== digest) throw callIdReused(callId);
-      const { entry, exceeded } = await book(trx, {
+      const { entry, exceeded, levels } = await book(trx, {
         tab,
+        known: known ?? 'none',
         tenantCaps: catalog.tenantCaps(key.tenant),
         id,
         events: [{ type: 'settle', spent }],
@@ -46,7 +48,8 @@ export function settle(context: RpcContext): Handlers<typeof ExecutionMeterServi
       }
       return {
         reservation: reservationMessage(entry),
-        tab: await tabMessage(context, trx, tab),
+        // A settlement after midnight is booked where it was reserved, and the tab shows today.
+        tab: await tabMessage(context, trx, tab, entry?.day === dayOf(at) ? levels : undefined),
       };
     });
   };

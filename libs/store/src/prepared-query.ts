@@ -1,0 +1,59 @@
+import { InternalError } from '@writ/kernel';
+import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
+
+/** Runs a query with values of its own, on a store's `db` or in a transaction. */
+export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<QueryResult<R>>;
+
+/** Where a value goes that is known when the query runs. */
+class Placeholder {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** A query that looks at a value while it is built would be right for that one value only. */
+  [Symbol.toPrimitive](): never {
+    throw new InternalError(
+      'STORE_BAD_PREPARED_QUERY',
+      `The value ${this.name} of a prepared query was read while the query was built.`,
+    );
+  }
+}
+
+/**
+ * Builds and compiles a query the first time that it runs and keeps its SQL: for what every request
+ * does, since building takes longer than running. `build` gets stand-ins for the values, which it may
+ * pass on to the query builder and nothing else; the SQL must not depend on them.
+ */
+export function prepareQuery<DB, P extends object, R>(
+  build: (db: Kysely<DB>, values: P) => Compilable<R>,
+): PreparedQuery<DB, P, R> {
+  const compiledFor = new WeakMap<object, CompiledQuery<R>>();
+  return (db, values) => {
+    // SQL differs between kinds of databases, not between databases of one kind.
+    const kind = db.getExecutor().adapter.constructor;
+    let compiled = compiledFor.get(kind);
+    if (compiled === undefined) {
+      compiled = build(db, placeholders<P>()).compile();
+      compiledFor.set(kind, compiled);
+    }
+    const parameters = compiled.parameters.map((parameter) =>
+      parameter instanceof Placeholder ? Reflect.get(values, parameter.name) : parameter,
+    );
+    return db.executeQuery<R>({ ...compiled, parameters });
+  };
+}
+
+/** The named columns of a row, for `values()` and `set()` of a prepared query, which need every name. */
+export function pickColumns<T extends object, const K extends keyof T>(
+  row: T,
+  columns: readonly K[],
+): Pick<T, K> {
+  return Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<T, K>;
+}
+
+function placeholders<P extends object>(): P {
+  const get = (_: object, name: string | symbol): Placeholder => new Placeholder(String(name));
+  return new Proxy({}, { get }) as P;
+}
