@@ -145,6 +145,8 @@ export class ServerCall {
 
   /** The client went away, or the time is over. */
   cancel(): void {
+    // grpc-js says so of every call that has ended, and an error is expensive to make.
+    if (this.#isOver) return;
     this.abort(
       this.#deadline?.isOver === true
         ? this.#deadline.error(this.served.name)
