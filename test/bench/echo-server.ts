@@ -1,0 +1,51 @@
+/**
+ * The floor that a service stands on: an RPC that does nothing, and, when it is asked for the key
+ * `commit`, one that inserts a row and waits until that is durable.
+ */
+import { once } from 'node:events';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { createRpcServer, route } from '@writ/rpc';
+import { addPosition, openStore } from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import type { Generated } from 'kysely';
+
+interface EchoDatabase {
+  echoes: { position: Generated<number>; echoed_at: Date };
+}
+
+const store = await openStore<EchoDatabase>({
+  location: { dialect: 'sqlite', file: process.env.ECHO_FILE ?? ':memory:' },
+  service: 'echo',
+  migrations: {
+    '0001_echoes': {
+      async up(db) {
+        await addPosition(db, db.schema.createTable('echoes'))
+          .addColumn('echoed_at', 'timestamptz', (column) => column.notNull())
+          .execute();
+      },
+    },
+  },
+});
+
+const server = await createRpcServer({
+  host: '127.0.0.1',
+  port: 0,
+  routes: [
+    route(KeyService, {
+      getKeys: async ({ keyId }) => {
+        if (keyId === 'commit') {
+          const row = { echoed_at: new Date() };
+          await store.transaction((trx) => trx.insertInto('echoes').values(row).execute());
+        }
+        return { service: 'echo' };
+      },
+    }),
+  ],
+  gate: async () => ({}),
+  telemetry: createTelemetry({ service: 'echo', logLevel: 'silent' }),
+});
+server.setServing(true);
+console.log(`echo listens on ${server.address}`);
+await once(process, 'SIGTERM');
+await server.close(0);
+await store.close();

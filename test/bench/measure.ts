@@ -1,0 +1,49 @@
+/** How fast an operation was. */
+export interface Speed {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Does one operation, the `n`th of all; throws when it goes wrong. */
+export type Operation = (n: number) => Promise<unknown>;
+
+let operations = 0;
+
+/** Does `operation` for `forMs`, always `inFlight` of them at a time. */
+export async function measure(
+  operation: Operation,
+  inFlight: number,
+  forMs: number,
+): Promise<Speed> {
+  const durations: number[] = [];
+  const started = performance.now();
+  const one = async (): Promise<void> => {
+    while (performance.now() - started < forMs) {
+      const at = performance.now();
+      operations += 1;
+      await operation(operations);
+      durations.push(performance.now() - at);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, one));
+  const seconds = (performance.now() - started) / 1_000;
+  durations.sort((a, b) => a - b);
+  return {
+    perSecond: durations.length / seconds,
+    p50Ms: quantile(durations, 0.5),
+    p99Ms: quantile(durations, 0.99),
+  };
+}
+
+/** The median of figures in any order. */
+export function median(figures: readonly number[]): number {
+  return quantile(
+    figures.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
+function quantile(sorted: readonly number[], q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}

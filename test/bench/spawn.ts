@@ -1,0 +1,33 @@
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import type { Subject } from './bench.ts';
+
+/** Acquire, then Release, in one run's pool: a grant is signed each time. */
+export const spawn: Subject = {
+  service: 'spawn-budget',
+  name: 'Acquire, Release',
+  async prepare(supervisor, address) {
+    const client = supervisor.client(SpawnBudgetService, { audience: 'spawn-budget', address });
+    const run = { tenant: 'acme', runId: 'run-1' };
+    const root = { name: 'lead', instance: 'root' };
+    await client.openPool({
+      ...run,
+      requestId: 'open',
+      root,
+      priority: Priority.NORMAL,
+      budget: { maxAgents: 100 },
+    });
+    return async (n) => {
+      const instance = `child-${n}`;
+      await client.acquire({
+        ...run,
+        requestId: `acquire-${n}`,
+        agent: { name: 'child', instance },
+        parent: root,
+        depth: 1,
+        priority: Priority.NORMAL,
+      });
+      await client.release({ ...run, requestId: `release-${n}`, agentInstance: instance });
+    };
+  },
+};

@@ -1,0 +1,57 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+/** A server in a process of its own. */
+export interface Program {
+  /** `host:port`, as its first line said. */
+  readonly address: string;
+  /** SIGTERM; resolves when it has ended. */
+  stop(): Promise<void>;
+  /** kill -9; resolves when it is gone. */
+  kill(): Promise<void>;
+}
+
+/** The service processes as their users start them. */
+export const SERVICE_MAINS = {
+  'execution-meter': pathOf('../../services/execution-meter/src/main.ts'),
+  'spawn-budget': pathOf('../../services/spawn-budget/src/main.ts'),
+} as const;
+
+/**
+ * Starts a TypeScript program with these variables and no others, and waits for its line
+ * `… listens on <address>`.
+ * @param flags for node itself
+ */
+export async function startProgram(
+  file: string,
+  env: Readonly<Record<string, string>>,
+  flags: readonly string[] = [],
+): Promise<Program> {
+  const child = spawn(process.execPath, [...flags, file], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    child.kill(signal);
+    await ended;
+  };
+  const ended = once(child, 'exit');
+  const address = await Promise.race([addressFrom(child), ended.then(() => undefined)]);
+  if (address === undefined) throw new Error(`${file} ended before it listened.`);
+  return { address, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
+}
+
+async function addressFrom({ stdout }: ChildProcess): Promise<string | undefined> {
+  let output = '';
+  for await (const chunk of stdout ?? []) {
+    output += String(chunk);
+    const address = /listens on (\S+)\n/.exec(output)?.[1];
+    if (address !== undefined) return address;
+  }
+  return undefined;
+}
+
+function pathOf(relative: string): string {
+  return fileURLToPath(new URL(relative, import.meta.url));
+}
