@@ -18,11 +18,14 @@ export interface SpawnEvents {
     pool: Pick<StoredPool, 'traceparent'>,
     move: Move,
   ): Promise<void>;
+  /** Whether somebody should hear of a move. */
+  tellsOf(move: Move): boolean;
 }
 
 /** Creates spawn-budget's events. */
 export function createSpawnEvents({ log }: Telemetry): SpawnEvents {
   return {
+    tellsOf: ({ change }) => eventOf(change) !== undefined,
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;

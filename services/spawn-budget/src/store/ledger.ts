@@ -4,11 +4,12 @@ import type { EventTime, Outcome, PoolEvent } from '../domain/pool/events.ts';
 import type { Member, Pool, SlotChange } from '../domain/pool/pool.ts';
 import { reduce } from '../domain/pool/reduce.ts';
 import type { SpawnEvents } from '../events.ts';
+import { releasedMembers } from './members.ts';
 import type { Move } from './move.ts';
 import type { PauseFeed } from './pause-feed.ts';
 import { PoolCache, poolName } from './pool-cache.ts';
 import type { StoredPool } from './pool-rows.ts';
-import { insertPool, loadPools, releasedMembers, savePools } from './pools.ts';
+import { insertPool, loadPools, savePools } from './pools.ts';
 import type { PoolKey, SpawnStore, SpawnTransaction } from './spawn-store.ts';
 
 /** What a {@link Ledger} works with. */
@@ -19,7 +20,7 @@ export interface LedgerParts {
   readonly events: SpawnEvents;
   /** Told of every change of slots once it is durable. */
   readonly feed: PauseFeed;
-  /** Called after every commit that may have left events. */
+  /** Called after every commit that left events. */
   readonly nudge: () => void;
 }
 
@@ -48,7 +49,7 @@ export class Ledger {
     }, options);
     if (books.moves.length > 0) {
       feed.announce(books.moves);
-      nudge();
+      if (books.moves.some(events.tellsOf)) nudge();
     }
     return result;
   }
@@ -72,6 +73,8 @@ export class Books {
   readonly #cache: PoolCache;
   readonly #before = new Map<string, StoredPool>();
   readonly #after = new Map<string, StoredPool>();
+  /** Pools in which the leases that are over have lapsed. */
+  readonly #current = new Set<string>();
 
   constructor(trx: SpawnTransaction, time: EventTime, cache: PoolCache) {
     this.trx = trx;
@@ -143,6 +146,7 @@ export class Books {
   apply(key: PoolKey, event: PoolEvent): { outcome: Outcome; changes: readonly SlotChange[] } {
     const stored = this.get(key);
     const { pool, outcome, changes } = reduce(stored.pool, event, this.#time);
+    this.#current.add(poolName(key));
     const closedAt = pool.closed ? (stored.closedAt ?? this.at) : null;
     this.#after.set(poolName(key), { ...stored, pool, closedAt });
     const { tenant, runId } = stored;
@@ -152,7 +156,7 @@ export class Books {
 
   /** The pool as it stands now, lapsed leases let go. */
   look(key: PoolKey): Pool {
-    this.apply(key, { type: 'expire' });
+    if (!this.#current.has(poolName(key))) this.apply(key, { type: 'expire' });
     return this.get(key).pool;
   }
 

@@ -36,8 +36,9 @@ export class PoolCache {
     const name = poolName(stored);
     this.#pools.delete(name);
     if (stored.pool.closed) return;
-    const members = [...stored.pool.members].filter(([, { state }]) => state !== 'released');
-    this.#pools.set(name, { ...stored, pool: { ...stored.pool, members: new Map(members) } });
+    const members = new Map(stored.pool.members);
+    for (const [instance, { state }] of members) if (state === 'released') members.delete(instance);
+    this.#pools.set(name, { ...stored, pool: { ...stored.pool, members } });
     const [oldest] = this.#pools.keys();
     if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
   }

@@ -1,12 +1,11 @@
-import type { StoreDialect } from '@writ/store';
+import { pickColumns, prepareQuery, type StoreDialect } from '@writ/store';
 import { sql } from 'kysely';
-import type { Member } from '../domain/pool/pool.ts';
+import { chunks } from './chunks.ts';
+import { upsertMembers } from './members.ts';
 import type { PoolCache } from './pool-cache.ts';
-import { fromMember, fromPool, type StoredPool, toMember, toPool } from './pool-rows.ts';
+import { fromMember, fromPool, type StoredPool, toPool } from './pool-rows.ts';
+import type { PoolsTable } from './schema.ts';
 import type { PoolKey, SpawnReader, SpawnTransaction } from './spawn-store.ts';
-
-/** Rows that one statement carries at most: databases bound the parameters of a statement. */
-const MAX_ROWS = 500;
 
 /** How pools are loaded. */
 export interface LoadOptions {
@@ -26,16 +25,8 @@ export async function loadPools(
 ): Promise<StoredPool[]> {
   const pools: StoredPool[] = [];
   for (const some of chunks(runIds)) {
-    const query = trx
-      .selectFrom('pools')
-      .select(['run_id', 'stamp'])
-      .where('tenant', '=', tenant)
-      .where('run_id', 'in', some)
-      .orderBy('run_id');
-    // SQLite lets one transaction write at a time; elsewhere replicas take turns at the row.
-    const locked = dialect === 'postgres' ? query.forUpdate() : query;
     const missed: string[] = [];
-    for (const { run_id: runId, stamp } of await locked.execute()) {
+    for (const { run_id: runId, stamp } of await lockPools(trx, tenant, some, dialect)) {
       const cached = cache.get({ tenant, runId }, stamp);
       if (cached === undefined) missed.push(runId);
       else pools.push(cached);
@@ -44,6 +35,34 @@ export async function loadPools(
   }
   return pools;
 }
+
+async function lockPools(
+  trx: SpawnTransaction,
+  tenant: string,
+  runIds: readonly string[],
+  dialect: StoreDialect,
+): Promise<{ readonly run_id: string; readonly stamp: string }[]> {
+  const [runId] = runIds;
+  if (dialect === 'sqlite' && runIds.length === 1 && runId !== undefined) {
+    return (await selectStamp(trx, { tenant, runId })).rows;
+  }
+  const query = trx
+    .selectFrom('pools')
+    .select(['run_id', 'stamp'])
+    .where('tenant', '=', tenant)
+    .where('run_id', 'in', runIds)
+    .orderBy('run_id');
+  // SQLite lets one transaction write at a time; elsewhere replicas take turns at the row.
+  return await (dialect === 'postgres' ? query.forUpdate() : query).execute();
+}
+
+const selectStamp = prepareQuery((db: SpawnReader, key: PoolKey) =>
+  db
+    .selectFrom('pools')
+    .select(['run_id', 'stamp'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId),
+);
 
 async function readPools(
   trx: SpawnTransaction,
@@ -69,23 +88,6 @@ async function readPools(
   return rows.map((row) => toPool(row, byRun.get(row.run_id) ?? []));
 }
 
-/** Those among `instances` that were agents of the run and are released. */
-export async function releasedMembers(
-  trx: SpawnTransaction,
-  { tenant, runId }: PoolKey,
-  instances: readonly string[],
-): Promise<Member[]> {
-  const rows = await trx
-    .selectFrom('members')
-    .selectAll()
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .where('instance', 'in', instances)
-    .where('state', '=', 'released')
-    .execute();
-  return rows.map(toMember);
-}
-
 /** Records a new pool with its members. */
 export async function insertPool(trx: SpawnTransaction, stored: StoredPool): Promise<void> {
   await trx.insertInto('pools').values(fromPool(stored)).execute();
@@ -108,7 +110,7 @@ export async function savePools(
     );
     if (changed.length === 0 && !differs(before, after)) continue;
     const stored = { ...after, stamp: cache.newStamp() };
-    await updatePool(trx, stored);
+    await updatePool(trx, fromPool(stored));
     cache.put(stored);
     rows.push(...changed.map((member) => fromMember(after, member)));
   }
@@ -131,45 +133,19 @@ function differs({ pool: a }: StoredPool, { pool: b }: StoredPool): boolean {
   return a.sequence !== b.sequence || a.closed !== b.closed || a.totalRefusals !== b.totalRefusals;
 }
 
-async function updatePool(trx: SpawnTransaction, stored: StoredPool): Promise<void> {
-  const row = fromPool(stored);
-  await trx
+const updatePool = prepareQuery((db: SpawnReader, row: PoolsTable) =>
+  db
     .updateTable('pools')
-    .set({
-      stamp: row.stamp,
-      sequence: row.sequence,
-      total_spawns: row.total_spawns,
-      total_pauses: row.total_pauses,
-      total_refusals: row.total_refusals,
-      closed_at: row.closed_at,
-    })
-    .where('tenant', '=', stored.tenant)
-    .where('run_id', '=', stored.runId)
-    .execute();
-}
-
-async function upsertMembers(
-  trx: SpawnTransaction,
-  rows: readonly ReturnType<typeof fromMember>[],
-): Promise<void> {
-  for (const some of chunks(rows)) {
-    await trx
-      .insertInto('members')
-      .values(some)
-      .onConflict((conflict) =>
-        conflict.columns(['tenant', 'run_id', 'instance']).doUpdateSet((set) => ({
-          priority: set.ref('excluded.priority'),
-          state: set.ref('excluded.state'),
-          line: set.ref('excluded.line'),
-          expires_at: set.ref('excluded.expires_at'),
-          epoch: set.ref('excluded.epoch'),
-        })),
-      )
-      .execute();
-  }
-}
-
-function* chunks<T>(items: readonly T[]): Generator<T[]> {
-  for (let start = 0; start < items.length; start += MAX_ROWS)
-    yield items.slice(start, start + MAX_ROWS);
-}
+    .set(
+      pickColumns(row, [
+        'stamp',
+        'sequence',
+        'total_spawns',
+        'total_pauses',
+        'total_refusals',
+        'closed_at',
+      ]),
+    )
+    .where('tenant', '=', row.tenant)
+    .where('run_id', '=', row.run_id),
+);

@@ -1,7 +1,9 @@
 import { InvalidRequestError } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
-import type { PoolKey, SpawnTransaction } from './spawn-store.ts';
+import type { RequestsTable } from './schema.ts';
+import type { PoolKey, SpawnReader, SpawnTransaction } from './spawn-store.ts';
 
 /** What a call is idempotent on (SB-9). */
 export interface RequestKey extends PoolKey {
@@ -32,13 +34,7 @@ export interface Answers {
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
  */
 export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
-  const rows = await trx
-    .selectFrom('requests')
-    .select(['rpc', 'request_id', 'digest', 'answer'])
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('instance', '=', key.instance)
-    .execute();
+  const { rows } = await selectAnswers(trx, key);
   const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
   if (row !== undefined && row.digest !== key.digest) throw reusedError(key.requestId);
   return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
@@ -51,20 +47,41 @@ export async function recordAnswer(
   answer: Answer,
   at: Date,
 ): Promise<void> {
-  await trx
-    .insertInto('requests')
-    .values({
-      tenant: key.tenant,
-      run_id: key.runId,
-      instance: key.instance,
-      rpc: key.rpc,
-      request_id: key.requestId,
-      digest: key.digest,
-      answer: JSON.stringify(answer),
-      answered_at: at,
-    })
-    .execute();
+  await insertAnswer(trx, {
+    tenant: key.tenant,
+    run_id: key.runId,
+    instance: key.instance,
+    rpc: key.rpc,
+    request_id: key.requestId,
+    digest: key.digest,
+    answer: JSON.stringify(answer),
+    answered_at: at,
+  });
 }
+
+const selectAnswers = prepareQuery((db: SpawnReader, key: RequestKey) =>
+  db
+    .selectFrom('requests')
+    .select(['rpc', 'request_id', 'digest', 'answer'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance),
+);
+
+const COLUMNS = [
+  'tenant',
+  'run_id',
+  'instance',
+  'rpc',
+  'request_id',
+  'digest',
+  'answer',
+  'answered_at',
+] as const;
+
+const insertAnswer = prepareQuery((db: SpawnReader, row: RequestsTable) =>
+  db.insertInto('requests').values(pickColumns(row, COLUMNS)),
+);
 
 /** The error for a request id that came with another request. */
 export function reusedError(requestId: string): InvalidRequestError {

@@ -49,7 +49,7 @@ export interface MembersTable {
 }
 
 /** What a mutating call was answered, so that a repeat is answered the same (SB-9). */
-interface RequestsTable {
+export interface RequestsTable {
   readonly tenant: string;
   readonly run_id: string;
   readonly instance: string;

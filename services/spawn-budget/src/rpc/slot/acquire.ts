@@ -23,9 +23,9 @@ import { signedSlot } from '../slot-grants.ts';
 export function acquire(
   context: SpawnBudgetContext,
 ): Handlers<typeof SpawnBudgetService>['acquire'] {
-  return async (request, { caller, log }) => {
+  return async (request, call) => {
     const { tenant, runId, requestId } = request;
-    assertServesTenant(caller, tenant);
+    assertServesTenant(call.caller, tenant);
     const event: AcquireEvent = {
       type: 'acquire',
       agent: agentRefOf(request.agent, 'agent'),
@@ -49,7 +49,7 @@ export function acquire(
       },
     );
     if (refusal !== undefined) {
-      log.info({ tenant, run_id: runId, agent: instance, cap: refusal.cap }, 'slot refused');
+      call.log.info({ tenant, run_id: runId, agent: instance, cap: refusal.cap }, 'slot refused');
       throw exhausted(refusal);
     }
     return {
