@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
-import { UnavailableError } from '@writ/kernel';
+import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
 
 /** Everything that can be set about a tool gateway. Times are milliseconds. */
 export interface ToolGatewayConfig {
@@ -50,18 +48,7 @@ export const TOOL_GATEWAY_DEFAULTS = {
  */
 export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
   const { host, port, dataDir, toolsFile } = readEnv(env, {
-    host: variable.string('WRIT_TOOL_GATEWAY_HOST', {
-      default: TOOL_GATEWAY_DEFAULTS.host,
-      about: 'the address on which services call',
-    }),
-    port: variable.port('WRIT_TOOL_GATEWAY_PORT', {
-      default: 50_054,
-      about: 'the port on which services call',
-    }),
-    dataDir: variable.string('WRIT_DATA', {
-      default: '.writ',
-      about: 'the folder for keys and state',
-    }),
+    ...doorVariables('tool-gateway'),
     toolsFile: variable.string('WRIT_TOOLS_FILE', {
       default: 'examples/refund-desk/tools.yaml',
       about: 'the file that declares the tools',
@@ -78,51 +65,5 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
     variables: Object.fromEntries(
       Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
     ),
-  };
-}
-
-/** What a gateway needs beside its config when it has a process of its own. */
-export interface ProcessConfig {
-  /** Where the services are whose word it takes. */
-  readonly addressOf: (service: ServiceName) => string;
-  readonly telemetry: { readonly logLevel: LogLevel; readonly otlpEndpoint?: string };
-}
-
-/**
- * Reads what a process of its own needs.
- * @throws ConfigError naming every variable that is missing or malformed
- */
-export function readProcessConfig(env: NodeJS.ProcessEnv = process.env): ProcessConfig {
-  const { supervisor, agentWorker, logLevel, otlpEndpoint } = readEnv(env, {
-    supervisor: variable.string('WRIT_SUPERVISOR_ADDRESS', {
-      default: '127.0.0.1:50051',
-      about: 'where the supervisor is called',
-    }),
-    agentWorker: variable.string('WRIT_AGENT_WORKER_ADDRESS', {
-      default: '127.0.0.1:50055',
-      about: 'where the agent worker is asked for its keys',
-    }),
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'info',
-      about: 'how much is logged',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
-    }),
-  });
-  const addresses = new Map<ServiceName, string>([
-    ['supervisor', supervisor],
-    ['agent-worker', agentWorker],
-  ]);
-  return {
-    addressOf: (service) => {
-      const address = addresses.get(service);
-      if (address !== undefined) return address;
-      throw new UnavailableError('NO_ADDRESS', `The tool gateway has no address of ${service}.`, {
-        service,
-      });
-    },
-    telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
   };
 }

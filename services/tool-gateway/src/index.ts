@@ -3,4 +3,4 @@ export {
   TOOL_GATEWAY_DEFAULTS,
   type ToolGatewayConfig,
 } from './config.ts';
-export { createToolGateway, type ToolGateway, type ToolGatewayParts } from './service.ts';
+export { createToolGateway, type ToolGateway } from './service.ts';

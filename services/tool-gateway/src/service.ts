@@ -1,20 +1,17 @@
 import { join } from 'node:path';
-import type { Bus } from '@writ/bus';
 import {
   assertRows,
   createTrust,
   createVerifier,
   internalGate,
   openSigner,
-  SERVICE_NAMES,
-  type ServiceName,
   serviceTokens,
   TOOL_PROVIDER,
 } from '@writ/identity';
-import { type Clock, isWritError, systemClock, UnavailableError } from '@writ/kernel';
+import { isWritError, systemClock, UnavailableError } from '@writ/kernel';
 import { createRpcServer, type RpcServer } from '@writ/rpc';
+import { knownAddresses, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
 import type { Registry } from './domain/registry.ts';
@@ -27,27 +24,13 @@ import { recoverCalls } from './rpc/receipt/recover-calls.ts';
 import { openSources } from './sources/sources.ts';
 import { loadToolsFile } from './sources/tools-file.ts';
 import { type GatewayStore, openGatewayStore } from './store/gateway-store.ts';
-
-/** What a tool gateway shares with its process. */
-export interface ToolGatewayParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  readonly clock?: Clock;
-  /** `host:port` of a service; asked when it is first called. */
-  readonly addressOf: (service: ServiceName) => string;
-}
+import { createNotes } from './store/notes.ts';
 
 /** A running tool gateway. */
-export interface ToolGateway {
+export interface ToolGateway extends Service {
   readonly name: 'tool-gateway';
-  /** `host:port` where services call. */
-  readonly address: string;
   /** Its state; tests count commits with it. */
   readonly store: GatewayStore;
-  /** Begins to serve, to relay events and to deliver receipts. */
-  start(): Promise<void>;
-  /** Takes no new call, lets those under way end, hands on what is recorded, and closes. Idempotent. */
-  stop(): Promise<void>;
 }
 
 type Closer = () => void | Promise<void>;
@@ -62,7 +45,7 @@ const CALL_OVERHEAD_MS = 60_000;
  */
 export async function createToolGateway(
   config: ToolGatewayConfig,
-  parts: ToolGatewayParts,
+  parts: ServiceParts,
 ): Promise<ToolGateway> {
   const closers: Closer[] = [];
   try {
@@ -75,7 +58,7 @@ export async function createToolGateway(
 
 async function open(
   config: ToolGatewayConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ToolGatewayParts,
+  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   closers: Closer[],
 ): Promise<ToolGateway> {
   const {
@@ -98,11 +81,12 @@ async function open(
     variables: config.variables,
     clock,
     telemetry,
+    notes: createNotes(store, clock),
     providerToken: tokenFor(TOOL_PROVIDER),
   });
   closers.push(() => sources.close());
   const trust = createTrust({
-    addresses: () => addressesOf(addressOf),
+    addresses: () => knownAddresses(addressOf),
     telemetry,
     self: signer,
     clock,
@@ -209,19 +193,6 @@ async function drain(
 /** Closes what was opened last first. */
 async function closeAll(closers: readonly Closer[]): Promise<void> {
   for (const close of closers.toReversed()) await close();
-}
-
-/** Asked anew at each look, since peers may start later than this service. */
-function addressesOf(addressOf: (service: ServiceName) => string) {
-  const known = SERVICE_NAMES.flatMap((service): [ServiceName, string][] => {
-    try {
-      return [[service, addressOf(service)]];
-    } catch (error) {
-      if (isWritError(error)) return [];
-      throw error;
-    }
-  });
-  return Object.fromEntries(known);
 }
 
 function longestTool({ tools }: Registry): number {

@@ -1,5 +1,7 @@
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import { openBuiltinSource } from './builtin/builtin-source.ts';
+import type { Notes } from './builtin/builtin-tool.ts';
 import { openLocalSource } from './local.ts';
 import { openProviderSource } from './provider.ts';
 import { Slots } from './slots.ts';
@@ -18,6 +20,8 @@ export interface SourceParts {
   readonly variables: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
+  /** Where the built-in tool note keeps its notes. */
+  readonly notes: Notes;
   /** Proves the gateway to tool providers. */
   readonly providerToken: () => Promise<string>;
 }
@@ -56,7 +60,7 @@ export async function openSources(
 
 async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {
   const { name, origin, tools, place } = declaration;
-  const { telemetry, providerToken, dataDir, variables, clock } = parts;
+  const { telemetry, providerToken, dataDir, variables, clock, notes } = parts;
   switch (origin.kind) {
     case 'local':
       return await openLocalSource({
@@ -74,5 +78,7 @@ async function open(declaration: SourceDeclaration, parts: SourceParts): Promise
         serviceToken: providerToken,
         telemetry,
       });
+    case 'builtin':
+      return openBuiltinSource({ name, egress: origin.egress, clock, notes, log: telemetry.log });
   }
 }

@@ -128,6 +128,11 @@ describe('loadToolsFile (TG-6)', () => {
       '/desk/tools.yaml:24:8: address refers to FAR, which is not set.',
     ],
     [
+      'a built-in that there is not',
+      GOOD.replace('kind: local, module: ./src/tools.ts', 'kind: builtin'),
+      '/desk/tools.yaml:3:11: there is no built-in pay; there are calculator, http_fetch, note, now.',
+    ],
+    [
       'an allowlist with an unknown tool',
       GOOD.replace('payer: [pay, look]', 'payer: [pay, lock]'),
       '/desk/tools.yaml:26:26: there is no tool lock.',
@@ -137,6 +142,28 @@ describe('loadToolsFile (TG-6)', () => {
     expect(more).toEqual([]);
     if (typeof expected === 'string') expect(problem).toBe(expected);
     else expect(problem).toMatch(expected);
+  });
+
+  it('lets built-in tools describe themselves, and tools.yaml overrule them', () => {
+    const { registry, sources } = load(`
+tools:
+  - { name: now, source: own, risk: 0.2, timeout: 3s }
+sources:
+  own: { kind: builtin, allow_hosts: ["WIKI.corp:443", "[0:0::1]:8080"], allow_ports: [8443] }
+`);
+    expect(registry.tools.get('now')).toMatchObject({
+      sideEffect: 'read_only',
+      risk: 0.2,
+      timeoutMs: 3_000,
+      maxCallsPerAgent: 20,
+    });
+    expect(sources[0]?.origin).toEqual({
+      kind: 'builtin',
+      egress: { hosts: ['wiki.corp:443', '[::1]:8080'], ports: [8443] },
+    });
+    expect(() =>
+      load('{ tools: [], sources: { own: { kind: builtin, allow_hosts: [wiki.corp] } } }'),
+    ).toThrow('allow_hosts must hold host:port, such as wiki.corp:443.');
   });
 
   it('says that zero calls lets nobody call', () => {

@@ -1,22 +1,17 @@
-import { dirname, resolve } from 'node:path';
-import { ConfigError, loadYaml, parseDuration, type YamlInput } from '@writ/config';
-import { isWritError, type JsonObject } from '@writ/kernel';
+import { ConfigError, loadYaml, type YamlInput } from '@writ/config';
+import { isWritError } from '@writ/kernel';
 import { type Allow, createRegistry, EVERY, type Registry } from '../domain/registry.ts';
-import { compileTool, type Tool, type ToolDefinition } from '../domain/tool.ts';
-import {
-  type SourceEntry,
-  TOOLS_SCHEMA,
-  type ToolEntry,
-  type ToolsDocument,
-} from './tools-schema.ts';
-import { substitute, type Variables } from './variables.ts';
+import { compileTool, type Tool } from '../domain/tool.ts';
+import { BUILTIN_TOOLS } from './builtin/builtin-tools.ts';
+import { readOrigin, type SourceOrigin } from './source-origin.ts';
+import { missingIn, toDefinition } from './tool-entry.ts';
+import { TOOLS_SCHEMA, type ToolsDocument } from './tools-schema.ts';
+import type { Variables } from './variables.ts';
 
 /** Where tools come from, as tools.yaml declares it. */
 export interface SourceDeclaration {
   readonly name: string;
-  readonly origin:
-    | { readonly kind: 'local' /** Absolute. */; readonly module: string }
-    | { readonly kind: 'provider' /** `host:port`. */; readonly address: string };
+  readonly origin: SourceOrigin;
   /** Most calls at a time, and most that may wait for their turn. */
   readonly maxInFlight: number;
   readonly maxQueued: number;
@@ -33,17 +28,7 @@ export interface ToolsFile {
   readonly warnings: readonly string[];
 }
 
-const DEFAULTS = {
-  timeoutMs: 30_000,
-  maxOutputBytes: 65_536,
-  maxCallsPerAgent: 2,
-  maxRepeats: 1,
-  maxInFlight: 32,
-  maxQueued: 256,
-} as const;
-
-/** Longest time limit of a tool. */
-const MAX_TIMEOUT_MS = 3_600_000;
+const DEFAULTS = { maxInFlight: 32, maxQueued: 256 } as const;
 
 /**
  * Reads tools.yaml: tools, sources and allowlists (TG-6). Modules are found from the file's folder;
@@ -71,13 +56,27 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
     if (names.has(entry.name))
       problems.push(`${locate([...path, 'name'])}: ${entry.name} is declared twice.`);
     names.add(entry.name);
-    if (!Object.hasOwn(value.sources, entry.source)) {
+    const source = Object.hasOwn(value.sources, entry.source)
+      ? value.sources[entry.source]
+      : undefined;
+    if (source === undefined) {
       problems.push(
         `${locate([...path, 'source'])}: there is no source ${entry.source} under sources.`,
       );
+      continue;
     }
-    const timeoutMs = attempt([...path, 'timeout'], () => readTimeout(entry));
-    const definition = toDefinition(entry, timeoutMs ?? DEFAULTS.timeoutMs);
+    const offered = source.kind === 'builtin' ? builtin(entry.name) : undefined;
+    if (source.kind === 'builtin' && offered === undefined) {
+      const names = Object.keys(BUILTIN_TOOLS).join(', ');
+      problems.push(
+        `${locate([...path, 'name'])}: there is no built-in ${entry.name}; there are ${names}.`,
+      );
+      continue;
+    }
+    const missing = offered === undefined ? missingIn(entry) : [];
+    problems.push(...missing.map((name) => `${locate(path)}: tools.${index} needs "${name}".`));
+    const definition = attempt([...path, 'timeout'], () => toDefinition(entry, offered));
+    if (definition === undefined || missing.length > 0) continue;
     const tool = attempt([...path, 'input_schema'], () => compileTool(definition));
     if (tool !== undefined) tools.push(tool);
   }
@@ -105,42 +104,8 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
   return { registry: createRegistry(tools, toAllow(value)), sources, warnings };
 }
 
-function toDefinition(entry: ToolEntry, timeoutMs: number): ToolDefinition {
-  return {
-    name: entry.name,
-    description: entry.description.trim(),
-    inputSchema: entry.input_schema as JsonObject,
-    sideEffect: entry.side_effect,
-    timeoutMs,
-    maxOutputBytes: entry.max_output_bytes ?? DEFAULTS.maxOutputBytes,
-    maxCallsPerAgent: entry.max_calls_per_agent ?? DEFAULTS.maxCallsPerAgent,
-    maxRepeats: entry.max_repeats ?? DEFAULTS.maxRepeats,
-    risk: entry.risk,
-    source: entry.source,
-  };
-}
-
-function readTimeout({ timeout }: ToolEntry): number {
-  if (timeout === undefined) return DEFAULTS.timeoutMs;
-  const timeoutMs = parseDuration(timeout, 'timeout');
-  if (timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
-  throw new ConfigError('timeout', ['timeout must be from 1ms to 1h.']);
-}
-
-function readOrigin(
-  entry: SourceEntry,
-  file: string,
-  variables: Variables,
-): SourceDeclaration['origin'] {
-  if (entry.kind === 'local') {
-    return { kind: 'local', module: resolve(dirname(file), entry.module) };
-  }
-  const filled = substitute(entry.address, variables);
-  if ('missing' in filled) {
-    throw new ConfigError('address', [`address refers to ${filled.missing}, which is not set.`]);
-  }
-  if (/^[^\s:]+:\d{1,5}$/.test(filled.text)) return { kind: 'provider', address: filled.text };
-  throw new ConfigError('address', ['address must be host:port, such as 127.0.0.1:50061.']);
+function builtin(name: string) {
+  return Object.hasOwn(BUILTIN_TOOLS, name) ? BUILTIN_TOOLS[name] : undefined;
 }
 
 function allowedNames({ allow = {} }: ToolsDocument): [string[], number, string][] {

@@ -2,17 +2,17 @@ import type { JsonSchema } from '@writ/config';
 import { TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
-/** One tool as tools.yaml holds it. */
+/** One tool as tools.yaml holds it: in full, or as much of it as its source leaves open. */
 export interface ToolEntry {
   readonly name: string;
-  readonly description: string;
-  readonly input_schema: Readonly<Record<string, unknown>>;
-  readonly side_effect: SideEffect;
+  readonly description?: string;
+  readonly input_schema?: Readonly<Record<string, unknown>>;
+  readonly side_effect?: SideEffect;
   readonly timeout?: string;
   readonly max_output_bytes?: number;
   readonly max_calls_per_agent?: number;
   readonly max_repeats?: number;
-  readonly risk: number;
+  readonly risk?: number;
   readonly source: string;
 }
 
@@ -20,6 +20,11 @@ export interface ToolEntry {
 export type SourceEntry = (
   | { readonly kind: 'local'; readonly module: string }
   | { readonly kind: 'provider'; readonly address: string }
+  | {
+      readonly kind: 'builtin';
+      readonly allow_hosts?: readonly string[];
+      readonly allow_ports?: readonly number[];
+    }
 ) & { readonly max_in_flight?: number; readonly max_queued?: number };
 
 /** The whole of tools.yaml. */
@@ -52,12 +57,14 @@ const concurrency = {
   max_queued: { type: 'integer', minimum: 0, maximum: 100_000 },
 } as const;
 
-const source = (kind: string, settings: Readonly<Record<string, object>>) => ({
+type Settings = Readonly<Record<string, object>>;
+
+const source = (kind: string, settings: Settings, optional: Settings = {}) => ({
   title: `a source with kind: ${kind}`,
   type: 'object',
   additionalProperties: false,
   required: ['kind', ...Object.keys(settings)],
-  properties: { kind: { const: kind }, ...settings, ...concurrency },
+  properties: { kind: { const: kind }, ...settings, ...optional, ...concurrency },
 });
 
 const allowlist = {
@@ -77,7 +84,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
       items: {
         type: 'object',
         additionalProperties: false,
-        required: ['name', 'description', 'input_schema', 'side_effect', 'risk', 'source'],
+        required: ['name', 'source'],
         properties: {
           name: TOOL_NAME,
           description: { type: 'string', minLength: 1, maxLength: 4_096 },
@@ -99,6 +106,17 @@ export const TOOLS_SCHEMA: JsonSchema = {
         oneOf: [
           source('local', { module: { type: 'string', minLength: 1 } }),
           source('provider', { address: { type: 'string', minLength: 1 } }),
+          source(
+            'builtin',
+            {},
+            {
+              allow_hosts: { type: 'array', items: { type: 'string', minLength: 1 } },
+              allow_ports: {
+                type: 'array',
+                items: { type: 'integer', minimum: 1, maximum: 65_535 },
+              },
+            },
+          ),
         ],
       },
     },

@@ -119,10 +119,22 @@ const tables: Migration = {
   },
 };
 
+const notes: Migration = {
+  async up(db) {
+    await keyed(
+      db,
+      'notes',
+      { tenant: 'text', run_id: 'text', name: 'text' },
+      { text: 'text', size_bytes: 'integer', written_at: 'timestamptz' },
+    );
+  },
+};
+
 /** Every migration of the tool gateway's store, in the order of names. */
 export const gatewayMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_calls': tables,
+  '0003_notes': notes,
 };
 
 /** Creates a table with a primary key; only the columns of `nullable` may be null. */

@@ -121,6 +121,16 @@ export interface RefusalsTable {
   refused_at: Date;
 }
 
+/** One row for each note that a run's agents wrote. */
+interface NotesTable {
+  tenant: string;
+  run_id: string;
+  name: string;
+  text: string;
+  size_bytes: number;
+  written_at: Date;
+}
+
 /** Everything that the tool gateway remembers. */
 export interface GatewayDatabase {
   calls: CallsTable;
@@ -129,5 +139,6 @@ export interface GatewayDatabase {
   epochs: EpochsTable;
   freezes: FreezesTable;
   refusals: RefusalsTable;
+  notes: NotesTable;
   outbox: OutboxTable;
 }

@@ -19,6 +19,7 @@ import {
 } from '../../domain/freeze.ts';
 import { purgeResults } from '../../store/calls.ts';
 import { findFreeze, insertFreeze } from '../../store/freezes.ts';
+import { purgeNotes } from '../../store/notes.ts';
 import type { CallUnderWay } from '../call/calls-under-way.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
@@ -54,6 +55,8 @@ export function freeze(context: GatewayContext): Handlers<typeof ToolGatewayServ
       const { tenant, runId, agentInstance } = scope;
       if (purges(order) && tenant !== undefined && runId !== undefined) {
         await purgeResults(trx, { tenant, runId, ...(agentInstance && { agentInstance }) });
+        // Notes are the run's; they stay while others of it may still read them.
+        if (agentInstance === undefined) await purgeNotes(trx, { tenant, runId });
       }
       return true;
     });

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { evaluate } from './expression.ts';
+
+describe('an expression of the calculator (TG-6)', () => {
+  it.each([
+    ['1 + 2 * 3', 7],
+    ['(1 + 2) * 3', 9],
+    ['10 - 4 - 3', 3],
+    ['2 ^ 3 ^ 2', 512],
+    ['-2 ^ 2', -4],
+    ['2 ^ -1', 0.5],
+    ['7 % 4 * 2', 6],
+    ['--3', 3],
+    ['.5 + 1.', 1.5],
+    ['1e3 / 4', 250],
+    ['0.1 + 0.2', 0.3],
+    ['-0', 0],
+    ['MAX(1, 2, 3) + min(4, 5)', 7],
+    ['round(1200 * 1.035 ^ 7)', 1527],
+    ['sqrt(6.25)', 2.5],
+    ['3 * PI', 3 * Math.PI],
+    ['ln(e)', 1],
+    ['9007199254740991', 9007199254740991],
+  ])('%s is %d', (text, value) => {
+    expect(evaluate(text)).toBeCloseTo(value, 12);
+  });
+
+  it.each([
+    ['', 'ends too early'],
+    ['1 +', 'ends too early'],
+    ['(1', 'ends too early'],
+    ['1 2', 'has 2 where it makes no sense'],
+    ['1)', 'has ) where it makes no sense'],
+    ['max()', 'has ) where it makes no sense'],
+    ['abs(1, 2)', 'takes one argument, not 2'],
+    ['constructor', 'has constructor where it makes no sense'],
+    ['process.exit()', 'cannot be read from character 8'],
+    ['1; 2', 'cannot be read from character 2'],
+    ['"a"', 'cannot be read from character 1'],
+    ['1 / 0', 'no finite value'],
+    ['sqrt(-1)', 'no finite value'],
+    ['9 ^ 999', 'no finite value'],
+    ['2 ^ 53', 'past 2^53'],
+    ['('.repeat(100), 'nested deeper than 64'],
+    ['-'.repeat(100), 'nested deeper than 64'],
+    ['1+'.repeat(600), 'longer than 1000 characters'],
+  ])('%s has no value, and that is said', (text, message) => {
+    expect(() => evaluate(text)).toThrow(message);
+  });
+});

@@ -1,0 +1,176 @@
+/** Why an expression has no value, in one sentence. */
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError';
+}
+
+const MAX_LENGTH = 1_000;
+const MAX_DEPTH = 64;
+/** What a double surely holds; more digits would only show how it is stored. */
+const DIGITS = 15;
+
+const TOKEN =
+  /\s*(?:(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)|([a-z][a-z0-9]*)|([-+*/%^(),]))/iy;
+
+const CONSTANTS: ReadonlyMap<string, number> = new Map([
+  ['pi', Math.PI],
+  ['e', Math.E],
+]);
+
+/** Functions by name; those of any number of arguments take one at least. */
+const FUNCTIONS: ReadonlyMap<
+  string,
+  { readonly takes: 1 | 'any'; run(...args: number[]): number }
+> = new Map([
+  ['abs', { takes: 1, run: Math.abs }],
+  ['ceil', { takes: 1, run: Math.ceil }],
+  ['exp', { takes: 1, run: Math.exp }],
+  ['floor', { takes: 1, run: Math.floor }],
+  ['ln', { takes: 1, run: Math.log }],
+  ['log10', { takes: 1, run: Math.log10 }],
+  ['max', { takes: 'any', run: Math.max }],
+  ['min', { takes: 'any', run: Math.min }],
+  ['round', { takes: 1, run: Math.round }],
+  ['sqrt', { takes: 1, run: Math.sqrt }],
+]);
+
+/**
+ * The value of an arithmetic expression. `^` binds strongest and to the right, then signs, then
+ * `* / %`, then `+ -`.
+ * @throws ExpressionError where it cannot be read, has no finite value, or none that is exact
+ */
+export function evaluate(text: string): number {
+  if (text.length > MAX_LENGTH) {
+    throw new ExpressionError(`expression is longer than ${MAX_LENGTH} characters.`);
+  }
+  const value = new Parser(tokens(text)).parse();
+  if (!Number.isFinite(value)) {
+    throw new ExpressionError(
+      'expression has no finite value: it divides by zero, or is out of range.',
+    );
+  }
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    throw new ExpressionError('The value is past 2^53 and cannot be told exactly.');
+  }
+  // No zero with a sign either: JSON readers disagree about it.
+  return (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))) + 0;
+}
+
+type Token = string | number;
+
+function tokens(text: string): readonly Token[] {
+  const found: Token[] = [];
+  TOKEN.lastIndex = 0;
+  const source = text.trimEnd();
+  while (TOKEN.lastIndex < source.length) {
+    const at = TOKEN.lastIndex;
+    const match = TOKEN.exec(source);
+    if (match === null)
+      throw new ExpressionError(`expression cannot be read from character ${at + 1}.`);
+    const [, number, name, sign] = match;
+    found.push(number === undefined ? (name ?? sign ?? '').toLowerCase() : Number(number));
+  }
+  return found;
+}
+
+class Parser {
+  readonly #tokens: readonly Token[];
+  #at = 0;
+  #depth = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  parse(): number {
+    const value = this.#sum();
+    if (this.#at < this.#tokens.length) throw this.#unexpected();
+    return value;
+  }
+
+  #sum(): number {
+    let value = this.#product();
+    for (;;) {
+      if (this.#take('+')) value += this.#product();
+      else if (this.#take('-')) value -= this.#product();
+      else return value;
+    }
+  }
+
+  #product(): number {
+    let value = this.#signed();
+    for (;;) {
+      if (this.#take('*')) value *= this.#signed();
+      else if (this.#take('/')) value /= this.#signed();
+      else if (this.#take('%')) value %= this.#signed();
+      else return value;
+    }
+  }
+
+  #signed(): number {
+    this.#depth += 1;
+    if (this.#depth > MAX_DEPTH) {
+      throw new ExpressionError(`expression is nested deeper than ${MAX_DEPTH}.`);
+    }
+    const value = this.#take('-')
+      ? -this.#signed()
+      : this.#take('+')
+        ? this.#signed()
+        : this.#power();
+    this.#depth -= 1;
+    return value;
+  }
+
+  #power(): number {
+    const base = this.#single();
+    return this.#take('^') ? base ** this.#signed() : base;
+  }
+
+  #single(): number {
+    const token = this.#tokens[this.#at];
+    if (typeof token === 'number') {
+      this.#at += 1;
+      return token;
+    }
+    if (this.#take('(')) return this.#closed(this.#sum());
+    const constant = CONSTANTS.get(token ?? '');
+    if (constant !== undefined) {
+      this.#at += 1;
+      return constant;
+    }
+    return this.#call();
+  }
+
+  #call(): number {
+    const name = this.#tokens[this.#at];
+    const known = typeof name === 'string' ? FUNCTIONS.get(name) : undefined;
+    if (known === undefined) throw this.#unexpected();
+    this.#at += 1;
+    if (!this.#take('(')) throw this.#unexpected();
+    const args = [this.#sum()];
+    while (this.#take(',')) args.push(this.#sum());
+    if (known.takes === 1 && args.length > 1) {
+      throw new ExpressionError(`${name} takes one argument, not ${args.length}.`);
+    }
+    return this.#closed(known.run(...args));
+  }
+
+  #closed(value: number): number {
+    if (this.#take(')')) return value;
+    throw this.#unexpected();
+  }
+
+  #take(token: string): boolean {
+    const is = this.#tokens[this.#at] === token;
+    if (is) this.#at += 1;
+    return is;
+  }
+
+  #unexpected(): ExpressionError {
+    const token = this.#tokens[this.#at];
+    return new ExpressionError(
+      token === undefined
+        ? 'expression ends too early.'
+        : `expression has ${token} where it makes no sense.`,
+    );
+  }
+}
