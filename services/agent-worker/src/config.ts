@@ -23,6 +23,8 @@ export interface AgentWorkerConfig {
   readonly pollMs: number;
   /** After how long a parked agent looks again. */
   readonly parkMs: number;
+  /** Between two renewals of the slots of all agents: much shorter than a grant lives. */
+  readonly slotRenewMs: number;
   /** Wait before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
   /** Longest one call to another service may take, a model call apart. */
@@ -45,6 +47,7 @@ export const AGENT_WORKER_DEFAULTS = {
   leaseTtlMs: 15_000,
   pollMs: 1_000,
   parkMs: 2_000,
+  slotRenewMs: 2_000,
   restartMs: 500,
   callTimeoutMs: 10_000,
   modelTimeoutMs: 600_000,

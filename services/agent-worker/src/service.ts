@@ -23,6 +23,7 @@ import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
 import { runAgent } from './runtime/run-agent.ts';
+import { SlotRenewer } from './runtime/slots/slot-renewer.ts';
 import { openWorkerStore, type WorkerStore } from './store/worker-store.ts';
 
 /** What a worker is given by whoever runs it. */
@@ -97,16 +98,25 @@ async function open(
   const events = createWorkerEvents(telemetry);
   const onEvents = () => relay.nudge();
   const factories = { ...AGENT_FACTORIES, ...parts.agents };
+  const slots = new SlotRenewer({
+    peer: peers.spawnBudget,
+    store,
+    clock,
+    log: telemetry.log,
+    settings: config,
+    onRunnable: () => loop.nudge(),
+  });
   const runParts = {
     store,
     peers,
+    slots,
     events,
     telemetry,
     factoryOf: (kind: string) => factoryOf(factories, kind),
     settings: config,
     onEvents,
   };
-  const loop = new LeaseLoop({
+  const loop: LeaseLoop = new LeaseLoop({
     store,
     clock,
     log: telemetry.log,
@@ -122,6 +132,7 @@ async function open(
   const stop = async (): Promise<void> => {
     await server.close(config.drainMs);
     await loop.stop();
+    await slots.stop();
     // What is not delivered stays in the outbox for the next start.
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
@@ -134,6 +145,7 @@ async function open(
     store,
     async start() {
       relay.start();
+      await slots.start();
       await loop.start();
       server.setServing(true);
     },

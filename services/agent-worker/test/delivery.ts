@@ -38,7 +38,7 @@ export interface DeliveryOptions {
   readonly tokenTtlMs?: number;
 }
 
-/** The request of a delivery, without tokens and slot grant. */
+/** The request of a delivery, without tokens. */
 export function deliveryRequest(options: DeliveryOptions) {
   const { runId = RUN, requestId = `deliver-${runId}`, goal, deadline } = options;
   return {

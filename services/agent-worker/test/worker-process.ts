@@ -17,7 +17,7 @@ export class WorkerProcess {
   }
 
   static async start(world: World): Promise<WorkerProcess> {
-    const peers = ['supervisor', 'execution-meter', 'tool-gateway'] as const;
+    const peers = ['supervisor', 'spawn-budget', 'execution-meter', 'tool-gateway'] as const;
     const addresses = Object.fromEntries(peers.map((name) => [name, world.addressOf(name)]));
     const settings = JSON.stringify({ config: world.config(), addresses });
     const child = spawn(process.execPath, [CHILD, settings], {

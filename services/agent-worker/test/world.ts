@@ -15,16 +15,13 @@ import {
   AgentWorkerService,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
-  contractPriority,
   createVerifier,
   internalGate,
-  mintSlotGrant,
   openSigner,
   type ServiceName,
-  type Signer,
   trustSigners,
 } from '@writ/identity';
-import { type Clock, type JsonObject, Priority, systemClock } from '@writ/kernel';
+import { type Clock, type JsonObject, systemClock } from '@writ/kernel';
 import type { RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
@@ -39,6 +36,7 @@ import {
 import { AGENT, type DeliveryOptions, deliveryRequest, RUN, TENANT } from './delivery.ts';
 import { FakeGateway } from './fake-gateway.ts';
 import { FakeMeter, type FakeModel } from './fake-meter.ts';
+import { FakeSlots } from './fake-slots.ts';
 import { FakeSupervisor } from './fake-supervisor.ts';
 import { FaultSwitches } from './fault-switches.ts';
 
@@ -58,6 +56,7 @@ export class World {
   readonly supervisor = new FakeSupervisor(this.faults);
   readonly meter: FakeMeter;
   readonly gateway = new FakeGateway(this.faults);
+  readonly slots = new FakeSlots(this.faults);
   readonly events: HookEvent[] = [];
   readonly spans = new InMemorySpans();
   readonly bus: Bus = createInProcessBus({ onError: () => undefined });
@@ -66,7 +65,6 @@ export class World {
   readonly #folder: string;
   readonly #peers: KeyPeer[] = [];
   readonly #workers: AgentWorker[] = [];
-  #slots: Signer | undefined;
   #client: RpcClient<typeof AgentWorkerService> | undefined;
 
   private constructor(options: WorldOptions, folder: string) {
@@ -135,6 +133,7 @@ export class World {
       },
       pollMs: 50,
       parkMs: 10,
+      slotRenewMs: 20,
       restartMs: 1,
       retryInitialMs: 1,
       retryMaxMs: 10,
@@ -163,7 +162,6 @@ export class World {
     const { accepted } = await this.worker.deliver({
       ...deliveryRequest(options),
       credentials: await this.credentials(runId, tokenTtlMs),
-      slotGrant: await this.#slotGrant(runId),
     });
     return accepted;
   }
@@ -232,27 +230,23 @@ export class World {
     const keyDir = join(this.#folder, 'keys');
     const clock = this.#clock;
     const open = (service: ServiceName) => openSigner({ service, keyDir, clock });
-    this.#slots = await open('spawn-budget');
-    const trust = trustSigners(await open('agent-worker'), await open('supervisor'), this.#slots);
+    const spawnBudget = await open('spawn-budget');
+    const trust = trustSigners(await open('agent-worker'), await open('supervisor'), spawnBudget);
     const verifier = createVerifier({ trust, clock });
+    this.slots.equip(spawnBudget, verifier);
     const fakes = {
       supervisor: this.supervisor,
+      'spawn-budget': this.slots,
       'execution-meter': this.meter,
       'tool-gateway': this.gateway,
     } as const;
-    for (const service of ['supervisor', 'execution-meter', 'tool-gateway'] as const) {
-      const gate = internalGate({ service, verifier, enforceSlotGrants: false });
+    const services = ['supervisor', 'spawn-budget', 'execution-meter', 'tool-gateway'] as const;
+    for (const service of services) {
+      const gate = internalGate({ service, verifier, enforceSlotGrants: true });
       const routes = fakes[service].routes();
       this.#peers.push(await startKeyPeer(service, { keyDir, clock, routes, gate }));
     }
     this.supervisor.credentials = (runId) => this.credentials(runId);
-  }
-
-  async #slotGrant(runId: string): Promise<string> {
-    if (this.#slots === undefined) throw new Error('There is nobody to grant a slot.');
-    const priority = contractPriority(Priority.NORMAL);
-    const holder = { tenant: TENANT, runId, agentInstance: AGENT.instance, priority };
-    return (await mintSlotGrant(this.#slots, holder)).token;
   }
 
   #peer(service: ServiceName): KeyPeer {

@@ -1,12 +1,14 @@
 import { type ServiceName, type Signer, serviceTokens } from '@writ/identity';
 import type { Telemetry } from '@writ/telemetry';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
+import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
 import { createSupervisorPeer, type SupervisorPeer } from './supervisor.ts';
 import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
 
 /** The services that the worker calls. */
 export interface WorkerPeers {
   readonly supervisor: SupervisorPeer;
+  readonly spawnBudget: SpawnBudgetPeer;
   readonly executionMeter: ExecutionMeterPeer;
   readonly toolGateway: ToolGatewayPeer;
 }
@@ -37,6 +39,7 @@ export function createPeers({
   });
   return {
     supervisor: createSupervisorPeer(to('supervisor')),
+    spawnBudget: createSpawnBudgetPeer(to('spawn-budget')),
     executionMeter: createExecutionMeterPeer(to('execution-meter')),
     toolGateway: createToolGatewayPeer(to('tool-gateway')),
   };

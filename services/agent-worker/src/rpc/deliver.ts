@@ -116,7 +116,6 @@ function rowsOf(delivery: Delivery, at: Date) {
       lease_owner: null,
       lease_expires_at: null,
       credentials: JSON.stringify(credentialsFrom(delivery.credentials)),
-      slot_grant: delivery.slotGrant,
       deadline_at: delivery.deadline === undefined ? null : timestampDate(delivery.deadline),
       traceparent: isTraceparent(delivery.traceparent) ? delivery.traceparent : newTraceparent(),
       last_traceparent: null,

@@ -38,7 +38,12 @@ export class RuntimeContext implements AgentContext {
 
   check(): void {
     if (this.#unwinding !== undefined) throw this.#unwinding;
-    this.#scope.session.check();
+    try {
+      this.#scope.session.check();
+    } catch (error) {
+      // A slot may be back before the next operation; what was thrown once holds.
+      throw error instanceof Unwinding ? this.#unwindWith(error) : error;
+    }
   }
 
   now(): Date {
@@ -73,7 +78,7 @@ export class RuntimeContext implements AgentContext {
 
   async llm(request: LlmRequest): Promise<ModelAnswer> {
     const { calls, peers, steps, modelTimeoutMs } = this.#scope;
-    const terms = { audience: 'executionMeter', timeoutMs: modelTimeoutMs } as const;
+    const terms = { audience: 'executionMeter', acts: true, timeoutMs: modelTimeoutMs } as const;
     const ask = async (callId: string): Promise<LlmOutcome> => {
       const call = { callId, step: steps.current, request };
       try {

@@ -3,6 +3,11 @@ import type { AgentCredentials, TokenAudience } from '../domain/agent/credential
 /** How long before their end tokens are renewed. */
 const MARGIN_MS = 30_000;
 
+/** Whether tokens will still work for a while. */
+export function areFresh({ expiresAt }: AgentCredentials, now: number): boolean {
+  return expiresAt - now >= MARGIN_MS;
+}
+
 /** How an agent's tokens are had again. */
 export interface CredentialsParts {
   readonly initial: AgentCredentials;
@@ -26,8 +31,13 @@ export class Credentials {
 
   /** The token for a service, renewed first when it is about to end. */
   async token(audience: TokenAudience): Promise<string> {
-    if (this.#latest.expiresAt - this.#parts.now() < MARGIN_MS) await this.renew();
+    if (!this.#areFresh) await this.renew();
     return this.#latest[audience];
+  }
+
+  /** The token for a service; undefined when it is about to end. */
+  freshToken(audience: TokenAudience): string | undefined {
+    return this.#areFresh ? this.#latest[audience] : undefined;
   }
 
   /** Gets fresh tokens; callers at the same time share one renewal. */
@@ -36,6 +46,10 @@ export class Credentials {
       this.#renewal = undefined;
     });
     return this.#renewal;
+  }
+
+  get #areFresh(): boolean {
+    return areFresh(this.#latest, this.#parts.now());
   }
 
   async #renew(): Promise<void> {

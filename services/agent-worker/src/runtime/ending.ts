@@ -9,6 +9,7 @@ import {
   LeaseLost,
   Parked,
   PeerRefusal,
+  Preempted,
   type Stop,
   Stopped,
   Suspended,
@@ -56,6 +57,10 @@ export async function endThrown(
   if (thrown instanceof Suspended) return 'suspended';
   if (thrown instanceof LeaseLost) return 'lease_lost';
   if (thrown instanceof Parked) return await park(scope, settings);
+  if (thrown instanceof Preempted) {
+    await scope.commits.commit({ changes: rest(scope, { type: 'preempted' }) });
+    return 'preempted';
+  }
   if (thrown instanceof Drained) {
     await scope.commits.commit({ changes: NO_LEASE });
     return 'drained';

@@ -61,7 +61,7 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
     writ: decision.writ ?? '',
     async renew() {
       const fresh = await orStop('execution', callId, () =>
-        calls.call({ audience: 'supervisor' }, (options) =>
+        calls.call({ audience: 'supervisor', acts: true }, (options) =>
           peers.supervisor.getDecision(callId, options),
         ),
       );

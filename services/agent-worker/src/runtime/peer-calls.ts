@@ -5,6 +5,7 @@ import type { TokenAudience } from '../domain/agent/credentials.ts';
 import { reactTo } from '../domain/calls/reaction.ts';
 import type { Credentials } from './credentials.ts';
 import type { Session } from './session.ts';
+import type { HeldSlot } from './slots/held-slot.ts';
 import { EndedElsewhere, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
 
 /** How calls are bounded and repeated. Times are milliseconds. */
@@ -20,6 +21,8 @@ export interface CallSettings {
 export interface CallTerms {
   /** Whose token it needs; left out when it needs none. */
   readonly audience?: TokenAudience;
+  /** Only an agent that holds a slot may make it: without a current grant the call waits (SB-4). */
+  readonly acts?: boolean;
   /** Instead of the setting. */
   readonly timeoutMs?: number;
   /** The call is made also when the run is out of time: it tells how the agent ended. */
@@ -41,12 +44,19 @@ const BEFORE_DEADLINE_MS = 20;
 export class PeerCalls {
   readonly #session: Session;
   readonly #credentials: Credentials;
+  readonly #slot: HeldSlot;
   readonly #settings: CallSettings;
 
-  constructor(session: Session, credentials: Credentials, settings: CallSettings) {
-    this.#session = session;
-    this.#credentials = credentials;
-    this.#settings = settings;
+  constructor(parts: {
+    readonly session: Session;
+    readonly credentials: Credentials;
+    readonly slot: HeldSlot;
+    readonly settings: CallSettings;
+  }) {
+    this.#session = parts.session;
+    this.#credentials = parts.credentials;
+    this.#slot = parts.slot;
+    this.#settings = parts.settings;
   }
 
   /**
@@ -74,6 +84,12 @@ export class PeerCalls {
             renewals += 1;
             if (renewals > MOST_RENEWALS) throw refusal(error);
             await this.#renew(reaction.kind, terms, error);
+            break;
+          case 'renew_slot':
+            await this.#slot.renewed();
+            // The two services may know of a pause at different times.
+            await this.#backOff(terms, failures);
+            failures += 1;
             break;
           case 'park':
             throw new Parked(error.message);
@@ -104,8 +120,10 @@ export class PeerCalls {
   }
 
   async #options(terms: CallTerms): Promise<CallOptions> {
-    const { audience, timeoutMs, afterDeadline = false } = terms;
-    const { row, lease, meta, signal } = this.#session;
+    const { audience, acts = false, timeoutMs, afterDeadline = false } = terms;
+    const { lease, meta, signal } = this.#session;
+    const agentToken = audience && (await this.#credentials.token(audience));
+    const slotGrant = acts ? await this.#slot.grant() : this.#slot.current;
     const longest = timeoutMs ?? this.#settings.callTimeoutMs;
     const deadline = afterDeadline ? undefined : meta.remainingMs();
     const left = (deadline ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
@@ -113,8 +131,8 @@ export class PeerCalls {
       signal,
       timeoutMs: Math.max(1, Math.min(longest, Math.floor(left))),
       epoch: lease.epoch,
-      ...(audience !== undefined && { agentToken: await this.#credentials.token(audience) }),
-      ...(audience !== undefined && row.slot_grant !== '' && { slotGrant: row.slot_grant }),
+      ...(agentToken !== undefined && { agentToken }),
+      ...(agentToken !== undefined && slotGrant !== undefined && { slotGrant }),
     };
   }
 

@@ -60,7 +60,7 @@ async function review(
   await commits.beforeEffect();
   const shown = carried.peek();
   const decision = await orStop('supervisor', callId, () =>
-    calls.call({ audience: 'supervisor' }, (options) =>
+    calls.call({ audience: 'supervisor', acts: true }, (options) =>
       peers.supervisor.reviewAction({ callId, ...proposal, ...shown }, options),
     ),
   );

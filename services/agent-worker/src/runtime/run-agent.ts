@@ -32,6 +32,7 @@ import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
+import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
 import { Unwinding } from './unwinding.ts';
 
@@ -39,6 +40,7 @@ import { Unwinding } from './unwinding.ts';
 export interface RunParts {
   readonly store: WorkerStore;
   readonly peers: WorkerPeers;
+  readonly slots: Pick<SlotRenewer, 'hold' | 'letGo'>;
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
   /** Finds what runs agents of a kind. */
@@ -73,7 +75,12 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
     options,
     async (span) => {
       session.traceparent = traceparentOf();
-      const outcome = await runToAnEnd(parts, session);
+      let outcome: LeaseOutcome | undefined;
+      try {
+        outcome = await runToAnEnd(parts, session);
+      } finally {
+        parts.slots.letGo(session, outcome === 'suspended');
+      }
       span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
       return outcome;
     },
@@ -105,7 +112,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
 }
 
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
-  const { store, peers, events, onEvents, settings } = parts;
+  const { store, peers, slots, events, onEvents, settings } = parts;
   const { row, lease, meta } = session;
   const journal = new Journal(row.instance, await loadJournal(store.db, lease));
   const commits = new Commits({ session, journal, events, onEvents });
@@ -113,10 +120,13 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
     now: () => meta.clock.now().getTime(),
     refresh: (agentToken) =>
-      calls.call({}, (call) => peers.supervisor.refreshTokens({ ...call, agentToken })),
+      calls.call({ afterDeadline: true }, (call) =>
+        peers.supervisor.refreshTokens({ ...call, agentToken }),
+      ),
     save: (fresh) => session.write({ credentials: JSON.stringify(fresh) }, async () => undefined),
   });
-  const calls = new PeerCalls(session, credentials, settings);
+  const slot = slots.hold(session, credentials);
+  const calls = new PeerCalls({ session, credentials, slot, settings });
   return {
     session,
     journal,

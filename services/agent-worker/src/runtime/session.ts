@@ -43,6 +43,7 @@ export class Session {
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();
   #interruption: Interruption | undefined;
+  #barrier: Unwinding | undefined;
   #status: AgentStatus;
   #lastWrite: Promise<unknown> = Promise.resolve();
 
@@ -94,7 +95,16 @@ export class Session {
   }
 
   /**
-   * Called before every effect (SUP-5). Pre-flight order: interrupted or cancelled, then out of time.
+   * Has the agent start nothing new, while what is under way goes on; undefined lets it go on. How it
+   * ended can be told in any case (SB-4).
+   */
+  bar(barrier: Unwinding | undefined): void {
+    this.#barrier = barrier;
+  }
+
+  /**
+   * Called before every effect (SUP-5). Pre-flight order: interrupted or cancelled, then out of time,
+   * then without a slot.
    * @throws Unwinding
    */
   check(): void {
@@ -108,6 +118,7 @@ export class Session {
       }
       throw error;
     }
+    if (this.#barrier !== undefined) throw this.#barrier;
   }
 
   /**

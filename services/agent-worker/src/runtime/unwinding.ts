@@ -9,8 +9,11 @@ export abstract class Unwinding extends Error {}
 /** The agent waits; its rows say for what, and its lease is given back. */
 export class Suspended extends Unwinding {}
 
-/** The agent may not act now: halted, frozen or preempted. */
+/** The agent may not act now: halted or frozen. */
 export class Parked extends Unwinding {}
+
+/** The agent has no slot: it was preempted, or its lease lapsed and its run is full (SB-4). */
+export class Preempted extends Unwinding {}
 
 /** Another worker has the agent, or it has ended: nothing more may be written. */
 export class LeaseLost extends Unwinding {}

@@ -71,6 +71,6 @@ export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
     waiting_for: JSON.stringify(status.waitingFor),
     wake_at: status.wakeAt ?? null,
     stop_reason: status.stopReason ?? null,
-    ...(isTerminal(status.state) && { ended_at: at, credentials: null, slot_grant: '' }),
+    ...(isTerminal(status.state) && { ended_at: at, credentials: null }),
   };
 }

@@ -155,8 +155,22 @@ const workerTables: Migration = {
   },
 };
 
+/** Grants are renewed with every lease and never kept; preempted agents are asked about again and again. */
+const slots: Migration = {
+  async up(db) {
+    await db.schema.alterTable('agents').dropColumn('slot_grant').execute();
+    await db.schema
+      .createIndex('agents_parked')
+      .on('agents')
+      .column('wake_at')
+      .where(sql.ref('state'), '=', sql.lit('PARKED'))
+      .execute();
+  },
+};
+
 /** Every migration of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_agents': workerTables,
+  '0003_slots': slots,
 };

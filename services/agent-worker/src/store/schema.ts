@@ -27,7 +27,6 @@ export interface AgentsTable {
   lease_expires_at: Date | null;
   /** JSON of its tokens; null once it has ended. */
   credentials: string | null;
-  slot_grant: string;
   deadline_at: Date | null;
   traceparent: string;
   /** Trace context of the latest lease. */

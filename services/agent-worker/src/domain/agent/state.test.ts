@@ -31,6 +31,7 @@ const event: fc.Arbitrary<AgentEvent> = fc.oneof(
     wakeAt: fc.option(time, { nil: undefined }),
   }),
   fc.record({ type: fc.constant('parked' as const), until: time }),
+  fc.record({ type: fc.constant('preempted' as const) }),
   fc.record({ type: fc.constant('signalled' as const), name }),
   fc.record({ type: fc.constant('taken_up' as const), at: time }),
   fc.record({ type: fc.constant('ended' as const), stopReason }),
@@ -63,7 +64,8 @@ describe('the state of an agent', () => {
         const { state, stopReason: reason, waitingFor } = events.reduce(reduceAgent, DELIVERED);
         expect([...LIVE_STATES, ...TERMINAL_STATES]).toContain(state);
         expect(reason !== undefined).toBe(isTerminal(state));
-        if (state !== 'SUSPENDED') expect(waitingFor).toEqual([]);
+        if (state === 'PARKED') expect(['', 'slot']).toContain(waitingFor.join());
+        else if (state !== 'SUSPENDED') expect(waitingFor).toEqual([]);
       }),
       { numRuns: 500 },
     );
@@ -88,6 +90,14 @@ describe('the state of an agent', () => {
     expect(reduceAgent(parked, { type: 'signalled', name: 'approval:op-1' }).state).toBe('PARKED');
     expect(reduceAgent(parked, { type: 'taken_up', at: AT }).state).toBe('PARKED');
     expect(reduceAgent(parked, { type: 'taken_up', at: LATER }).state).toBe('RUNNING');
+  });
+
+  it('keeps a preempted agent parked until it is resumed, whatever the time (SB-4, AG-7)', () => {
+    const preempted = reduceAgent(DELIVERED, { type: 'preempted' });
+    expect(preempted).toMatchObject({ state: 'PARKED', waitingFor: ['slot'] });
+    expect(reduceAgent(preempted, { type: 'taken_up', at: LATER }).state).toBe('PARKED');
+    expect(reduceAgent(preempted, { type: 'signalled', name: 'slot' }).state).toBe('PARKED');
+    expect(reduceAgent(preempted, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
   });
 
   it('waits for a tool only while it is called (AG-7)', () => {

@@ -3,10 +3,13 @@ import { isTerminal, outcomeOf, type RunState } from '@writ/kernel';
 /** The signal that brings a parked agent back before it looks for itself. */
 export const RESUMED = 'resumed';
 
+/** What a preempted agent waits for. */
+export const SLOT = 'slot';
+
 /** Where an agent stands (AG-7). */
 export interface AgentStatus {
   readonly state: RunState;
-  /** Names of the signals that a SUSPENDED agent waits for. */
+  /** Names of the signals that a SUSPENDED agent waits for; `slot` when a PARKED one was preempted. */
   readonly waitingFor: readonly string[];
   /** When a SUSPENDED or PARKED agent wakes without a signal. */
   readonly wakeAt: Date | undefined;
@@ -26,8 +29,10 @@ export type AgentEvent =
       readonly waitingFor: readonly string[];
       readonly wakeAt?: Date | undefined;
     }
-  /** It may not act now (preempted or halted) and looks again at a time. */
+  /** It may not act now (halted or frozen) and looks again at a time. */
   | { readonly type: 'parked'; readonly until: Date }
+  /** It has no slot any more, and rests until it has one again (SB-4). */
+  | { readonly type: 'preempted' }
   /** A signal came. */
   | { readonly type: 'signalled'; readonly name: string }
   /** A worker takes it up; one that sleeps has reached its time. */
@@ -66,6 +71,8 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
       };
     case 'parked':
       return { ...RUNNING, state: 'PARKED', wakeAt: event.until };
+    case 'preempted':
+      return { ...RUNNING, state: 'PARKED', waitingFor: [SLOT] };
     case 'signalled':
       return isWokenBy(status, event.name) ? RUNNING : status;
     case 'taken_up':

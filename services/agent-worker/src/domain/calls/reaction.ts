@@ -8,6 +8,8 @@ export type Reaction =
   | { readonly kind: 'refresh_tokens' }
   /** Get a fresh writ, then make the same call again. */
   | { readonly kind: 'renew_writ' }
+  /** Ask for a slot grant, then make the same call again. */
+  | { readonly kind: 'renew_slot' }
   /** The agent may not act now: sleep and look again. */
   | { readonly kind: 'park' }
   /** Another worker has the agent: write nothing more. */
@@ -39,9 +41,11 @@ export function reactTo(error: WritError): Reaction {
       return { kind: 'abandon' };
     case 'HALTED':
     case 'FROZEN':
+      return { kind: 'park' };
     case 'SLOT_GRANT_REQUIRED':
     case 'SLOT_GRANT_EXPIRED':
-      return { kind: 'park' };
+    case 'AGENT_PAUSED':
+      return { kind: 'renew_slot' };
     case 'RUN_ENDED':
       return { kind: 'ended', stopReason };
     case 'TOKEN_EXPIRED':

@@ -1,0 +1,76 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import {
+  type AgentSlot,
+  RenewIntent,
+  SpawnBudgetService,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { DataLossError } from '@writ/kernel';
+import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStanding } from '../domain/agent/slot.ts';
+import type { AgentKey } from '../store/keys.ts';
+
+/** The headcount of runs, as a worker needs it. */
+export interface SpawnBudgetPeer {
+  /** Renews the slots of agents of any runs in as few calls as fit; answers in the same order (SB-8). */
+  renew(agents: readonly SlotRenewal[], options: CallOptions): Promise<readonly SlotAnswer[]>;
+  /** Tells whose slot moved in these tenants, until the stream ends; a hint (SB-4). */
+  watchPauses(tenants: readonly string[], options: CallOptions): AsyncIterable<AgentKey>;
+  close(): void;
+}
+
+/** Agents and tenants that the contract takes in one request. */
+const MOST_IN_REQUEST = 1_000;
+
+const INTENTS = {
+  run: RenewIntent.RUN,
+  suspend: RenewIntent.SUSPEND,
+  park: RenewIntent.PARK,
+} as const satisfies Record<SlotIntent, RenewIntent>;
+
+const STANDINGS: ReadonlyMap<SlotState, SlotStanding> = new Map([
+  [SlotState.ACTIVE, 'active'],
+  [SlotState.SUSPENDED, 'suspended'],
+  [SlotState.PAUSED, 'paused'],
+  [SlotState.WAITING, 'waiting'],
+  [SlotState.RELEASED, 'released'],
+]);
+
+/** Calls spawn-budget over gRPC. */
+export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPeer {
+  const client = createRpcClient(SpawnBudgetService, options);
+  return {
+    async renew(agents, call) {
+      const answers: SlotAnswer[] = [];
+      for (let from = 0; from < agents.length; from += MOST_IN_REQUEST) {
+        const part = agents.slice(from, from + MOST_IN_REQUEST);
+        const renewals = part.map(({ intent, ...rest }) => ({ ...rest, intent: INTENTS[intent] }));
+        const answer = await client.renew({ agents: renewals }, call);
+        if (answer.agents.length !== part.length) throw malformed('an answer for each agent');
+        answers.push(...answer.agents.map(answerFrom));
+      }
+      return answers;
+    },
+    async *watchPauses(tenants, call) {
+      const watched = tenants.slice(-MOST_IN_REQUEST);
+      for await (const moved of client.watchPauses({ tenants: watched }, call)) {
+        const { tenant, runId, change } = moved;
+        yield { tenant, runId, instance: change?.agent?.instance ?? '' };
+      }
+    },
+    close: () => client.close(),
+  };
+}
+
+function answerFrom({ slot, refusal }: AgentSlot): SlotAnswer {
+  if (refusal !== '') return { refusal };
+  const standing = slot && STANDINGS.get(slot.state);
+  if (slot === undefined || standing === undefined) throw malformed('the state of a slot');
+  const { grant, grantExpireTime } = slot;
+  const grantExpiresAt = grantExpireTime === undefined ? 0 : timestampMs(grantExpireTime);
+  return { standing, grant, grantExpiresAt };
+}
+
+function malformed(what: string): DataLossError {
+  return new DataLossError('BAD_SLOT', `spawn-budget answered without ${what}.`);
+}

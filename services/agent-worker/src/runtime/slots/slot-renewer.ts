@@ -1,0 +1,193 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
+import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
+import type { AgentKey } from '../../store/keys.ts';
+import type { Credentials } from '../credentials.ts';
+import type { Session } from '../session.ts';
+import { HeldSlot } from './held-slot.ts';
+import { PauseWatch } from './pause-watch.ts';
+import { RestingAgents, type RestingParts } from './resting-agents.ts';
+
+/** How slots are renewed. Times are milliseconds. */
+export interface SlotSettings {
+  /** Between two rounds in which every slot is renewed. */
+  readonly slotRenewMs: number;
+  readonly retryInitialMs: number;
+}
+
+/** What the renewer works with. */
+export interface SlotRenewerParts extends RestingParts {
+  readonly peer: SpawnBudgetPeer;
+  readonly settings: SlotSettings & RestingParts['settings'];
+}
+
+/** One entry of a renewal, and who is told what it came to. */
+export interface RenewalEntry {
+  readonly renewal: SlotRenewal;
+  answered(answer: SlotAnswer): Promise<void> | void;
+}
+
+/** Longest that one renewal may take: a lost one must not outlast a grant. */
+const CALL_TIMEOUT_MS = 2_000;
+
+/**
+ * Renews the slots of all agents of a worker in the background, in one call for all of them: those
+ * that are leased run, those that sleep keep their slots, and those that were preempted ask whether
+ * theirs is back (SB-8). A renewal under way is over before the next one begins, so none overtakes
+ * another.
+ */
+export class SlotRenewer {
+  readonly #parts: SlotRenewerParts;
+  readonly #resting: RestingAgents;
+  readonly #watch: PauseWatch;
+  readonly #held = new Set<HeldSlot>();
+  readonly #asked = new Set<HeldSlot>();
+  readonly #stopping = new AbortController();
+  // A slot is asked for from inside an agent's run, whose span it must not inherit.
+  readonly #outside = AsyncLocalStorage.snapshot();
+  #nextRound = 0;
+  #isRestDue = false;
+  #failures = 0;
+  #wake: () => void = () => undefined;
+  #isAwake = false;
+  #loop: Promise<void> | undefined;
+
+  constructor(parts: SlotRenewerParts) {
+    this.#parts = parts;
+    this.#resting = new RestingAgents(parts);
+    this.#watch = new PauseWatch({
+      peer: parts.peer,
+      log: parts.log,
+      retryMs: parts.settings.slotRenewMs,
+      moved: (agent) => this.#moved(agent),
+    });
+  }
+
+  /** Begins, also with the agents that a former process left asleep or parked. */
+  async start(): Promise<void> {
+    await this.#resting.start();
+    this.#loop ??= this.#outside(() => this.#run());
+  }
+
+  /** Renews nothing more; leases lapse by themselves. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#nudge();
+    await Promise.all([this.#loop, this.#watch.stop()]);
+  }
+
+  /** Keeps the slot of an agent that was leased: it has its first grant asked for at once. */
+  hold(session: Session, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
+    const slot: HeldSlot = new HeldSlot({
+      session,
+      credentials,
+      ask: () => {
+        if (!this.#held.has(slot)) return;
+        this.#asked.add(slot);
+        this.#nudge();
+      },
+    });
+    this.#held.add(slot);
+    this.#outside(() => this.#watch.add(session.lease.tenant));
+    slot.ask();
+    return slot;
+  }
+
+  /** The lease of an agent is over; one that sleeps keeps its slot without a lease. */
+  letGo(session: Session, isAsleep: boolean): void {
+    for (const slot of this.#held) {
+      if (slot.lease !== session.lease) continue;
+      this.#held.delete(slot);
+      this.#asked.delete(slot);
+    }
+    if (!isAsleep) return;
+    this.#resting.fellAsleep(session.lease);
+    this.#isRestDue = true;
+    this.#nudge();
+  }
+
+  #moved(agent: AgentKey): void {
+    const held = [...this.#held].find(({ lease }) => isSame(lease, agent));
+    if (held !== undefined) held.ask();
+    else this.#isRestDue = true;
+    this.#nudge();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#isAwake = false;
+      const entries = await this.#due();
+      if (entries.length > 0) await this.#renew(entries);
+      else await this.#sleep(this.#nextRound - performance.now());
+    }
+  }
+
+  /** What is renewed now: at the end of a round everything, between two what was asked for. */
+  async #due(): Promise<readonly RenewalEntry[]> {
+    const isRound = performance.now() >= this.#nextRound;
+    const slots = isRound ? [...this.#held] : [...this.#asked];
+    this.#asked.clear();
+    const held = slots.flatMap((slot) => {
+      const renewal = slot.renewal();
+      return renewal === undefined ? [] : [{ renewal, answered: slot.answered.bind(slot) }];
+    });
+    if (!isRound && !this.#isRestDue) return held;
+    this.#isRestDue = false;
+    // Workers that were started together must not ask together for ever.
+    const pause = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
+    if (isRound) this.#nextRound = performance.now() + pause;
+    return [...held, ...(await this.#resting.entries())];
+  }
+
+  async #renew(entries: readonly RenewalEntry[]): Promise<void> {
+    const { peer, log } = this.#parts;
+    const { signal } = this.#stopping;
+    try {
+      const renewals = entries.map(({ renewal }) => renewal);
+      const answers = await peer.renew(renewals, { signal, timeoutMs: CALL_TIMEOUT_MS });
+      if (this.#failures > 0) log.info({ agents: entries.length }, 'slots are renewed again');
+      this.#failures = 0;
+      for (const [index, entry] of entries.entries()) {
+        const answer = answers[index];
+        if (answer !== undefined) await entry.answered(answer);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#failures += 1;
+      if (this.#failures === 1) log.warn({ err: error }, 'slots could not be renewed');
+      await this.#backOff();
+      // Everybody needs a renewal now.
+      this.#nextRound = 0;
+    }
+  }
+
+  async #backOff(): Promise<void> {
+    const { retryInitialMs, slotRenewMs } = this.#parts.settings;
+    const ceiling = Math.min(slotRenewMs, retryInitialMs * 2 ** Math.min(this.#failures, 16));
+    const until = performance.now() + Math.random() * ceiling;
+    while (!this.#stopping.signal.aborted && performance.now() < until) {
+      this.#isAwake = false;
+      await this.#sleep(until - performance.now());
+    }
+  }
+
+  #nudge(): void {
+    this.#isAwake = true;
+    this.#wake();
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (this.#isAwake || this.#stopping.signal.aborted || ms <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, ms);
+    await promise;
+    clearTimeout(timer);
+  }
+}
+
+function isSame(one: AgentKey, other: AgentKey): boolean {
+  return (
+    one.tenant === other.tenant && one.runId === other.runId && one.instance === other.instance
+  );
+}

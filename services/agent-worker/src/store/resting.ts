@@ -1,0 +1,46 @@
+import { RESUMED, reduceAgent } from '../domain/agent/state.ts';
+import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from './agents.ts';
+import { type AgentKey, keyOf } from './keys.ts';
+import type { LeasedAgent } from './leases.ts';
+import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
+
+/** Agents that sleep, of some tenants, or of all when none is given (SYS-6). */
+export async function sleepingAgents(
+  db: WorkerReader,
+  tenants: readonly string[],
+): Promise<AgentKey[]> {
+  const rows = await db
+    .selectFrom('agents')
+    .select(['tenant', 'run_id', 'instance'])
+    .$if(tenants.length > 0, (query) => query.where('tenant', 'in', [...tenants]))
+    .where('state', '=', 'SUSPENDED')
+    .execute();
+  return rows.map(keyOf);
+}
+
+/** Agents that are parked until they have a slot again: those that do not look by themselves. */
+export async function preemptedAgents(
+  db: WorkerReader,
+  tenants: readonly string[],
+): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .$if(tenants.length > 0, (query) => query.where('tenant', 'in', [...tenants]))
+    .where('state', '=', 'PARKED')
+    .where('wake_at', 'is', null)
+    .execute();
+}
+
+/** Lets a preempted agent be taken up again; answers false when that happened already (SB-4). */
+export async function resumePreempted(
+  trx: WorkerTransaction,
+  agent: LeasedAgent,
+  at: Date,
+): Promise<boolean> {
+  const row = await findAgent(trx, agent);
+  if (row === undefined || row.epoch !== agent.epoch || row.state !== 'PARKED') return false;
+  const status = reduceAgent(statusOf(row), { type: 'signalled', name: RESUMED });
+  await saveAgent(trx, agent, statusColumns(status, at));
+  return true;
+}

@@ -1,0 +1,144 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import {
+  type AgentRenewal,
+  RenewIntent,
+  SpawnBudgetService,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import {
+  contractPriority,
+  mintSlotGrant,
+  readAgentToken,
+  type Signer,
+  type Verifier,
+} from '@writ/identity';
+import { type AgentRef, isWritError, Priority, UnavailableError } from '@writ/kernel';
+import { type CallContext, type Route, route, unimplemented } from '@writ/rpc';
+import { AGENT, TENANT } from './delivery.ts';
+import type { FaultSwitches } from './fault-switches.ts';
+
+/** Whose slot moved. */
+interface Moved {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly change: { readonly agent: AgentRef };
+}
+
+type Standing = 'ACTIVE' | 'PAUSED' | 'WAITING' | 'RELEASED';
+
+const INTENTS = new Map<number, string>(
+  Object.entries(RenewIntent).map(([name, intent]) => [intent, name]),
+);
+
+/** Grants slots to everybody until told otherwise, and remembers who asked what. */
+export class FakeSlots {
+  /** `run-1 RUN 1` for each entry that was answered: run, intent, epoch. */
+  readonly renewals: string[] = [];
+  /** Agents in each call. */
+  readonly batches: number[] = [];
+  /** Tenants that are watched. */
+  readonly watched: string[] = [];
+  /** Calls, those included that failed. */
+  calls = 0;
+  isDown = false;
+  readonly #faults: FaultSwitches;
+  readonly #standings = new Map<string, Standing>();
+  readonly #epochs = new Map<string, bigint>();
+  readonly #watchers = new Set<(moved: Moved) => void>();
+  #signer: Signer | undefined;
+  #verifier: Verifier | undefined;
+
+  constructor(faults: FaultSwitches) {
+    this.#faults = faults;
+  }
+
+  /** What it signs grants and reads tokens with. */
+  equip(signer: Signer, verifier: Verifier): void {
+    this.#signer = signer;
+    this.#verifier = verifier;
+  }
+
+  /** Says where the agent of a run stands from now on, and tells who watches if `hint`. */
+  set(runId: string, standing: Standing, { hint = false } = {}): void {
+    this.#standings.set(runId, standing);
+    if (!hint) return;
+    for (const tell of this.#watchers) tell({ tenant: TENANT, runId, change: { agent: AGENT } });
+  }
+
+  /** Another worker has leased the agent of a run under this epoch. */
+  sawEpoch(runId: string, epoch: bigint): void {
+    this.#epochs.set(runId, epoch);
+  }
+
+  routes(): Route[] {
+    const unused = unimplemented('The fake spawn-budget does not do this.');
+    const slots = this;
+    return [
+      route(SpawnBudgetService, {
+        openPool: unused,
+        acquire: unused,
+        release: unused,
+        reprioritize: unused,
+        getPool: unused,
+        closePool: unused,
+        renew: async ({ agents }, call) => {
+          this.calls += 1;
+          if (this.isDown) throw new UnavailableError('DOWN', 'spawn-budget is down.');
+          this.batches.push(agents.length);
+          return { agents: await Promise.all(agents.map((entry) => this.#renew(entry, call))) };
+        },
+        async *watchPauses({ tenants }, { signal }) {
+          slots.watched.push(...tenants);
+          const moves: Moved[] = [];
+          let wake: () => void = () => undefined;
+          const tell = (moved: Moved) => {
+            moves.push(moved);
+            wake();
+          };
+          slots.#watchers.add(tell);
+          signal.addEventListener('abort', () => wake());
+          while (!signal.aborted) {
+            yield* moves.splice(0);
+            if (signal.aborted) break;
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+          }
+          slots.#watchers.delete(tell);
+        },
+      }),
+    ];
+  }
+
+  async #renew({ agentToken, epoch, intent }: AgentRenewal, { caller }: CallContext) {
+    if (this.#signer === undefined || this.#verifier === undefined) throw new Error('No keys.');
+    try {
+      const audience = 'spawn-budget';
+      const agent = await readAgentToken(this.#verifier, agentToken, { audience, caller });
+      const { tenant, runId } = agent;
+      const { instance } = agent.agent;
+      if (epoch < (this.#epochs.get(runId) ?? 0n)) return { refusal: 'STALE_EPOCH' };
+      this.#epochs.set(runId, epoch);
+      const name = INTENTS.get(intent) ?? 'NONE';
+      this.renewals.push(`${runId} ${name} ${epoch}`);
+      await this.#faults.pass(`before renew ${name}`);
+      const standing = this.#standings.get(runId) ?? 'ACTIVE';
+      const state = SlotState[standing];
+      if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
+      if (standing !== 'ACTIVE') return { runId, slot: { state } };
+      const priority = contractPriority(Priority.NORMAL);
+      const { token, expireTime } = await mintSlotGrant(this.#signer, {
+        tenant,
+        runId,
+        agentInstance: instance,
+        priority,
+        epoch,
+      });
+      const grantExpireTime = timestampFromDate(expireTime);
+      return { runId, slot: { state, grant: token, grantExpireTime } };
+    } catch (error) {
+      if (isWritError(error)) return { refusal: error.reason };
+      throw error;
+    }
+  }
+}

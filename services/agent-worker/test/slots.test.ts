@@ -1,0 +1,222 @@
+import { ManualClock, PreconditionError } from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RUN } from './delivery.ts';
+import { ScriptedModel } from './scripted-model.ts';
+import { World, type WorldOptions } from './world.ts';
+
+/** Rounds so rare that whatever happens was not found by one. */
+const NO_ROUNDS = { slotRenewMs: 3_600_000 } as const;
+const PAID = ['op-1', 'op-3', 'op-5', 'op-7'];
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+function startWorld(options: WorldOptions = {}, run = 'auto-1000'): Promise<World> {
+  return World.start({ model: scripts.model(run), ...options });
+}
+
+/** Resolves when a renewal that began after now was answered. */
+async function untilAsked(world: World): Promise<void> {
+  const before = world.slots.calls;
+  await vi.waitFor(() => expect(world.slots.calls).toBeGreaterThan(before + 2), { interval: 5 });
+}
+
+function expectNothingTwice(world: World): void {
+  expect(world.meter.paid).toEqual(PAID);
+  expect(world.supervisor.decided).toHaveLength(4);
+  expect(world.gateway.executed).toHaveLength(3);
+}
+
+/** Starts a run and takes the slot of its agent away in the middle of its second model call. */
+async function pauseInModelCall(world: World, standing: 'PAUSED' | 'WAITING'): Promise<void> {
+  const { reached, letGo } = world.faults.holdAt('before generate op-3');
+  await world.startWorker();
+  await world.deliver();
+  await reached;
+  world.slots.set(RUN, standing);
+  await untilAsked(world);
+  letGo();
+  await world.until('PARKED');
+}
+
+describe('the slots of a worker’s agents', () => {
+  it('are asked for under the epoch of each lease, before the first call (SB-4, SB-8, RT-2)', async () => {
+    const world = await startWorld();
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    await world.until('COMPLETED');
+    expect(world.slots.renewals).toEqual([`${RUN} RUN 1`]);
+    expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
+  });
+
+  it('are renewed in one call for all of them (SB-8)', async () => {
+    const world = await startWorld();
+    const held = ['op-1', 'op-1', 'op-1'].map(() => world.faults.untilReleased());
+    world.meter.model = () => Promise.race(held).then(() => '');
+    await world.startWorker();
+    for (const runId of ['run-1', 'run-2', 'run-3']) await world.deliver({ runId });
+    await vi.waitFor(() => expect(world.slots.batches).toContain(3), { interval: 5 });
+  });
+
+  it('are kept without a lease while they sleep, however long a person thinks (SB-8, SV-5)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await startWorld({ clock }, 'escalate-1200');
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await vi.waitFor(() => expect(world.slots.renewals).toContain(`${RUN} SUSPEND 1`));
+    clock.advance(60_000);
+    await world.approve('op-4', { args: { amount_usd: 800 } });
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(2n);
+    expect(world.slots.renewals).toContain(`${RUN} RUN 2`);
+    expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
+  });
+
+  it('are told of a sleep until that was heard, also after a restart (SB-8)', async () => {
+    const world = await startWorld({ inFile: true }, 'escalate-1200');
+    const worker = await world.startWorker(NO_ROUNDS);
+    const { reached, letGo } = world.faults.holdAt('before review op-4');
+    await world.deliver();
+    await reached;
+    world.slots.isDown = true;
+    letGo();
+    await world.until('SUSPENDED');
+    await untilAsked(world);
+    await worker.stop();
+    world.slots.isDown = false;
+    await world.startWorker();
+    await vi.waitFor(() => expect(world.slots.renewals).toContain(`${RUN} SUSPEND 1`));
+    await untilAsked(world).catch(() => undefined);
+    expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
+  });
+
+  it('let agents wait while nobody grants any, and go on by themselves afterwards (SB-4, SYS-4)', async () => {
+    const world = await startWorld();
+    world.slots.isDown = true;
+    await world.startWorker();
+    await world.deliver();
+    await untilAsked(world);
+    expect(world.meter.requests).toEqual([]);
+    world.slots.isDown = false;
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(1n);
+    expectNothingTwice(world);
+  });
+});
+
+describe('an agent that loses its slot', () => {
+  for (const standing of ['PAUSED', 'WAITING'] as const) {
+    it(`ends its model call, parks when it is ${standing}, and goes on when it has one again (SB-4, AG-7)`, async () => {
+      const world = await startWorld();
+      await pauseInModelCall(world, standing);
+      expect((await world.describe()).waitingFor).toEqual(['slot']);
+      expect(world.supervisor.decided).toHaveLength(1);
+      await untilAsked(world);
+      expect((await world.describe()).epoch).toBe(1n);
+      expect(world.slots.renewals.at(-1)).toBe(`${RUN} PARK 1`);
+      world.slots.set(RUN, 'ACTIVE');
+      const { epoch } = await world.until('COMPLETED');
+      expect(epoch).toBe(2n);
+      expectNothingTwice(world);
+    });
+  }
+
+  it('learns of it, and of its return, sooner than with the next round (SB-4)', async () => {
+    const world = await startWorld();
+    const { reached, letGo } = world.faults.holdAt('before generate op-3');
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    await reached;
+    await vi.waitFor(() => expect(world.slots.watched).toEqual(['acme']));
+    world.slots.set(RUN, 'PAUSED', { hint: true });
+    await vi.waitFor(() => expect(world.slots.renewals).toHaveLength(2));
+    letGo();
+    await world.until('PARKED');
+    world.slots.set(RUN, 'ACTIVE', { hint: true });
+    await world.until('COMPLETED');
+    expectNothingTwice(world);
+  });
+
+  it('asks for a grant before it parks, when a peer finds its own too old (SB-4)', async () => {
+    const world = await startWorld();
+    const refused = (reason: string) => new PreconditionError(reason, 'No.');
+    world.faults.failAt('before generate op-1', refused('SLOT_GRANT_EXPIRED'));
+    world.faults.failAt('before review op-2', refused('SLOT_GRANT_REQUIRED'));
+    world.faults.failAt('before review op-4', refused('AGENT_PAUSED'), refused('AGENT_PAUSED'));
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(1n);
+    expect(world.slots.renewals).toHaveLength(5);
+    expectNothingTwice(world);
+  });
+
+  it('parks at once when a peer says so and its slot is gone (SB-4)', async () => {
+    const world = await startWorld();
+    const { reached, letGo } = world.faults.holdAt('before review op-2');
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    await reached;
+    world.faults.failAt('after review op-2', new PreconditionError('AGENT_PAUSED', 'Paused.'));
+    world.slots.set(RUN, 'PAUSED');
+    letGo();
+    await world.until('PARKED');
+    expect(world.gateway.executed).toEqual([]);
+  });
+
+  it('is asked about with fresh tokens, however long it is parked (SB-8, SUP-9)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await startWorld({ clock });
+    await pauseInModelCall(world, 'PAUSED');
+    clock.advance(3_600_000);
+    await vi.waitFor(() => expect(world.slots.renewals).toContain(`${RUN} PARK 2`));
+    expect(world.supervisor.refreshes).toBe(1);
+    world.slots.set(RUN, 'ACTIVE');
+    await world.until('COMPLETED');
+    expectNothingTwice(world);
+  });
+
+  it('is resumed by the worker that comes after (SB-4, RT-2)', async () => {
+    const world = await startWorld({ inFile: true });
+    const { reached, letGo } = world.faults.holdAt('before generate op-3');
+    const worker = await world.startWorker();
+    await world.deliver();
+    await reached;
+    world.slots.set(RUN, 'PAUSED');
+    await untilAsked(world);
+    letGo();
+    await world.until('PARKED');
+    await worker.stop();
+    world.slots.set(RUN, 'ACTIVE');
+    await world.startWorker();
+    await world.until('COMPLETED');
+    expectNothingTwice(world);
+  });
+
+  it('ends as the supervisor says when its slot was released (SB-3, AG-7)', async () => {
+    const world = await startWorld();
+    world.supervisor.endings.set(RUN, { stopReason: 'cancelled', answer: '' });
+    world.slots.set(RUN, 'RELEASED');
+    await world.startWorker();
+    await world.deliver();
+    await world.until('CANCELLED');
+    expect(world.meter.requests).toEqual([]);
+  });
+
+  it('is let go when spawn-budget knows of a later lease (SB-8, RT-2)', async () => {
+    const world = await startWorld();
+    world.slots.sawEpoch(RUN, 3n);
+    await world.startWorker({ leaseTtlMs: 50 });
+    await world.deliver();
+    const { epoch } = await world.until('COMPLETED');
+    expect(epoch).toBe(3n);
+    expect(world.supervisor.reports).toEqual([]);
+    expectNothingTwice(world);
+  });
+});
