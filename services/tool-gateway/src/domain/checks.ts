@@ -46,6 +46,10 @@ export type Verdict =
       readonly counted: Counted;
     };
 
+/** Most problems of one call that are named one by one, and the characters of each. */
+const MAX_NAMED = 16;
+const MAX_PROBLEM = 200;
+
 /** Reads arguments from the exact bytes that were signed (TG-4). */
 export function parseArguments(argumentsJson: string): ParsedArguments {
   try {
@@ -111,7 +115,9 @@ function badArguments(tool: Tool, parsed: ParsedArguments): string | undefined {
   if ('problem' in parsed) return parsed.problem;
   const { problems } = checkArguments(tool.contract, parsed.args, { phase: 'executed' });
   if (problems.length === 0) return undefined;
-  return problems.map(({ message }) => message).join(' ');
+  const named = problems.slice(0, MAX_NAMED).map(({ message }) => message.slice(0, MAX_PROBLEM));
+  const more = problems.length - named.length;
+  return [...named, ...(more > 0 ? [`And ${more} more.`] : [])].join(' ');
 }
 
 function refuse(
