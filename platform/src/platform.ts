@@ -1,12 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
-import { type Bus, createInProcessBus } from '@writ/bus';
+import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
 import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
+import type { Service, ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
-import { createSupervisor, readSupervisorConfig, TIMELINE_CONSUMER } from '@writ/supervisor';
+import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 import type { PlatformConfig } from './config.ts';
@@ -21,18 +22,6 @@ export interface Platform {
   readonly addresses: Readonly<Record<ServiceName, string>>;
   /** Drains and stops everything, last started first; calling it again changes nothing. */
   stop(): Promise<void>;
-}
-
-interface Service {
-  readonly address: string;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-interface ServiceParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  readonly addressOf: (service: ServiceName) => string;
 }
 
 /** Whoever is called comes before whoever calls. */

@@ -11,4 +11,5 @@ export {
   type HookAddress,
   hookSubject,
   matchSubject,
+  TIMELINE_CONSUMER,
 } from './subjects.ts';

@@ -91,3 +91,6 @@ function idToken(value: string | undefined, field: string): string {
   }
   return assertId(value, field);
 }
+
+/** The durable consumer that carries every service's events into the timelines of runs (HK-1). */
+export const TIMELINE_CONSUMER = 'supervisor-timeline';

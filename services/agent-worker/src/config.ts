@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
+import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 
 /** Everything that can be set about an agent worker. Times are milliseconds. */
 export interface AgentWorkerConfig {
@@ -62,18 +61,7 @@ export const AGENT_WORKER_DEFAULTS = {
  */
 export function readAgentWorkerConfig(env: Environment = process.env): AgentWorkerConfig {
   const values = readEnv(env, {
-    host: variable.string('WRIT_AGENT_WORKER_HOST', {
-      default: AGENT_WORKER_DEFAULTS.host,
-      about: 'the address on which services call',
-    }),
-    port: variable.port('WRIT_AGENT_WORKER_PORT', {
-      default: 50_055,
-      about: 'the port on which services call',
-    }),
-    dataDir: variable.string('WRIT_DATA', {
-      default: '.writ',
-      about: 'the folder for keys and state',
-    }),
+    ...doorVariables('agent-worker'),
     workerId: variable.string('WRIT_WORKER_ID', {
       default: AGENT_WORKER_DEFAULTS.workerId,
       pattern: /^[a-z0-9_-]{1,64}$/,
@@ -99,42 +87,5 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
     ...AGENT_WORKER_DEFAULTS,
     ...values,
     store: { dialect: 'sqlite', file: join(values.dataDir, 'agent-worker.db') },
-  };
-}
-
-/** What a worker in a process of its own needs besides its settings. */
-export interface ProcessConfig {
-  readonly addressOf: (service: ServiceName) => string;
-  readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
-}
-
-/**
- * Reads what a process of its own needs.
- * @throws ConfigError naming every variable that is malformed
- */
-export function readProcessConfig(env: Environment = process.env): ProcessConfig {
-  const address = (name: string, port: number) =>
-    variable.string(`WRIT_${name}_ADDRESS`, {
-      default: `127.0.0.1:${port}`,
-      about: 'where that service is called, host:port',
-    });
-  const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
-    supervisor: address('SUPERVISOR', 50_051),
-    'spawn-budget': address('SPAWN_BUDGET', 50_052),
-    'execution-meter': address('EXECUTION_METER', 50_053),
-    'tool-gateway': address('TOOL_GATEWAY', 50_054),
-    'agent-worker': address('AGENT_WORKER', 50_055),
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'info',
-      about: 'how much is logged',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
-    }),
-  });
-  return {
-    addressOf: (service) => addresses[service],
-    telemetry: { logLevel, ...(otlpEndpoint !== undefined && { otlpEndpoint }) },
   };
 }

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { Bus } from '@writ/bus';
 import {
   assertRows,
   createTrust,
@@ -7,13 +6,12 @@ import {
   internalGate,
   keyRoute,
   openSigner,
-  type ServiceName,
   type Signer,
 } from '@writ/identity';
-import { type Clock, InternalError, systemClock } from '@writ/kernel';
+import { InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
+import type { Service, ServiceParts } from '@writ/service';
 import { createOutboxRelay, type StoreLocation } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import { AGENT_FACTORIES } from './agents/index.ts';
 import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
@@ -26,14 +24,8 @@ import { runAgent } from './runtime/run-agent.ts';
 import { SlotRenewer } from './runtime/slots/slot-renewer.ts';
 import { openWorkerStore, type WorkerStore } from './store/worker-store.ts';
 
-/** What a worker is given by whoever runs it. */
-export interface AgentWorkerParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
-  /** Where the other services are, `host:port`; asked when one is called first. */
-  readonly addressOf: (service: ServiceName) => string;
+/** What a worker shares with its process, and what can be put in place of its own. */
+export interface AgentWorkerParts extends ServiceParts {
   /** Loops beside, or instead of, the built-in ones (AG-1). */
   readonly agents?: Readonly<Partial<Record<AgentKind, AgentFactory>>>;
   /** Opens its state; default as the settings say. */
@@ -41,16 +33,10 @@ export interface AgentWorkerParts {
 }
 
 /** The runner of agents: a durable loop that proposes, and holds no key to anything. */
-export interface AgentWorker {
+export interface AgentWorker extends Service {
   readonly name: 'agent-worker';
-  /** `host:port` for services. */
-  readonly address: string;
   /** Its state; tests count commits with it. */
   readonly store: WorkerStore;
-  /** Takes agents up, with those that a former process left behind, and serves. */
-  start(): Promise<void>;
-  /** Lets go of its agents, delivers its last events and closes; calling it again changes nothing. */
-  stop(): Promise<void>;
 }
 
 /** How long the last events may take to be delivered; they stay in the outbox otherwise. */

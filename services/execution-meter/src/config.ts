@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
+import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 import type { Variables } from './domain/catalog/variables.ts';
 import { type BackOff, DEFAULT_BACK_OFF } from './domain/retry.ts';
 import type { ModelSettings } from './providers/catalog/catalog-schema.ts';
@@ -51,18 +50,7 @@ export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
   const { host, port, dataDir, catalogFile } = readEnv(env, {
-    host: variable.string('WRIT_EXECUTION_METER_HOST', {
-      default: EXECUTION_METER_DEFAULTS.host,
-      about: 'the address on which services call',
-    }),
-    port: variable.port('WRIT_EXECUTION_METER_PORT', {
-      default: 50_053,
-      about: 'the port on which services call',
-    }),
-    dataDir: variable.string('WRIT_DATA', {
-      default: '.writ',
-      about: 'the folder for keys and state',
-    }),
+    ...doorVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
       about: 'the file that lists the models',
@@ -78,45 +66,4 @@ export function readExecutionMeterConfig(
     catalog: { file: catalogFile },
     variables: { ...env },
   };
-}
-
-/** What an execution meter needs besides its settings when it is a process of its own. */
-export interface ProcessConfig {
-  readonly addressOf: (service: ServiceName) => string;
-  readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
-}
-
-/**
- * Reads where the other services are, and what is logged and traced.
- * @throws ConfigError naming every variable that is malformed
- */
-export function readProcessConfig(env: NodeJS.ProcessEnv = process.env): ProcessConfig {
-  const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'info',
-      about: 'how much is logged',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
-    }),
-    supervisor: address('SUPERVISOR', 50_051),
-    'spawn-budget': address('SPAWN_BUDGET', 50_052),
-    'execution-meter': address('EXECUTION_METER', 50_053),
-    'tool-gateway': address('TOOL_GATEWAY', 50_054),
-    'agent-worker': address('AGENT_WORKER', 50_055),
-  });
-  return {
-    addressOf: (service) => addresses[service],
-    telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
-  };
-}
-
-function address(service: string, port: number) {
-  return variable.string(`WRIT_${service}_ADDRESS`, {
-    default: `127.0.0.1:${port}`,
-    pattern: /^[^\s/]+:\d{1,5}$/,
-    about: 'where a service is, host:port',
-    example: `127.0.0.1:${port}`,
-  });
 }

@@ -5,6 +5,5 @@ export {
 } from './config.ts';
 export {
   createExecutionMeter,
-  type ExecutionMeterParts,
   type ExecutionMeterService,
 } from './service.ts';

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import type { Bus } from '@writ/bus';
-import { createTrust, createVerifier, openSigner, type ServiceName } from '@writ/identity';
-import { type Clock, isWritError, systemClock } from '@writ/kernel';
+import { createTrust, createVerifier, openSigner } from '@writ/identity';
+import { systemClock } from '@writ/kernel';
+import { knownAddresses, type Service, type ServiceParts, Sweeper } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';
@@ -14,32 +13,15 @@ import { PriceList } from './providers/catalog/price-list.ts';
 import { readCatalog } from './providers/catalog/read-catalog.ts';
 import { lazyProvider } from './providers/lazy-provider.ts';
 import { ModelSlots } from './providers/slots.ts';
-import { Sweeper } from './providers/sweeper.ts';
 import { openDoor } from './rpc/listen.ts';
 import type { RpcContext } from './rpc/rpc-context.ts';
 import { openMeterStore } from './store/meter-store.ts';
 
-/** What an execution meter is given by whoever runs it. */
-export interface ExecutionMeterParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
-  /** Where the other services are, `host:port`; asked when their keys are needed first. */
-  readonly addressOf: (service: ServiceName) => string;
-}
-
 /** The tabs, and the wire to the models. */
-export interface ExecutionMeterService {
+export interface ExecutionMeterService extends Service {
   readonly name: 'execution-meter';
-  /** `host:port` for services. */
-  readonly address: string;
   /** Durable commits since the start that a request waited for. */
   readonly commits: number;
-  /** Settles what a former process left behind, begins background work, and serves. */
-  start(): Promise<void>;
-  /** Drains, settles what is in flight, delivers its last events and closes; once more changes nothing. */
-  stop(): Promise<void>;
 }
 
 /** How long the last events may take to be delivered; they stay in the outbox otherwise. */
@@ -52,7 +34,7 @@ const FLUSH_MS = 2_000;
  */
 export async function createExecutionMeter(
   config: ExecutionMeterConfig,
-  parts: ExecutionMeterParts,
+  parts: ServiceParts,
 ): Promise<ExecutionMeterService> {
   const opened = new AsyncDisposableStack();
   try {
@@ -65,7 +47,7 @@ export async function createExecutionMeter(
 
 async function create(
   config: ExecutionMeterConfig,
-  parts: ExecutionMeterParts,
+  parts: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<ExecutionMeterService> {
   const { context, relay } = await createContext(config, parts, opened);
@@ -77,7 +59,7 @@ async function create(
   const door = await openDoor({ ...context, calls, prices });
   opened.defer(() => door.close(0));
   const sweep = () => expireReservations(context, books, calls);
-  const sweeper = new Sweeper(sweep, config.sweepMs, telemetry.log);
+  const sweeper = new Sweeper({ 'expired reservations': sweep }, config.sweepMs, telemetry.log);
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -111,7 +93,7 @@ async function create(
 
 async function createContext(
   config: ExecutionMeterConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ExecutionMeterParts,
+  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<{
   readonly context: Omit<RpcContext, 'calls' | 'prices'>;
@@ -123,14 +105,17 @@ async function createContext(
   const keyDir = join(config.dataDir, 'keys');
   const signer = await openSigner({ service: 'execution-meter', keyDir, clock });
   const trust = createTrust({
-    addresses: () => addressesOf(addressOf),
+    addresses: () => knownAddresses(addressOf),
     telemetry,
     self: signer,
     clock,
   });
   opened.defer(async () => trust.close());
   let relay: OutboxRelay | undefined;
-  const store = await openMeterStore(config.store, () => relay?.nudge());
+  const events = createMeterEvents(telemetry);
+  const store = await openMeterStore(config.store, (trx) => {
+    if (events.toldIn(trx)) relay?.nudge();
+  });
   opened.defer(() => store.close());
   relay = createOutboxRelay({
     store,
@@ -143,23 +128,10 @@ async function createContext(
     store,
     clock,
     telemetry,
-    events: createMeterEvents(telemetry),
+    events,
     catalog,
   };
   return { context: { ...meter, signer, verifier: createVerifier({ trust, clock }) }, relay };
-}
-
-/** Of the services whose tokens count here; those that are not up yet are not needed to trust the others. */
-function addressesOf(addressOf: ExecutionMeterParts['addressOf']) {
-  const known = (service: ServiceName) => {
-    try {
-      return { [service]: addressOf(service) };
-    } catch (error) {
-      if (isWritError(error)) return {};
-      throw error;
-    }
-  };
-  return { ...known('supervisor'), ...known('agent-worker'), ...known('spawn-budget') };
 }
 
 function timeout(ms: number): Promise<void> {

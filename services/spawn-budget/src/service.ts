@@ -1,20 +1,10 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bus } from '@writ/bus';
-import {
-  type Addresses,
-  assertRows,
-  createTrust,
-  createVerifier,
-  internalGate,
-  openSigner,
-  SERVICE_NAMES,
-  type ServiceName,
-} from '@writ/identity';
-import { type Clock, isWritError, systemClock } from '@writ/kernel';
+import { assertRows, createTrust, createVerifier, internalGate, openSigner } from '@writ/identity';
+import { systemClock } from '@writ/kernel';
 import { createRpcServer } from '@writ/rpc';
+import { knownAddresses, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
 import { spawnBudgetRoutes } from './rpc/index.ts';
@@ -23,25 +13,9 @@ import { PauseFeed } from './store/pause-feed.ts';
 import { openSpawnStore } from './store/spawn-store.ts';
 import { Sweep } from './store/sweep.ts';
 
-/** What spawn-budget is given by whoever runs it. */
-export interface SpawnBudgetParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
-  /** Where the other services are, `host:port`; asked when a key of theirs is needed. */
-  readonly addressOf: (service: ServiceName) => string;
-}
-
 /** The keeper of headcounts. */
-export interface SpawnBudgetService {
+export interface SpawnBudgetService extends Service {
   readonly name: 'spawn-budget';
-  /** `host:port` where services call. */
-  readonly address: string;
-  /** Begins background work, with what a former process left behind, and serves. */
-  start(): Promise<void>;
-  /** Drains, delivers its last events and closes everything; calling it again changes nothing. */
-  stop(): Promise<void>;
 }
 
 /** How long the last events may take to be delivered; they stay in the outbox otherwise. */
@@ -54,7 +28,7 @@ const FLUSH_MS = 2_000;
  */
 export async function createSpawnBudget(
   config: SpawnBudgetConfig,
-  parts: SpawnBudgetParts,
+  parts: ServiceParts,
 ): Promise<SpawnBudgetService> {
   const opened = new AsyncDisposableStack();
   try {
@@ -67,7 +41,7 @@ export async function createSpawnBudget(
 
 async function open(
   config: SpawnBudgetConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: SpawnBudgetParts,
+  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<SpawnBudgetService> {
   const { log } = telemetry;
@@ -76,7 +50,7 @@ async function open(
     keyDir: join(config.dataDir, 'keys'),
     clock,
   });
-  const addresses = () => addressesOf(addressOf);
+  const addresses = () => knownAddresses(addressOf);
   const trust = createTrust({ addresses, telemetry, self: signer, clock });
   opened.defer(() => trust.close());
   const store = await openSpawnStore(config.store);
@@ -142,17 +116,4 @@ async function flush(relay: OutboxRelay): Promise<void> {
   const late = sleep(FLUSH_MS, undefined, { signal: enough.signal });
   await Promise.race([Promise.allSettled([relay.flush()]), Promise.allSettled([late])]);
   enough.abort();
-}
-
-/** Of the services that are up; the others are not needed to trust these. */
-function addressesOf(addressOf: SpawnBudgetParts['addressOf']): Addresses {
-  const known = SERVICE_NAMES.flatMap((service): [ServiceName, string][] => {
-    try {
-      return [[service, addressOf(service)]];
-    } catch (error) {
-      if (isWritError(error)) return [];
-      throw error;
-    }
-  });
-  return Object.fromEntries(known);
 }

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
+import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 
 /** Everything that can be set about a supervisor. Times are milliseconds. */
 export interface SupervisorConfig {
@@ -58,14 +57,7 @@ export const SUPERVISOR_DEFAULTS = {
  */
 export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): SupervisorConfig {
   const values = readEnv(env, {
-    host: variable.string('WRIT_SUPERVISOR_HOST', {
-      default: SUPERVISOR_DEFAULTS.host,
-      about: 'the address on which services call',
-    }),
-    port: variable.port('WRIT_SUPERVISOR_PORT', {
-      default: 50_051,
-      about: 'the port on which services call',
-    }),
+    ...doorVariables('supervisor'),
     edgeHost: variable.string('WRIT_EDGE_HOST', {
       default: SUPERVISOR_DEFAULTS.host,
       about: 'the address on which clients call',
@@ -73,10 +65,6 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     edgePort: variable.port('WRIT_EDGE_PORT', {
       default: 8080,
       about: 'the port on which clients call',
-    }),
-    dataDir: variable.string('WRIT_DATA', {
-      default: '.writ',
-      about: 'the folder for keys and state',
     }),
     agentsFile: variable.string('WRIT_AGENTS_FILE', {
       default: 'examples/refund-desk/agents.yaml',
@@ -105,44 +93,4 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     policy: policyFile,
     approvalTtlMs,
   };
-}
-
-/** What a supervisor needs besides its settings when it is a process of its own. */
-export interface ProcessConfig {
-  readonly addressOf: (service: ServiceName) => string;
-  readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
-}
-
-/**
- * Reads where the other services are, and what is logged and traced.
- * @throws ConfigError naming every variable that is malformed
- */
-export function readProcessConfig(env: NodeJS.ProcessEnv = process.env): ProcessConfig {
-  const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'info',
-      about: 'how much is logged',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
-    }),
-    supervisor: address('SUPERVISOR', 50_051),
-    'spawn-budget': address('SPAWN_BUDGET', 50_052),
-    'execution-meter': address('EXECUTION_METER', 50_053),
-    'tool-gateway': address('TOOL_GATEWAY', 50_054),
-    'agent-worker': address('AGENT_WORKER', 50_055),
-  });
-  return {
-    addressOf: (service) => addresses[service],
-    telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
-  };
-}
-
-function address(name: string, port: number) {
-  return variable.string(`WRIT_${name}_ADDRESS`, {
-    default: `127.0.0.1:${port}`,
-    pattern: /^\S+:\d{1,5}$/,
-    about: 'where that service listens, as host:port',
-  });
 }

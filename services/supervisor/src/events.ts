@@ -14,9 +14,9 @@ import { type Logger, type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { resultMessage } from './rpc/messages/result.ts';
-import { findRun, type RunRow } from './store/runs.ts';
+import { findRun, type RunRow } from './store/run/runs.ts';
+import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
-import { appendTimeline } from './store/timeline.ts';
 
 type EventName = 'RUN_START' | 'RUN_END' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
 
@@ -146,9 +146,6 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at),
   };
 }
-
-/** The durable consumer that carries every service's events into the timelines of runs. */
-export const TIMELINE_CONSUMER = 'supervisor-timeline';
 
 /**
  * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a

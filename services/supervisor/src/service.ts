@@ -1,48 +1,31 @@
 import { join } from 'node:path';
-import { type Bus, HOOK_SUBJECTS } from '@writ/bus';
-import { createTrust, createVerifier, openSigner, type ServiceName } from '@writ/identity';
-import { type Clock, isWritError, systemClock } from '@writ/kernel';
+import { HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
+import { createTrust, createVerifier, openSigner } from '@writ/identity';
+import { systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
+import { knownAddresses, type Service, type ServiceParts, Sweeper } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import { loadAgents } from './agents-file.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
-import { createSupervisorEvents, recordHooks, TIMELINE_CONSUMER } from './events.ts';
+import { createSupervisorEvents, recordHooks } from './events.ts';
 import { endOverdue } from './orders/deadlines.ts';
 import { OrderEngine } from './orders/order-engine.ts';
 import type { OrderContext } from './orders/order-kind.ts';
-import { Sweeper } from './orders/sweeper.ts';
 import { createPeers } from './peers/peers.ts';
 import { policyCheck } from './policy-check.ts';
 import { loadPolicyFile } from './policy-file.ts';
 import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
-import { cutClocks } from './store/agents.ts';
+import { cutClocks } from './store/agent/agents.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
 
-/** What a supervisor is given by whoever runs it. */
-export interface SupervisorParts {
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  /** Default: the machine's. */
-  readonly clock?: Clock;
-  /** Where the other services are, `host:port`; asked when one is called first. */
-  readonly addressOf: (service: ServiceName) => string;
-}
-
 /** The door for clients: runs, reviews, approvals and their record. */
-export interface SupervisorService {
+export interface SupervisorService extends Service {
   readonly name: 'supervisor';
-  /** `host:port` for services. */
-  readonly address: string;
   /** `host:port` for people and clients. */
   readonly edgeAddress: string;
-  /** Begins background work, with what a former process left behind, and serves. */
-  start(): Promise<void>;
-  /** Drains, delivers its last events and closes everything; calling it again changes nothing. */
-  stop(): Promise<void>;
 }
 
 /** How long the last events may take to be delivered; they stay in the outbox otherwise. */
@@ -55,7 +38,7 @@ const FLUSH_MS = 2_000;
  */
 export async function createSupervisor(
   config: SupervisorConfig,
-  parts: SupervisorParts,
+  parts: ServiceParts,
 ): Promise<SupervisorService> {
   const opened = new AsyncDisposableStack();
   try {
@@ -68,7 +51,7 @@ export async function createSupervisor(
 
 async function open(
   config: SupervisorConfig,
-  parts: SupervisorParts,
+  parts: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<SupervisorService> {
   const { context, relay } = await createContext(config, parts, opened);
@@ -124,7 +107,7 @@ async function open(
 
 async function createContext(
   config: SupervisorConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: SupervisorParts,
+  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<{ readonly context: OrderContext; readonly relay: OutboxRelay }> {
   const { agents, warnings } = loadAgents(config.agents);
@@ -136,7 +119,7 @@ async function createContext(
     clock,
   });
   const trust = createTrust({
-    addresses: () => addressesOf(addressOf),
+    addresses: () => knownAddresses(addressOf),
     telemetry,
     self: signer,
     clock,
@@ -168,19 +151,6 @@ async function createContext(
     policy,
   };
   return { context: { ...base, review: createReviewSide(base) }, relay };
-}
-
-/** Of the services that are up; the others are not needed to trust these. */
-function addressesOf(addressOf: SupervisorParts['addressOf']) {
-  const known = (service: ServiceName) => {
-    try {
-      return { [service]: addressOf(service) };
-    } catch (error) {
-      if (isWritError(error)) return {};
-      throw error;
-    }
-  };
-  return { ...known('tool-gateway'), ...known('agent-worker'), ...known('spawn-budget') };
 }
 
 async function closeServers(

@@ -7,7 +7,7 @@ import {
   type DeliverRequest,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { ServiceName } from '@writ/identity';
-import { type Clock, NotFoundError, NotImplementedError } from '@writ/kernel';
+import { type Clock, NotFoundError, NotImplementedError, UnavailableError } from '@writ/kernel';
 import { type CallContext, type Route, route } from '@writ/rpc';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 
@@ -50,7 +50,9 @@ export class FakePeers {
   /** The peer of that name. */
   peer(service: ServiceName): KeyPeer {
     const peer = this.peers.get(service);
-    if (peer === undefined) throw new Error(`There is no fake ${service}.`);
+    if (peer === undefined) {
+      throw new UnavailableError('NOT_STARTED', `There is no fake ${service}.`);
+    }
     return peer;
   }
 

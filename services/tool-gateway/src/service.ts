@@ -61,12 +61,7 @@ async function open(
   { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   closers: Closer[],
 ): Promise<ToolGateway> {
-  const {
-    registry,
-    sources: declarations,
-    warnings,
-  } = loadToolsFile(config.tools, config.variables);
-  for (const warning of warnings) telemetry.log.warn(warning);
+  const toolsFile = loadToolsFile(config.tools, config.variables);
   const signer = await openSigner({
     service: 'tool-gateway',
     keyDir: join(config.dataDir, 'keys'),
@@ -76,7 +71,7 @@ async function open(
   closers.push(() => store.close());
   const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
     serviceTokens(signer, { audience, replica: config.replica });
-  const sources = await openSources(declarations, {
+  const sources = await openSources(toolsFile.sources, {
     dataDir: config.dataDir,
     variables: config.variables,
     clock,
@@ -85,6 +80,8 @@ async function open(
     providerToken: tokenFor(TOOL_PROVIDER),
   });
   closers.push(() => sources.close());
+  const { registry, warnings } = toolsFile.complete(await sources.offers());
+  for (const warning of [...toolsFile.warnings, ...warnings]) telemetry.log.warn(warning);
   const trust = createTrust({
     addresses: () => knownAddresses(addressOf),
     telemetry,

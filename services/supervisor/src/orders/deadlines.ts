@@ -1,8 +1,8 @@
 import { activeMsAt } from '../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
-import { activeAgents, clockOf, keyOf } from '../store/agents.ts';
-import { recordEnding } from '../store/endings.ts';
-import { overdueRuns } from '../store/runs.ts';
+import { activeAgents, clockOf, keyOf } from '../store/agent/agents.ts';
+import { recordEnding } from '../store/agent/endings.ts';
+import { overdueRuns } from '../store/run/runs.ts';
 import type { OrderContext } from './order-kind.ts';
 import { rootKeyOf } from './start-run.ts';
 

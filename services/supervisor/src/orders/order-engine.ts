@@ -11,7 +11,7 @@ import {
   stepsFrom,
 } from '../domain/order/order-rules.ts';
 import { dueOrders, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
-import { loadRun } from '../store/runs.ts';
+import { loadRun } from '../store/run/runs.ts';
 import { endRunOrder } from './end-run.ts';
 import type { OrderContext, OrderHandler } from './order-kind.ts';
 import { startRunOrder } from './start-run.ts';

@@ -1,6 +1,6 @@
 import type { ReviewSide, SupervisorContext } from '../context.ts';
 import type { OrderRow } from '../store/orders.ts';
-import type { RunRow } from '../store/runs.ts';
+import type { RunRow } from '../store/run/runs.ts';
 import type { SupervisorTransaction } from '../store/supervisor-store.ts';
 
 /** What an order's steps work with. */

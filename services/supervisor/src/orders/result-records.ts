@@ -7,10 +7,10 @@ import type {
   ResultRecords,
 } from '../domain/result/result-records.ts';
 import type { HumanAnswer } from '../domain/result/run-result.ts';
-import { type AgentRow, agentsOf, keyOf } from '../store/agents.ts';
-import { approvalsOf, humanAnswerOf } from '../store/approvals.ts';
-import { type DecisionRow, decisionsOf } from '../store/decisions.ts';
-import { type ReceiptRow, receiptsOf } from '../store/receipts.ts';
+import { type AgentRow, agentsOf, keyOf } from '../store/agent/agents.ts';
+import { approvalsOf, humanAnswerOf } from '../store/approval/approvals.ts';
+import { type DecisionRow, decisionsOf } from '../store/review/decisions.ts';
+import { type ReceiptRow, receiptsOf } from '../store/review/receipts.ts';
 import type { SupervisorReader } from '../store/supervisor-store.ts';
 
 /** Everything that the result of a root's run is made of, as it stands in `db` (SV-7). */

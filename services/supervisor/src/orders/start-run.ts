@@ -1,9 +1,9 @@
 import { derivedId } from '@writ/kernel';
 import { credentialsFor } from '../rpc/messages/credentials.ts';
 import { rootRefOf } from '../rpc/messages/supervision.ts';
-import { type AgentKey, loadAgent, touchActive } from '../store/agents.ts';
-import { recordEnding } from '../store/endings.ts';
-import { loadRun, type RunRow, setRunState } from '../store/runs.ts';
+import { type AgentKey, loadAgent, touchActive } from '../store/agent/agents.ts';
+import { recordEnding } from '../store/agent/endings.ts';
+import { loadRun, type RunRow, setRunState } from '../store/run/runs.ts';
 import type { SupervisorTransaction } from '../store/supervisor-store.ts';
 import type { DrivenOrder, OrderContext, OrderHandler, StepDone } from './order-kind.ts';
 

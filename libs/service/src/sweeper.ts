@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Logger } from '@writ/telemetry';
 
 /** Work that is done every now and then, because no call brings it about. */
-export type Sweep = () => Promise<void>;
+export type Sweep = () => Promise<unknown>;
 
 /** Runs sweeps one after the other, again and again; one that fails is logged and holds up no other. */
 export class Sweeper {

@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest';
+import { readProcessSettings } from './config.ts';
+
+describe('the settings of a service in a process of its own', () => {
+  it('find every other service on loopback unless they are told otherwise (SYS-5)', () => {
+    const { addressOf, telemetry } = readProcessSettings({
+      WRIT_TOOL_GATEWAY_ADDRESS: 'gateway.example:443',
+    });
+    expect(addressOf('supervisor')).toBe('127.0.0.1:50051');
+    expect(addressOf('tool-gateway')).toBe('gateway.example:443');
+    expect(telemetry).toEqual({ logLevel: 'info' });
+  });
+
+  it('name what is malformed (SYS-3)', () => {
+    expect(() => readProcessSettings({ WRIT_AGENT_WORKER_ADDRESS: 'nowhere' })).toThrow(
+      /WRIT_AGENT_WORKER_ADDRESS/,
+    );
+  });
+});

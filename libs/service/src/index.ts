@@ -1,0 +1,5 @@
+export { doorVariables } from './door-variables.ts';
+export { knownAddresses } from './known-addresses.ts';
+export { runService } from './run-service.ts';
+export type { Service, ServiceParts } from './service.ts';
+export { type Sweep, Sweeper } from './sweeper.ts';

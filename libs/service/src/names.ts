@@ -1,0 +1,19 @@
+import type { ServiceName } from '@writ/identity';
+
+const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = {
+  supervisor: 50_051,
+  'spawn-budget': 50_052,
+  'execution-meter': 50_053,
+  'tool-gateway': 50_054,
+  'agent-worker': 50_055,
+};
+
+/** The port on which services call a service unless its setting says otherwise. */
+export function defaultPort(service: ServiceName): number {
+  return DEFAULT_PORTS[service];
+}
+
+/** A variable of a service: `WRIT_TOOL_GATEWAY_PORT`. */
+export function variableName(service: ServiceName, what: string): string {
+  return `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
+}

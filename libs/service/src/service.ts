@@ -1,0 +1,26 @@
+import type { Bus } from '@writ/bus';
+import type { ServiceName } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
+
+/** What a service shares with the process that it runs in. */
+export interface ServiceParts {
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  /** Default: the system's. */
+  readonly clock?: Clock;
+  /** `host:port` of a service; asked when it is first called. */
+  readonly addressOf: (service: ServiceName) => string;
+}
+
+/** What all five services are to whoever runs them. */
+export interface Service {
+  /** `host:port` where services call. */
+  readonly address: string;
+  /** `host:port` where clients call, for a service that has such a door. */
+  readonly edgeAddress?: string;
+  /** Begins to serve and to do its background work. */
+  start(): Promise<void>;
+  /** Takes no new call, lets those under way end, hands on what is recorded, and closes. Idempotent. */
+  stop(): Promise<void>;
+}
