@@ -8,8 +8,8 @@ import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
-import type { AgentKey } from './store/agents.ts';
-import type { RunKey } from './store/changes.ts';
+import type { AgentKey } from './store/agent/agents.ts';
+import type { RunKey } from './store/change/changes.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */

@@ -9,9 +9,9 @@ import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import { manifestMessage } from '../rpc/messages/manifest.ts';
 import { agentRefOf, retentionMessage, supervisionMessage } from '../rpc/messages/supervision.ts';
-import type { AgentKey, AgentRow } from '../store/agents.ts';
-import type { RunKey } from '../store/changes.ts';
-import type { RunRow } from '../store/runs.ts';
+import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
+import type { RunKey } from '../store/change/changes.ts';
+import type { RunRow } from '../store/run/runs.ts';
 
 /** Tokens for one agent, as a worker gets them. */
 export type Credentials = MessageInitShape<typeof AgentCredentialsSchema>;

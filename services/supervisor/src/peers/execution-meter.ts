@@ -14,8 +14,8 @@ import {
   priorityMessage,
   retentionMessage,
 } from '../rpc/messages/supervision.ts';
-import type { AgentKey, AgentRow } from '../store/agents.ts';
-import type { RunRow } from '../store/runs.ts';
+import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
+import type { RunRow } from '../store/run/runs.ts';
 
 /** Longer than the meter may wait for calls in flight. */
 const FREEZE_TIMEOUT_MS = 35_000;

@@ -3,8 +3,8 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { spawnBudgetMessage } from '../rpc/messages/budget.ts';
 import { priorityMessage, rootRefOf } from '../rpc/messages/supervision.ts';
-import type { RunKey } from '../store/changes.ts';
-import type { RunRow } from '../store/runs.ts';
+import type { RunKey } from '../store/change/changes.ts';
+import type { RunRow } from '../store/run/runs.ts';
 
 /** The keeper of headcounts, as orders need it: every call is idempotent, and they try again by themselves. */
 export interface SpawnBudgetPeer {

@@ -8,7 +8,7 @@ import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
 import { type FreezeOrder, freezeMessage } from '../rpc/messages/freeze.ts';
-import type { CallKey } from '../store/decisions.ts';
+import type { CallKey } from '../store/review/decisions.ts';
 import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
 

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import { ORDER_STEPS, type OrderKind } from '../domain/order/order-rules.ts';
-import { noteChange, type RunKey } from './changes.ts';
+import { noteChange, type RunKey } from './change/changes.ts';
 import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 

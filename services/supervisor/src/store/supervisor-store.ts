@@ -1,6 +1,6 @@
 import { openStore, type Store, type StoreLocation, type TransactionOptions } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { Changes, notedChanges } from './changes.ts';
+import { Changes, notedChanges } from './change/changes.ts';
 import { supervisorMigrations } from './migrations.ts';
 import type { SupervisorDatabase } from './schema.ts';
 

@@ -1,6 +1,6 @@
 import { InvalidRequestError, type JsonObject, PreconditionError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
-import type { ApprovalRow } from '../../store/approvals.ts';
+import type { ApprovalRow } from '../../store/approval/approvals.ts';
 
 /** What a person says. */
 export type Answer =

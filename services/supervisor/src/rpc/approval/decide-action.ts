@@ -10,11 +10,11 @@ import { EDITS_FIELD, judgeYes, type YesOutcome } from '../../domain/approval/ju
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
-import { clockOf, loadAgent } from '../../store/agents.ts';
-import { type ApprovalRow, loadApproval } from '../../store/approvals.ts';
-import { callKeyOf, loadDecision } from '../../store/decisions.ts';
-import { loadFacts } from '../../store/facts.ts';
+import { clockOf, loadAgent } from '../../store/agent/agents.ts';
+import { type ApprovalRow, loadApproval } from '../../store/approval/approvals.ts';
 import { rememberRequest } from '../../store/requests.ts';
+import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
+import { loadFacts } from '../../store/review/facts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { approverOf } from '../messages/approval.ts';
 import { actingOf, assertActs, situationOf } from '../review/acting.ts';

@@ -6,7 +6,7 @@ import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_servi
 import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadApproval } from '../../store/approvals.ts';
+import { loadApproval } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../messages/approval.ts';
 import type { Answer, AnswerRequest } from './answer.ts';
 import { decideAction } from './decide-action.ts';

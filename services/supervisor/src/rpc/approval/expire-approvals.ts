@@ -1,13 +1,13 @@
 import type { SupervisorContext } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
-import { loadAgent } from '../../store/agents.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
 import {
   type ApprovalRow,
   expiredApprovals,
   loadApproval,
   saveApproval,
-} from '../../store/approvals.ts';
-import { callKeyOf, loadDecision, saveDecision } from '../../store/decisions.ts';
+} from '../../store/approval/approvals.ts';
+import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { actingOf, isAlive } from '../review/acting.ts';
 import { announceAnswer } from './announce-answer.ts';

@@ -1,7 +1,7 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadApproval } from '../../store/approvals.ts';
+import { loadApproval } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../messages/approval.ts';
 
 /** GetApproval: one approval, with what its reader may let through (SV-5). */

@@ -1,7 +1,7 @@
 import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { RecordedAction } from '../../domain/result/recorded-action.ts';
-import { type ApprovalRow, insertApproval } from '../../store/approvals.ts';
+import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { Acting } from '../review/acting.ts';
 

@@ -1,8 +1,8 @@
 import type { Receipt } from '../../domain/facts/receipt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
-import type { DecisionRow } from '../../store/decisions.ts';
+import { suspendAgent } from '../../store/agent/suspension.ts';
+import type { DecisionRow } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { suspendAgent } from '../../store/suspension.ts';
 import type { Acting } from '../review/acting.ts';
 import { type ApprovalDesk, openApproval } from './open-approval.ts';
 

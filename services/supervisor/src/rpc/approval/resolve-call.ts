@@ -1,9 +1,9 @@
 import { readReceipt } from '@writ/identity';
 import { derivedId, InternalError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approvals.ts';
-import { callKeyOf } from '../../store/decisions.ts';
+import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
 import { rememberRequest } from '../../store/requests.ts';
+import { callKeyOf } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../messages/receipt.ts';
 import { recordReceipt } from '../review/record-receipt.ts';
 import {

@@ -1,6 +1,6 @@
 import type { SupervisorContext } from '../../context.ts';
 import type { Receipt } from '../../domain/facts/receipt.ts';
-import { findApproval, saveApproval } from '../../store/approvals.ts';
+import { findApproval, saveApproval } from '../../store/approval/approvals.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { Acting } from '../review/acting.ts';
 import { announceAnswer } from './announce-answer.ts';

@@ -1,9 +1,9 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { type ApprovalRow, approvalsTopic } from '../../store/approvals.ts';
-import { ChangeAlarm } from '../../store/change-alarm.ts';
-import { openOrClosedSince } from '../../store/list-approvals.ts';
+import { type ApprovalRow, approvalsTopic } from '../../store/approval/approvals.ts';
+import { openOrClosedSince } from '../../store/approval/list-approvals.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { approvalMessage, approverOf } from '../messages/approval.ts';
 
 /** How far back each look goes: a commit may become visible after one that was stamped later. */

@@ -8,7 +8,7 @@ import {
 import { type Approver, humanCaps, type Policy } from '@writ/policy';
 import type { Person } from '@writ/rpc';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
-import { type ApprovalRow, humanAnswerOf } from '../../store/approvals.ts';
+import { type ApprovalRow, humanAnswerOf } from '../../store/approval/approvals.ts';
 import { actionMessage, humanApprovalMessage } from './action.ts';
 
 const KINDS: Readonly<Record<ApprovalRow['kind'], KindMessage>> = {

@@ -1,8 +1,8 @@
 import { mintAgentCredentials } from '@writ/identity';
 import type { SupervisorContext } from '../../context.ts';
 import type { Credentials } from '../../peers/agent-worker.ts';
-import type { AgentRow } from '../../store/agents.ts';
-import type { RunRow } from '../../store/runs.ts';
+import type { AgentRow } from '../../store/agent/agents.ts';
+import type { RunRow } from '../../store/run/runs.ts';
 import { agentRefOf, parentRefOf, priorityMessage } from './supervision.ts';
 
 /** Fresh tokens for one agent of one run, one for each audience (SUP-9). */

@@ -4,7 +4,7 @@ import type { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb'
 import type { SignedToken } from '@writ/identity';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import type { DecisionRow } from '../../store/decisions.ts';
+import type { DecisionRow } from '../../store/review/decisions.ts';
 import {
   actionMessage,
   executedFromMessage,

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type FreezeOrderSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
-import type { RunKey } from '../../store/changes.ts';
+import type { RunKey } from '../../store/change/changes.ts';
 import { retentionMessage } from './supervision.ts';
 
 /** An order to stop a run for good at the meter and the gateway (SUP-8). */

@@ -8,9 +8,9 @@ import {
 } from '@writ/contracts/writ/run/v1/run_pb';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
-import type { RunRow } from '../../store/runs.ts';
+import type { RunRow } from '../../store/run/runs.ts';
+import type { TimelineRow } from '../../store/run/timeline.ts';
 import type { StoredRunState } from '../../store/schema/run-tables.ts';
-import type { TimelineRow } from '../../store/timeline.ts';
 import { budgetMessage } from './budget.ts';
 import { resultMessage } from './result.ts';
 import { priorityMessage, retentionMessage, rootRefOf } from './supervision.ts';

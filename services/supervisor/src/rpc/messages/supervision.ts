@@ -6,8 +6,8 @@ import {
 } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import type { AgentRef, HistoryRetention, PriorityName } from '@writ/kernel';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
-import type { AgentRow } from '../../store/agents.ts';
-import type { RunRow } from '../../store/runs.ts';
+import type { AgentRow } from '../../store/agent/agents.ts';
+import type { RunRow } from '../../store/run/runs.ts';
 import { budgetMessage, spawnBudgetMessage } from './budget.ts';
 
 /** The contract's value of a weight, by name; its own names are the same. */

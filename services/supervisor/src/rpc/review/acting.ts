@@ -4,9 +4,9 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { Situation } from '../../domain/review/judge.ts';
 import { toPolicyRisk } from '../../domain/review/reviewed-tool.ts';
-import { type AgentKey, type AgentRow, keyOf, loadAgent } from '../../store/agents.ts';
-import { countApprovedCalls } from '../../store/decisions.ts';
-import { loadRun, type RunRow } from '../../store/runs.ts';
+import { type AgentKey, type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { countApprovedCalls } from '../../store/review/decisions.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { agentRefOf, parentRefOf, rootRefOf } from '../messages/supervision.ts';
 

@@ -5,7 +5,7 @@ import type { RecordedAction } from '../../domain/result/recorded-action.ts';
 import type { Judgement } from '../../domain/review/judge.ts';
 import { type Proposal, proposalDigest } from '../../domain/review/proposal.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
-import type { DecisionRow } from '../../store/decisions.ts';
+import type { DecisionRow } from '../../store/review/decisions.ts';
 import { approvalIdOf } from '../approval/open-approval.ts';
 import type { Acting } from './acting.ts';
 

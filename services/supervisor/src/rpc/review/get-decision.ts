@@ -1,7 +1,7 @@
 import type { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Handler } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadDecision } from '../../store/decisions.ts';
+import { loadDecision } from '../../store/review/decisions.ts';
 import { admitAgent } from '../supervision/acting-agent.ts';
 import { actingOf, assertActs } from './acting.ts';
 import { standingDecision } from './standing-decision.ts';

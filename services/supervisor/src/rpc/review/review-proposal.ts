@@ -11,9 +11,9 @@ import {
   rawText,
   readProposal,
 } from '../../domain/review/proposal.ts';
-import { clockColumns, clockOf, saveAgent } from '../../store/agents.ts';
-import { type DecisionRow, findDecision, hasComposed } from '../../store/decisions.ts';
-import { loadFacts } from '../../store/facts.ts';
+import { clockColumns, clockOf, saveAgent } from '../../store/agent/agents.ts';
+import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
+import { loadFacts } from '../../store/review/facts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { DecisionMessage } from '../messages/decision.ts';
 import { admitAgent } from '../supervision/acting-agent.ts';

@@ -1,6 +1,6 @@
 import type { ReviewSide, SupervisorContext } from '../../context.ts';
-import { loadAgent } from '../../store/agents.ts';
-import { loadDecision } from '../../store/decisions.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { loadDecision } from '../../store/review/decisions.ts';
 import { actingOf } from './acting.ts';
 import { carriedReceipts } from './carried-receipts.ts';
 import { settleWrits } from './settle-writs.ts';

@@ -1,6 +1,6 @@
 import { readReceipt } from '@writ/identity';
 import type { ReviewSide, SupervisorContext } from '../../context.ts';
-import { writsWithoutReceipt } from '../../store/decisions.ts';
+import { writsWithoutReceipt } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../messages/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 

@@ -3,7 +3,7 @@ import { InternalError } from '@writ/kernel';
 import { resultFieldsFor } from '@writ/policy';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
-import type { DecisionRow } from '../../store/decisions.ts';
+import type { DecisionRow } from '../../store/review/decisions.ts';
 import type { Acting } from './acting.ts';
 
 /** What a writ is signed with. */

@@ -1,7 +1,7 @@
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { humanAnswerOf, loadApproval } from '../../store/approvals.ts';
-import { callKeyOf, type DecisionRow, saveDecision } from '../../store/decisions.ts';
-import { findReceipt } from '../../store/receipts.ts';
+import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
+import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
+import { findReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../messages/decision.ts';
 import { type Acting, isAlive } from './acting.ts';

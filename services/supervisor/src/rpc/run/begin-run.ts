@@ -14,7 +14,7 @@ import { type CallContext, type Person, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { planRun } from '../../domain/run/plan-run.ts';
-import { findRunByRequest, type RunRow } from '../../store/runs.ts';
+import { findRunByRequest, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { budgetFrom, spawnBudgetFrom } from '../messages/budget.ts';
 import { priorityFrom, retentionFrom } from '../messages/supervision.ts';

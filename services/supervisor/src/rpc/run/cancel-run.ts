@@ -2,9 +2,9 @@ import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { canonicalDigest } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { recordEnding } from '../../store/endings.ts';
+import { recordEnding } from '../../store/agent/endings.ts';
 import { rememberRequest } from '../../store/requests.ts';
-import { loadRun } from '../../store/runs.ts';
+import { loadRun } from '../../store/run/runs.ts';
 import { runMessage } from '../messages/run.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { SupervisorContext } from '../../context.ts';
-import { ChangeAlarm } from '../../store/change-alarm.ts';
-import { type RunKey, runTopic } from '../../store/changes.ts';
-import { loadRun } from '../../store/runs.ts';
-import { readTimeline } from '../../store/timeline.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { type RunKey, runTopic } from '../../store/change/changes.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage } from '../messages/run.ts';
 
 const PAGE = 256;

@@ -1,7 +1,7 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadRun } from '../../store/runs.ts';
+import { loadRun } from '../../store/run/runs.ts';
 import { runMessage } from '../messages/run.ts';
 
 /** GetRun: reads a run of the caller's tenant; another tenant's is NOT_FOUND (SYS-6). */

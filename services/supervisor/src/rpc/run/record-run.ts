@@ -2,11 +2,11 @@ import { derivedId, sha256Hex } from '@writ/kernel';
 import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import type { RunPlan } from '../../domain/run/plan-run.ts';
-import { type AgentRow, clockColumns, insertAgent } from '../../store/agents.ts';
+import { type AgentRow, clockColumns, insertAgent } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';
-import { insertRun, insertRunLabels, type RunRow } from '../../store/runs.ts';
-import { claimSession } from '../../store/sessions.ts';
+import { insertRun, insertRunLabels, type RunRow } from '../../store/run/runs.ts';
+import { claimSession } from '../../store/run/sessions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
 /** What a run has besides its plan. */

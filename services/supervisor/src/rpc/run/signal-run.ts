@@ -8,8 +8,8 @@ import {
 } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadAgent } from '../../store/agents.ts';
-import { loadRun } from '../../store/runs.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { loadRun } from '../../store/run/runs.ts';
 
 const MAX_PAYLOAD_BYTES = 1_048_576;
 /** Woken by the supervisor alone, which says what was decided. */

@@ -1,6 +1,6 @@
 import { admitEpoch } from '@writ/identity';
 import { type CallContext, requireAgent } from '@writ/rpc';
-import { type AgentKey, type AgentRow, loadAgent, saveAgent } from '../../store/agents.ts';
+import { type AgentKey, type AgentRow, loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
 /** The agent that a worker calls for, by its verified token. */

@@ -2,7 +2,7 @@ import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/sup
 import { PreconditionError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { loadRun } from '../../store/runs.ts';
+import { loadRun } from '../../store/run/runs.ts';
 import { credentialsFor } from '../messages/credentials.ts';
 import { admitAgent, callingAgent } from './acting-agent.ts';
 

@@ -5,11 +5,11 @@ import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { checkOutcome, type OutcomeEvidence } from '../../domain/run/check-outcome.ts';
 import type { OrderContext } from '../../orders/order-kind.ts';
-import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agents.ts';
-import { findDecision } from '../../store/decisions.ts';
-import { recordEnding } from '../../store/endings.ts';
-import { findReceipt } from '../../store/receipts.ts';
-import { loadRun } from '../../store/runs.ts';
+import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { recordEnding } from '../../store/agent/endings.ts';
+import { findDecision } from '../../store/review/decisions.ts';
+import { findReceipt } from '../../store/review/receipts.ts';
+import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { admitAgent, callingAgent } from './acting-agent.ts';
 

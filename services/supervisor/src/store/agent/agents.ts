@@ -1,9 +1,9 @@
 import { NotFoundError } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import { type ActiveClock, activeMsAt, cut, seen } from '../domain/clock/active-clock.ts';
-import type { RunKey } from './changes.ts';
-import type { AgentsTable } from './schema/run-tables.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
+import type { RunKey } from '../change/changes.ts';
+import type { AgentsTable } from '../schema/run-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One agent of a run. */
 export interface AgentKey extends RunKey {
@@ -95,7 +95,7 @@ export function clockColumns(
 
 /**
  * The agent acts at `at`: its clock runs. Returns its active milliseconds so far (EM-1). State and
- * waiting are left to store/suspension.ts.
+ * waiting are left to suspension.ts.
  */
 export async function touchActive(
   trx: SupervisorTransaction,

@@ -1,10 +1,10 @@
 import { derivedId, outcomeOf, type Phase } from '@writ/kernel';
-import { stopped } from '../domain/clock/active-clock.ts';
+import { stopped } from '../../domain/clock/active-clock.ts';
+import { noteChange, runTopic } from '../change/changes.ts';
+import { hurryOrders, placeOrder } from '../orders.ts';
+import { setRunState } from '../run/runs.ts';
+import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentKey, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
-import { noteChange, runTopic } from './changes.ts';
-import { hurryOrders, placeOrder } from './orders.ts';
-import { setRunState } from './runs.ts';
-import type { SupervisorTransaction } from './supervisor-store.ts';
 
 /** How an agent ended. */
 export interface Ending extends AgentKey {

@@ -1,7 +1,7 @@
-import { seen, stopped } from '../domain/clock/active-clock.ts';
+import { seen, stopped } from '../../domain/clock/active-clock.ts';
+import { loadRun, setRunState } from '../run/runs.ts';
+import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentKey, agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
-import { loadRun, setRunState } from './runs.ts';
-import type { SupervisorTransaction } from './supervisor-store.ts';
 
 /**
  * The agent waits for a person from `at` on: its clock stands (EM-1). The run is SUSPENDED when none

@@ -1,11 +1,11 @@
 import { NotFoundError } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import type { HumanAnswer } from '../domain/result/run-result.ts';
-import { appendAudit } from './audit.ts';
-import { noteChange, type RunKey, type Topic } from './changes.ts';
-import { saveDecision } from './decisions.ts';
-import type { ApprovalsTable } from './schema/review-tables.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import type { HumanAnswer } from '../../domain/result/run-result.ts';
+import { appendAudit } from '../audit.ts';
+import { noteChange, type RunKey, type Topic } from '../change/changes.ts';
+import { saveDecision } from '../review/decisions.ts';
+import type { ApprovalsTable } from '../schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One question to a person as it stands. */
 export type ApprovalRow = Selectable<ApprovalsTable>;

@@ -1,5 +1,5 @@
+import type { SupervisorReader } from '../supervisor-store.ts';
 import type { ApprovalRow } from './approvals.ts';
-import type { SupervisorReader } from './supervisor-store.ts';
 
 /** Which approvals of a tenant are wanted, and from where on. */
 export interface ApprovalFilter {

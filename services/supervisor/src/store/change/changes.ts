@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import type { SupervisorDatabase } from './schema.ts';
+import type { SupervisorDatabase } from '../schema.ts';
 
 /** A run of a tenant. */
 export interface RunKey {

@@ -1,9 +1,9 @@
 import { NotFoundError } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from './agents.ts';
-import type { RunKey } from './changes.ts';
-import type { DecisionsTable } from './schema/review-tables.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import type { AgentKey } from '../agent/agents.ts';
+import type { RunKey } from '../change/changes.ts';
+import type { DecisionsTable } from '../schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One proposal of an agent, and the tool call that came of it. */
 export interface CallKey extends AgentKey {

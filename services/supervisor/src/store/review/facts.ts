@@ -1,6 +1,6 @@
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
-import type { RunKey } from './changes.ts';
-import type { SupervisorTransaction } from './supervisor-store.ts';
+import type { RunKey } from '../change/changes.ts';
+import type { SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The facts of a run as they stand; those of a new run when nothing was recorded yet (SV-3). */
 export async function loadFacts(

@@ -1,8 +1,8 @@
 import type { Selectable } from 'kysely';
-import type { RunKey } from './changes.ts';
+import type { RunKey } from '../change/changes.ts';
+import type { ReceiptsTable } from '../schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import type { CallKey } from './decisions.ts';
-import type { ReceiptsTable } from './schema/review-tables.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** One receipt as it is recorded. */
 export type ReceiptRow = Selectable<ReceiptsTable>;

@@ -1,6 +1,6 @@
+import type { StoredRunState } from '../schema/run-tables.ts';
+import type { SupervisorReader } from '../supervisor-store.ts';
 import type { RunRow } from './runs.ts';
-import type { StoredRunState } from './schema/run-tables.ts';
-import type { SupervisorReader } from './supervisor-store.ts';
 
 /** Which runs of a tenant are wanted, and from where on. */
 export interface RunFilter {

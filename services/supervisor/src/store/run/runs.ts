@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
-import { noteChange, type RunKey, runTopic } from './changes.ts';
-import type { RunsTable, StoredRunState } from './schema/run-tables.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
+import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { runNotFound } from './timeline.ts';
 
 /** One run as it stands. */

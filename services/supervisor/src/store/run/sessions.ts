@@ -1,5 +1,5 @@
 import { PermissionDeniedError } from '@writ/kernel';
-import type { SupervisorTransaction } from './supervisor-store.ts';
+import type { SupervisorTransaction } from '../supervisor-store.ts';
 
 /**
  * Makes sure that a conversation is this creator's: a new id becomes theirs (SUP-2).

@@ -1,6 +1,6 @@
 import { NotFoundError } from '@writ/kernel';
-import { noteChange, type RunKey, runTopic } from './changes.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One event to record. */
 export interface TimelineEntry extends RunKey {
