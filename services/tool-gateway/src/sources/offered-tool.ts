@@ -6,3 +6,6 @@ export type OfferedTool = Pick<
   'description' | 'inputSchema' | 'sideEffect' | 'risk'
 > &
   Partial<Pick<ToolDefinition, 'timeoutMs' | 'maxCallsPerAgent' | 'maxRepeats'>>;
+
+/** Tools by name, by the source that describes them. */
+export type Offers = ReadonlyMap<string, Readonly<Record<string, OfferedTool>>>;

@@ -1,9 +1,10 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
-import { type ErrorKind, isJsonObject, isWritError, parseJsonStrict } from '@writ/kernel';
+import { type ErrorKind, isWritError } from '@writ/kernel';
 import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
+import { badResult, toJsonAnswer } from './json-answer.ts';
 import type { ToolAnswer, ToolInvocation, ToolSource } from './source.ts';
 
 /** What {@link openProviderSource} needs. */
@@ -18,8 +19,6 @@ export interface ProviderSourceOptions {
 
 /** Longest sentence of a tool that is handed on, in characters. */
 const MAX_MESSAGE = 1_000;
-/** Largest JSON result that is read, in bytes: what a gRPC message can carry. */
-const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
 /** How much later gRPC's own deadline is, in milliseconds. */
 const DEADLINE_SLACK_MS = 500;
@@ -82,7 +81,7 @@ async function invoke(
 function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolAnswer {
   switch (kind) {
     case ResultKind.JSON:
-      return toJson(tool, content);
+      return toJsonAnswer(tool, content);
     case ResultKind.TEXT:
       return { kind: 'output', output: { kind: 'text', content } };
     case ResultKind.IMAGE: {
@@ -93,20 +92,6 @@ function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolA
     default:
       return badResult(tool);
   }
-}
-
-function toJson(tool: string, content: string): ToolAnswer {
-  try {
-    const value = parseJsonStrict(content, { field: 'result', maxBytes: MAX_RESULT_BYTES });
-    if (isJsonObject(value)) return { kind: 'output', output: { kind: 'json', content, value } };
-  } catch (error) {
-    if (!isWritError(error)) throw error;
-  }
-  return badResult(tool);
-}
-
-function badResult(tool: string): ToolAnswer {
-  return { kind: 'bad_result', message: `${tool} gave back something that is no JSON object.` };
 }
 
 /**

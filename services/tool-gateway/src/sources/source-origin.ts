@@ -1,14 +1,16 @@
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '@writ/config';
 import type { EgressAllowance } from '../domain/egress/egress-rules.ts';
-import type { SourceEntry } from './tools-schema.ts';
+import type { McpServer } from './mcp/mcp-transport.ts';
+import type { McpEntry, SourceEntry } from './tools-schema.ts';
 import { substitute, type Variables } from './variables.ts';
 
 /** Where the tools of a source come from, with everything filled in. */
 export type SourceOrigin =
   | { readonly kind: 'local' /** Absolute. */; readonly module: string }
   | { readonly kind: 'provider' /** `host:port`. */; readonly address: string }
-  | { readonly kind: 'builtin'; readonly egress: EgressAllowance };
+  | { readonly kind: 'builtin'; readonly egress: EgressAllowance }
+  | { readonly kind: 'mcp'; readonly server: McpServer };
 
 /**
  * Reads where a source's tools come from. Modules are found from the folder of `file`.
@@ -38,7 +40,30 @@ export function readOrigin(entry: SourceEntry, file: string, variables: Variable
         },
       };
     }
+    case 'mcp':
+      return { kind: 'mcp', server: readServer(entry, dirname(resolve(file)), filled) };
   }
+}
+
+function readServer(
+  entry: McpEntry,
+  folder: string,
+  filled: (name: string, text: string) => string,
+): McpServer {
+  const all = (name: string, values: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [key, filled(`${name}.${key}`, value)]),
+    );
+  if ('url' in entry) {
+    const url = filled('url', entry.url);
+    if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+      throw new ConfigError('url', ['url must be an http or https URL.']);
+    }
+    return { transport: 'http', url, headers: all('headers', entry.headers) };
+  }
+  const args = (entry.args ?? []).map((arg) => filled('args', arg));
+  const command = filled('command', entry.command);
+  return { transport: 'stdio', command, args, env: all('env', entry.env), cwd: folder };
 }
 
 /** As URLs write it, so that it is found whatever way it was written. */

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@writ/kernel';
 import type { ToolOutput } from '../domain/result.ts';
+import type { OfferedTool } from './offered-tool.ts';
 
 /** One run of a tool. */
 export interface ToolInvocation {
@@ -32,6 +33,11 @@ export type ToolAnswer =
 
 /** Where tools come from (TG-6): one implementation for each kind, one instance for each source. */
 export interface ToolSource {
+  /**
+   * What the source says of tools that it has, by name; absent where tools.yaml alone describes
+   * them. Rejects when it cannot be asked.
+   */
+  offer?(): Promise<Readonly<Record<string, OfferedTool>>>;
   /** Runs a tool. Never rejects; whatever goes wrong is an answer, and harms only this call. */
   invoke(invocation: ToolInvocation): Promise<ToolAnswer>;
   /** Lets go of what the source holds. */

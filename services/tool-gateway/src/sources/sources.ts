@@ -3,6 +3,7 @@ import type { Telemetry } from '@writ/telemetry';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
 import type { Notes } from './builtin/builtin-tool.ts';
 import { openLocalSource } from './local.ts';
+import type { Offers } from './offered-tool.ts';
 import { openProviderSource } from './provider.ts';
 import { Slots } from './slots.ts';
 import type { ToolSource } from './source.ts';
@@ -30,6 +31,8 @@ export interface SourceParts {
 export interface Sources {
   /** The source of this name; undefined when there is none. */
   find(name: string): OpenSource | undefined;
+  /** What sources say of their own tools, by source; one that cannot be asked is logged. */
+  offers(): Promise<Offers>;
   close(): Promise<void>;
 }
 
@@ -55,7 +58,19 @@ export async function openSources(
     await close();
     throw error;
   }
-  return { find: (name) => opened.get(name), close };
+  const offers = async (): Promise<Offers> => {
+    const asked = Array.from(opened, async ([source, { offer }]) => {
+      try {
+        return [[source, (await offer?.()) ?? {}]] as const;
+      } catch (error) {
+        const error_type = error instanceof Error ? error.name : '';
+        parts.telemetry.log.warn({ source, error_type }, 'A source does not say what it has.');
+        return [];
+      }
+    });
+    return new Map((await Promise.all(asked)).flat());
+  };
+  return { find: (name) => opened.get(name), offers, close };
 }
 
 async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {
@@ -78,6 +93,11 @@ async function open(declaration: SourceDeclaration, parts: SourceParts): Promise
         serviceToken: providerToken,
         telemetry,
       });
+    case 'mcp': {
+      // The client is large, and most gateways have no MCP server.
+      const { openMcpSource } = await import('./mcp/mcp-source.ts');
+      return openMcpSource({ name, server: origin.server, log: telemetry.log });
+    }
     case 'builtin':
       return openBuiltinSource({ name, egress: origin.egress, clock, notes, log: telemetry.log });
   }

@@ -1,11 +1,13 @@
 import { ConfigError, loadYaml, type YamlInput } from '@writ/config';
-import { isWritError } from '@writ/kernel';
+import { InvalidRequestError, isWritError, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { type Allow, createRegistry, EVERY, type Registry } from '../domain/registry.ts';
 import { compileTool, type Tool } from '../domain/tool.ts';
 import { BUILTIN_TOOLS } from './builtin/builtin-tools.ts';
+import { mcpName, nameAtServer } from './mcp/mcp-name.ts';
+import type { Offers } from './offered-tool.ts';
 import { readOrigin, type SourceOrigin } from './source-origin.ts';
 import { missingIn, toDefinition } from './tool-entry.ts';
-import { TOOLS_SCHEMA, type ToolsDocument } from './tools-schema.ts';
+import { TOOLS_SCHEMA, type ToolEntry, type ToolsDocument } from './tools-schema.ts';
 import type { Variables } from './variables.ts';
 
 /** Where tools come from, as tools.yaml declares it. */
@@ -21,9 +23,18 @@ export interface SourceDeclaration {
   readonly place: string;
 }
 
+/** A registry with everything in it that can be used. */
+interface Completed {
+  readonly registry: Registry;
+  readonly warnings: readonly string[];
+}
+
 /** What tools.yaml says. */
 export interface ToolsFile {
+  /** What is described in full without asking a source. */
   readonly registry: Registry;
+  /** The registry with what sources say of their tools; tools.yaml has the last word. */
+  complete(offers: Offers): Completed;
   readonly sources: readonly SourceDeclaration[];
   readonly warnings: readonly string[];
 }
@@ -51,6 +62,8 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
 
   const tools: Tool[] = [];
   const names = new Set<string>();
+  /** Entries that leave something to what their source says. */
+  const open: ToolEntry[] = [];
   for (const [index, entry] of value.tools.entries()) {
     const path = ['tools', index];
     if (names.has(entry.name))
@@ -73,7 +86,19 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
       );
       continue;
     }
+    const isMcp = source.kind === 'mcp';
+    if (isMcp && nameAtServer(entry.source, entry.name) === undefined) {
+      problems.push(
+        `${locate([...path, 'name'])}: tools of ${entry.source} are named ${mcpName(entry.source, '<tool>')}.`,
+      );
+      continue;
+    }
     const missing = offered === undefined ? missingIn(entry) : [];
+    if (isMcp && missing.length > 0) {
+      attempt([...path, 'timeout'], () => toDefinition(entry));
+      open.push(entry);
+      continue;
+    }
     problems.push(...missing.map((name) => `${locate(path)}: tools.${index} needs "${name}".`));
     const definition = attempt([...path, 'timeout'], () => toDefinition(entry, offered));
     if (definition === undefined || missing.length > 0) continue;
@@ -81,7 +106,7 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
     if (tool !== undefined) tools.push(tool);
   }
   for (const [list, index, tool] of allowedNames(value)) {
-    if (tool === EVERY || names.has(tool)) continue;
+    if (tool === EVERY || names.has(tool) || isOffered(value, tool)) continue;
     problems.push(`${locate(['allow', ...list, index])}: there is no tool ${tool}.`);
   }
   const sources = Object.entries(value.sources).flatMap(([name, entry]) => {
@@ -101,7 +126,54 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
         ];
   });
   if (problems.length > 0) throw new ConfigError(file, problems);
-  return { registry: createRegistry(tools, toAllow(value)), sources, warnings };
+  const allow = toAllow(value);
+  return {
+    registry: createRegistry(tools, allow),
+    complete: (offers) => complete(tools, open, offers, allow),
+    sources,
+    warnings,
+  };
+}
+
+function complete(
+  described: readonly Tool[],
+  open: readonly ToolEntry[],
+  offers: Offers,
+  allow: Allow,
+): Completed {
+  const tools = new Map(described.map((tool) => [tool.name, tool]));
+  const entries = new Map(open.map((entry) => [entry.name, entry]));
+  const warnings: string[] = [];
+  for (const [source, offered] of offers) {
+    for (const [name, offer] of Object.entries(offered)) {
+      const entry = entries.get(name) ?? { name, source };
+      entries.delete(name);
+      if (tools.has(name)) continue;
+      try {
+        assertToolName(name);
+        tools.set(name, compileTool(toDefinition(entry, offer)));
+      } catch (error) {
+        if (!isWritError(error)) throw error;
+        warnings.push(`The tool ${name} of the source ${source} is left out: ${error.message}`);
+      }
+    }
+  }
+  for (const { name, source } of entries.values()) {
+    warnings.push(`The tool ${name} is left out: the source ${source} does not describe it.`);
+  }
+  return { registry: createRegistry([...tools.values()], allow), warnings };
+}
+
+function assertToolName(name: string): void {
+  if (TOOL_NAME_PATTERN.test(name)) return;
+  throw new InvalidRequestError('BAD_TOOL_NAME', 'It must have 1 to 64 letters, digits, _ and -.');
+}
+
+/** Whether an MCP server may offer a tool of this name once it is asked. */
+function isOffered({ sources }: ToolsDocument, tool: string): boolean {
+  return Object.entries(sources).some(
+    ([source, { kind }]) => kind === 'mcp' && nameAtServer(source, tool) !== undefined,
+  );
 }
 
 function builtin(name: string) {

@@ -16,6 +16,18 @@ export interface ToolEntry {
   readonly source: string;
 }
 
+/** An MCP server as tools.yaml holds it. */
+export type McpEntry =
+  | { readonly kind: 'mcp'; readonly url: string; readonly headers?: Texts }
+  | {
+      readonly kind: 'mcp';
+      readonly command: string;
+      readonly args?: readonly string[];
+      readonly env?: Texts;
+    };
+
+type Texts = Readonly<Record<string, string>>;
+
 /** One source as tools.yaml holds it. */
 export type SourceEntry = (
   | { readonly kind: 'local'; readonly module: string }
@@ -25,6 +37,7 @@ export type SourceEntry = (
       readonly allow_hosts?: readonly string[];
       readonly allow_ports?: readonly number[];
     }
+  | McpEntry
 ) & { readonly max_in_flight?: number; readonly max_queued?: number };
 
 /** The whole of tools.yaml. */
@@ -58,6 +71,9 @@ const concurrency = {
 } as const;
 
 type Settings = Readonly<Record<string, object>>;
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+const TEXTS = { type: 'object', additionalProperties: { type: 'string' } } as const;
 
 const source = (kind: string, settings: Settings, optional: Settings = {}) => ({
   title: `a source with kind: ${kind}`,
@@ -104,13 +120,19 @@ export const TOOLS_SCHEMA: JsonSchema = {
       propertyNames: ID,
       additionalProperties: {
         oneOf: [
-          source('local', { module: { type: 'string', minLength: 1 } }),
-          source('provider', { address: { type: 'string', minLength: 1 } }),
+          source('local', { module: TEXT }),
+          source('provider', { address: TEXT }),
+          source('mcp', { url: TEXT }, { headers: TEXTS }),
+          source(
+            'mcp',
+            { command: TEXT },
+            { args: { type: 'array', items: { type: 'string' } }, env: TEXTS },
+          ),
           source(
             'builtin',
             {},
             {
-              allow_hosts: { type: 'array', items: { type: 'string', minLength: 1 } },
+              allow_hosts: { type: 'array', items: TEXT },
               allow_ports: {
                 type: 'array',
                 items: { type: 'integer', minimum: 1, maximum: 65_535 },
