@@ -63,7 +63,7 @@ describe('OpenTab', () => {
 });
 
 describe('Consume', () => {
-  it('adds and then says which cap is exceeded, in the source’s words (EM-2)', async () => {
+  it('adds and then names the cap that is exceeded, with used and limit (EM-2)', async () => {
     await world.openTab({ budget: { maxTokens: 4000n } });
     expect((await consume('c-1', 4000n)).tab?.totals?.usage?.inputTokens).toBe(4000n);
     const exceeded = {

@@ -9,7 +9,7 @@ const one = (more = '') =>
   `agents:\n  - name: a\n    kind: react\n    model: { model: m }\n${more}`;
 
 describe('agents files', () => {
-  it('define the refund desk with the source’s numbers (AG-1)', () => {
+  it('define the refund desk with its numbers (AG-1)', () => {
     const { agents, warnings } = loadAgents(REFUND_DESK);
     expect(warnings).toEqual([]);
     expect(agents.get('refund-worker')).toMatchObject({

@@ -117,7 +117,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
       stopReason: 'loop_detected:signature_repeat',
       message: expect.stringMatching(/1 call of pay with these same arguments/),
     });
-    // The repeat counted for the tool, as in the source.
+    // The repeat counted for the tool, too.
     expect((await refusal({ runId, callId: 'op-3', args: { to: 'max' } })).stopReason).toBe(
       'loop_detected:per_tool_limit',
     );

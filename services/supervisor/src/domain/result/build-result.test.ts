@@ -101,7 +101,7 @@ describe('buildResult', () => {
     tab: { usage: NO_USAGE, runUsage, failures: [] },
   });
 
-  it('tells of the refund of 1000 USD as the source does (SV-7)', () => {
+  it('tells of a refund of 1000 USD in four rows (SV-7)', () => {
     const result = buildResult(answered);
     expect(result).toMatchObject({
       status: 'ok',
