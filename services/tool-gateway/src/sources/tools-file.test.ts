@@ -166,6 +166,67 @@ sources:
     ).toThrow('allow_hosts must hold host:port, such as wiki.corp:443.');
   });
 
+  describe('with an MCP server', () => {
+    const MCP = `
+tools:
+  - { name: wiki__read, source: wiki, side_effect: read_only, risk: 0.1 }
+  - { name: wiki__gone, source: wiki }
+sources:
+  wiki: { kind: mcp, url: "https://wiki.example/mcp", headers: { authorization: "Bearer \${TOKEN}" } }
+  files: { kind: mcp, command: node, args: [./files.js], env: { ROOT: "\${TOKEN}" } }
+allow:
+  agents: { clerk: [wiki__read, files__list] }
+`;
+    const offered = {
+      description: 'Reads.',
+      inputSchema: { type: 'object' },
+      sideEffect: 'destructive',
+      risk: 1,
+    } as const;
+
+    it('reads how it is reached, with what may be told to it', () => {
+      const [wiki, files] = load(MCP, { TOKEN: 't' }).sources.map(({ origin }) => origin);
+      expect(wiki).toMatchObject({
+        server: { url: 'https://wiki.example/mcp', headers: { authorization: 'Bearer t' } },
+      });
+      expect(files).toMatchObject({
+        server: { command: 'node', args: ['./files.js'], env: { ROOT: 't' }, cwd: '/desk' },
+      });
+      expect(() => load(MCP)).toThrow('headers.authorization refers to TOKEN, which is not set.');
+      expect(() => load(MCP.replace('https:', 'file:'), { TOKEN: 't' })).toThrow(
+        '/desk/tools.yaml:6:9: url must be an http or https URL.',
+      );
+      expect(() => load(MCP.replace('name: wiki__gone', 'name: gone'), { TOKEN: 't' })).toThrow(
+        'tools of wiki are named wiki__<tool>.',
+      );
+    });
+
+    it('takes from it what tools.yaml leaves open, and says what is left out', () => {
+      const bad = { ...offered, inputSchema: { type: 'array' } } as const;
+      const { registry, warnings } = load(MCP, { TOKEN: 't' }).complete(
+        new Map([
+          ['wiki', { wiki__read: offered, wiki__write: offered }],
+          ['files', { files__list: bad, 'files__no spaces': offered }],
+        ]),
+      );
+      expect([...registry.tools.keys()]).toEqual(['wiki__read', 'wiki__write']);
+      expect(registry.tools.get('wiki__read')).toMatchObject({
+        description: 'Reads.',
+        sideEffect: 'read_only',
+        risk: 0.1,
+      });
+      expect(registry.tools.get('wiki__write')).toMatchObject({
+        sideEffect: 'destructive',
+        risk: 1,
+      });
+      expect(warnings).toEqual([
+        expect.stringContaining('files__list of the source files is left out'),
+        expect.stringContaining('files__no spaces of the source files is left out'),
+        'The tool wiki__gone is left out: the source wiki does not describe it.',
+      ]);
+    });
+  });
+
   it('says that zero calls lets nobody call', () => {
     const { warnings } = load(GOOD.replace('max_repeats: 2', 'max_repeats: 0'));
     expect(warnings).toHaveLength(1);

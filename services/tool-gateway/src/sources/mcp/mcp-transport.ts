@@ -19,7 +19,7 @@ export type McpServer =
     };
 
 /** Largest message that is read, in bytes. */
-const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** A transport that has not been started. */
 export function createTransport(server: McpServer): Transport {

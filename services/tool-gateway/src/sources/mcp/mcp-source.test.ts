@@ -1,0 +1,99 @@
+import { fileURLToPath } from 'node:url';
+import { createTelemetry } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ToolSource } from '../source.ts';
+import { openMcpSource } from './mcp-source.ts';
+
+const SERVER = fileURLToPath(new URL('../../../test/mcp/fragile-server.ts', import.meta.url));
+const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+
+let source: ToolSource;
+
+function open(...args: readonly string[]): ToolSource {
+  const server = {
+    transport: 'stdio',
+    command: process.execPath,
+    args,
+    env: {},
+    cwd: '/',
+  } as const;
+  return openMcpSource({ name: 'odd', server, log });
+}
+
+beforeEach(() => {
+  source = open(SERVER);
+});
+
+afterEach(() => source.close());
+
+const invoke = (tool: string, signal = new AbortController().signal) =>
+  source.invoke({
+    tool: `odd__${tool}`,
+    argumentsJson: '{}',
+    args: {},
+    idempotencyKey: 'idem_1',
+    tenant: 'acme',
+    runId: 'run_1',
+    agentName: 'payer',
+    callId: 'op-1',
+    deadline: new Date(),
+    timeoutMs: 10_000,
+    signal,
+  });
+
+describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
+  it('refuses and fails: what it says of its tool is shown, what it says of itself is not', async () => {
+    expect(await invoke('fail')).toEqual({ kind: 'failed', message: 'No such page.' });
+    expect(await invoke('refuse')).toEqual({
+      kind: 'failed',
+      message: 'The server of odd__refuse refused the call.',
+    });
+    expect((await invoke('garble')).kind).toBe('bad_result');
+    expect(await invoke('babble')).toMatchObject({ output: { kind: 'text', content: 'well' } });
+  });
+
+  it('dies during a call: nobody knows what it did, and it is started again after a pause', async () => {
+    const first = await invoke('pid');
+    expect(await invoke('die')).toEqual({
+      kind: 'lost',
+      message: 'The server of odd__die did not answer.',
+    });
+    expect(await invoke('pid')).toEqual({
+      kind: 'failed',
+      message: 'The server of odd__pid cannot be reached.',
+    });
+    const next = await vi.waitUntil(
+      async () => {
+        const answer = await invoke('pid');
+        return answer.kind === 'output' && answer;
+      },
+      { timeout: 10_000, interval: 20 },
+    );
+    expect(next).not.toEqual(first);
+  });
+
+  it('floods: it is ended, and its call is lost', async () => {
+    expect((await invoke('flood')).kind).toBe('lost');
+  });
+
+  it('is not there at all: its calls fail', async () => {
+    await source.close();
+    source = open('/nowhere/server.js');
+    expect((await invoke('pid')).kind).toBe('failed');
+    await expect(source.offer?.()).rejects.toThrow();
+  });
+
+  it('is not asked for a call that was called off', async () => {
+    const signal = AbortSignal.abort();
+    expect(await invoke('die', signal)).toEqual({
+      kind: 'lost',
+      message: 'odd__die was called off.',
+    });
+    expect((await invoke('pid')).kind).toBe('output');
+  });
+
+  it('offers tools as most risky and destructive, whatever it says', async () => {
+    const offer = await source.offer?.();
+    expect(offer?.odd__pid).toMatchObject({ sideEffect: 'destructive', risk: 1 });
+  });
+});

@@ -1,0 +1,32 @@
+import { createInterface } from 'node:readline';
+
+// A small MCP server over stdio that does, by the name of the tool, what servers should not do.
+const answer = (id: unknown, body: object) =>
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n`);
+
+const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
+  pid: (id) => answer(id, { result: { content: [{ type: 'text', text: String(process.pid) }] } }),
+  die: () => process.exit(1),
+  flood: (id) =>
+    answer(id, { result: { content: [{ type: 'text', text: 'x'.repeat(5 * 1024 * 1024) }] } }),
+  refuse: (id) => answer(id, { error: { code: -32_602, message: 'A secret.' } }),
+  fail: (id) =>
+    answer(id, { result: { isError: true, content: [{ type: 'text', text: 'No such page.' }] } }),
+  garble: (id) => answer(id, { result: { content: 'nothing' } }),
+  babble: (id) => {
+    process.stdout.write('this is no message\n');
+    answer(id, { result: { content: [{ type: 'text', text: 'well' }] } });
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  if (method === 'initialize') {
+    const serverInfo = { name: 'fragile', version: '1' };
+    const { protocolVersion } = params;
+    answer(id, { result: { protocolVersion, capabilities: { tools: {} }, serverInfo } });
+  } else if (method === 'tools/list') {
+    const tools = Object.keys(TOOLS).map((name) => ({ name, inputSchema: { type: 'object' } }));
+    answer(id, { result: { tools } });
+  } else if (method === 'tools/call') TOOLS[params.name]?.(id);
+}
