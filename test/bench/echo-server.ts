@@ -7,10 +7,9 @@ import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { createRpcServer, route } from '@writ/rpc';
 import { addPosition, openStore } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
-import type { Generated } from 'kysely';
 
 interface EchoDatabase {
-  echoes: { position: Generated<number>; echoed_at: Date };
+  echoes: { echoed_at: Date };
 }
 
 const store = await openStore<EchoDatabase>({

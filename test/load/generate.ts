@@ -1,0 +1,31 @@
+import { ChatRole, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import type { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import type { CallOptions, RpcClient } from '@writ/rpc';
+
+/** One model call of an agent. */
+export interface ModelCall {
+  readonly callId: string;
+  readonly model: string;
+}
+
+/** Makes a call and resolves with its `finished`; throws what it failed with. */
+export async function generate(
+  models: RpcClient<typeof ModelService>,
+  { callId, model }: ModelCall,
+  options: CallOptions,
+): Promise<Finished> {
+  let finished: Finished | undefined;
+  const stream = models.generate(
+    {
+      callId,
+      model,
+      messages: [
+        { role: ChatRole.USER, parts: [{ kind: { case: 'text', value: 'Say something.' } }] },
+      ],
+    },
+    options,
+  );
+  for await (const { chunk } of stream) if (chunk.case === 'finished') finished = chunk.value;
+  if (finished === undefined) throw new Error(`${callId} ended without finished.`);
+  return finished;
+}

@@ -1,0 +1,80 @@
+/** `npm run load` lists the proofs, `npm run load -- NAME [--seed N]` runs one; `all` runs all of them. */
+import { parseArgs } from 'node:util';
+import { answeredThenKilled } from './answered-then-killed.ts';
+import { meterCap } from './meter-cap.ts';
+import { MeterStage } from './meter-stage.ts';
+import { modelShare } from './model-share.ts';
+import { spawnCap } from './spawn-cap.ts';
+import { streamAbort } from './stream-abort.ts';
+
+type Figures = Readonly<Record<string, string | number | undefined>>;
+
+interface Proof {
+  readonly about: string;
+  run(seed: number): Promise<Figures>;
+}
+
+const PROOFS: Readonly<Record<string, Proof>> = {
+  'meter-cap': {
+    about: '1,000 concurrent calls of $0.10 against a cap of $5.00 (EM-3)',
+    run: () => onMeter((stage) => meterCap(stage, { calls: 1_000 })),
+  },
+  'meter-kills': {
+    about: 'the same with the meter killed at random moments, 20 rounds (EM-3, EM-7)',
+    run: (seed) =>
+      onMeter((stage) => meterCap(stage, { calls: 1_000, kills: { rounds: 20, seed } })),
+  },
+  'spawn-cap': {
+    about: '1,000 acquires from 4 processes against max_agents 20 (SB-2, SB-6)',
+    run: () => spawnCap({ acquires: 1_000 }),
+  },
+  'model-share': {
+    about: 'CRITICAL, NORMAL and BACKGROUND at a model with one slot for 10 s (SUP-3)',
+    run: () => onMeter((stage) => modelShare(stage, { forMs: 10_000 })),
+  },
+  'stream-abort': {
+    about: 'how soon a provider sees that a stream was aborted (EM-8, EM-9)',
+    run: () => onMeter((stage) => streamAbort(stage, { times: 50 })),
+  },
+  'answered-then-killed': {
+    about: 'workers killed after the provider answered (EM-7)',
+    run: () => onMeter((stage) => answeredThenKilled(stage, { times: 20 })),
+  },
+};
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { seed: { type: 'string', default: '1' } },
+});
+const [name = ''] = positionals;
+const chosen = Object.entries(PROOFS).filter(([known]) => name === 'all' || known === name);
+if (chosen.length === 0) {
+  console.log('npm run load -- NAME [--seed N]');
+  for (const [known, { about }] of Object.entries(PROOFS)) {
+    console.log(`  ${known.padEnd(20)}  ${about}`);
+  }
+  console.log(`  ${'all'.padEnd(20)}  one after the other`);
+  process.exitCode = name === '' ? 0 : 1;
+}
+for (const [known, { run }] of chosen) {
+  const started = performance.now();
+  try {
+    const figures = await run(Number(values.seed));
+    const seconds = ((performance.now() - started) / 1_000).toFixed(1);
+    console.log(`holds: ${known}, seed ${values.seed}, ${seconds} s`);
+    for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
+  } catch (error) {
+    console.log(`FAILS: ${known}, seed ${values.seed}`);
+    console.log(error);
+    process.exitCode = 1;
+  }
+}
+
+async function onMeter(proof: (stage: MeterStage) => Promise<Figures>): Promise<Figures> {
+  const stage = await MeterStage.start();
+  try {
+    return await proof(stage);
+  } finally {
+    await stage.close();
+  }
+}

@@ -1,0 +1,63 @@
+/** One of several supervisors: makes all the acquires that it is ordered at once, and answers with what came of them. */
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { contractPriority } from '@writ/identity';
+import { isWritError, type Priority } from '@writ/kernel';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+
+/** The acquires of one client. */
+export interface SpawnOrder {
+  readonly address: string;
+  readonly serviceToken: string;
+  readonly tenant: string;
+  readonly runId: string;
+  readonly children: readonly { readonly instance: string; readonly priority: Priority }[];
+}
+
+/** What came of one acquire. */
+export interface SpawnOutcome {
+  readonly instance: string;
+  readonly priority: Priority;
+  /** Empty when it was granted. */
+  readonly reason: string;
+  readonly paused: readonly { readonly victim: string; readonly beneficiary: string }[];
+}
+
+process.on('message', (message) => {
+  void acquireAll(message as SpawnOrder);
+});
+process.send?.('ready');
+
+async function acquireAll(order: SpawnOrder): Promise<void> {
+  const { address, serviceToken, tenant, runId, children } = order;
+  const client = createRpcClient(SpawnBudgetService, {
+    address,
+    telemetry: createTelemetry({ service: 'supervisor', logLevel: 'silent' }),
+    serviceToken: async () => serviceToken,
+    timeoutMs: 60_000,
+  });
+  const outcomes = await Promise.all(
+    children.map(async ({ instance, priority }): Promise<SpawnOutcome> => {
+      try {
+        const { changes } = await client.acquire({
+          tenant,
+          runId,
+          requestId: `acquire-${instance}`,
+          agent: { name: 'child', instance },
+          parent: { name: 'lead', instance: 'root' },
+          depth: 1,
+          priority: contractPriority(priority),
+        });
+        const paused = changes.map(({ agent, becauseOf }) => ({
+          victim: agent?.instance ?? '',
+          beneficiary: becauseOf?.instance ?? '',
+        }));
+        return { instance, priority, reason: '', paused };
+      } catch (error) {
+        const reason = isWritError(error) ? error.reason : String(error);
+        return { instance, priority, reason, paused: [] };
+      }
+    }),
+  );
+  process.send?.(outcomes);
+}

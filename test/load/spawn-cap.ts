@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { contractPriority } from '@writ/identity';
+import { Priority } from '@writ/kernel';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+import { type Caller, startCaller } from './caller.ts';
+import { SERVICE_MAINS, startProgram } from './program.ts';
+import type { SpawnOrder, SpawnOutcome } from './spawn-caller.ts';
+
+const TENANT = 'acme';
+const MAX_AGENTS = 20;
+const CLIENTS = 4;
+
+interface Stage {
+  readonly supervisor: KeyPeer;
+  readonly address: string;
+  readonly callers: readonly Caller[];
+}
+
+/**
+ * Concurrent acquires from four client processes against max_agents 20 (SB-2, SB-6): 19 are granted
+ * beside the root; with HIGH among LOW the cap holds at every look, and every pause has one beneficiary.
+ */
+export async function spawnCap({ acquires }: { readonly acquires: number }) {
+  const stack = new AsyncDisposableStack();
+  try {
+    const dir = await mkdtemp(join(tmpdir(), 'writ-load-'));
+    stack.defer(() => rm(dir, { recursive: true, force: true }));
+    const supervisor = await startKeyPeer('supervisor');
+    stack.defer(() => supervisor.close());
+    const [program, ...callers] = await Promise.all([
+      startProgram(SERVICE_MAINS['spawn-budget'], {
+        WRIT_DATA: dir,
+        WRIT_SPAWN_BUDGET_PORT: '0',
+        WRIT_SUPERVISOR_ADDRESS: supervisor.address,
+        WRIT_LOG_LEVEL: 'silent',
+      }),
+      ...Array.from({ length: CLIENTS }, () => startCaller('spawn-caller.ts')),
+    ]);
+    stack.defer(() => program.kill());
+    for (const caller of callers) stack.defer(() => caller.kill());
+    const stage = { supervisor, address: program.address, callers };
+    const alike = await race(stage, 'alike', acquires, () => Priority.NORMAL);
+    assert.equal(alike.granted.length, MAX_AGENTS - 1);
+    assert.equal(alike.pool.totalPauses, 0);
+    const mixed = await race(stage, 'mixed', acquires, (index) =>
+      index % 10 === 0 ? Priority.HIGH : Priority.LOW,
+    );
+    const pauses = checkPauses(mixed);
+    return {
+      acquires,
+      'granted of equals': alike.granted.length,
+      'granted, HIGH among LOW': mixed.granted.length,
+      'of these paused for another': pauses,
+    };
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+type Race = Awaited<ReturnType<typeof race>>;
+
+async function race(
+  { supervisor, address, callers }: Stage,
+  runId: string,
+  acquires: number,
+  priorityOf: (index: number) => Priority,
+) {
+  const client = supervisor.client(SpawnBudgetService, { audience: 'spawn-budget', address });
+  const run = { tenant: TENANT, runId };
+  await client.openPool({
+    ...run,
+    requestId: 'open',
+    root: { name: 'lead', instance: 'root' },
+    priority: contractPriority(Priority.NORMAL),
+    budget: { maxAgents: MAX_AGENTS },
+  });
+  const children = Array.from({ length: acquires }, (_, index) => ({
+    instance: `child-${index}`,
+    priority: priorityOf(index),
+  }));
+  const serviceToken = await supervisor.serviceToken('spawn-budget')();
+  const order = { address, serviceToken, ...run };
+  const answers = callers.map(
+    (caller, turn) =>
+      caller.ask({
+        ...order,
+        children: children.filter((_, index) => index % CLIENTS === turn),
+      } satisfies SpawnOrder) as Promise<SpawnOutcome[] | undefined>,
+  );
+  let racing = true;
+  const looking = (async () => {
+    while (racing) {
+      const { pool } = await client.getPool(run);
+      assert.ok((pool?.held ?? 0) <= MAX_AGENTS, `${pool?.held} agents hold a slot.`);
+    }
+  })();
+  const outcomes = (await Promise.all(answers)).flatMap((answer) => answer ?? []);
+  racing = false;
+  await looking;
+  assert.equal(outcomes.length, acquires, 'A client died.');
+  const granted = outcomes.filter(({ reason }) => reason === '');
+  const refusals = new Set(outcomes.map(({ reason }) => reason).filter(Boolean));
+  assert.deepEqual([...refusals], ['BUDGET_EXHAUSTED']);
+  const { pool } = await client.getPool(run);
+  assert.ok(pool !== undefined);
+  assert.equal(pool.held, MAX_AGENTS);
+  assert.equal(pool.totalSpawns, granted.length);
+  assert.equal(pool.totalRefusals, acquires - granted.length);
+  const high = children.filter(({ priority }) => priority === Priority.HIGH).length;
+  return { granted, pool, asked: { high } };
+}
+
+/** Answers with how many were paused. */
+function checkPauses({ granted, pool, asked }: Race): number {
+  const pauses = granted.flatMap(({ instance, paused }) => {
+    assert.ok(paused.length <= 1, `${instance} paused more than one.`);
+    for (const { beneficiary } of paused) assert.equal(beneficiary, instance);
+    return paused;
+  });
+  assert.ok(pauses.length > 0, 'Nobody was paused.');
+  assert.equal(new Set(pauses.map(({ victim }) => victim)).size, pauses.length);
+  assert.equal(pool.totalPauses, pauses.length);
+  const weights = new Map(granted.map(({ instance, priority }) => [instance, priority]));
+  for (const { victim } of pauses) assert.equal(weights.get(victim), Priority.LOW);
+  const holders = pool.holders.map(({ agent }) => agent?.instance ?? '');
+  const high = holders.filter((instance) => weights.get(instance) === Priority.HIGH);
+  assert.equal(high.length, Math.min(MAX_AGENTS - 1, asked.high), 'LOW kept what HIGH wanted.');
+  assert.deepEqual(
+    new Set(pool.paused.map(({ agent }) => agent?.instance)),
+    new Set(pauses.map(({ victim }) => victim)),
+  );
+  return pauses.length;
+}
