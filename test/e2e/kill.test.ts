@@ -37,6 +37,8 @@ function start(...args: string[]): Started {
       PATH: process.env.PATH ?? '',
       WRIT_DATA: dataDir,
       WRIT_LOG_LEVEL: 'error',
+      // No grant outlives a restart, or a person who thinks: each has to be had anew.
+      WRIT_SLOT_GRANT_TTL: '500ms',
       ...FREE_PORTS,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

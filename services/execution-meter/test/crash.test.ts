@@ -34,6 +34,8 @@ it('keeps what was sent and never answered on the tab, through kill -9, and tell
   stack.defer(() => supervisor.close());
   const worker = await startKeyPeer('agent-worker');
   stack.defer(() => worker.close());
+  const spawnBudget = await startKeyPeer('spawn-budget');
+  stack.defer(() => spawnBudget.close());
   const models = [
     'models:',
     ...['quick', 'slow'].map(
@@ -49,6 +51,7 @@ it('keeps what was sent and never answered on the tab, through kill -9, and tell
       WRIT_EXECUTION_METER_PORT: '0',
       WRIT_SUPERVISOR_ADDRESS: supervisor.address,
       WRIT_AGENT_WORKER_ADDRESS: worker.address,
+      WRIT_SPAWN_BUDGET_ADDRESS: spawnBudget.address,
       WRIT_LOG_LEVEL: 'silent',
       SIM: simulator.url,
       KEY: 'simulated',
@@ -67,7 +70,9 @@ it('keeps what was sent and never answered on the tab, through kill -9, and tell
     agent: { name: 'desk', instance: AGENT },
     models: ['quick', 'slow'],
   });
-  const options = { agentToken: executionMeterToken, epoch: 1n };
+  const holder = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+  const slotGrant = await spawnBudget.slotGrant(holder, 60_000);
+  const options = { agentToken: executionMeterToken, slotGrant, epoch: 1n };
   const level = async (tabs: Awaited<ReturnType<typeof boot>>['tabs']) => {
     const { tab } = await tabs.getTab({
       tab: { tenant: TENANT, runId: RUN, agentInstance: AGENT },

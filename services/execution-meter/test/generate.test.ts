@@ -164,6 +164,19 @@ describe('Generate', () => {
     ]);
   });
 
+  it('needs a current slot grant, so a pause holds against any worker (SB-4)', async () => {
+    await start();
+    await world.openTab();
+    const { slotGrant: _, ...without } = await world.credentials();
+    const none = await world.generate({}, without);
+    expect(none.error).toMatchObject({ reason: 'SLOT_GRANT_REQUIRED' });
+    const holder = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+    const slotGrant = await world.spawnBudget.slotGrant(holder, -1);
+    const late = await world.generate({}, { ...without, slotGrant });
+    expect(late.error).toMatchObject({ reason: 'SLOT_GRANT_EXPIRED' });
+    expect(world.simulator.requests()).toEqual([]);
+  });
+
   it('is refused with an agent token for another audience, and without an epoch (EM-6)', async () => {
     await start();
     await world.openTab();

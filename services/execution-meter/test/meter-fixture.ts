@@ -70,6 +70,7 @@ export class MeterWorld implements AsyncDisposable {
   readonly simulator: ModelSimulator;
   readonly supervisor: KeyPeer;
   readonly worker: KeyPeer;
+  readonly spawnBudget: KeyPeer;
   readonly #bus: Bus;
   readonly #options: MeterWorldOptions;
   readonly #dir: string;
@@ -83,12 +84,14 @@ export class MeterWorld implements AsyncDisposable {
     simulator: ModelSimulator,
     supervisor: KeyPeer,
     worker: KeyPeer,
+    spawnBudget: KeyPeer,
   ) {
     this.#options = options;
     this.#dir = dir;
     this.simulator = simulator;
     this.supervisor = supervisor;
     this.worker = worker;
+    this.spawnBudget = spawnBudget;
     this.#bus = createInProcessBus({ onError: () => undefined });
   }
 
@@ -111,6 +114,7 @@ export class MeterWorld implements AsyncDisposable {
       await createModelSimulator({ scripts, requestLog: join(dir, 'requests.jsonl') }),
       await startKeyPeer('supervisor', peer),
       await startKeyPeer('agent-worker', peer),
+      await startKeyPeer('spawn-budget', peer),
     );
     await world.#bus.subscribe({
       subject: HOOK_SUBJECTS,
@@ -146,7 +150,7 @@ export class MeterWorld implements AsyncDisposable {
           spanProcessors: [this.spans],
         }),
         bus: this.#bus,
-        addressOf: addressOf(this.supervisor, this.worker),
+        addressOf: addressOf(this.supervisor, this.worker, this.spawnBudget),
         ...(clock === undefined ? {} : { clock }),
       },
     );
@@ -200,7 +204,10 @@ export class MeterWorld implements AsyncDisposable {
       models: [...this.#aliases(), 'unknown'],
       priority,
     });
-    return { agentToken: executionMeterToken, epoch, timeoutMs: 15_000 };
+    const holder = { tenant: TENANT, runId: RUN, agentInstance: instance, priority, epoch };
+    // Long enough for everything that a test does with it.
+    const slotGrant = await this.spawnBudget.slotGrant(holder, 60_000);
+    return { agentToken: executionMeterToken, slotGrant, epoch, timeoutMs: 15_000 };
   }
 
   /** Asks a model and takes whatever comes. */
@@ -231,6 +238,7 @@ export class MeterWorld implements AsyncDisposable {
     await this.#meter?.stop();
     await this.supervisor.close();
     await this.worker.close();
+    await this.spawnBudget.close();
     await this.simulator.close();
     await this.#bus.close();
     await rm(this.#dir, { recursive: true, force: true });

@@ -61,9 +61,11 @@ export const CONTEXT = { user: { id: 42 }, charge: { amount_usd: 1200 } };
 /** The refund desk's rules in a supervisor behind real doors, with a test's own worker and gateway. */
 export class RefundDesk {
   readonly supervisor: SupervisorUnderTest;
+  readonly #clock: Clock;
 
-  private constructor(supervisor: SupervisorUnderTest) {
+  private constructor(supervisor: SupervisorUnderTest, clock: Clock) {
     this.supervisor = supervisor;
+    this.#clock = clock;
   }
 
   static async start(
@@ -77,7 +79,7 @@ export class RefundDesk {
         ...options.config,
       },
     });
-    const desk = new RefundDesk(supervisor);
+    const desk = new RefundDesk(supervisor, options.clock ?? systemClock);
     desk.listTools();
     return desk;
   }
@@ -142,7 +144,7 @@ export class RefundDesk {
       telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
     });
     try {
-      const verifier = createVerifier({ trust, clock: systemClock });
+      const verifier = createVerifier({ trust, clock: this.#clock });
       const { claims } = await checkWrit(verifier, decision?.writ ?? '', {
         call: { ...agent.scope, callId: decision?.callId ?? '' },
         tool: action.value.tool,
@@ -184,10 +186,14 @@ export class DeskAgent {
     };
   }
 
-  get options(): CallOptions {
+  /** What its worker shows with every call. */
+  async options(grantTtlMs?: number): Promise<CallOptions> {
+    const { epoch } = this;
+    const spawnBudget = this.#desk.supervisor.fakes.peer('spawn-budget');
     return {
       agentToken: this.#delivery.credentials?.supervisorToken ?? '',
-      epoch: this.epoch,
+      slotGrant: await spawnBudget.slotGrant({ ...this.scope, epoch }, grantTtlMs),
+      epoch,
     };
   }
 
@@ -201,14 +207,14 @@ export class DeskAgent {
   /** Proposes an action; `more` may carry receipts and observations. */
   async propose(callId: string, proposal: Proposal, more: Proposal = {}): Promise<Decision> {
     const request = { ...proposal, ...more, callId };
-    const { decision } = await this.reviews.reviewAction(request, this.options);
+    const { decision } = await this.reviews.reviewAction(request, await this.options());
     if (decision === undefined) throw new Error('There is no decision.');
     return decision;
   }
 
   /** A decision as it stands now. */
   async decisionNow(callId: string): Promise<Decision | undefined> {
-    return (await this.reviews.getDecision({ callId }, this.options)).decision;
+    return (await this.reviews.getDecision({ callId }, await this.options())).decision;
   }
 
   /** The gateway's receipt for an approved call; `changes` are what it would not say. */

@@ -120,6 +120,23 @@ describe('ReviewAction', () => {
     expect(decision.executedAction).toBeUndefined();
   });
 
+  it('hears no agent without a current slot grant, so a pause holds against any worker (SB-4)', async () => {
+    const agent = await desk.agent();
+    const { slotGrant: _, ...without } = await agent.options();
+    const { slotGrant } = await agent.options(-1);
+    const request = { ...LOOK_UP, callId: 'op-1' };
+    for (const [options, reason] of [
+      [without, 'SLOT_GRANT_REQUIRED'],
+      [{ ...without, slotGrant }, 'SLOT_GRANT_EXPIRED'],
+    ] as const) {
+      const reviewed = agent.reviews.reviewAction(request, options);
+      await expect(reviewed).rejects.toMatchObject({ reason });
+      const asked = agent.reviews.getDecision({ callId: 'op-1' }, options);
+      await expect(asked).rejects.toMatchObject({ reason });
+    }
+    expect(await agent.propose('op-1', LOOK_UP)).toMatchObject({ verdict: Verdict.APPROVE });
+  });
+
   it('reviews native tool calls the same way (SV-2)', async () => {
     const agent = await desk.agent();
     const native = (tool: string, argumentsJson: string) => ({

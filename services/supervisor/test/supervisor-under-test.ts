@@ -220,7 +220,13 @@ export class SupervisorUnderTest {
       .client(SupervisionService, { audience: 'supervisor', address: this.service.address });
     this.#clients.push(supervision);
     const agentToken = delivery?.credentials?.supervisorToken ?? '';
-    return { supervision, options: { agentToken, epoch: 1n } };
+    const { tenant = '', supervision: place, agent } = delivery ?? {};
+    const slotGrant = await this.fakes.peer('spawn-budget').slotGrant({
+      tenant,
+      runId: place?.runId ?? '',
+      agentInstance: agent?.instance ?? '',
+    });
+    return { supervision, options: { agentToken, slotGrant, epoch: 1n } };
   }
 
   /** Stops everything and deletes its state. */

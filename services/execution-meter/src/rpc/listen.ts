@@ -16,7 +16,7 @@ export async function openDoor(context: RpcContext): Promise<RpcServer> {
     port: config.port,
     portSetting: 'WRIT_EXECUTION_METER_PORT',
     routes,
-    gate: internalGate({ service: 'execution-meter', verifier, enforceSlotGrants: false }),
+    gate: internalGate({ service: 'execution-meter', verifier, enforceSlotGrants: true }),
     telemetry,
     limits: MESSAGE_LIMITS,
   });

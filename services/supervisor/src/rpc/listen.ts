@@ -26,7 +26,7 @@ export async function openDoors(context: OrderContext): Promise<Doors> {
     port: config.port,
     portSetting: 'WRIT_SUPERVISOR_PORT',
     routes: forServices,
-    gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants: false }),
+    gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants: true }),
     telemetry,
   });
   try {
