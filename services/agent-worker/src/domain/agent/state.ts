@@ -4,7 +4,7 @@ import { isTerminal, outcomeOf, type RunState } from '@writ/kernel';
 export const RESUMED = 'resumed';
 
 /** What a preempted agent waits for. */
-export const SLOT = 'slot';
+const SLOT = 'slot';
 
 /** Where an agent stands (AG-7). */
 export interface AgentStatus {

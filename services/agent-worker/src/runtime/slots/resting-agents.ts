@@ -7,7 +7,7 @@ import { type AgentKey, keyOf } from '../../store/keys.ts';
 import { preemptedAgents, resumePreempted, sleepingAgents } from '../../store/resting.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
-import type { RenewalEntry } from './slot-renewer.ts';
+import type { RenewalEntry } from './renewal-entry.ts';
 
 /** What is needed to speak for agents that are rows only. */
 export interface RestingParts {

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import type { AgentKey } from '../../store/keys.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { HeldSlot } from './held-slot.ts';
 import { PauseWatch } from './pause-watch.ts';
+import type { RenewalEntry } from './renewal-entry.ts';
 import { RestingAgents, type RestingParts } from './resting-agents.ts';
 
 /** How slots are renewed. Times are milliseconds. */
@@ -19,12 +19,6 @@ export interface SlotSettings {
 export interface SlotRenewerParts extends RestingParts {
   readonly peer: SpawnBudgetPeer;
   readonly settings: SlotSettings & RestingParts['settings'];
-}
-
-/** One entry of a renewal, and who is told what it came to. */
-export interface RenewalEntry {
-  readonly renewal: SlotRenewal;
-  answered(answer: SlotAnswer): Promise<void> | void;
 }
 
 /** Longest that one renewal may take: a lost one must not outlast a grant. */
