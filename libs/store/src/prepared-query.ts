@@ -1,5 +1,6 @@
 import { InternalError } from '@writ/kernel';
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
+import { runCompiled } from './direct-connection.ts';
 
 /** Runs a query with values of its own, on a store's `db` or in a transaction. */
 export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<QueryResult<R>>;
@@ -41,7 +42,7 @@ export function prepareQuery<DB, P extends object, R>(
     const parameters = compiled.parameters.map((parameter) =>
       parameter instanceof Placeholder ? Reflect.get(values, parameter.name) : parameter,
     );
-    return db.executeQuery<R>({ ...compiled, parameters });
+    return runCompiled(db, { ...compiled, parameters });
   };
 }
 

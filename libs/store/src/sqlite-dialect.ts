@@ -69,7 +69,7 @@ export function readDriver(
   };
 }
 
-class TransactionConnection implements DatabaseConnection {
+export class TransactionConnection implements DatabaseConnection {
   readonly turn: Turn;
   readonly #connection: SqliteConnection;
 
@@ -78,14 +78,19 @@ class TransactionConnection implements DatabaseConnection {
     this.turn = turn;
   }
 
-  async executeQuery<R>(compiled: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    return this.run(sql, parameters);
+  }
+
+  /** Runs one query while the transaction is open. */
+  run<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
     if (this.turn.state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
         'A query came after its transaction had ended; await every query inside of the work.',
       );
     }
-    if (TRANSACTION_CONTROL.test(compiled.sql)) {
+    if (TRANSACTION_CONTROL.test(sql)) {
       throw new InternalError(
         'STORE_TRANSACTION_CONTROL',
         'Begin, commit, rollback and savepoints belong to the store; throw to undo a transaction.',
@@ -93,7 +98,7 @@ class TransactionConnection implements DatabaseConnection {
     }
     // Without this a query after a statement that ended the transaction would commit by itself.
     if (!this.#connection.inTransaction) throw transactionLost();
-    return this.#connection.query<R>(compiled.sql, compiled.parameters);
+    return this.#connection.query<R>(sql, parameters);
   }
 
   streamQuery(): never {

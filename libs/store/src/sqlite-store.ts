@@ -2,10 +2,16 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { DeadlineError, InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import { connectDirectly } from './direct-connection.ts';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
 import { type Migrations, migrate } from './migrations.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
-import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
+import {
+  readDriver,
+  sqliteDialect,
+  TransactionConnection,
+  transactionDriver,
+} from './sqlite-dialect.ts';
 import type { Store, TransactionOptions } from './store.ts';
 
 /** Bounds of a store; every one has a default. */
@@ -89,6 +95,10 @@ class SqliteStore<DB> implements Store<DB> {
     const transactions = options.background === true ? this.#background : this.#foreground;
     return await transactions.transaction().execute(async (trx) => {
       const scope = { active: true };
+      await trx.getExecutor().provideConnection(async (connection) => {
+        if (!(connection instanceof TransactionConnection)) return;
+        connectDirectly(trx, (sql, parameters) => connection.run(sql, parameters));
+      });
       try {
         return await this.#withinTime(this.#scopes.run(scope, () => work(trx)));
       } finally {
