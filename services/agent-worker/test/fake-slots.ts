@@ -41,6 +41,8 @@ export class FakeSlots {
   /** Calls, those included that failed. */
   calls = 0;
   isDown = false;
+  /** Epochs that came after a higher one, and were refused. */
+  readonly staleEpochs: bigint[] = [];
   readonly #faults: FaultSwitches;
   readonly #standings = new Map<string, Standing>();
   readonly #epochs = new Map<string, bigint>();
@@ -117,7 +119,10 @@ export class FakeSlots {
       const agent = await readAgentToken(this.#verifier, agentToken, { audience, caller });
       const { tenant, runId } = agent;
       const { instance } = agent.agent;
-      if (epoch < (this.#epochs.get(runId) ?? 0n)) return { refusal: 'STALE_EPOCH' };
+      if (epoch < (this.#epochs.get(runId) ?? 0n)) {
+        this.staleEpochs.push(epoch);
+        return { refusal: 'STALE_EPOCH' };
+      }
       this.#epochs.set(runId, epoch);
       const name = INTENTS.get(intent) ?? 'NONE';
       this.renewals.push(`${runId} ${name} ${epoch}`);
