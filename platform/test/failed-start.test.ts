@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { explain } from '../src/console/explain.ts';
+import { loadExample, openSession } from '../src/index.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'writ-failed-start-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+});
+
+/** What a person is told of a start with these settings, which must fail. */
+async function failedStart(env: Readonly<Record<string, string>>): Promise<string> {
+  const example = loadExample('refund-desk');
+  const options = { example, script: undefined, dataDir: folder, freePorts: false };
+  const ports = Object.fromEntries(
+    ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
+      (name) => [`WRIT_${name}_PORT`, '0'],
+    ),
+  );
+  try {
+    const session = await openSession({ WRIT_LOG_LEVEL: 'silent', ...ports, ...env }, options);
+    await session.close();
+  } catch (error) {
+    return explain(error);
+  }
+  throw new Error('It started.');
+}
+
+/** A port that somebody else listens on until the test is over. */
+async function takenPort(): Promise<string> {
+  const taken = createServer();
+  taken.listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => void taken.close());
+  const address = taken.address();
+  return String(typeof address === 'object' ? address?.port : 0);
+}
+
+describe('a start that cannot be', () => {
+  it.each(['WRIT_EDGE_PORT', 'WRIT_TOOL_GATEWAY_PORT', 'WRIT_AGENT_WORKER_PORT'])(
+    'names the port that is in use and the setting %s, and can be tried again at once (SYS-3, SYS-5)',
+    async (setting) => {
+      const port = await takenPort();
+      const told = await failedStart({ [setting]: port });
+      expect(told).toContain(port);
+      expect(told).toContain(setting);
+      // What the first try had opened is closed again: its files and ports are free.
+      expect(await failedStart({ [setting]: port })).toBe(told);
+    },
+  );
+
+  it('names the variable that is malformed (SYS-3)', async () => {
+    expect(await failedStart({ WRIT_EDGE_PORT: 'eighty' })).toContain('WRIT_EDGE_PORT');
+  });
+
+  it.each([
+    [
+      'WRIT_AGENTS_FILE',
+      'agents:\n  - name: a\n    kind: wizard\n',
+      /broken\.yaml:\d+:\d+: .*kind/,
+    ],
+    ['WRIT_POLICY_FILE', 'rules:\n  - idd: x\n', /broken\.yaml:\d+:\d+: /],
+    ['WRIT_TOOLS_FILE', 'tools: nothing\n', /broken\.yaml:\d+:\d+: .*tools/],
+    ['WRIT_MODELS_FILE', 'models: {a: {timeout: soon}}\n', /broken\.yaml:\d+:\d+: /],
+  ])(
+    'names file, line and what was expected when %s is broken (SYS-3)',
+    async (name, text, told) => {
+      const file = join(folder, 'broken.yaml');
+      writeFileSync(file, text);
+      expect(await failedStart({ [name]: file })).toMatch(told);
+    },
+  );
+});
