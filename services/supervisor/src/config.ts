@@ -31,6 +31,8 @@ export interface SupervisorConfig {
   /** First wait before a failed order is tried again; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
   readonly orderRetryMaxMs: number;
+  /** How long SpawnChild and EndChild wait for their orders; what takes longer is asked for again. */
+  readonly childWaitMs: number;
   /** How long a stop waits for calls and steps under way. */
   readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
@@ -47,6 +49,7 @@ export const SUPERVISOR_DEFAULTS = {
   sweepMs: 1_000,
   orderRetryMs: 200,
   orderRetryMaxMs: 30_000,
+  childWaitMs: 5_000,
   drainMs: 5_000,
   watchPollMs: 1_000,
 } as const;

@@ -1,5 +1,5 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type DurableOptions, hookSubject } from '@writ/bus';
 import {
   type HookEvent,
@@ -14,15 +14,17 @@ import { type Logger, type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { resultMessage } from './rpc/messages/result.ts';
+import { noteSlotChange, type SlotChange } from './store/agent/pauses.ts';
 import { findRun, type RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
-type EventName = 'RUN_START' | 'RUN_END' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
+type EventName = 'RUN_START' | 'RUN_END' | 'HANDOFF' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
 
 type EventFields = Partial<
   Pick<HookEvent, 'status' | 'costNanoUsd' | 'estimated' | 'approvalId' | 'toolName'> & {
     usage: MessageInitShape<typeof UsageSchema>;
+    otherAgent: AgentRef;
   }
 >;
 
@@ -43,6 +45,13 @@ export interface SupervisorEvents {
     trx: SupervisorTransaction,
     scope: EventScope,
     end: { readonly stopReason: string; readonly usage: RunUsage },
+    at: Date,
+  ): Promise<void>;
+  /** A delegation was approved and its child has a slot. */
+  handedOff(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    child: AgentRef,
     at: Date,
   ): Promise<void>;
   /** An action waits for a person. */
@@ -140,6 +149,8 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
         },
         at,
       ),
+    handedOff: (trx, scope, otherAgent, at) =>
+      emit(trx, scope, 'HANDOFF', { status: 'ok', otherAgent }, at),
     approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) =>
       emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at),
     approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) =>
@@ -149,7 +160,8 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
 
 /**
  * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
- * run that is not known here, belong to no timeline.
+ * run that is not known here, belong to no timeline. What spawn-budget tells of pauses holds here, too
+ * (SB-4).
  */
 export function recordHooks(
   store: SupervisorStore,
@@ -165,11 +177,27 @@ export function recordHooks(
           log.debug({ event_id: eventId, run_id: event.runId }, 'event of no known run');
           return;
         }
-        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, clock.now());
+        const now = clock.now();
+        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, now);
+        const change = slotChangeOf(event);
+        if (change === undefined || event.agent === undefined) return;
+        await noteSlotChange(trx, { ...key, instance: event.agent.instance }, change, now);
       },
       { background: true },
     );
   };
+}
+
+const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
+  [HookEventType.AGENT_PAUSED]: 'paused',
+  [HookEventType.AGENT_RESUMED]: 'resumed',
+};
+
+function slotChangeOf({ type, emitter, eventTime }: HookEvent): SlotChange | undefined {
+  const change = SLOT_CHANGES[type];
+  if (change === undefined || emitter !== 'spawn-budget' || eventTime === undefined)
+    return undefined;
+  return { change, at: timestampDate(eventTime) };
 }
 
 /** A timeline entry as it is stored: without sequence and time, which are columns. */

@@ -147,6 +147,10 @@ export class FakePeers {
       pools.add(runId);
       return { slot: { ...(root && { agent: root }), grant: `grant-of-${runId}` } };
     });
+    this.answer(SpawnBudgetService.method.acquire, ({ agent }) => ({
+      slot: { ...(agent && { agent }), grant: `grant-of-${agent?.instance}` },
+    }));
+    this.answer(SpawnBudgetService.method.release, () => ({ released: true }));
     this.answer(SpawnBudgetService.method.closePool, ({ runId }) => {
       if (!pools.has(runId)) throw unknown('pool');
       return { pool: { runId, closed: true } };

@@ -234,11 +234,4 @@ describe('what a worker may say', () => {
       metadata: { stop_reason: 'cancelled' },
     });
   });
-
-  it('says that delegations come later', async () => {
-    const { supervision, options } = await supervisor.worker();
-    await expect(
-      supervision.spawnChild({ callId: 'op-1', delegation: { agent: 'helper' } }, options),
-    ).rejects.toMatchObject({ kind: 'unimplemented' });
-  });
 });

@@ -12,10 +12,12 @@ import {
 } from '../domain/order/order-rules.ts';
 import { dueOrders, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
 import { loadRun } from '../store/run/runs.ts';
-import { endRunOrder } from './end-run.ts';
+import { endChildOrder } from './agent/end-child.ts';
+import { spawnChildOrder } from './agent/spawn-child.ts';
+import { wakeAgentOrder } from './agent/wake-agent.ts';
 import type { OrderContext, OrderHandler } from './order-kind.ts';
-import { startRunOrder } from './start-run.ts';
-import { wakeAgentOrder } from './wake-agent.ts';
+import { endRunOrder } from './run/end-run.ts';
+import { startRunOrder } from './run/start-run.ts';
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
@@ -44,6 +46,8 @@ export class OrderEngine {
     this.#handlers = {
       start_run: startRunOrder(context),
       wake_agent: wakeAgentOrder(context),
+      spawn_child: spawnChildOrder(context),
+      end_child: endChildOrder(context),
       end_run: endRunOrder(context),
     };
   }

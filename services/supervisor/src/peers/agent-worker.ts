@@ -10,6 +10,7 @@ import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import { manifestMessage } from '../rpc/messages/manifest.ts';
 import { agentRefOf, retentionMessage, supervisionMessage } from '../rpc/messages/supervision.ts';
 import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
+import { deadlineOf } from '../store/agent/deadline.ts';
 import type { RunKey } from '../store/change/changes.ts';
 import type { RunRow } from '../store/run/runs.ts';
 
@@ -19,13 +20,22 @@ export type Credentials = MessageInitShape<typeof AgentCredentialsSchema>;
 /** What an approval tells the agent that waits for it. */
 export type ApprovalSignal = MessageInitShape<typeof ApprovalSignalSchema>;
 
-/** A root agent to hand over. */
-export interface RootDelivery {
+/** An agent to hand over. */
+export interface AgentDelivery {
   readonly requestId: string;
   readonly run: RunRow;
   readonly agent: AgentRow;
   readonly credentials: Credentials;
+  /** Empty when it has none at the moment. */
   readonly slotGrant: string;
+  /** What it is asked to do: the caller's goal, or its parent's task. */
+  readonly message: {
+    readonly text: string;
+    readonly dataJson?: string;
+    readonly correlationId: string;
+    /** Instance of the agent that asks and waits; left out for the run's caller. */
+    readonly from?: string;
+  };
 }
 
 /** A signal to an agent that waits. */
@@ -38,12 +48,14 @@ export interface AgentSignal extends AgentKey {
 
 /** The runner of agents, as the supervisor needs it. Every call is idempotent and durable when it answers. */
 export interface AgentWorkerPeer {
-  /** Hands over a run's root with the caller's goal as its first message. */
-  deliverRoot(delivery: RootDelivery): Promise<void>;
+  /** Hands over an agent with its first message. */
+  deliver(delivery: AgentDelivery): Promise<void>;
   /** Wakes an agent; returns whether it was news. */
   signal(signal: AgentSignal): Promise<boolean>;
   /** Ends every agent of a run. */
   cancelRun(requestId: string, run: RunKey, stopReason: string, retention: string): Promise<void>;
+  /** Ends one agent; what it recorded goes with its run. */
+  cancelAgent(requestId: string, agent: AgentKey, stopReason: string): Promise<void>;
   close(): void;
 }
 
@@ -51,7 +63,9 @@ export interface AgentWorkerPeer {
 export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPeer {
   const client = createRpcClient(AgentWorkerService, options);
   return {
-    async deliverRoot({ requestId, run, agent, credentials, slotGrant }) {
+    async deliver({ requestId, run, agent, credentials, slotGrant, message }) {
+      const { text, dataJson = '', correlationId, from = '' } = message;
+      const deadline = deadlineOf(run, agent);
       await client.deliver({
         requestId,
         tenant: run.tenant,
@@ -62,11 +76,13 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
         slotGrant,
         message: {
           messageId: requestId,
-          text: run.goal,
-          dataJson: run.data_json,
-          correlationId: run.session_id,
+          senderInstance: from,
+          replyTo: from,
+          text,
+          dataJson,
+          correlationId,
         },
-        ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+        ...(deadline && { deadline: timestampFromDate(deadline) }),
         traceparent: run.traceparent,
       });
     },
@@ -93,6 +109,9 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
         stopReason,
         retention: retentionMessage(retention),
       });
+    },
+    async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
+      await client.cancel({ requestId, tenant, runId, agentInstance: instance, stopReason });
     },
     close: () => client.close(),
   };

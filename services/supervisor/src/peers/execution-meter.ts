@@ -15,6 +15,7 @@ import {
   retentionMessage,
 } from '../rpc/messages/supervision.ts';
 import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
+import { deadlineOf } from '../store/agent/deadline.ts';
 import type { RunRow } from '../store/run/runs.ts';
 
 /** Longer than the meter may wait for calls in flight. */
@@ -41,6 +42,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
     async openTab(requestId, run, agent) {
       const { reserveTokens, reserveCostFraction } = manifestFromJson(agent.manifest).guardrails;
       const parent = parentRefOf(agent);
+      const deadline = deadlineOf(run, agent);
       await client.openTab({
         requestId,
         tenant: run.tenant,
@@ -52,7 +54,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         ...(parent === undefined && { runBudget: budgetMessage(budgetFromJson(run.run_budget)) }),
         models: JSON.parse(agent.models) as string[],
         priority: priorityMessage(agent.priority),
-        ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+        ...(deadline && { deadline: timestampFromDate(deadline) }),
         ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
         ...(reserveCostFraction !== undefined && { reserveCostFraction }),
         retention: retentionMessage(agent.retention),

@@ -1,15 +1,40 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { type AgentRef, BudgetExhaustedError } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { spawnBudgetMessage } from '../rpc/messages/budget.ts';
-import { priorityMessage, rootRefOf } from '../rpc/messages/supervision.ts';
+import {
+  agentRefOf,
+  parentRefOf,
+  priorityMessage,
+  rootRefOf,
+} from '../rpc/messages/supervision.ts';
+import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
 import type { RunKey } from '../store/change/changes.ts';
 import type { RunRow } from '../store/run/runs.ts';
+
+/** What became of the wish for a slot. */
+export type SlotAnswer =
+  | {
+      readonly kind: 'granted';
+      /** Empty when the agent may not act at the moment. */
+      readonly grant: string;
+      /** When it was, on spawn-budget's clock; left out when it does not say. */
+      readonly acquiredAt?: Date;
+      /** Who was paused for it, at that moment. */
+      readonly paused: readonly AgentRef[];
+    }
+  | { readonly kind: 'refused'; readonly sentence: string };
 
 /** The keeper of headcounts, as orders need it: every call is idempotent, and they try again by themselves. */
 export interface SpawnBudgetPeer {
   /** Opens a run's pool with the root in its first slot; returns the root's slot grant. */
   openPool(requestId: string, run: RunRow): Promise<string>;
+  /** Takes a slot for a child, or tells in the cap's own sentence why there is none (SB-2). */
+  acquire(requestId: string, child: AgentRow): Promise<SlotAnswer>;
+  /** Gives an agent's slot back; returns who got it. An unknown agent has none (SB-3). */
+  release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
   /** Releases every slot of a run that is over. */
   closePool(requestId: string, run: RunKey): Promise<void>;
   close(): void;
@@ -31,9 +56,41 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       });
       return slot?.grant ?? '';
     },
+    async acquire(requestId, child) {
+      const parent = parentRefOf(child);
+      try {
+        const { slot, changes } = await client.acquire({
+          requestId,
+          tenant: child.tenant,
+          runId: child.run_id,
+          agent: agentRefOf(child),
+          ...(parent && { parent }),
+          depth: child.depth,
+          priority: priorityMessage(child.priority),
+        });
+        const paused = movedTo(changes, SlotState.PAUSED);
+        const acquiredAt = slot?.acquireTime && timestampDate(slot.acquireTime);
+        const grant = slot?.grant ?? '';
+        return { kind: 'granted', grant, paused, ...(acquiredAt && { acquiredAt }) };
+      } catch (error) {
+        if (!(error instanceof BudgetExhaustedError)) throw error;
+        return { kind: 'refused', sentence: error.message };
+      }
+    },
+    async release(requestId, { tenant, runId, instance }) {
+      const request = { requestId, tenant, runId, agentInstance: instance };
+      const { changes } = await client.release(request);
+      return movedTo(changes, SlotState.ACTIVE);
+    },
     async closePool(requestId, { tenant, runId }) {
       await client.closePool({ requestId, tenant, runId });
     },
     close: () => client.close(),
   };
+}
+
+function movedTo(changes: readonly SlotChange[], state: SlotState): AgentRef[] {
+  return changes.flatMap(({ agent, to }) =>
+    to === state && agent !== undefined ? [{ name: agent.name, instance: agent.instance }] : [],
+  );
 }

@@ -11,6 +11,8 @@ import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
 import { listApprovals } from './approval/list-approvals.ts';
 import { watchApprovals } from './approval/watch-approvals.ts';
+import { endChild } from './child/end-child.ts';
+import { spawnChild } from './child/spawn-child.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
@@ -27,7 +29,6 @@ import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
 
 const LATER = 'comes with a later version';
-const delegations = unimplemented(`Handing work to other agents ${LATER}.`);
 const halts = unimplemented(`Halting and resuming ${LATER}; CancelRun ends one run.`);
 const audit = unimplemented(`Reading the audit record ${LATER}; it is being kept already.`);
 
@@ -60,8 +61,8 @@ export function internalRoutes(context: OrderContext): Route[] {
   return [
     route(SupervisionService, {
       getManifest: getManifest(context),
-      spawnChild: delegations,
-      endChild: delegations,
+      spawnChild: spawnChild(context),
+      endChild: endChild(context),
       refreshTokens: refreshTokens(context),
       reportOutcome: reportOutcome(context),
       reportReceipts: reportReceipts(context),

@@ -9,6 +9,8 @@ type AuditKind =
   | 'refusal'
   | 'run_started'
   | 'run_ended'
+  | 'agent_started'
+  | 'agent_ended'
   | 'halt'
   | 'resume';
 

@@ -1,4 +1,5 @@
 import { type Migrations, outboxMigration } from '@writ/store';
+import { childTables } from './schema/create-children.ts';
 import { reviewTables } from './schema/create-review.ts';
 import { runTables } from './schema/create-runs.ts';
 
@@ -7,4 +8,5 @@ export const supervisorMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_runs': runTables,
   '0003_review': reviewTables,
+  '0004_children': childTables,
 };

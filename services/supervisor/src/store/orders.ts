@@ -76,7 +76,7 @@ export async function dueOrders(
     // A newer release may have placed others.
     .where('kind', 'in', Object.keys(ORDER_STEPS))
     .orderBy('created_at')
-    // Placed in the same millisecond: a run starts before it ends.
+    // Placed in the same millisecond: runs and children start before they end.
     .orderBy('kind', 'desc')
     .limit(limit)
     .execute();

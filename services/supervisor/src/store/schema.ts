@@ -13,6 +13,7 @@ import type {
   RunLabelsTable,
   RunsTable,
   SessionsTable,
+  SpawnsTable,
   TimelineTable,
 } from './schema/run-tables.ts';
 
@@ -22,6 +23,7 @@ export interface SupervisorDatabase {
   run_labels: RunLabelsTable;
   sessions: SessionsTable;
   agents: AgentsTable;
+  spawns: SpawnsTable;
   timeline: TimelineTable;
   orders: OrdersTable;
   requests: RequestsTable;

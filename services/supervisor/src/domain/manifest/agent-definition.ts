@@ -127,7 +127,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
       name: agent.name,
       description: agent.description ?? '',
       askTimeoutMs: agent.ask_timeout ?? ASK_TIMEOUT_MS,
-      priority: priorityOf(agent.priority),
+      ...(agent.priority !== undefined && { priority: priorityOf(agent.priority) }),
     })),
     guardrails: {
       ...given('maxTokensRecoveries', guardrails.max_tokens_recoveries),

@@ -51,7 +51,8 @@ export interface SubAgent {
   readonly name: string;
   readonly description: string;
   readonly askTimeoutMs: number;
-  readonly priority: PriorityName;
+  /** The most that it may weigh here; unset = what its own manifest says. */
+  readonly priority?: PriorityName;
 }
 
 /** When a loop counts as gone wrong (AG-6); unset = the worker's default. */

@@ -4,6 +4,8 @@ import { type ErrorKind, isWritError } from '@writ/kernel';
 export const ORDER_STEPS = {
   start_run: ['open_pool', 'open_tab', 'deliver'],
   wake_agent: ['signal'],
+  spawn_child: ['acquire', 'open_tab', 'deliver'],
+  end_child: ['freeze', 'cancel', 'close_tab', 'release'],
   end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
 } as const;
 

@@ -1,4 +1,5 @@
 import { argsHash, outcomeOf } from '@writ/kernel';
+import { handoffFailure, handoffObservation } from './handoff.ts';
 import { actionName, type RecordedAction } from './recorded-action.ts';
 import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';
 import type { HistoryEntry, RunResult, TraceRow } from './run-result.ts';
@@ -78,10 +79,11 @@ function failureOf(
   receipt: ReceiptRecord | undefined,
   runStopReason: string,
 ): string | undefined {
-  const { stopReason, executedAction } = decision;
+  const { stopReason, executedAction, handoff } = decision;
   if (stopReason !== undefined) return stopReason;
   // An approval that nobody answered ends with the run.
   if (executedAction === undefined) return runStopReason;
+  if (handoff !== undefined) return handoffFailure(handoff);
   if (executedAction.kind !== 'tool' || receipt?.status === 'ok') return undefined;
   return receipt?.stopReason ?? runStopReason;
 }
@@ -94,7 +96,7 @@ function historyEntry(
 ): HistoryEntry[] {
   const { action, executedAction, revisedAction, human } = decision;
   if (action === undefined || executedAction === undefined || isStop) return [];
-  const observationJson = observationOf(executedAction, receipt);
+  const observationJson = observationOf(decision, executedAction, receipt);
   if (observationJson === undefined) return [];
   return [
     {
@@ -115,10 +117,12 @@ function historyEntry(
 
 /** What an executed action gave back; undefined when it was not executed. */
 function observationOf(
+  { handoff }: DecisionRecord,
   action: RecordedAction,
   receipt: ReceiptRecord | undefined,
 ): string | undefined {
   if (action.kind === 'final') return FINAL_OBSERVATION;
+  if (action.kind === 'delegation') return handoff && handoffObservation(handoff);
   const executed = receipt?.status === 'ok' || receipt?.status === 'error';
   return executed ? (receipt.observation ?? '') : undefined;
 }

@@ -3,6 +3,21 @@ import type { ClosedTab } from './closed-tab.ts';
 import type { RecordedAction } from './recorded-action.ts';
 import type { ExecutedFrom, HumanAnswer, Verdict } from './run-result.ts';
 
+/** What became of a delegation that was approved (AG-3). */
+export type HandoffRecord =
+  /** There was no slot, in the cap's own sentence. */
+  | { readonly kind: 'refused'; readonly sentence: string }
+  /** It could not be set up, or the run was over first. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  | {
+      readonly kind: 'made';
+      readonly instance: string;
+      /** Undefined while the child lives. */
+      readonly stopReason: string | undefined;
+      /** The answer that was approved. */
+      readonly answer: string | undefined;
+    };
+
 /** What was decided on one proposal. */
 export interface DecisionRecord {
   readonly agent: AgentRef;
@@ -19,6 +34,8 @@ export interface DecisionRecord {
   readonly executedAction: RecordedAction | undefined;
   readonly executedFrom: ExecutedFrom | undefined;
   readonly stopReason: string | undefined;
+  /** Undefined for what is no delegation, and for one that was never asked for again after a yes. */
+  readonly handoff?: HandoffRecord | undefined;
   /** What a person said; undefined when nobody was asked or nobody answered. */
   readonly human: HumanAnswer | undefined;
 }

@@ -1,18 +1,32 @@
 import {
   type ArgumentContract,
   canonicalDigest,
+  type JsonObject,
   type ParsedAction,
   parseNativeCall,
   parseWorkerAction,
   validateWorkerAction,
 } from '@writ/kernel';
+import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 import type { ReviewedTool } from './reviewed-tool.ts';
 
 /** What a worker proposes, as it came. */
 export type ProposedContent =
   | { readonly kind: 'raw_text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly argumentsJson: string }
-  | { readonly kind: 'final'; readonly answer: string };
+  | { readonly kind: 'final'; readonly answer: string }
+  | {
+      readonly kind: 'delegation';
+      readonly agent: string;
+      readonly task: string;
+      /** Everything else that the request asks for, so that another request is noticed. */
+      readonly terms: JsonObject;
+    };
+
+/** A proposal as an action, or why it is none and what was said. */
+export type ReadAction =
+  | { readonly ok: true; readonly action: RecordedAction }
+  | Extract<ParsedAction, { readonly ok: false }>;
 
 /** One proposal (SV-1). */
 export interface Proposal {
@@ -33,15 +47,23 @@ export function proposalDigest(proposal: Proposal): string {
 }
 
 /**
- * Reads a proposal as an action (SV-2), whether it is raw model text or a native call.
+ * Reads a proposal as an action (SV-2), whether it is raw model text or a native call. A delegation
+ * is one to the model, too: the tool `handoff_<agent>` with the argument `task` (AG-3).
  * @param tool the gateway's definition of the tool that it names; undefined when there is none
+ * @param targets the agents that it may hand work to
  */
-export function readProposal({ content }: Proposal, tool: ReviewedTool | undefined): ParsedAction {
+export function readProposal(
+  { content }: Proposal,
+  tool: ReviewedTool | undefined,
+  targets: readonly string[],
+): ReadAction {
+  if (content.kind === 'delegation') return readDelegation(content, targets);
   return parse(content, (name) => (name === tool?.name ? tool.contract : undefined));
 }
 
 /** The tool that a proposal names, however it goes on; undefined when it is no tool call. */
 export function namedTool({ content }: Proposal): string | undefined {
+  if (content.kind === 'delegation') return undefined;
   let named: string | undefined;
   parse(content, (name) => {
     named = name;
@@ -51,13 +73,28 @@ export function namedTool({ content }: Proposal): string | undefined {
 }
 
 /** What the model said, for a proposal that was no action (SV-7). */
-export function rawText({ content }: Proposal, parsed: ParsedAction): string | undefined {
+export function rawText({ content }: Proposal, parsed: ReadAction): string | undefined {
   if (content.kind === 'raw_text') return content.text;
   return parsed.ok ? undefined : JSON.stringify(parsed.raw);
 }
 
+function readDelegation(
+  { agent, task }: Extract<ProposedContent, { kind: 'delegation' }>,
+  targets: readonly string[],
+): ReadAction {
+  const action = { kind: 'delegation', agent, task: task.trim() } as const;
+  const name = actionName(action);
+  if (!targets.includes(agent)) return { ...refused(`unknown_tool:${name}`), raw: { ...action } };
+  if (action.task !== '') return { ok: true, action };
+  return { ...refused(`missing_required_arg:${name}:task`), raw: { ...action } };
+}
+
+function refused(why: string) {
+  return { ok: false, stopReason: `invalid_action:${why}` } as const;
+}
+
 function parse(
-  content: ProposedContent,
+  content: Exclude<ProposedContent, { kind: 'delegation' }>,
   contractOf: (name: string) => ArgumentContract | undefined,
 ): ParsedAction {
   switch (content.kind) {

@@ -1,7 +1,8 @@
 import { HistoryRetention } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { manifestOf } from '../manifest/agent-definition.ts';
-import { instanceOf, planRun, type RunRequest } from './plan-run.ts';
+import { childInstanceOf, instanceOf } from '../manifest/narrow.ts';
+import { planRun, type RunRequest } from './plan-run.ts';
 
 const NOW = new Date('2026-02-26T10:00:00Z');
 const MANIFEST = manifestOf({
@@ -71,5 +72,6 @@ describe('instanceOf', () => {
     expect(instanceOf('worker', 'run-1')).toBe(instanceOf('worker', 'run-1'));
     expect(instanceOf('worker', 'run-1')).not.toBe(instanceOf('worker', 'run-2'));
     expect(instanceOf('w'.repeat(64), 'run-1')).toHaveLength(64);
+    expect(childInstanceOf('worker', 'run-1', 'lead-1', 'op-1')).toMatch(/^worker-[0-9a-z]{12}$/);
   });
 });

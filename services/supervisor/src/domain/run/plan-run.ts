@@ -1,17 +1,21 @@
 import {
-  derivedId,
   type ExecutionBudget,
-  HistoryRetention,
+  type HistoryRetention,
   InvalidRequestError,
   isJsonObject,
   narrowExecutionBudget,
   narrowSpawnBudget,
-  Priority,
   type PriorityName,
   parseJsonStrict,
   type SpawnBudget,
 } from '@writ/kernel';
 import type { AgentManifest } from '../manifest/agent-manifest.ts';
+import {
+  assertModelAllowed,
+  instanceOf,
+  lowerPriority,
+  shorterRetention,
+} from '../manifest/narrow.ts';
 
 /** What a caller asks for; what is left out is the manifest's. */
 export interface RunRequest {
@@ -38,9 +42,6 @@ export interface RunPlan {
 }
 
 const MAX_DATA_BYTES = 1_048_576;
-const RETENTION_ORDER = [HistoryRetention.NONE, HistoryRetention.RUN, HistoryRetention.PERMANENT];
-const INSTANCE_SUFFIX = 6;
-const MAX_ID = 64;
 
 /**
  * Narrows what was asked for to what the manifest allows (SUP-9). Larger budgets, weights and
@@ -74,12 +75,6 @@ export function planRun(
   };
 }
 
-/** The instance of an agent: its manifest's name and six characters of what made it (SUP-9). */
-export function instanceOf(name: string, ...madeBy: readonly string[]): string {
-  const suffix = derivedId('agt', name, ...madeBy).slice(-INSTANCE_SUFFIX);
-  return `${name.slice(0, MAX_ID - INSTANCE_SUFFIX - 1)}-${suffix}`;
-}
-
 function checkData(text: string): void {
   if (text === '') return;
   const limits = { field: 'data_json', maxBytes: MAX_DATA_BYTES };
@@ -89,31 +84,8 @@ function checkData(text: string): void {
   });
 }
 
-function modelOf({ name, model }: AgentManifest, wanted: string): string {
-  if (wanted === '' || wanted === model.model) return model.model;
-  if (model.alsoAllowed.some((pattern) => fits(pattern, wanted))) return wanted;
-  const allowed = [model.model, ...model.alsoAllowed].join(', ');
-  throw new InvalidRequestError(
-    'MODEL_NOT_ALLOWED',
-    `model is not one that ${name} may use; it may use ${allowed}.`,
-    { field: 'model' },
-  );
-}
-
-/** `*` stands for any characters. */
-function fits(pattern: string, text: string): boolean {
-  const source = pattern.split('*').map((part) => RegExp.escape(part));
-  return new RegExp(`^${source.join('.*')}$`).test(text);
-}
-
-function lowerPriority(own: PriorityName, wanted: PriorityName | undefined): PriorityName {
-  return wanted !== undefined && Priority[wanted] < Priority[own] ? wanted : own;
-}
-
-function shorterRetention(
-  own: HistoryRetention,
-  wanted: HistoryRetention | undefined,
-): HistoryRetention {
-  if (wanted === undefined) return own;
-  return RETENTION_ORDER.indexOf(wanted) < RETENTION_ORDER.indexOf(own) ? wanted : own;
+function modelOf(manifest: AgentManifest, wanted: string): string {
+  if (wanted === '') return manifest.model.model;
+  assertModelAllowed(manifest, wanted, 'model');
+  return wanted;
 }

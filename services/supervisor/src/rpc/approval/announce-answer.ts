@@ -2,7 +2,7 @@ import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
-import type { WakeAgentPayload } from '../../orders/wake-agent.ts';
+import type { WakeAgentPayload } from '../../orders/agent/wake-agent.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';

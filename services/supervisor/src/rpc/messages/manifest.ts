@@ -60,7 +60,7 @@ export function manifestMessage(
       name: agent.name,
       description: agent.description,
       askTimeout: durationFromMs(agent.askTimeoutMs),
-      priority: priorityMessage(agent.priority),
+      ...(agent.priority !== undefined && { priority: priorityMessage(agent.priority) }),
     })),
     guardrails: {
       ...guardrails,

@@ -1,5 +1,5 @@
 import { buildResult } from '../../domain/result/build-result.ts';
-import { resultRecords } from '../../orders/result-records.ts';
+import { resultRecords } from '../../orders/run/result-records.ts';
 import { type AgentKey, loadAgent } from '../../store/agent/agents.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';

@@ -4,11 +4,12 @@ import type { SupervisorContext } from '../../context.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 import { admitAgent } from '../supervision/acting-agent.ts';
 import { actingOf, assertActs } from './acting.ts';
+import { assertHoldsSlot } from './assert-slot.ts';
 import { standingDecision } from './standing-decision.ts';
 
 /**
  * GetDecision: a decision as it stands now, with a fresh writ for an approved call that was not
- * executed yet; nothing for a run that has ended or is halted (SV-6).
+ * executed yet; nothing for an agent that has ended or is paused, or a halted run (SV-6, SB-4).
  */
 export function getDecision(
   context: SupervisorContext,
@@ -17,6 +18,7 @@ export function getDecision(
     const decision = await context.store.transaction(async (trx) => {
       const acting = await actingOf(trx, await admitAgent(trx, call));
       await assertActs(trx, acting);
+      await assertHoldsSlot(trx, acting, call, context.clock.now());
       const row = await loadDecision(trx, { ...acting.key, callId });
       return await standingDecision(trx, context, acting, row);
     });

@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { activeMsAt, seen } from '../../domain/clock/active-clock.ts';
+import { type ActiveClock, activeMsAt, seen } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import { limitReached } from '../../domain/review/check-limits.ts';
 import { type Judgement, judge, judgeInvalid, judgeLate } from '../../domain/review/judge.ts';
@@ -12,12 +12,14 @@ import {
   readProposal,
 } from '../../domain/review/proposal.ts';
 import { clockColumns, clockOf, saveAgent } from '../../store/agent/agents.ts';
+import { deadlineOf } from '../../store/agent/deadline.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { DecisionMessage } from '../messages/decision.ts';
 import { admitAgent } from '../supervision/acting-agent.ts';
 import { type Acting, actingOf, assertActs, situationOf } from './acting.ts';
+import { assertHoldsSlot } from './assert-slot.ts';
 import type { FoundTool } from './find-tool.ts';
 import { recordDecision } from './record-decision.ts';
 import { standingDecision } from './standing-decision.ts';
@@ -35,9 +37,9 @@ export interface ReviewRequest {
 
 /**
  * Reviews one proposal, in the one transaction that locks the facts of its run (SV-1, SV-3). In this
- * order: the lease's epoch, whether the run lives, whether the call was decided before, receipts,
+ * order: the lease's epoch, whether run and agent may act, whether the call was decided before, receipts,
  * time, steps, the action's shape, its arguments, the rules.
- * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED; InvalidRequestError CALL_ID_REUSED;
+ * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; InvalidRequestError CALL_ID_REUSED;
  *   UnavailableError TOOLS_UNKNOWN; what recording receipts throws
  */
 export async function reviewProposal(
@@ -47,17 +49,22 @@ export async function reviewProposal(
 ): Promise<DecisionMessage> {
   const at = context.clock.now();
   const { proposal } = request;
-  const acting = await actingOf(trx, await admitAgent(trx, request.call));
-  const before = await findDecision(trx, { ...acting.key, callId: proposal.callId });
+  const admitted = await actingOf(trx, await admitAgent(trx, request.call));
+  const before = await findDecision(trx, { ...admitted.key, callId: proposal.callId });
   // The answer to the final that ended the agent may have been lost; it gives nothing to anybody.
-  if (before?.run_ended !== true) await assertActs(trx, acting);
+  if (before?.run_ended !== true) await assertActs(trx, admitted);
+  // A paused agent's partial result still gets out (SB-4).
+  const acting = proposal.partial
+    ? admitted
+    : await assertHoldsSlot(trx, admitted, request.call, at);
   if (before !== undefined) return await repeated(trx, context, acting, before, proposal);
   await request.recordCarried(trx, at);
   const countsNoStep = proposal.composed && !(await hasComposed(trx, acting.key));
-  const activeMs = activeMsAt(seen(clockOf(acting.agent), at), at);
+  const clock = clockAt(acting, at);
+  const activeMs = activeMsAt(clock, at);
   const late = limitReached({
     now: at,
-    deadlineAt: acting.run.deadline_at,
+    deadlineAt: deadlineOf(acting.run, acting.agent),
     activeMs,
     maxActiveMs: budgetFromJson(acting.agent.execution_budget).maxActiveMs,
     steps: acting.agent.steps,
@@ -66,7 +73,7 @@ export async function reviewProposal(
   });
   const step = countsNoStep ? 0 : acting.agent.steps + 1;
   await saveAgent(trx, acting.key, {
-    ...clockColumns(seen(clockOf(acting.agent), at)),
+    ...clockColumns(clock),
     ...(late === undefined && !countsNoStep && { steps: step }),
   });
   const facts = await loadFacts(trx, acting.key, context.policy);
@@ -76,12 +83,22 @@ export async function reviewProposal(
     return await recordDecision(trx, context, acting, ruled, at);
   }
   const tool = request.findTool();
-  const parsed = readProposal(proposal, tool);
+  const parsed = readProposal(proposal, tool, targetsOf(context, acting));
   const judgement: Judgement = parsed.ok
     ? judge(context.policy, parsed.action, tool, await situationOf(trx, acting, facts, activeMs))
     : judgeInvalid(parsed.stopReason);
   const ruled = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
   return await recordDecision(trx, context, acting, ruled, at);
+}
+
+/** Whoever proposes is active, but for a paused agent that hands in what it has (EM-1). */
+function clockAt({ agent }: Acting, at: Date): ActiveClock {
+  return agent.paused_since === null ? seen(clockOf(agent), at) : clockOf(agent);
+}
+
+/** The agents that work may be handed to: those that its manifest names and that there are (SUP-9). */
+function targetsOf({ agents }: SupervisorContext, { manifest }: Acting): string[] {
+  return manifest.subAgents.map(({ name }) => name).filter((name) => agents.has(name));
 }
 
 /** The same proposal gets the recorded decision; another one under the same id is a mistake. */

@@ -1,8 +1,8 @@
 import { derivedId, sha256Hex } from '@writ/kernel';
-import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
-import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
+import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import type { RunPlan } from '../../domain/run/plan-run.ts';
-import { type AgentRow, clockColumns, insertAgent } from '../../store/agent/agents.ts';
+import { type AgentRow, insertAgent } from '../../store/agent/agents.ts';
+import { newAgentRow } from '../../store/agent/new-agent.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { insertRun, insertRunLabels, type RunRow } from '../../store/run/runs.ts';
@@ -105,33 +105,6 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
 }
 
 function rootRow({ manifest, rootInstance }: RunPlan, { tenant, runId }: NewRun): AgentRow {
-  return {
-    tenant,
-    run_id: runId,
-    instance: rootInstance,
-    name: manifest.name,
-    parent_instance: null,
-    parent_name: null,
-    depth: 0,
-    manifest: manifestToJson(manifest),
-    definition_hash: manifest.definitionHash,
-    execution_budget: budgetToJson(manifest.executionBudget),
-    priority: manifest.priority,
-    retention: manifest.retention,
-    tools: JSON.stringify(manifest.tools),
-    models: JSON.stringify([manifest.model.model]),
-    state: 'RUNNING',
-    epoch: 0n,
-    steps: 0,
-    ...clockColumns(STANDING_CLOCK),
-    waiting_since: null,
-    ending_stop_reason: null,
-    ending_phase: null,
-    ending_call_id: null,
-    ending_answer: null,
-    ending_detail: null,
-    ending_unverified: false,
-    ended_at: null,
-    tab: null,
-  };
+  const models = [manifest.model.model];
+  return newAgentRow({ tenant, runId, instance: rootInstance, manifest, models });
 }

@@ -6,6 +6,7 @@ import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest
 import { checkOutcome, type OutcomeEvidence } from '../../domain/run/check-outcome.ts';
 import type { OrderContext } from '../../orders/order-kind.ts';
 import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { deadlineOf } from '../../store/agent/deadline.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { findDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
@@ -60,6 +61,6 @@ async function evidence(
     activeMs: activeMsAt(clockOf(agent), now),
     maxActiveMs: budgetFromJson(agent.execution_budget).maxActiveMs,
     now,
-    deadlineAt: run.deadline_at,
+    deadlineAt: deadlineOf(run, agent),
   };
 }

@@ -18,24 +18,43 @@ export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): 
   await trx.insertInto('agents').values(agent).execute();
 }
 
-/**
- * Reads an agent.
- * @throws NotFoundError AGENT_NOT_FOUND
- */
-export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<AgentRow> {
-  const row = await db
+/** An agent of a run, undefined when there is none. */
+export async function findAgent(
+  db: SupervisorReader,
+  key: AgentKey,
+): Promise<AgentRow | undefined> {
+  return await db
     .selectFrom('agents')
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .where('instance', '=', key.instance)
     .executeTakeFirst();
+}
+
+/**
+ * Reads an agent.
+ * @throws NotFoundError AGENT_NOT_FOUND
+ */
+export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<AgentRow> {
+  const row = await findAgent(db, key);
   if (row !== undefined) return row;
   throw new NotFoundError(
     'AGENT_NOT_FOUND',
     `There is no agent ${key.instance} in run ${key.runId}.`,
     { run_id: key.runId, agent: key.instance },
   );
+}
+
+/** Forgets an agent that never was: it got no slot. One that has an ending stays. */
+export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Promise<void> {
+  await trx
+    .deleteFrom('agents')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('ended_at', 'is', null)
+    .execute();
 }
 
 /** Every agent of a run, parents before children. */
@@ -49,6 +68,18 @@ export async function agentsOf(
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
     .orderBy('depth')
+    .orderBy('instance')
+    .execute();
+}
+
+/** The agents that an agent handed work to. */
+export async function childrenOf(db: SupervisorReader, parent: AgentKey): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('tenant', '=', parent.tenant)
+    .where('run_id', '=', parent.runId)
+    .where('parent_instance', '=', parent.instance)
     .orderBy('instance')
     .execute();
 }

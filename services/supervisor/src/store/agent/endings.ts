@@ -1,10 +1,19 @@
 import { derivedId, outcomeOf, type Phase } from '@writ/kernel';
 import { stopped } from '../../domain/clock/active-clock.ts';
+import { withdrawApprovals } from '../approval/approvals.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
 import { hurryOrders, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
-import { type AgentKey, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
+import {
+  type AgentKey,
+  childrenOf,
+  clockColumns,
+  clockOf,
+  keyOf,
+  loadAgent,
+  saveAgent,
+} from './agents.ts';
 
 /** How an agent ended. */
 export interface Ending extends AgentKey {
@@ -31,7 +40,8 @@ export interface EndRunPayload {
 
 /**
  * Records how an agent ended, unless something ended it before: the first ending wins every race
- * (AG-7, RT-4). The root's ending also moves the run to ENDING and places the order that ends it.
+ * (AG-7, RT-4). The root's ending also moves the run to ENDING and places the order that ends it, and
+ * with it everything else; another agent's withdraws its approvals and ends its children (SUP-8).
  * Returns whether this ending is the one that stands.
  * @throws NotFoundError AGENT_NOT_FOUND, InvalidRequestError BAD_STOP_REASON
  */
@@ -59,11 +69,37 @@ export async function recordEnding(
     await setRunState(trx, ending, 'ENDING');
     const payload: EndRunPayload = ending.order ?? {};
     await placeOrder(trx, { ...endRunOrder(ending), payload }, at);
-    // What is under way for the run must notice before its end is driven.
-    await hurryOrders(trx, ending, at);
+  } else {
+    await withdrawApprovals(trx, ending, at);
+    for (const child of await childrenOf(trx, ending)) {
+      await endChild(trx, { ...keyOf(child), stopReason: 'cancelled' }, at);
+    }
   }
+  // What is under way for the run or the agent must notice before its end is driven.
+  await hurryOrders(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
+}
+
+/** Payload of the order that ends an agent below the root. */
+export interface EndChildPayload {
+  readonly instance: string;
+}
+
+/**
+ * Ends an agent below the root in every case: records the ending, unless it has one, and places the
+ * order that freezes it, closes its tab and gives its slot back (SUP-8). Again changes nothing.
+ */
+export async function endChild(
+  trx: SupervisorTransaction,
+  ending: Ending,
+  at: Date,
+): Promise<void> {
+  await recordEnding(trx, ending, at);
+  const { tenant, runId, instance } = ending;
+  const payload: EndChildPayload = { instance };
+  const orderId = derivedId('ord', tenant, runId, instance, 'end_child');
+  await placeOrder(trx, { orderId, kind: 'end_child', tenant, runId, payload }, at);
 }
 
 function endRunOrder({ tenant, runId }: AgentKey) {

@@ -26,8 +26,8 @@ export async function suspendAgent(
 }
 
 /**
- * The agent runs again from `at` on, and with it its run. One that has ended, or that waits for
- * another approval by now, stays as it is.
+ * The agent runs again from `at` on, and with it its run; one that is paused is parked instead. One
+ * that has ended, or that waits for another approval by now, stays as it is.
  */
 export async function wakeAgent(
   trx: SupervisorTransaction,
@@ -36,6 +36,10 @@ export async function wakeAgent(
 ): Promise<void> {
   const agent = await loadAgent(trx, key);
   if (agent.ended_at !== null || (await hasPendingApproval(trx, key))) return;
+  if (agent.paused_since !== null) {
+    await saveAgent(trx, key, { state: 'PARKED', waiting_since: null });
+    return;
+  }
   await saveAgent(trx, key, {
     ...clockColumns(seen(clockOf(agent), at)),
     state: 'RUNNING',

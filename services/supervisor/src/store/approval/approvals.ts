@@ -118,23 +118,28 @@ export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
 }
 
 /**
- * Closes the approvals of a run that ends: nobody is asked any more (SV-5).
+ * Closes the approvals of a run, or of one agent, that ends: nobody is asked any more (SV-5).
  * @returns how many there were
  */
 export async function withdrawApprovals(
   trx: SupervisorTransaction,
-  run: RunKey,
+  run: RunKey & { readonly instance?: string },
   at: Date,
 ): Promise<number> {
-  const pending = (await approvalsOf(trx, run)).filter(({ state }) => state === 'pending');
+  const pending = (await approvalsOf(trx, run)).filter(
+    ({ state, instance }) =>
+      state === 'pending' && (run.instance === undefined || run.instance === instance),
+  );
+  const { tenant, runId } = run;
   for (const approval of pending) {
     const { approval_id, kind, instance, call_id: callId } = approval;
     await saveApproval(trx, approval, { state: 'withdrawn', decided_at: at });
-    await saveDecision(trx, { ...run, instance, callId }, { settled: true });
+    await saveDecision(trx, { tenant, runId, instance, callId }, { settled: true });
     await appendAudit(
       trx,
       {
-        ...run,
+        tenant,
+        runId,
         kind: 'approval',
         instance,
         callId,

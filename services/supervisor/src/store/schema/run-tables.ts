@@ -101,6 +101,10 @@ export interface AgentsTable {
   last_seen_at: Date | null;
   /** Since when it waits for a person; null when it does not. */
   waiting_since: Date | null;
+  /** Since when another agent has its slot; null while it may act (SB-4). */
+  paused_since: Date | null;
+  /** When it was paused or resumed last, as far as is known here. */
+  slot_changed_at: Date | null;
   ending_stop_reason: string | null;
   ending_phase: Phase | null;
   ending_call_id: string | null;
@@ -112,6 +116,30 @@ export interface AgentsTable {
   ended_at: Date | null;
   /** The closed tab as JSON; null while open. */
   tab: string | null;
+}
+
+/** One row for each delegation that was approved, unique on tenant, run, parent and call (SUP-9). */
+export interface SpawnsTable {
+  tenant: string;
+  run_id: string;
+  parent_instance: string;
+  call_id: string;
+  child_instance: string;
+  child_name: string;
+  /** The message that the child's reply answers; empty when there is none. */
+  correlation_id: string;
+  /** `refused`: there was no slot. `failed`: it could not be set up, or its run or parent ended first. */
+  state: 'pending' | 'ready' | 'refused' | 'failed';
+  /** The cap's own sentence, or the reason of the failure; null while there is neither. */
+  why_not: string | null;
+  /** JSON of an agent: the one that was paused for the child. */
+  paused: string | null;
+  /** The EndChild that came first; null before. */
+  end_call_id: string | null;
+  end_outcome: string | null;
+  /** JSON array of agents that got the child's slot; null until it is given back. */
+  resumed: string | null;
+  created_at: Date;
 }
 
 /** One row for each event of a run's timeline, numbered without gaps (HK-1). */

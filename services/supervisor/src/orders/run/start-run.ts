@@ -1,11 +1,11 @@
 import { derivedId } from '@writ/kernel';
-import { credentialsFor } from '../rpc/messages/credentials.ts';
-import { rootRefOf } from '../rpc/messages/supervision.ts';
-import { type AgentKey, loadAgent, touchActive } from '../store/agent/agents.ts';
-import { recordEnding } from '../store/agent/endings.ts';
-import { loadRun, type RunRow, setRunState } from '../store/run/runs.ts';
-import type { SupervisorTransaction } from '../store/supervisor-store.ts';
-import type { DrivenOrder, OrderContext, OrderHandler, StepDone } from './order-kind.ts';
+import { credentialsFor } from '../../rpc/messages/credentials.ts';
+import { rootRefOf } from '../../rpc/messages/supervision.ts';
+import { type AgentKey, loadAgent, touchActive } from '../../store/agent/agents.ts';
+import { recordEnding } from '../../store/agent/endings.ts';
+import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { DrivenOrder, OrderContext, OrderHandler, StepDone } from '../order-kind.ts';
 
 const SLOT_GRANT = 'slot_grant';
 
@@ -41,13 +41,14 @@ export function startRunOrder(context: OrderContext): OrderHandler {
       deliver: whileAlive(async (driven) => {
         const { order, run, memo } = driven;
         const agent = await loadAgent(store.db, rootKeyOf(run));
-        await peers.agentWorker.deliverRoot({
+        await peers.agentWorker.deliver({
           requestId: requestId(order.order_id, 'deliver'),
           run,
           agent,
           credentials: await credentialsFor(context, run, agent),
           // A grant lives for seconds and is never stored; asking again gives a fresh one.
           slotGrant: memo.get(SLOT_GRANT) ?? (await openPool(driven)),
+          message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
         return { commit: (trx, at) => delivered(trx, run, at) };
       }),

@@ -1,22 +1,25 @@
-import type { ClosedTab } from '../domain/result/closed-tab.ts';
-import { actionFrom } from '../domain/result/recorded-action.ts';
+import type { ClosedTab } from '../../domain/result/closed-tab.ts';
+import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type {
   DecisionRecord,
   EndingRecord,
+  HandoffRecord,
   ReceiptRecord,
   ResultRecords,
-} from '../domain/result/result-records.ts';
-import type { HumanAnswer } from '../domain/result/run-result.ts';
-import { type AgentRow, agentsOf, keyOf } from '../store/agent/agents.ts';
-import { approvalsOf, humanAnswerOf } from '../store/approval/approvals.ts';
-import { type DecisionRow, decisionsOf } from '../store/review/decisions.ts';
-import { type ReceiptRow, receiptsOf } from '../store/review/receipts.ts';
-import type { SupervisorReader } from '../store/supervisor-store.ts';
+} from '../../domain/result/result-records.ts';
+import type { HumanAnswer } from '../../domain/result/run-result.ts';
+import { type AgentRow, agentsOf, keyOf } from '../../store/agent/agents.ts';
+import { type SpawnRow, spawnsOf } from '../../store/agent/spawns.ts';
+import { approvalsOf, humanAnswerOf } from '../../store/approval/approvals.ts';
+import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
+import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
+import type { SupervisorReader } from '../../store/supervisor-store.ts';
 
 /** Everything that the result of a root's run is made of, as it stands in `db` (SV-7). */
 export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
   const run = keyOf(root);
-  const names = new Map((await agentsOf(db, run)).map(({ instance, name }) => [instance, name]));
+  const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
+  const spawns = new Map((await spawnsOf(db, run)).map((row) => [spawnId(row), row]));
   const answers = new Map<string, HumanAnswer>();
   for (const approval of await approvalsOf(db, run)) {
     const answer = humanAnswerOf(approval);
@@ -25,7 +28,11 @@ export async function resultRecords(db: SupervisorReader, root: AgentRow): Promi
   const decisions = await decisionsOf(db, run);
   return {
     ending: endingRecord(root),
-    decisions: decisions.map((row) => decisionRecord(row, names, answers)),
+    decisions: decisions.map((row) => {
+      const spawn = spawns.get(spawnId({ ...row, parent_instance: row.instance }));
+      const handoff = spawn && handoffRecord(spawn, agents.get(spawn.child_instance));
+      return { ...decisionRecord(row, agents, answers), handoff };
+    }),
     receipts: latestReceipts(await receiptsOf(db, run)),
     tab: root.tab === null ? undefined : (JSON.parse(root.tab) as ClosedTab),
   };
@@ -45,11 +52,11 @@ function endingRecord(root: AgentRow): EndingRecord {
 
 function decisionRecord(
   row: DecisionRow,
-  names: ReadonlyMap<string, string>,
+  agents: ReadonlyMap<string, AgentRow>,
   answers: ReadonlyMap<string, HumanAnswer>,
 ): DecisionRecord {
   return {
-    agent: { name: names.get(row.instance) ?? '', instance: row.instance },
+    agent: { name: agents.get(row.instance)?.name ?? '', instance: row.instance },
     callId: row.call_id,
     step: row.step,
     verdict: row.verdict,
@@ -61,6 +68,22 @@ function decisionRecord(
     executedFrom: row.executed_from ?? undefined,
     stopReason: row.stop_reason ?? undefined,
     human: row.approval_id === null ? undefined : answers.get(row.approval_id),
+  };
+}
+
+function spawnId({ parent_instance, call_id }: Pick<SpawnRow, 'parent_instance' | 'call_id'>) {
+  return `${parent_instance}/${call_id}`;
+}
+
+function handoffRecord(spawn: SpawnRow, child: AgentRow | undefined): HandoffRecord {
+  const why = spawn.why_not ?? '';
+  if (spawn.state === 'refused') return { kind: 'refused', sentence: why };
+  if (spawn.state === 'failed') return { kind: 'failed', reason: why };
+  return {
+    kind: 'made',
+    instance: spawn.child_instance,
+    stopReason: child?.ending_stop_reason ?? undefined,
+    answer: child?.ending_answer ?? undefined,
   };
 }
 

@@ -1,8 +1,8 @@
 import { derivedId } from '@writ/kernel';
-import { credentialsFor } from '../rpc/messages/credentials.ts';
-import { loadAgent } from '../store/agent/agents.ts';
-import { wakeAgent } from '../store/agent/suspension.ts';
-import type { OrderContext, OrderHandler } from './order-kind.ts';
+import { credentialsFor } from '../../rpc/messages/credentials.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { wakeAgent } from '../../store/agent/suspension.ts';
+import type { OrderContext, OrderHandler } from '../order-kind.ts';
 
 /** Payload of an order that wakes an agent after its approval was decided. */
 export interface WakeAgentPayload {

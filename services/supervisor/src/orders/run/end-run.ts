@@ -1,16 +1,17 @@
-import { derivedId, NotFoundError, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
-import { buildResult } from '../domain/result/build-result.ts';
-import type { ClosedTab } from '../domain/result/closed-tab.ts';
-import { encodeResult } from '../events.ts';
-import { rootRefOf } from '../rpc/messages/supervision.ts';
-import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../store/agent/agents.ts';
-import { type EndRunPayload, recordEnding } from '../store/agent/endings.ts';
-import { withdrawApprovals } from '../store/approval/approvals.ts';
-import { appendAudit } from '../store/audit.ts';
-import { loadRun, saveRun } from '../store/run/runs.ts';
-import { appendTimeline } from '../store/run/timeline.ts';
-import type { SupervisorTransaction } from '../store/supervisor-store.ts';
-import type { DrivenOrder, OrderContext, OrderHandler } from './order-kind.ts';
+import { derivedId, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
+import { buildResult } from '../../domain/result/build-result.ts';
+import type { ClosedTab } from '../../domain/result/closed-tab.ts';
+import { encodeResult } from '../../events.ts';
+import { rootRefOf } from '../../rpc/messages/supervision.ts';
+import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../store/agent/agents.ts';
+import { type EndRunPayload, recordEnding } from '../../store/agent/endings.ts';
+import { withdrawApprovals } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { loadRun, saveRun } from '../../store/run/runs.ts';
+import { appendTimeline } from '../../store/run/timeline.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { DrivenOrder, OrderContext, OrderHandler } from '../order-kind.ts';
+import { unlessUnknown } from '../unless-unknown.ts';
 import { resultRecords } from './result-records.ts';
 import { rootKeyOf } from './start-run.ts';
 
@@ -109,7 +110,7 @@ async function finish(
       await recordEnding(trx, { ...keyOf(agent), stopReason: 'cancelled' }, at);
     }
   }
-  await withdrawApprovals(trx, key, at);
+  await withdrawApprovals(trx, { tenant: run.tenant, runId: run.run_id }, at);
   const result = buildResult(await resultRecords(trx, root));
   await saveRun(trx, key, {
     state: outcomeOf(stopReason).state,
@@ -152,14 +153,4 @@ async function finish(
 function mustWait(root: AgentRow, now: Date): boolean {
   if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
   return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
-}
-
-/** What a peer never heard of needs no ending there. */
-async function unlessUnknown<T>(call: Promise<T>): Promise<T | undefined> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  }
 }

@@ -1,9 +1,9 @@
-import { activeMsAt } from '../domain/clock/active-clock.ts';
-import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
-import { activeAgents, clockOf, keyOf } from '../store/agent/agents.ts';
-import { recordEnding } from '../store/agent/endings.ts';
-import { overdueRuns } from '../store/run/runs.ts';
-import type { OrderContext } from './order-kind.ts';
+import { activeMsAt } from '../../domain/clock/active-clock.ts';
+import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
+import { activeAgents, clockOf, keyOf } from '../../store/agent/agents.ts';
+import { endChild, recordEnding } from '../../store/agent/endings.ts';
+import { overdueRuns } from '../../store/run/runs.ts';
+import type { OrderContext } from '../order-kind.ts';
 import { rootKeyOf } from './start-run.ts';
 
 /**
@@ -22,8 +22,12 @@ export async function endOverdue(context: Pick<OrderContext, 'store' | 'clock'>)
   for (const agent of await activeAgents(store.db)) {
     const { maxActiveMs } = budgetFromJson(agent.execution_budget);
     if (maxActiveMs === undefined || activeMsAt(clockOf(agent), now) <= maxActiveMs) continue;
+    const ending = { ...keyOf(agent), stopReason: 'max_seconds' };
     await store.transaction(
-      (trx) => recordEnding(trx, { ...keyOf(agent), stopReason: 'max_seconds' }, now),
+      async (trx) => {
+        if (agent.parent_instance === null) await recordEnding(trx, ending, now);
+        else await endChild(trx, ending, now);
+      },
       { background: true },
     );
   }

@@ -1,0 +1,129 @@
+import {
+  type ExecutionBudget,
+  HistoryRetention,
+  InvalidRequestError,
+  narrowExecutionBudget,
+  type PriorityName,
+} from '@writ/kernel';
+import type { AgentManifest } from '../manifest/agent-manifest.ts';
+import {
+  assertModelAllowed,
+  childInstanceOf,
+  lowerPriority,
+  shorterRetention,
+} from '../manifest/narrow.ts';
+
+/** The agent that hands work over, as far as its child is bound by it. */
+export interface Parent {
+  readonly runId: string;
+  readonly instance: string;
+  readonly manifest: AgentManifest;
+  readonly executionBudget: ExecutionBudget;
+  /** Active time that it has used, in milliseconds. */
+  readonly activeMs: number;
+  readonly retention: HistoryRetention;
+}
+
+/** What a worker asks for on its agent's behalf; what is left out is the manifest's. */
+export interface ChildTerms {
+  readonly executionBudget: ExecutionBudget;
+  readonly priority: PriorityName | undefined;
+  /** Empty = all of the manifest's. */
+  readonly tools: readonly string[];
+  /** Empty = all of the manifest's. */
+  readonly models: readonly string[];
+  readonly retention: HistoryRetention | undefined;
+}
+
+/** What a child may really do. */
+export interface ChildPlan {
+  readonly instance: string;
+  /** Its definition, narrowed. */
+  readonly manifest: AgentManifest;
+  /** Catalog aliases that it may use; the first is the one that it uses by itself. */
+  readonly models: readonly string[];
+}
+
+/**
+ * Narrows a child to what its parent, its manifest and the request allow, whichever is least (SUP-9):
+ * budgets, weight and retention are cut; a tool or model that the manifest does not have is refused.
+ * @throws InvalidRequestError TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
+ */
+export function planChild(
+  parent: Parent,
+  child: AgentManifest,
+  terms: ChildTerms,
+  callId: string,
+): ChildPlan {
+  const tools = toolsOf(child, terms.tools);
+  const models = modelsOf(child, terms.models);
+  const [model = child.model.model, ...alsoAllowed] = models;
+  const entry = parent.manifest.subAgents.find(({ name }) => name === child.name);
+  return {
+    instance: childInstanceOf(child.name, parent.runId, parent.instance, callId),
+    models,
+    manifest: {
+      ...child,
+      tools,
+      initialToolChoice: tools.includes(child.initialToolChoice) ? child.initialToolChoice : '',
+      model: { ...child.model, model, alsoAllowed },
+      limits: { ...child.limits, ...toolCallsOf(parent.manifest, child) },
+      executionBudget: budgetOf(parent, child, terms),
+      spawnBudget: parent.manifest.spawnBudget,
+      priority: lowerPriority(lowerPriority(child.priority, entry?.priority), terms.priority),
+      retention: retentionOf(parent, child, terms),
+    },
+  };
+}
+
+/** Its manifest's and the request's, and no more than its parent has; of active time, has left. */
+function budgetOf(
+  { executionBudget, activeMs }: Parent,
+  child: AgentManifest,
+  terms: ChildTerms,
+): ExecutionBudget {
+  const { maxActiveMs } = executionBudget;
+  const left: ExecutionBudget =
+    maxActiveMs === undefined ? {} : { maxActiveMs: Math.max(0, maxActiveMs - activeMs) };
+  const allowed = narrowExecutionBudget(executionBudget, child.executionBudget);
+  return narrowExecutionBudget(narrowExecutionBudget(allowed, left), terms.executionBudget);
+}
+
+/** A child's history goes with its run, unless somebody asks to keep it who may (SUP-1, SUP-4). */
+function retentionOf(
+  parent: Parent,
+  child: AgentManifest,
+  { retention = HistoryRetention.RUN }: ChildTerms,
+): HistoryRetention {
+  return shorterRetention(shorterRetention(child.retention, parent.retention), retention);
+}
+
+/** The gateway counts tool calls for the whole run, so a child must not raise that cap. */
+function toolCallsOf(parent: AgentManifest, child: AgentManifest): { maxToolCalls?: number } {
+  const caps = [parent.limits.maxToolCalls, child.limits.maxToolCalls];
+  const set = caps.filter((cap) => cap !== undefined);
+  return set.length === 0 ? {} : { maxToolCalls: Math.min(...set) };
+}
+
+function toolsOf(child: AgentManifest, wanted: readonly string[]): readonly string[] {
+  if (wanted.length === 0) return child.tools;
+  for (const tool of wanted) {
+    if (child.tools.includes(tool)) continue;
+    throw new InvalidRequestError(
+      'TOOL_NOT_ALLOWED',
+      `tools names ${tool}, which is not a tool of ${child.name}.`,
+      { field: 'tools', tool },
+    );
+  }
+  return child.tools.filter((tool) => wanted.includes(tool));
+}
+
+function modelsOf(child: AgentManifest, wanted: readonly string[]): readonly string[] {
+  if (wanted.length === 0) {
+    const { model, alsoAllowed } = child.model;
+    // A pattern says what may be asked for; a tab needs names.
+    return [...new Set([model, ...alsoAllowed.filter((alias) => !alias.includes('*'))])];
+  }
+  for (const model of wanted) assertModelAllowed(child, model, 'models');
+  return [...new Set(wanted)];
+}

@@ -1,0 +1,68 @@
+import {
+  derivedId,
+  HistoryRetention,
+  InvalidRequestError,
+  Priority,
+  type PriorityName,
+} from '@writ/kernel';
+import type { AgentManifest } from './agent-manifest.ts';
+
+const RETENTION_ORDER = [HistoryRetention.NONE, HistoryRetention.RUN, HistoryRetention.PERMANENT];
+const ROOT_SUFFIX = 6;
+/** Many children of one manifest live in one run, and none may meet another's name. */
+const CHILD_SUFFIX = 12;
+const MAX_ID = 64;
+
+/** The instance of a run's root: its manifest's name and six characters of what made it (SUP-9). */
+export function instanceOf(name: string, ...madeBy: readonly string[]): string {
+  return named(name, ROOT_SUFFIX, madeBy);
+}
+
+/** The instance of a child: its manifest's name and twelve characters of run, parent and call (SUP-9). */
+export function childInstanceOf(name: string, ...madeBy: readonly string[]): string {
+  return named(name, CHILD_SUFFIX, madeBy);
+}
+
+/** The lower of a weight and one that is asked for, if any is. */
+export function lowerPriority(own: PriorityName, wanted: PriorityName | undefined): PriorityName {
+  return wanted !== undefined && Priority[wanted] < Priority[own] ? wanted : own;
+}
+
+/** The shorter of a retention and one that is asked for, if any is. */
+export function shorterRetention(
+  own: HistoryRetention,
+  wanted: HistoryRetention | undefined,
+): HistoryRetention {
+  if (wanted === undefined) return own;
+  return RETENTION_ORDER.indexOf(wanted) < RETENTION_ORDER.indexOf(own) ? wanted : own;
+}
+
+/**
+ * Checks that an agent may use a model: its own, or one that fits a pattern of its manifest.
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED naming `field`
+ */
+export function assertModelAllowed(
+  { name, model }: Pick<AgentManifest, 'name' | 'model'>,
+  wanted: string,
+  field: string,
+): void {
+  if (wanted === model.model) return;
+  if (model.alsoAllowed.some((pattern) => fits(pattern, wanted))) return;
+  const allowed = [model.model, ...model.alsoAllowed].join(', ');
+  throw new InvalidRequestError(
+    'MODEL_NOT_ALLOWED',
+    `${field} is not one that ${name} may use; it may use ${allowed}.`,
+    { field },
+  );
+}
+
+/** `*` stands for any characters. */
+function fits(pattern: string, text: string): boolean {
+  const source = pattern.split('*').map((part) => RegExp.escape(part));
+  return new RegExp(`^${source.join('.*')}$`).test(text);
+}
+
+function named(name: string, length: number, madeBy: readonly string[]): string {
+  const suffix = derivedId('agt', name, ...madeBy).slice(-length);
+  return `${name.slice(0, MAX_ID - length - 1)}-${suffix}`;
+}

@@ -1,0 +1,226 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import {
+  type EndChildResponse,
+  type SpawnChildRequestSchema,
+  type SpawnChildResponse,
+  SupervisionService,
+} from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import {
+  AgentWorkerService,
+  type DeliverRequest,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import type { Clock } from '@writ/kernel';
+import type { CallOptions } from '@writ/rpc';
+import type { SupervisorConfig } from '../src/index.ts';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+/** A lead with three helpers, and rules that tell delegations apart. */
+const AGENTS_YAML = `
+agents:
+  - name: lead
+    kind: orchestrator
+    model: { model: desk }
+    limits: { max_steps: 12, max_tool_calls: 9 }
+    budget: { max_seconds: 60, max_tokens: 1000, max_cost_usd: "2", deadline: 10m }
+    spawn: { max_agents: 3 }
+    sub_agents:
+      - { name: scout, description: Looks around., priority: low }
+      - { name: digger }
+      - { name: lead }
+  - name: scout
+    kind: react
+    model: { model: small, also_allowed: [large, "sim-*"] }
+    tools: [look, act]
+    limits: { max_tool_calls: 20 }
+    budget: { max_tokens: 5000, max_turns: 7, deadline: 5m }
+    priority: high
+  - name: digger
+    kind: react
+    model: { model: desk }
+    priority: high
+  - name: stranger
+    kind: react
+    model: { model: desk }
+`;
+
+const POLICY_YAML = `
+policy: family
+rules:
+  - id: no-secrets
+    match: { kind: delegation }
+    when: action.task.contains("secret")
+    decide: block
+    reason: no_secrets
+  - id: ask-first
+    match: { kind: delegation }
+    when: action.task.contains("risky")
+    decide: escalate
+    reason: risky_task
+  - id: hand-over
+    match: { kind: delegation, target: [scout, digger, lead] }
+    decide: approve
+    reason: may_hand_over
+  - id: rest
+    decide: approve
+    reason: fine
+`;
+
+/** What a worker asks for with a delegation. */
+export type Terms = Partial<Omit<MessageInitShape<typeof SpawnChildRequestSchema>, '$typeName'>>;
+
+/** An agent of a family's run as its worker sees it. */
+export class Member {
+  readonly #family: Family;
+  readonly delivery: DeliverRequest;
+  epoch = 1n;
+  /** The slot grant that is shown from now on; a fresh one each time while undefined. */
+  grant: string | undefined;
+
+  constructor(family: Family, delivery: DeliverRequest) {
+    this.#family = family;
+    this.delivery = delivery;
+  }
+
+  get instance(): string {
+    return this.delivery.agent?.instance ?? '';
+  }
+
+  get runId(): string {
+    return this.delivery.supervision?.runId ?? '';
+  }
+
+  /** A grant as spawn-budget would sign it now. */
+  async freshGrant(): Promise<string> {
+    const { tenant } = this.delivery;
+    return await this.#family.supervisor.fakes
+      .peer('spawn-budget')
+      .slotGrant({ tenant, runId: this.runId, agentInstance: this.instance, epoch: this.epoch });
+  }
+
+  async options(): Promise<CallOptions> {
+    return {
+      agentToken: this.delivery.credentials?.supervisorToken ?? '',
+      slotGrant: this.grant ?? (await this.freshGrant()),
+      epoch: this.epoch,
+    };
+  }
+
+  /** Hands a task to an agent. */
+  async spawn(
+    callId: string,
+    agent = 'scout',
+    task = 'Look around.',
+    terms: Terms = {},
+  ): Promise<SpawnChildResponse> {
+    const request = { callId, delegation: { agent, task }, ...terms };
+    return await this.#family.supervision().spawnChild(request, await this.options());
+  }
+
+  /** Hands a task to an agent that then is there, and takes it over. */
+  async child(callId: string, agent = 'scout', terms: Terms = {}): Promise<Member> {
+    const { child } = await this.spawn(callId, agent, 'Look around.', terms);
+    if (child === undefined) throw new Error('There is no child.');
+    return this.#family.member(child.instance);
+  }
+
+  async end(
+    child: string,
+    outcome: 'replied' | 'timed_out' = 'replied',
+    callId = `end-${child}`.slice(0, 64),
+  ): Promise<EndChildResponse> {
+    const request = { callId, childInstance: child, outcome };
+    return await this.#family.supervision().endChild(request, await this.options());
+  }
+
+  /** Proposes a final answer. */
+  async final(callId: string, answer = 'Done.', partial = false): Promise<Decision> {
+    const { supervisor } = this.#family;
+    const reviews = supervisor.fakes
+      .peer('agent-worker')
+      .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
+    const value = { kind: { case: 'final', value: { answer } } } as const;
+    const { decision } = await reviews.reviewAction(
+      { callId, partial, proposal: { case: 'action', value } },
+      await this.options(),
+    );
+    if (decision === undefined) throw new Error('There is no decision.');
+    return decision;
+  }
+
+  /** A decision of the past. */
+  async decisionNow(callId: string): Promise<Verdict | undefined> {
+    const { supervisor } = this.#family;
+    const reviews = supervisor.fakes
+      .peer('agent-worker')
+      .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
+    return (await reviews.getDecision({ callId }, await this.options())).decision?.verdict;
+  }
+}
+
+/** A supervisor whose agents hand work to each other, with faked peers. */
+export class Family {
+  readonly supervisor: SupervisorUnderTest;
+
+  private constructor(supervisor: SupervisorUnderTest) {
+    this.supervisor = supervisor;
+  }
+
+  static async start(
+    options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
+  ): Promise<Family> {
+    const config = {
+      agents: { text: AGENTS_YAML, file: 'agents.yaml' },
+      policy: { text: POLICY_YAML, file: 'policy.yaml' },
+      ...options.config,
+    };
+    return new Family(await SupervisorUnderTest.start({ ...options, config }));
+  }
+
+  /** Starts a run and takes its root over. */
+  async lead(): Promise<Member> {
+    const { fakes } = this.supervisor;
+    const before = fakes.deliveries.length;
+    const request = { requestId: `start-${before}`, agent: 'lead', goal: 'Find it.' };
+    await this.supervisor.runs().startRun(request);
+    await fakes.called(AgentWorkerService.method.deliver, before + 1);
+    const delivery = fakes.deliveries[before];
+    if (delivery === undefined) throw new Error('Nothing was delivered.');
+    return new Member(this, delivery);
+  }
+
+  /** An agent that was delivered. */
+  member(instance: string): Member {
+    const delivery = this.supervisor.fakes.deliveries.find(
+      ({ agent }) => agent?.instance === instance,
+    );
+    if (delivery === undefined) throw new Error(`Nobody delivered ${instance}.`);
+    return new Member(this, delivery);
+  }
+
+  /** SupervisionService as a worker calls it. */
+  supervision() {
+    const { fakes, service } = this.supervisor;
+    return fakes
+      .peer('agent-worker')
+      .client(SupervisionService, { audience: 'supervisor', address: service.address });
+  }
+
+  /** Cancels a run; resolves with it once it is over. */
+  async cancelled(runId: string): Promise<Run | undefined> {
+    await this.supervisor.runs().cancelRun({ requestId: `cancel-${runId}`.slice(0, 64), runId });
+    return await this.ended(runId);
+  }
+
+  /** A run once its watch has ended. */
+  async ended(runId: string): Promise<Run | undefined> {
+    await Array.fromAsync(this.supervisor.runs().watchRun({ runId }));
+    return (await this.supervisor.runs().getRun({ runId })).run;
+  }
+
+  async close(): Promise<void> {
+    await this.supervisor.close();
+  }
+}

@@ -1,0 +1,130 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { SLOT_GRANT_TTL_MS } from '@writ/identity';
+import { ManualClock } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Family, type Member } from './family.ts';
+
+const { acquire, release } = SpawnBudgetService.method;
+const PAUSED = { reason: 'AGENT_PAUSED', kind: 'failed_precondition' };
+
+describe('a paused agent', () => {
+  const clock = new ManualClock(new Date());
+  let family: Family;
+  let lead: Member;
+  let scout: Member;
+  beforeEach(async () => {
+    family = await Family.start({ clock });
+    lead = await family.lead();
+    scout = await lead.child('op-1', 'lead');
+    scout.grant = await scout.freshGrant();
+  });
+  afterEach(() => family.close());
+
+  /** A child for which spawn-budget pauses the scout. */
+  async function preempting(): Promise<Member> {
+    const { fakes } = family.supervisor;
+    const { name = '', instance = '' } = scout.delivery.agent ?? {};
+    fakes.answer(acquire, ({ agent }) => ({
+      slot: { ...(agent && { agent }), grant: 'g', acquireTime: timestampFromDate(clock.now()) },
+      changes: [
+        { agent: { name, instance }, from: SlotState.ACTIVE, to: SlotState.PAUSED },
+        ...(agent ? [{ agent, from: SlotState.UNSPECIFIED, to: SlotState.ACTIVE }] : []),
+      ],
+    }));
+    const answer = await lead.spawn('op-2', 'digger');
+    expect(answer.paused).toMatchObject({ name, instance });
+    return family.member(answer.child?.instance ?? '');
+  }
+
+  async function tell(type: 'AGENT_PAUSED' | 'AGENT_RESUMED', at: Date): Promise<void> {
+    const { runId, instance } = scout;
+    const eventId = `evt_${type.toLowerCase()}_${at.getTime()}`;
+    const event = create(HookEventSchema, {
+      eventId,
+      type: HookEventType[type],
+      emitter: 'spawn-budget',
+      eventTime: timestampFromDate(at),
+      tenant: 'acme',
+      runId,
+      agent: { name: 'lead', instance },
+    });
+    await family.supervisor.bus.publish({
+      eventId,
+      subject: hookSubject({ tenant: 'acme', runId, agent: instance, event: type }),
+      payload: toBinary(HookEventSchema, event),
+      headers: {},
+    });
+  }
+
+  it('is refused at once by the one whose Acquire named it, while its grant still works (SB-4)', async () => {
+    await scout.spawn('op-1', 'scout');
+    await preempting();
+    await expect(scout.spawn('op-2', 'scout')).rejects.toMatchObject(PAUSED);
+    await expect(scout.spawn('op-1', 'scout')).rejects.toMatchObject(PAUSED);
+    await expect(scout.decisionNow('op-1')).rejects.toMatchObject(PAUSED);
+    await expect(scout.final('op-3')).rejects.toMatchObject(PAUSED);
+    // Nobody else is.
+    await lead.spawn('op-4', 'scout');
+  });
+
+  it('may still hand in what it has (SB-4)', async () => {
+    await preempting();
+    const decision = await scout.final('op-2', 'So far.', true);
+    expect(decision).toMatchObject({ runEnded: true, stopReason: '' });
+    expect((await lead.end(scout.instance)).stopReason).toBe('paused');
+  });
+
+  it('acts again once its slot is back by a Release (SB-4)', async () => {
+    const digger = await preempting();
+    clock.advance(10);
+    const agent = { name: 'lead', instance: scout.instance };
+    family.supervisor.fakes.answer(release, () => ({
+      released: true,
+      changes: [{ agent, from: SlotState.PAUSED, to: SlotState.ACTIVE }],
+    }));
+    expect((await lead.end(digger.instance)).resumed).toMatchObject([agent]);
+    expect((await scout.final('op-2')).runEnded).toBe(true);
+  });
+
+  it('follows what spawn-budget tells on the bus, in the order in which it happened (SB-4, HK-1)', async () => {
+    const at = (ms: number) => new Date(clock.now().getTime() + ms);
+    await tell('AGENT_PAUSED', at(0));
+    await expect(scout.final('op-2')).rejects.toMatchObject(PAUSED);
+    await tell('AGENT_RESUMED', at(20));
+    await tell('AGENT_PAUSED', at(10));
+    expect((await scout.final('op-2')).runEnded).toBe(true);
+  });
+
+  it('acts with a grant that was signed after the pause, however late the news is (SB-4)', async () => {
+    await preempting();
+    clock.advance(1);
+    scout.grant = await scout.freshGrant();
+    expect((await scout.final('op-2')).runEnded).toBe(true);
+    // The rule counts with the longest life that a grant may have.
+    expect(SLOT_GRANT_TTL_MS).toBe(5_000);
+  });
+
+  it('uses up no active time meanwhile (EM-1)', async () => {
+    const executionBudget = { maxActive: durationFromMs(30_000) };
+    scout = await lead.child('op-5', 'lead', { executionBudget });
+    clock.advance(20_000);
+    await tell('AGENT_PAUSED', clock.now());
+    clock.advance(15_000);
+    await tell('AGENT_RESUMED', clock.now());
+    clock.advance(9_000);
+    expect((await scout.spawn('op-1', 'scout')).decision?.stopReason).toBe('');
+    clock.advance(1_001);
+    const released = () =>
+      family.supervisor.fakes.requests(release).map(({ agentInstance }) => agentInstance);
+    await expect.poll(released, { interval: 5 }).toContain(scout.instance);
+    expect((await lead.end(scout.instance)).stopReason).toBe('max_seconds');
+    const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
+    expect(run?.state).toBe(RunState.RUNNING);
+  });
+});
