@@ -1,6 +1,6 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type DurableOptions, hookSubject } from '@writ/bus';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { hookSubject } from '@writ/bus';
 import {
   type HookEvent,
   HookEventSchema,
@@ -8,16 +8,15 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/writ/run/v1/run_pb';
-import { type AgentRef, type Clock, derivedId } from '@writ/kernel';
+import { type AgentRef, derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import { type Logger, type Telemetry, traceparentOf } from '@writ/telemetry';
+import { type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { resultMessage } from './rpc/messages/result.ts';
-import { noteSlotChange, type SlotChange } from './store/agent/pauses.ts';
-import { findRun, type RunRow } from './store/run/runs.ts';
+import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
-import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
+import type { SupervisorTransaction } from './store/supervisor-store.ts';
 
 type EventName = 'RUN_START' | 'RUN_END' | 'HANDOFF' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
 
@@ -158,48 +157,6 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
   };
 }
 
-/**
- * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
- * run that is not known here, belong to no timeline. What spawn-budget tells of pauses holds here, too
- * (SB-4).
- */
-export function recordHooks(
-  store: SupervisorStore,
-  clock: Clock,
-  log: Logger,
-): DurableOptions['handler'] {
-  return async ({ eventId, payload }) => {
-    const event = fromBinary(HookEventSchema, payload);
-    const key = { tenant: event.tenant, runId: event.runId };
-    await store.transaction(
-      async (trx) => {
-        if (event.runId === '' || (await findRun(trx, key)) === undefined) {
-          log.debug({ event_id: eventId, run_id: event.runId }, 'event of no known run');
-          return;
-        }
-        const now = clock.now();
-        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, now);
-        const change = slotChangeOf(event);
-        if (change === undefined || event.agent === undefined) return;
-        await noteSlotChange(trx, { ...key, instance: event.agent.instance }, change, now);
-      },
-      { background: true },
-    );
-  };
-}
-
-const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
-  [HookEventType.AGENT_PAUSED]: 'paused',
-  [HookEventType.AGENT_RESUMED]: 'resumed',
-};
-
-function slotChangeOf({ type, emitter, eventTime }: HookEvent): SlotChange | undefined {
-  const change = SLOT_CHANGES[type];
-  if (change === undefined || emitter !== 'spawn-budget' || eventTime === undefined)
-    return undefined;
-  return { change, at: timestampDate(eventTime) };
-}
-
 /** A timeline entry as it is stored: without sequence and time, which are columns. */
 export function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
   return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
@@ -212,6 +169,6 @@ export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
 }
 
 /** The timeline entry of a hook event. */
-function hookEntry(event: HookEvent): Uint8Array {
+export function hookEntry(event: HookEvent): Uint8Array {
   return encodeEntry({ case: 'hook', value: event }, event.agent);
 }

@@ -8,7 +8,7 @@ import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import { loadAgents } from './agents-file.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
-import { createSupervisorEvents, recordHooks } from './events.ts';
+import { createSupervisorEvents } from './events.ts';
 import { OrderEngine } from './orders/order-engine.ts';
 import type { OrderContext } from './orders/order-kind.ts';
 import { endOverdue } from './orders/run/deadlines.ts';
@@ -18,6 +18,7 @@ import { loadPolicyFile } from './policy-file.ts';
 import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
+import { recordHooks } from './rpc/run/record-hooks.ts';
 import { cutClocks } from './store/agent/agents.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
 

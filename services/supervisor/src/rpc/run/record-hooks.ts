@@ -1,0 +1,57 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { DurableOptions } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Clock } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import { hookEntry } from '../../events.ts';
+import { noteSlotChange, type SlotChange } from '../../store/agent/pauses.ts';
+import { findRun } from '../../store/run/runs.ts';
+import { appendTimeline } from '../../store/run/timeline.ts';
+import type { SupervisorStore } from '../../store/supervisor-store.ts';
+
+/**
+ * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
+ * run that is not known here, belong to no timeline. What spawn-budget tells of pauses holds here, too
+ * (SB-4).
+ */
+export function recordHooks(
+  store: SupervisorStore,
+  clock: Clock,
+  log: Logger,
+): DurableOptions['handler'] {
+  return async ({ eventId, payload }) => {
+    const event = fromBinary(HookEventSchema, payload);
+    const key = { tenant: event.tenant, runId: event.runId };
+    await store.transaction(
+      async (trx) => {
+        if (event.runId === '' || (await findRun(trx, key)) === undefined) {
+          log.debug({ event_id: eventId, run_id: event.runId }, 'event of no known run');
+          return;
+        }
+        const now = clock.now();
+        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, now);
+        const change = slotChangeOf(event);
+        if (change === undefined || event.agent === undefined) return;
+        await noteSlotChange(trx, { ...key, instance: event.agent.instance }, change, now);
+      },
+      { background: true },
+    );
+  };
+}
+
+const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
+  [HookEventType.AGENT_PAUSED]: 'paused',
+  [HookEventType.AGENT_RESUMED]: 'resumed',
+};
+
+function slotChangeOf({ type, emitter, eventTime }: HookEvent): SlotChange | undefined {
+  const change = SLOT_CHANGES[type];
+  if (change === undefined || emitter !== 'spawn-budget' || eventTime === undefined)
+    return undefined;
+  return { change, at: timestampDate(eventTime) };
+}
