@@ -1,0 +1,9 @@
+#!/usr/bin/env node
+/** `writ`: the platform from a shell. */
+import { runCli } from './cli.ts';
+
+process.exitCode = await runCli(process.argv.slice(2), {
+  env: process.env,
+  print: (line) => console.log(line),
+  warn: (line) => console.error(line),
+});
