@@ -10,12 +10,13 @@ export function connectDirectly<DB>(trx: Transaction<DB>, run: RunQuery): void {
   connections.set(trx, run);
 }
 
-/** Runs a compiled query: directly in a transaction that allows it, else as Kysely does. */
+/** Runs a compiled query with these parameters: directly in a transaction that allows it, else as Kysely does. */
 export async function runCompiled<DB, R>(
   db: Kysely<DB>,
   compiled: CompiledQuery<R>,
+  parameters: readonly unknown[],
 ): Promise<QueryResult<R>> {
   const run = connections.get(db);
-  if (run === undefined) return await db.executeQuery(compiled);
-  return run(compiled.sql, compiled.parameters) as QueryResult<R>;
+  if (run === undefined) return await db.executeQuery({ ...compiled, parameters });
+  return run(compiled.sql, parameters) as QueryResult<R>;
 }

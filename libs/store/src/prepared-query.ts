@@ -42,7 +42,7 @@ export function prepareQuery<DB, P extends object, R>(
     const parameters = compiled.parameters.map((parameter) =>
       parameter instanceof Placeholder ? Reflect.get(values, parameter.name) : parameter,
     );
-    return runCompiled(db, { ...compiled, parameters });
+    return runCompiled(db, compiled, parameters);
   };
 }
 

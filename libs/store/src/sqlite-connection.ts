@@ -156,8 +156,10 @@ function makeDurable(database: DatabaseSync, file: string): void {
 
 function toRow(prepared: PreparedQuery, values: readonly SQLOutputValue[]): object {
   const row: Record<string, unknown> = {};
-  for (const [index, column] of prepared.columns.entries()) {
-    row[column.name] = column.read(values[index] ?? null);
+  let index = 0;
+  for (const { name, read } of prepared.columns) {
+    row[name] = read(values[index] ?? null);
+    index += 1;
   }
   return row;
 }
