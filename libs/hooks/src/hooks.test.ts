@@ -1,0 +1,244 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { type BusMessage, createInProcessBus, hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { describe, expect, it, vi } from 'vitest';
+import { CostTracker } from './cost-tracker.ts';
+import { followBus } from './follow-bus.ts';
+import { followEvents } from './follow-events.ts';
+import { HOOK_EVENTS, type HookContext, toHookContext } from './hook-context.ts';
+import { HookManager, type HookProblem } from './hook-manager.ts';
+import { RunLogger } from './run-logger.ts';
+
+const hook = (init: MessageInitShape<typeof HookEventSchema>) =>
+  create(HookEventSchema, { tenant: 'acme', runId: 'run-1', emitter: 'execution-meter', ...init });
+
+const llmEnd = (eventId: string, agent = 'writer') =>
+  hook({
+    eventId,
+    type: HookEventType.LLM_END,
+    agent: { name: agent, instance: `${agent}-1` },
+    usage: { inputTokens: 100n, outputTokens: 20n },
+    costNanoUsd: 3_000n,
+  });
+
+function watched(options: { agent?: string; patienceMs?: number } = {}) {
+  const problems: HookProblem[] = [];
+  const manager = new HookManager({ ...options, onProblem: (problem) => problems.push(problem) });
+  return { manager, problems };
+}
+
+function messageOf(event: ReturnType<typeof hook>): BusMessage {
+  return {
+    eventId: event.eventId,
+    subject: hookSubject({ tenant: event.tenant, runId: event.runId, event: 'LLM_END' }),
+    payload: toBinary(HookEventSchema, event),
+    headers: {},
+  };
+}
+
+const openBus = () =>
+  createInProcessBus({
+    onError: (error) => {
+      throw error;
+    },
+  });
+
+describe('HookManager', () => {
+  it('calls the callbacks of an event, sync and async, at the same time (HK-3)', async () => {
+    const { manager, problems } = watched();
+    const both = Promise.withResolvers<void>();
+    const seen: string[] = [];
+    manager.on('LLM_END', async () => {
+      seen.push('first');
+      await both.promise;
+    });
+    manager.on('LLM_END', () => {
+      seen.push('second');
+      both.resolve();
+    });
+    manager.on('LLM_START', () => seen.push('another event'));
+    await manager.dispatch(toHookContext(llmEnd('e1')));
+    expect(seen).toEqual(['first', 'second']);
+    expect(problems).toEqual([]);
+  });
+
+  it('says which callback threw, and calls the others (HK-3)', async () => {
+    const { manager, problems } = watched();
+    const after = vi.fn();
+    manager.on('LLM_END', function broken() {
+      throw new Error('no disk');
+    });
+    manager.on('LLM_END', async function brokenLater() {
+      await Promise.resolve();
+      throw new Error('no net');
+    });
+    manager.on('LLM_END', after);
+    await manager.dispatch(toHookContext(llmEnd('e1')));
+    expect(after).toHaveBeenCalledOnce();
+    expect(problems).toMatchObject([
+      { callback: 'broken', event: 'LLM_END', event_id: 'e1', error: { message: 'no disk' } },
+      { callback: 'brokenLater', error: { message: 'no net' } },
+    ]);
+  });
+
+  it('goes on without a callback that hangs, even when it fails in the end (HK-3)', async () => {
+    const { manager, problems } = watched({ patienceMs: 1 });
+    const hanging = Promise.withResolvers<void>();
+    manager.on('LLM_END', () => hanging.promise);
+    await manager.dispatch(toHookContext(llmEnd('e1')));
+    hanging.reject(new Error('too late'));
+    await Promise.resolve();
+    expect(problems).toEqual([{ event: 'LLM_END', event_id: 'e1', callback: 'anonymous' }]);
+  });
+
+  it('shows a context that nobody can change, to the bottom (HK-3)', async () => {
+    const { manager, problems } = watched();
+    manager.on('LLM_END', (context) => {
+      Object.assign(context, { run_id: 'run-2' });
+    });
+    manager.on('LLM_END', ({ usage }) => {
+      Object.assign(usage ?? {}, { input_tokens: 0 });
+    });
+    const seen: HookContext[] = [];
+    manager.on('LLM_END', (context) => seen.push(context));
+    await manager.dispatch(toHookContext(llmEnd('e1')));
+    expect(problems.map(({ error }) => error)).toEqual([
+      expect.any(TypeError),
+      expect.any(TypeError),
+    ]);
+    expect(seen).toMatchObject([{ run_id: 'run-1', usage: { input_tokens: 100 } }]);
+  });
+
+  it('takes only the events of its own agent, when it has one (HK-3)', async () => {
+    const { manager } = watched({ agent: 'writer' });
+    const seen: (string | undefined)[] = [];
+    manager.on('LLM_END', ({ agent_id }) => seen.push(agent_id));
+    await manager.dispatch(toHookContext(llmEnd('e1', 'reader')));
+    await manager.dispatch(toHookContext(llmEnd('e2', 'writer')));
+    expect(seen).toEqual(['writer-1']);
+  });
+
+  it('forgets a callback when asked to (HK-3)', async () => {
+    const { manager } = watched();
+    const [on, registered] = [vi.fn(), vi.fn()];
+    const ends = [manager.on('LLM_END', on), manager.register({ LLM_END: registered })];
+    for (const end of ends) end();
+    await manager.dispatch(toHookContext(llmEnd('e1')));
+    expect(on).not.toHaveBeenCalled();
+    expect(registered).not.toHaveBeenCalled();
+  });
+});
+
+describe('toHookContext', () => {
+  it('carries ids and figures, and only those that the event has (HK-1)', () => {
+    const context = toHookContext(
+      hook({
+        eventId: 'e1',
+        type: HookEventType.TOOL_END,
+        agent: { name: 'writer', instance: 'writer-1' },
+        step: 2,
+        toolName: 'search',
+        status: 'ok',
+        duration: { seconds: 1n, nanos: 500_000_000 },
+      }),
+    );
+    expect(context).toEqual({
+      event: 'TOOL_END',
+      event_id: 'e1',
+      emitter: 'execution-meter',
+      tenant: 'acme',
+      at: '',
+      run_id: 'run-1',
+      agent_name: 'writer',
+      agent_id: 'writer-1',
+      step: 2,
+      tool_name: 'search',
+      status: 'ok',
+      duration_ms: 1_500,
+    });
+  });
+
+  it('refuses an event of a type that this version does not know (HK-1)', () => {
+    expect(() => toHookContext(hook({ eventId: 'e1', type: 99 as HookEventType }))).toThrow(
+      'type 99 of event e1',
+    );
+  });
+});
+
+describe('followBus', () => {
+  it('dispatches a repeated event once (HK-2, HK-3)', async () => {
+    const bus = openBus();
+    const { manager } = watched();
+    const seen: string[] = [];
+    manager.on('LLM_END', ({ event_id }) => seen.push(event_id));
+    await followBus(bus, manager, { durable: 'costs' });
+    for (const id of ['e1', 'e1', 'e2']) await bus.publish(messageOf(llmEnd(id)));
+    expect(seen).toEqual(['e1', 'e2']);
+    await bus.close();
+  });
+
+  it('holds up no publisher however long a callback takes, and tells what was missed (HK-3)', async () => {
+    const bus = openBus();
+    const { manager } = watched();
+    const [begun, release, done] = [0, 1, 2].map(() => Promise.withResolvers<void>());
+    const seen: string[] = [];
+    manager.on('LLM_END', async ({ event_id }) => {
+      seen.push(event_id);
+      begun?.resolve();
+      if (event_id === 'e1') await release?.promise;
+      if (event_id === 'e400') done?.resolve();
+    });
+    const onMissed = vi.fn();
+    await followBus(bus, manager, { onMissed });
+    await bus.publish(messageOf(llmEnd('e1')));
+    await begun?.promise;
+    for (let n = 2; n <= 400; n += 1) await bus.publish(messageOf(llmEnd(`e${n}`)));
+    release?.resolve();
+    await done?.promise;
+    expect(onMissed).toHaveBeenCalledExactlyOnceWith(399 - 256);
+    expect(seen).toHaveLength(257);
+    await bus.close();
+  });
+});
+
+describe('followEvents', () => {
+  it('dispatches the hook events of a watched run in their order (HK-3)', async () => {
+    const { manager } = watched();
+    const seen: string[] = [];
+    for (const event of HOOK_EVENTS) manager.on(event, ({ event_id }) => seen.push(event_id));
+    async function* events() {
+      yield { entry: { case: 'hook' as const, value: llmEnd('e1') } };
+      yield { entry: { case: undefined } };
+      yield { entry: { case: 'hook' as const, value: llmEnd('e2') } };
+    }
+    await followEvents(events(), manager);
+    expect(seen).toEqual(['e1', 'e2']);
+  });
+});
+
+describe('CostTracker', () => {
+  it("says a run's tokens and cost when it ends, and forgets it (HK-3)", async () => {
+    const { manager } = watched();
+    const totals: unknown[] = [];
+    const tracker = new CostTracker((runId, total) => totals.push([runId, total]));
+    manager.register(tracker.hooks);
+    for (const id of ['e1', 'e2']) await manager.dispatch(toHookContext(llmEnd(id)));
+    const spent = { input_tokens: 200, output_tokens: 40, cost_nano_usd: 6_000n, calls: 2 };
+    expect(tracker.total('run-1')).toEqual(spent);
+    const end = toHookContext(hook({ eventId: 'e3', type: HookEventType.RUN_END }));
+    await manager.dispatch(end);
+    expect(totals).toEqual([['run-1', spent]]);
+    expect(tracker.total('run-1').calls).toBe(0);
+  });
+});
+
+describe('RunLogger', () => {
+  it('keeps the last events only (HK-3)', async () => {
+    const { manager } = watched();
+    const logger = new RunLogger(2);
+    manager.register(logger.hooks);
+    for (const id of ['e1', 'e2', 'e3']) await manager.dispatch(toHookContext(llmEnd(id)));
+    expect(logger.events().map(({ event_id }) => event_id)).toEqual(['e2', 'e3']);
+    expect(logger.events('run-2')).toEqual([]);
+  });
+});
