@@ -19,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/tool/v1/tool_gateway_service.proto.
  */
 export const file_writ_tool_v1_tool_gateway_service: GenFile = /*@__PURE__*/
-  fileDesc("Cid3cml0L3Rvb2wvdjEvdG9vbF9nYXRld2F5X3NlcnZpY2UucHJvdG8SDHdyaXQudG9vbC52MSKIAQoQTGlzdFRvb2xzUmVxdWVzdBIYCgVuYW1lcxgBIAMoCUIJukgGkgEDEIAIEh8KDWtub3duX3ZlcnNpb24YAiABKAlCCLpIBXIDGIABEhsKCXBhZ2Vfc2l6ZRgDIAEoDUIIukgFKgMY6AcSHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAQihgEKEUxpc3RUb29sc1Jlc3BvbnNlEisKBXRvb2xzGAEgAygLMhwud3JpdC50b29sLnYxLlRvb2xEZWZpbml0aW9uEhgKEHJlZ2lzdHJ5X3ZlcnNpb24YAiABKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhEKCXVuY2hhbmdlZBgEIAEoCCK+AQoHQ2FsbEtleRIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEioKB2NhbGxfaWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQitgEKD0NhbGxUb29sUmVxdWVzdBIrCgRjYWxsGAEgASgLMhUud3JpdC50b29sLnYxLkNhbGxLZXlCBrpIA8gBARIqCgR0b29sGAIgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEiEKDmFyZ3VtZW50c19qc29uGAMgASgJQgm6SAZyBCiAgBASGQoEd3JpdBgEIAEoCUILukgIcgYQASiAgAESDAoEc3RlcBgFIAEoDSLgAQoQQ2FsbFRvb2xSZXNwb25zZRIsCgZzdGF0dXMYASABKA4yHC53cml0LmlkZW50aXR5LnYxLkNhbGxTdGF0dXMSEwoLc3RvcF9yZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIoCgZyZXN1bHQYBCABKAsyGC53cml0LnRvb2wudjEuVG9vbFJlc3VsdBIPCgdyZWNlaXB0GAUgASgJEhAKCHJlcGxheWVkGAYgASgIEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkAKEUdldFJlY2VpcHRSZXF1ZXN0EisKBGNhbGwYASABKAsyFS53cml0LnRvb2wudjEuQ2FsbEtleUIGukgDyAEBIiUKEkdldFJlY2VpcHRSZXNwb25zZRIPCgdyZWNlaXB0GAEgASgJIlgKD1ZvaWRXcml0UmVxdWVzdBIrCgRjYWxsGAEgASgLMhUud3JpdC50b29sLnYxLkNhbGxLZXlCBrpIA8gBARIYCgZyZWFzb24YAiABKAlCCLpIBXIDKIAgIksKEFZvaWRXcml0UmVzcG9uc2USJgoFc3RhdGUYASABKA4yFy53cml0LnRvb2wudjEuVm9pZFN0YXRlEg8KB3JlY2VpcHQYAiABKAkijAIKFVJlc29sdmVPdXRjb21lUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEisKBGNhbGwYAiABKAsyFS53cml0LnRvb2wudjEuQ2FsbEtleUIGukgDyAEBEjoKB291dGNvbWUYAyABKA4yHS53cml0LnRvb2wudjEuUmVzb2x2ZWRPdXRjb21lQgq6SAeCAQQQASAAEh4KC3Jlc3VsdF9qc29uGAQgASgJQgm6SAZyBCiAgEASHwoLcmVzb2x2ZWRfYnkYBSABKAlCCrpIB3IFEAEYgAISGgoHY29tbWVudBgGIAEoCUIJukgGcgQogIABIlsKFlJlc29sdmVPdXRjb21lUmVzcG9uc2USDwoHcmVjZWlwdBgBIAEoCRIwCgxyZXNvbHZlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkQKDUZyZWV6ZVJlcXVlc3QSMwoFb3JkZXIYASABKAsyHC53cml0LmNvbnRyb2wudjEuRnJlZXplT3JkZXJCBrpIA8gBASJCCg5GcmVlemVSZXNwb25zZRIwCglpbl9mbGlnaHQYASADKAsyHS53cml0LmNvbnRyb2wudjEuSW5GbGlnaHRDYWxsIj4KD1VuZnJlZXplUmVxdWVzdBIrCghvcmRlcl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCIiChBVbmZyZWV6ZVJlc3BvbnNlEg4KBmxpZnRlZBgBIAEoCCpvCglWb2lkU3RhdGUSGgoWVk9JRF9TVEFURV9VTlNQRUNJRklFRBAAEhYKElZPSURfU1RBVEVfUkVDRUlQVBABEhgKFFZPSURfU1RBVEVfSU5fRkxJR0hUEAISFAoQVk9JRF9TVEFURV9CVVJOVBADKm0KD1Jlc29sdmVkT3V0Y29tZRIgChxSRVNPTFZFRF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVUkVTT0xWRURfT1VUQ09NRV9ET05FEAESHQoZUkVTT0xWRURfT1VUQ09NRV9OT1RfRE9ORRACMrYEChJUb29sR2F0ZXdheVNlcnZpY2USTAoJTGlzdFRvb2xzEh4ud3JpdC50b29sLnYxLkxpc3RUb29sc1JlcXVlc3QaHy53cml0LnRvb2wudjEuTGlzdFRvb2xzUmVzcG9uc2USSQoIQ2FsbFRvb2wSHS53cml0LnRvb2wudjEuQ2FsbFRvb2xSZXF1ZXN0Gh4ud3JpdC50b29sLnYxLkNhbGxUb29sUmVzcG9uc2USTwoKR2V0UmVjZWlwdBIfLndyaXQudG9vbC52MS5HZXRSZWNlaXB0UmVxdWVzdBogLndyaXQudG9vbC52MS5HZXRSZWNlaXB0UmVzcG9uc2USSQoIVm9pZFdyaXQSHS53cml0LnRvb2wudjEuVm9pZFdyaXRSZXF1ZXN0Gh4ud3JpdC50b29sLnYxLlZvaWRXcml0UmVzcG9uc2USWwoOUmVzb2x2ZU91dGNvbWUSIy53cml0LnRvb2wudjEuUmVzb2x2ZU91dGNvbWVSZXF1ZXN0GiQud3JpdC50b29sLnYxLlJlc29sdmVPdXRjb21lUmVzcG9uc2USQwoGRnJlZXplEhsud3JpdC50b29sLnYxLkZyZWV6ZVJlcXVlc3QaHC53cml0LnRvb2wudjEuRnJlZXplUmVzcG9uc2USSQoIVW5mcmVlemUSHS53cml0LnRvb2wudjEuVW5mcmVlemVSZXF1ZXN0Gh4ud3JpdC50b29sLnYxLlVuZnJlZXplUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_identity_v1_claims, file_writ_tool_v1_tool]);
+  fileDesc("Cid3cml0L3Rvb2wvdjEvdG9vbF9nYXRld2F5X3NlcnZpY2UucHJvdG8SDHdyaXQudG9vbC52MSKIAQoQTGlzdFRvb2xzUmVxdWVzdBIYCgVuYW1lcxgBIAMoCUIJukgGkgEDEIAIEh8KDWtub3duX3ZlcnNpb24YAiABKAlCCLpIBXIDGIABEhsKCXBhZ2Vfc2l6ZRgDIAEoDUIIukgFKgMY6AcSHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAQihgEKEUxpc3RUb29sc1Jlc3BvbnNlEisKBXRvb2xzGAEgAygLMhwud3JpdC50b29sLnYxLlRvb2xEZWZpbml0aW9uEhgKEHJlZ2lzdHJ5X3ZlcnNpb24YAiABKAkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhEKCXVuY2hhbmdlZBgEIAEoCCK+AQoHQ2FsbEtleRIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEioKB2NhbGxfaWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQitgEKD0NhbGxUb29sUmVxdWVzdBIrCgRjYWxsGAEgASgLMhUud3JpdC50b29sLnYxLkNhbGxLZXlCBrpIA8gBARIqCgR0b29sGAIgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEiEKDmFyZ3VtZW50c19qc29uGAMgASgJQgm6SAZyBCiAgBASGQoEd3JpdBgEIAEoCUILukgIcgYQASiAgAESDAoEc3RlcBgFIAEoDSKOAgoQQ2FsbFRvb2xSZXNwb25zZRIsCgZzdGF0dXMYASABKA4yHC53cml0LmlkZW50aXR5LnYxLkNhbGxTdGF0dXMSEwoLc3RvcF9yZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIoCgZyZXN1bHQYBCABKAsyGC53cml0LnRvb2wudjEuVG9vbFJlc3VsdBIPCgdyZWNlaXB0GAUgASgJEhAKCHJlcGxheWVkGAYgASgIEisKCGR1cmF0aW9uGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKCnJlcGV0aXRpb24YCCABKAsyGC53cml0LnRvb2wudjEuUmVwZXRpdGlvbiJkCgpSZXBldGl0aW9uEgwKBHRvb2wYASABKAkSEQoJYXJnc19oYXNoGAIgASgJEhcKD2VhcmxpZXJfY2FsbF9pZBgDIAEoCRINCgVjYWxscxgEIAEoDRINCgVsaW1pdBgFIAEoDSJAChFHZXRSZWNlaXB0UmVxdWVzdBIrCgRjYWxsGAEgASgLMhUud3JpdC50b29sLnYxLkNhbGxLZXlCBrpIA8gBASIlChJHZXRSZWNlaXB0UmVzcG9uc2USDwoHcmVjZWlwdBgBIAEoCSJYCg9Wb2lkV3JpdFJlcXVlc3QSKwoEY2FsbBgBIAEoCzIVLndyaXQudG9vbC52MS5DYWxsS2V5Qga6SAPIAQESGAoGcmVhc29uGAIgASgJQgi6SAVyAyiAICJLChBWb2lkV3JpdFJlc3BvbnNlEiYKBXN0YXRlGAEgASgOMhcud3JpdC50b29sLnYxLlZvaWRTdGF0ZRIPCgdyZWNlaXB0GAIgASgJIowCChVSZXNvbHZlT3V0Y29tZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIrCgRjYWxsGAIgASgLMhUud3JpdC50b29sLnYxLkNhbGxLZXlCBrpIA8gBARI6CgdvdXRjb21lGAMgASgOMh0ud3JpdC50b29sLnYxLlJlc29sdmVkT3V0Y29tZUIKukgHggEEEAEgABIeCgtyZXN1bHRfanNvbhgEIAEoCUIJukgGcgQogIBAEh8KC3Jlc29sdmVkX2J5GAUgASgJQgq6SAdyBRABGIACEhoKB2NvbW1lbnQYBiABKAlCCbpIBnIEKICAASJbChZSZXNvbHZlT3V0Y29tZVJlc3BvbnNlEg8KB3JlY2VpcHQYASABKAkSMAoMcmVzb2x2ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJECg1GcmVlemVSZXF1ZXN0EjMKBW9yZGVyGAEgASgLMhwud3JpdC5jb250cm9sLnYxLkZyZWV6ZU9yZGVyQga6SAPIAQEiQgoORnJlZXplUmVzcG9uc2USMAoJaW5fZmxpZ2h0GAEgAygLMh0ud3JpdC5jb250cm9sLnYxLkluRmxpZ2h0Q2FsbCI+Cg9VbmZyZWV6ZVJlcXVlc3QSKwoIb3JkZXJfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiIgoQVW5mcmVlemVSZXNwb25zZRIOCgZsaWZ0ZWQYASABKAgqbwoJVm9pZFN0YXRlEhoKFlZPSURfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJWT0lEX1NUQVRFX1JFQ0VJUFQQARIYChRWT0lEX1NUQVRFX0lOX0ZMSUdIVBACEhQKEFZPSURfU1RBVEVfQlVSTlQQAyptCg9SZXNvbHZlZE91dGNvbWUSIAocUkVTT0xWRURfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhkKFVJFU09MVkVEX09VVENPTUVfRE9ORRABEh0KGVJFU09MVkVEX09VVENPTUVfTk9UX0RPTkUQAjK2BAoSVG9vbEdhdGV3YXlTZXJ2aWNlEkwKCUxpc3RUb29scxIeLndyaXQudG9vbC52MS5MaXN0VG9vbHNSZXF1ZXN0Gh8ud3JpdC50b29sLnYxLkxpc3RUb29sc1Jlc3BvbnNlEkkKCENhbGxUb29sEh0ud3JpdC50b29sLnYxLkNhbGxUb29sUmVxdWVzdBoeLndyaXQudG9vbC52MS5DYWxsVG9vbFJlc3BvbnNlEk8KCkdldFJlY2VpcHQSHy53cml0LnRvb2wudjEuR2V0UmVjZWlwdFJlcXVlc3QaIC53cml0LnRvb2wudjEuR2V0UmVjZWlwdFJlc3BvbnNlEkkKCFZvaWRXcml0Eh0ud3JpdC50b29sLnYxLlZvaWRXcml0UmVxdWVzdBoeLndyaXQudG9vbC52MS5Wb2lkV3JpdFJlc3BvbnNlElsKDlJlc29sdmVPdXRjb21lEiMud3JpdC50b29sLnYxLlJlc29sdmVPdXRjb21lUmVxdWVzdBokLndyaXQudG9vbC52MS5SZXNvbHZlT3V0Y29tZVJlc3BvbnNlEkMKBkZyZWV6ZRIbLndyaXQudG9vbC52MS5GcmVlemVSZXF1ZXN0Ghwud3JpdC50b29sLnYxLkZyZWV6ZVJlc3BvbnNlEkkKCFVuZnJlZXplEh0ud3JpdC50b29sLnYxLlVuZnJlZXplUmVxdWVzdBoeLndyaXQudG9vbC52MS5VbmZyZWV6ZVJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_identity_v1_claims, file_writ_tool_v1_tool]);
 
 /**
  * ListToolsRequest pages through definitions.
@@ -251,6 +251,14 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
    * @generated from field: google.protobuf.Duration duration = 7;
    */
   duration?: Duration | undefined;
+
+  /**
+   * Of a `loop_detected:…` refusal: which call came again and how often, so that
+   * an agent can do something else.
+   *
+   * @generated from field: writ.tool.v1.Repetition repetition = 8;
+   */
+  repetition?: Repetition | undefined;
 };
 
 /**
@@ -259,6 +267,55 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
  */
 export const CallToolResponseSchema: GenMessage<CallToolResponse> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 4);
+
+/**
+ * Repetition says what an agent does over and over.
+ *
+ * @generated from message writ.tool.v1.Repetition
+ */
+export type Repetition = Message<"writ.tool.v1.Repetition"> & {
+  /**
+   * Tool.
+   *
+   * @generated from field: string tool = 1;
+   */
+  tool: string;
+
+  /**
+   * args_hash of the arguments that came again; empty where any arguments count.
+   *
+   * @generated from field: string args_hash = 2;
+   */
+  argsHash: string;
+
+  /**
+   * The last call of the kind that was executed: its result is there.
+   *
+   * @generated from field: string earlier_call_id = 3;
+   */
+  earlierCallId: string;
+
+  /**
+   * How many such calls the agent has made before this one.
+   *
+   * @generated from field: uint32 calls = 4;
+   */
+  calls: number;
+
+  /**
+   * How many it may make.
+   *
+   * @generated from field: uint32 limit = 5;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message writ.tool.v1.Repetition.
+ * Use `create(RepetitionSchema)` to create a new message.
+ */
+export const RepetitionSchema: GenMessage<Repetition> = /*@__PURE__*/
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 5);
 
 /**
  * GetReceiptRequest names a call.
@@ -279,7 +336,7 @@ export type GetReceiptRequest = Message<"writ.tool.v1.GetReceiptRequest"> & {
  * Use `create(GetReceiptRequestSchema)` to create a new message.
  */
 export const GetReceiptRequestSchema: GenMessage<GetReceiptRequest> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 5);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 6);
 
 /**
  * GetReceiptResponse carries the receipt.
@@ -300,7 +357,7 @@ export type GetReceiptResponse = Message<"writ.tool.v1.GetReceiptResponse"> & {
  * Use `create(GetReceiptResponseSchema)` to create a new message.
  */
 export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 6);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 7);
 
 /**
  * VoidWritRequest asks that a call never happens, unless it has.
@@ -328,7 +385,7 @@ export type VoidWritRequest = Message<"writ.tool.v1.VoidWritRequest"> & {
  * Use `create(VoidWritRequestSchema)` to create a new message.
  */
 export const VoidWritRequestSchema: GenMessage<VoidWritRequest> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 7);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 8);
 
 /**
  * VoidWritResponse says what became of it.
@@ -356,7 +413,7 @@ export type VoidWritResponse = Message<"writ.tool.v1.VoidWritResponse"> & {
  * Use `create(VoidWritResponseSchema)` to create a new message.
  */
 export const VoidWritResponseSchema: GenMessage<VoidWritResponse> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 8);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 9);
 
 /**
  * ResolveOutcomeRequest records what a person found out.
@@ -412,7 +469,7 @@ export type ResolveOutcomeRequest = Message<"writ.tool.v1.ResolveOutcomeRequest"
  * Use `create(ResolveOutcomeRequestSchema)` to create a new message.
  */
 export const ResolveOutcomeRequestSchema: GenMessage<ResolveOutcomeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 9);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 10);
 
 /**
  * ResolveOutcomeResponse carries the new receipt.
@@ -440,7 +497,7 @@ export type ResolveOutcomeResponse = Message<"writ.tool.v1.ResolveOutcomeRespons
  * Use `create(ResolveOutcomeResponseSchema)` to create a new message.
  */
 export const ResolveOutcomeResponseSchema: GenMessage<ResolveOutcomeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 10);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 11);
 
 /**
  * FreezeRequest freezes a scope.
@@ -461,7 +518,7 @@ export type FreezeRequest = Message<"writ.tool.v1.FreezeRequest"> & {
  * Use `create(FreezeRequestSchema)` to create a new message.
  */
 export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 11);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 12);
 
 /**
  * FreezeResponse says what was under way.
@@ -482,7 +539,7 @@ export type FreezeResponse = Message<"writ.tool.v1.FreezeResponse"> & {
  * Use `create(FreezeResponseSchema)` to create a new message.
  */
 export const FreezeResponseSchema: GenMessage<FreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 12);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 13);
 
 /**
  * UnfreezeRequest lifts one order.
@@ -503,7 +560,7 @@ export type UnfreezeRequest = Message<"writ.tool.v1.UnfreezeRequest"> & {
  * Use `create(UnfreezeRequestSchema)` to create a new message.
  */
 export const UnfreezeRequestSchema: GenMessage<UnfreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 13);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 14);
 
 /**
  * UnfreezeResponse says whether there was anything to lift.
@@ -524,7 +581,7 @@ export type UnfreezeResponse = Message<"writ.tool.v1.UnfreezeResponse"> & {
  * Use `create(UnfreezeResponseSchema)` to create a new message.
  */
 export const UnfreezeResponseSchema: GenMessage<UnfreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool_gateway_service, 14);
+  messageDesc(file_writ_tool_v1_tool_gateway_service, 15);
 
 /**
  * VoidState says what became of a writ.
