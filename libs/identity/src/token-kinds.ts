@@ -160,6 +160,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
         tenant: isId(claims.tenant),
         count: claims.count >= 0n,
         head_hash: SHA256_PATTERN.test(claims.headHash),
+        previous_count: claims.previousCount >= 0n && claims.previousCount <= claims.count,
       }),
   },
 };

@@ -25,6 +25,8 @@ export interface VerifiedToken<K extends TokenKind> {
   /** Its `jti`. */
   readonly id: string;
   readonly issuer: ServiceName;
+  /** When it was signed. */
+  readonly issueTime: Date;
   readonly expireTime: Date;
   /** Only ever true with `allowExpired`. */
   readonly expired: boolean;
@@ -144,7 +146,7 @@ function judge<K extends TokenKind>(
   options: VerifyOptions,
   now: number,
 ): VerifiedToken<K> {
-  const { claims, id, issuer, expireTime } = known;
+  const { claims, id, issuer, issuedAt: issueTime, expireTime } = known;
   if (!issuersOf(kind, options).includes(issuer)) throw wrongIssuer(kind, issuer);
   if (known.audience !== options.audience)
     throw tokenInvalid(kind, 'aud', `its audience is not ${options.audience}`);
@@ -154,7 +156,7 @@ function judge<K extends TokenKind>(
     throw tokenInvalid(kind, 'nbf', 'its time has not come; compare the clocks');
   const expired = now >= expireTime.getTime() + KIND_RULES[kind].leewayMs;
   if (expired && options.allowExpired !== true) throw tokenExpired(kind, expireTime);
-  return { claims, id, issuer, expireTime, expired };
+  return { claims, id, issuer, issueTime, expireTime, expired };
 }
 
 function wrongIssuer(kind: TokenKind, issuer: ServiceName): Error {

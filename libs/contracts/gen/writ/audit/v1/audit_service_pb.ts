@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/audit/v1/audit_service.proto.
  */
 export const file_writ_audit_v1_audit_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L2F1ZGl0L3YxL2F1ZGl0X3NlcnZpY2UucHJvdG8SDXdyaXQuYXVkaXQudjEi5AEKC0F1ZGl0UmVjb3JkEhAKCHNlcXVlbmNlGAEgASgDEg4KBnRlbmFudBgCIAEoCRIvCgtyZWNvcmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgEIAEoCRIOCgZydW5faWQYBSABKAkSFgoOYWdlbnRfaW5zdGFuY2UYBiABKAkSDwoHY2FsbF9pZBgHIAEoCRIWCg5jYW5vbmljYWxfanNvbhgIIAEoCRIVCg1wcmV2aW91c19oYXNoGAkgASgJEgwKBGhhc2gYCiABKAkiWgoKQ2hlY2twb2ludBINCgVjb3VudBgBIAEoAxIOCgZzaWduZWQYAiABKAkSLQoJc2lnbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKlAQoXTGlzdEF1ZGl0UmVjb3Jkc1JlcXVlc3QSFwoGcnVuX2lkGAEgASgJQge6SARyAhhAEhUKBGtpbmQYAiABKAlCB7pIBHICGEASHwoOYWZ0ZXJfc2VxdWVuY2UYAyABKANCB7pIBCICKAASGwoJcGFnZV9zaXplGAQgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiABCJgChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USKwoHcmVjb3JkcxgBIAMoCzIaLndyaXQuYXVkaXQudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjUKEkV4cG9ydEF1ZGl0UmVxdWVzdBIfCg5hZnRlcl9zZXF1ZW5jZRgBIAEoA0IHukgEIgIoACKoAQoTRXhwb3J0QXVkaXRSZXNwb25zZRIsCgZyZWNvcmQYASABKAsyGi53cml0LmF1ZGl0LnYxLkF1ZGl0UmVjb3JkSAASLwoKY2hlY2twb2ludBgCIAEoCzIZLndyaXQuYXVkaXQudjEuQ2hlY2twb2ludEgAEikKBGhlYWQYAyABKAsyGS53cml0LmF1ZGl0LnYxLkNoZWNrcG9pbnRIAEIHCgVlbnRyeTLLAQoMQXVkaXRTZXJ2aWNlEmMKEExpc3RBdWRpdFJlY29yZHMSJi53cml0LmF1ZGl0LnYxLkxpc3RBdWRpdFJlY29yZHNSZXF1ZXN0Gicud3JpdC5hdWRpdC52MS5MaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USVgoLRXhwb3J0QXVkaXQSIS53cml0LmF1ZGl0LnYxLkV4cG9ydEF1ZGl0UmVxdWVzdBoiLndyaXQuYXVkaXQudjEuRXhwb3J0QXVkaXRSZXNwb25zZTABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("CiF3cml0L2F1ZGl0L3YxL2F1ZGl0X3NlcnZpY2UucHJvdG8SDXdyaXQuYXVkaXQudjEi5AEKC0F1ZGl0UmVjb3JkEhAKCHNlcXVlbmNlGAEgASgDEg4KBnRlbmFudBgCIAEoCRIvCgtyZWNvcmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgEIAEoCRIOCgZydW5faWQYBSABKAkSFgoOYWdlbnRfaW5zdGFuY2UYBiABKAkSDwoHY2FsbF9pZBgHIAEoCRIWCg5jYW5vbmljYWxfanNvbhgIIAEoCRIVCg1wcmV2aW91c19oYXNoGAkgASgJEgwKBGhhc2gYCiABKAkiWgoKQ2hlY2twb2ludBINCgVjb3VudBgBIAEoAxIOCgZzaWduZWQYAiABKAkSLQoJc2lnbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKkAgoXTGlzdEF1ZGl0UmVjb3Jkc1JlcXVlc3QSFwoGcnVuX2lkGAEgASgJQge6SARyAhhAEhUKBGtpbmQYAiABKAlCB7pIBHICGEASHwoOYWZ0ZXJfc2VxdWVuY2UYAyABKANCB7pIBCICKAASGwoJcGFnZV9zaXplGAQgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAUgASgJQgi6SAVyAxiABBIfCg5hZ2VudF9pbnN0YW5jZRgGIAEoCUIHukgEcgIYQBIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYAoYTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlEisKB3JlY29yZHMYASADKAsyGi53cml0LmF1ZGl0LnYxLkF1ZGl0UmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI1ChJFeHBvcnRBdWRpdFJlcXVlc3QSHwoOYWZ0ZXJfc2VxdWVuY2UYASABKANCB7pIBCICKAAiqAEKE0V4cG9ydEF1ZGl0UmVzcG9uc2USLAoGcmVjb3JkGAEgASgLMhoud3JpdC5hdWRpdC52MS5BdWRpdFJlY29yZEgAEi8KCmNoZWNrcG9pbnQYAiABKAsyGS53cml0LmF1ZGl0LnYxLkNoZWNrcG9pbnRIABIpCgRoZWFkGAMgASgLMhkud3JpdC5hdWRpdC52MS5DaGVja3BvaW50SABCBwoFZW50cnkyywEKDEF1ZGl0U2VydmljZRJjChBMaXN0QXVkaXRSZWNvcmRzEiYud3JpdC5hdWRpdC52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBonLndyaXQuYXVkaXQudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlElYKC0V4cG9ydEF1ZGl0EiEud3JpdC5hdWRpdC52MS5FeHBvcnRBdWRpdFJlcXVlc3QaIi53cml0LmF1ZGl0LnYxLkV4cG9ydEF1ZGl0UmVzcG9uc2UwAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * AuditRecord is one link of a tenant's chain.
@@ -22,7 +22,7 @@ export const file_writ_audit_v1_audit_service: GenFile = /*@__PURE__*/
  */
 export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   /**
-   * Place in the chain, from 1; zero while not yet linked.
+   * Place in the chain, from 1, without gaps.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -43,7 +43,8 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   recordTime?: Timestamp | undefined;
 
   /**
-   * What it records: `decision`, `approval`, `receipt`, `refusal`, `run_started`, `run_ended`, `halt`, `resume`.
+   * What it records: `run_started`, `run_ended`, `agent_started`, `agent_refused`, `agent_ended`,
+   * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`.
    *
    * @generated from field: string kind = 4;
    */
@@ -100,13 +101,13 @@ export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
   messageDesc(file_writ_audit_v1_audit_service, 0);
 
 /**
- * Checkpoint signs the chain's head.
+ * Checkpoint signs the chain up to a record, and with it every record before.
  *
  * @generated from message writ.audit.v1.Checkpoint
  */
 export type Checkpoint = Message<"writ.audit.v1.Checkpoint"> & {
   /**
-   * Number of records that it covers.
+   * Number of records that it covers, from the first.
    *
    * @generated from field: int64 count = 1;
    */
@@ -174,6 +175,27 @@ export type ListAuditRecordsRequest = Message<"writ.audit.v1.ListAuditRecordsReq
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
+
+  /**
+   * Only this agent instance.
+   *
+   * @generated from field: string agent_instance = 6;
+   */
+  agentInstance: string;
+
+  /**
+   * Only records of this time and later.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 7;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Only records of before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 8;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -190,7 +212,7 @@ export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> 
  */
 export type ListAuditRecordsResponse = Message<"writ.audit.v1.ListAuditRecordsResponse"> & {
   /**
-   * Records, oldest first.
+   * Records, in the order of the chain.
    *
    * @generated from field: repeated writ.audit.v1.AuditRecord records = 1;
    */
@@ -218,7 +240,7 @@ export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse
  */
 export type ExportAuditRequest = Message<"writ.audit.v1.ExportAuditRequest"> & {
   /**
-   * Only records after this place in the chain.
+   * Only records after this place in the chain, which must be there.
    *
    * @generated from field: int64 after_sequence = 1;
    */
@@ -285,7 +307,7 @@ export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__P
  */
 export const AuditService: GenService<{
   /**
-   * ListAuditRecords pages through a tenant's records, oldest first.
+   * ListAuditRecords pages through a tenant's records in the order of its chain.
    *
    * @generated from rpc writ.audit.v1.AuditService.ListAuditRecords
    */
@@ -295,8 +317,9 @@ export const AuditService: GenService<{
     output: typeof ListAuditRecordsResponseSchema;
   },
   /**
-   * ExportAudit streams a tenant's chain with its checkpoints and a signed head,
-   * for `writ audit verify`.
+   * ExportAudit streams a tenant's chain as it stands when the call begins, each
+   * checkpoint after the last record that it covers, and ends with a signed head:
+   * what `writ audit verify` checks.
    *
    * @generated from rpc writ.audit.v1.AuditService.ExportAudit
    */

@@ -5,6 +5,8 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { DelegationAction, Observation } from "../../review/v1/action_pb.ts";
 import { file_writ_review_v1_action } from "../../review/v1/action_pb.ts";
 import type { Decision } from "../../review/v1/decision_pb.ts";
@@ -21,7 +23,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/supervision/v1/supervision_service.proto.
  */
 export const file_writ_supervision_v1_supervision_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci13cml0L3N1cGVydmlzaW9uL3YxL3N1cGVydmlzaW9uX3NlcnZpY2UucHJvdG8SE3dyaXQuc3VwZXJ2aXNpb24udjEiQAoSR2V0TWFuaWZlc3RSZXF1ZXN0EioKBG5hbWUYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiSwoTR2V0TWFuaWZlc3RSZXNwb25zZRI0CghtYW5pZmVzdBgBIAEoCzIiLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRNYW5pZmVzdCKkBAoRU3Bhd25DaGlsZFJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI8CgpkZWxlZ2F0aW9uGAIgASgLMiAud3JpdC5yZXZpZXcudjEuRGVsZWdhdGlvbkFjdGlvbkIGukgDyAEBEj4KEGV4ZWN1dGlvbl9idWRnZXQYAyABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEjMKBXRvb2xzGAUgAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSGAoGbW9kZWxzGAYgAygJQgi6SAWSAQIQQBJCCglyZXRlbnRpb24YByABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEjQKDmNvcnJlbGF0aW9uX2lkGAggASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEiMKCHJlY2VpcHRzGAkgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCiADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACIuoBChJTcGF3bkNoaWxkUmVzcG9uc2USKgoIZGVjaXNpb24YASABKAsyGC53cml0LnJldmlldy52MS5EZWNpc2lvbhIsCgVjaGlsZBgCIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSNQoLc3VwZXJ2aXNpb24YAyABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlN1cGVydmlzaW9uEhQKDHNsb3RfcmVmdXNhbBgEIAEoCRItCgZwYXVzZWQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmIr0BCg9FbmRDaGlsZFJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5jaGlsZF9pbnN0YW5jZRgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBJLCgdvdXRjb21lGAMgASgJQjq6SDdyNVIHcmVwbGllZFIJdGltZWRfb3V0Ug10YXJnZXRfZmFpbGVkUhB0YXJnZXRfY2FuY2VsbGVkIlcKEEVuZENoaWxkUmVzcG9uc2USEwoLc3RvcF9yZWFzb24YASABKAkSLgoHcmVzdW1lZBgCIAMoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYiFgoUUmVmcmVzaFRva2Vuc1JlcXVlc3QiUwoVUmVmcmVzaFRva2Vuc1Jlc3BvbnNlEjoKC2NyZWRlbnRpYWxzGAEgASgLMiUud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudENyZWRlbnRpYWxzIuICChRSZXBvcnRPdXRjb21lUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KC3N0b3BfcmVhc29uGAIgASgJQgq6SAdyBRABGIAEEk0KBXBoYXNlGAMgASgJQj66SDtyOVIGd29ya2VyUgpzdXBlcnZpc29yUg5odW1hbl9hcHByb3ZhbFIJZXhlY3V0aW9uUghmaW5hbGl6ZRItCgdjYWxsX2lkGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEiMKCHJlY2VpcHRzGAUgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYBiADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEhkKBmRldGFpbBgHIAEoCUIJukgGcgQogIABIiwKFVJlcG9ydE91dGNvbWVSZXNwb25zZRITCgtzdG9wX3JlYXNvbhgBIAEoCSI+ChVSZXBvcnRSZWNlaXB0c1JlcXVlc3QSJQoIcmVjZWlwdHMYASADKAlCE7pIEJIBDQgBEIACIgZyBCiAgAEiOgoWUmVwb3J0UmVjZWlwdHNSZXNwb25zZRIgChhhY2tub3dsZWRnZWRfcmVjZWlwdF9pZHMYASADKAky6QQKElN1cGVydmlzaW9uU2VydmljZRJgCgtHZXRNYW5pZmVzdBInLndyaXQuc3VwZXJ2aXNpb24udjEuR2V0TWFuaWZlc3RSZXF1ZXN0Gigud3JpdC5zdXBlcnZpc2lvbi52MS5HZXRNYW5pZmVzdFJlc3BvbnNlEl0KClNwYXduQ2hpbGQSJi53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQ2hpbGRSZXF1ZXN0Gicud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkNoaWxkUmVzcG9uc2USVwoIRW5kQ2hpbGQSJC53cml0LnN1cGVydmlzaW9uLnYxLkVuZENoaWxkUmVxdWVzdBolLndyaXQuc3VwZXJ2aXNpb24udjEuRW5kQ2hpbGRSZXNwb25zZRJmCg1SZWZyZXNoVG9rZW5zEikud3JpdC5zdXBlcnZpc2lvbi52MS5SZWZyZXNoVG9rZW5zUmVxdWVzdBoqLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmcmVzaFRva2Vuc1Jlc3BvbnNlEmYKDVJlcG9ydE91dGNvbWUSKS53cml0LnN1cGVydmlzaW9uLnYxLlJlcG9ydE91dGNvbWVSZXF1ZXN0Gioud3JpdC5zdXBlcnZpc2lvbi52MS5SZXBvcnRPdXRjb21lUmVzcG9uc2USaQoOUmVwb3J0UmVjZWlwdHMSKi53cml0LnN1cGVydmlzaW9uLnYxLlJlcG9ydFJlY2VpcHRzUmVxdWVzdBorLndyaXQuc3VwZXJ2aXNpb24udjEuUmVwb3J0UmVjZWlwdHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision]);
+  fileDesc("Ci13cml0L3N1cGVydmlzaW9uL3YxL3N1cGVydmlzaW9uX3NlcnZpY2UucHJvdG8SE3dyaXQuc3VwZXJ2aXNpb24udjEiQAoSR2V0TWFuaWZlc3RSZXF1ZXN0EioKBG5hbWUYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiSwoTR2V0TWFuaWZlc3RSZXNwb25zZRI0CghtYW5pZmVzdBgBIAEoCzIiLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRNYW5pZmVzdCKkBAoRU3Bhd25DaGlsZFJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI8CgpkZWxlZ2F0aW9uGAIgASgLMiAud3JpdC5yZXZpZXcudjEuRGVsZWdhdGlvbkFjdGlvbkIGukgDyAEBEj4KEGV4ZWN1dGlvbl9idWRnZXQYAyABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEjMKBXRvb2xzGAUgAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSGAoGbW9kZWxzGAYgAygJQgi6SAWSAQIQQBJCCglyZXRlbnRpb24YByABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEjQKDmNvcnJlbGF0aW9uX2lkGAggASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEiMKCHJlY2VpcHRzGAkgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCiADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACIuoBChJTcGF3bkNoaWxkUmVzcG9uc2USKgoIZGVjaXNpb24YASABKAsyGC53cml0LnJldmlldy52MS5EZWNpc2lvbhIsCgVjaGlsZBgCIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSNQoLc3VwZXJ2aXNpb24YAyABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlN1cGVydmlzaW9uEhQKDHNsb3RfcmVmdXNhbBgEIAEoCRItCgZwYXVzZWQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmIr0BCg9FbmRDaGlsZFJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5jaGlsZF9pbnN0YW5jZRgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBJLCgdvdXRjb21lGAMgASgJQjq6SDdyNVIHcmVwbGllZFIJdGltZWRfb3V0Ug10YXJnZXRfZmFpbGVkUhB0YXJnZXRfY2FuY2VsbGVkIlcKEEVuZENoaWxkUmVzcG9uc2USEwoLc3RvcF9yZWFzb24YASABKAkSLgoHcmVzdW1lZBgCIAMoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYiFgoUUmVmcmVzaFRva2Vuc1JlcXVlc3QiUwoVUmVmcmVzaFRva2Vuc1Jlc3BvbnNlEjoKC2NyZWRlbnRpYWxzGAEgASgLMiUud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudENyZWRlbnRpYWxzIuICChRSZXBvcnRPdXRjb21lUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KC3N0b3BfcmVhc29uGAIgASgJQgq6SAdyBRABGIAEEk0KBXBoYXNlGAMgASgJQj66SDtyOVIGd29ya2VyUgpzdXBlcnZpc29yUg5odW1hbl9hcHByb3ZhbFIJZXhlY3V0aW9uUghmaW5hbGl6ZRItCgdjYWxsX2lkGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEiMKCHJlY2VpcHRzGAUgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYBiADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEhkKBmRldGFpbBgHIAEoCUIJukgGcgQogIABIiwKFVJlcG9ydE91dGNvbWVSZXNwb25zZRITCgtzdG9wX3JlYXNvbhgBIAEoCSJ+ChVSZXBvcnRSZWNlaXB0c1JlcXVlc3QSIwoIcmVjZWlwdHMYASADKAlCEbpIDpIBCxCAAiIGcgQogIABEkAKCHJlZnVzYWxzGAIgAygLMiMud3JpdC5zdXBlcnZpc2lvbi52MS5SZWZ1c2VkQXR0ZW1wdEIJukgGkgEDEIACItgDCg5SZWZ1c2VkQXR0ZW1wdBItCgpyZWZ1c2FsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHY2FsbF9pZBgFIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBItCgZyZWFzb24YBiABKAlCHbpIGnIYMhZeW0EtWl1bQS1aMC05X117MCw2M30kEisKBWZpZWxkGAcgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLl17MSw2NH0kEi0KC3dyaXRfc2hhMjU2GAggASgJQhi6SBXYAQFyEDIOXlswLTlhLWZdezY0fSQSHgoMcHJlc2VudGVkX2J5GAkgASgJQgi6SAVyAxiAARI3CgtyZWZ1c2VfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCBrpIA8gBASJcChZSZXBvcnRSZWNlaXB0c1Jlc3BvbnNlEiAKGGFja25vd2xlZGdlZF9yZWNlaXB0X2lkcxgBIAMoCRIgChhhY2tub3dsZWRnZWRfcmVmdXNhbF9pZHMYAiADKAky6QQKElN1cGVydmlzaW9uU2VydmljZRJgCgtHZXRNYW5pZmVzdBInLndyaXQuc3VwZXJ2aXNpb24udjEuR2V0TWFuaWZlc3RSZXF1ZXN0Gigud3JpdC5zdXBlcnZpc2lvbi52MS5HZXRNYW5pZmVzdFJlc3BvbnNlEl0KClNwYXduQ2hpbGQSJi53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQ2hpbGRSZXF1ZXN0Gicud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkNoaWxkUmVzcG9uc2USVwoIRW5kQ2hpbGQSJC53cml0LnN1cGVydmlzaW9uLnYxLkVuZENoaWxkUmVxdWVzdBolLndyaXQuc3VwZXJ2aXNpb24udjEuRW5kQ2hpbGRSZXNwb25zZRJmCg1SZWZyZXNoVG9rZW5zEikud3JpdC5zdXBlcnZpc2lvbi52MS5SZWZyZXNoVG9rZW5zUmVxdWVzdBoqLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmcmVzaFRva2Vuc1Jlc3BvbnNlEmYKDVJlcG9ydE91dGNvbWUSKS53cml0LnN1cGVydmlzaW9uLnYxLlJlcG9ydE91dGNvbWVSZXF1ZXN0Gioud3JpdC5zdXBlcnZpc2lvbi52MS5SZXBvcnRPdXRjb21lUmVzcG9uc2USaQoOUmVwb3J0UmVjZWlwdHMSKi53cml0LnN1cGVydmlzaW9uLnYxLlJlcG9ydFJlY2VpcHRzUmVxdWVzdBorLndyaXQuc3VwZXJ2aXNpb24udjEuUmVwb3J0UmVjZWlwdHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision]);
 
 /**
  * GetManifestRequest names a definition.
@@ -383,7 +385,7 @@ export const ReportOutcomeResponseSchema: GenMessage<ReportOutcomeResponse> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 9);
 
 /**
- * ReportReceiptsRequest delivers receipts.
+ * ReportReceiptsRequest delivers receipts and refused attempts.
  *
  * @generated from message writ.supervision.v1.ReportReceiptsRequest
  */
@@ -394,6 +396,13 @@ export type ReportReceiptsRequest = Message<"writ.supervision.v1.ReportReceiptsR
    * @generated from field: repeated string receipts = 1;
    */
   receipts: string[];
+
+  /**
+   * Attempts that were refused before any receipt, oldest first.
+   *
+   * @generated from field: repeated writ.supervision.v1.RefusedAttempt refusals = 2;
+   */
+  refusals: RefusedAttempt[];
 };
 
 /**
@@ -404,7 +413,93 @@ export const ReportReceiptsRequestSchema: GenMessage<ReportReceiptsRequest> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 10);
 
 /**
- * ReportReceiptsResponse acknowledges receipts; those not named are delivered again.
+ * RefusedAttempt tells of somebody who asked for a call that no writ allows: nothing
+ * was executed, and there is no receipt. It holds ids, never content. Its tenant
+ * is one that the service token of whoever asked allows.
+ *
+ * @generated from message writ.supervision.v1.RefusedAttempt
+ */
+export type RefusedAttempt = Message<"writ.supervision.v1.RefusedAttempt"> & {
+  /**
+   * Derived from everything below but the time, so that the same attempt made again is on record once.
+   *
+   * @generated from field: string refusal_id = 1;
+   */
+  refusalId: string;
+
+  /**
+   * Tenant in whose chain it goes.
+   *
+   * @generated from field: string tenant = 2;
+   */
+  tenant: string;
+
+  /**
+   * Run that the attempt named.
+   *
+   * @generated from field: string run_id = 3;
+   */
+  runId: string;
+
+  /**
+   * Agent instance that the attempt named.
+   *
+   * @generated from field: string agent_instance = 4;
+   */
+  agentInstance: string;
+
+  /**
+   * Call that the attempt named.
+   *
+   * @generated from field: string call_id = 5;
+   */
+  callId: string;
+
+  /**
+   * Why it was refused: the reason of the error that was answered, such as WRIT_MISMATCH.
+   *
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * What did not fit, such as `args_sha256`; empty when the writ as a whole does not count.
+   *
+   * @generated from field: string field = 7;
+   */
+  field: string;
+
+  /**
+   * SHA-256 of the writ that was shown, in hex; empty when there was none.
+   *
+   * @generated from field: string writ_sha256 = 8;
+   */
+  writSha256: string;
+
+  /**
+   * Replica of the service that asked, by its service token.
+   *
+   * @generated from field: string presented_by = 9;
+   */
+  presentedBy: string;
+
+  /**
+   * When it was refused.
+   *
+   * @generated from field: google.protobuf.Timestamp refuse_time = 10;
+   */
+  refuseTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message writ.supervision.v1.RefusedAttempt.
+ * Use `create(RefusedAttemptSchema)` to create a new message.
+ */
+export const RefusedAttemptSchema: GenMessage<RefusedAttempt> = /*@__PURE__*/
+  messageDesc(file_writ_supervision_v1_supervision_service, 11);
+
+/**
+ * ReportReceiptsResponse acknowledges what was delivered; what is not named is delivered again.
  *
  * @generated from message writ.supervision.v1.ReportReceiptsResponse
  */
@@ -415,6 +510,13 @@ export type ReportReceiptsResponse = Message<"writ.supervision.v1.ReportReceipts
    * @generated from field: repeated string acknowledged_receipt_ids = 1;
    */
   acknowledgedReceiptIds: string[];
+
+  /**
+   * Ids of the refused attempts that are durably recorded.
+   *
+   * @generated from field: repeated string acknowledged_refusal_ids = 2;
+   */
+  acknowledgedRefusalIds: string[];
 };
 
 /**
@@ -422,7 +524,7 @@ export type ReportReceiptsResponse = Message<"writ.supervision.v1.ReportReceipts
  * Use `create(ReportReceiptsResponseSchema)` to create a new message.
  */
 export const ReportReceiptsResponseSchema: GenMessage<ReportReceiptsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_supervision_v1_supervision_service, 11);
+  messageDesc(file_writ_supervision_v1_supervision_service, 12);
 
 /**
  * SupervisionService is the supervisor's side of an agent's life. Served to
@@ -484,7 +586,8 @@ export const SupervisionService: GenService<{
     output: typeof ReportOutcomeResponseSchema;
   },
   /**
-   * ReportReceipts delivers receipts that no worker carried. Called by tool gateways.
+   * ReportReceipts delivers receipts that no worker carried, and attempts to act
+   * without a valid writ. Called by tool gateways.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportReceipts
    */
