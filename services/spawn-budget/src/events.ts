@@ -29,7 +29,7 @@ export function createSpawnEvents({ log }: Telemetry): SpawnEvents {
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;
-      const { agent, becauseOf, sequence } = change;
+      const { agent, becauseOf, lapsedAt, sequence } = change;
       const traceparent = traceparentOf() ?? pool.traceparent;
       const eventId = derivedId('evt', tenant, runId, agent.instance, String(sequence), name);
       const payload = toBinary(
@@ -38,12 +38,13 @@ export function createSpawnEvents({ log }: Telemetry): SpawnEvents {
           eventId,
           type: HookEventType[name],
           emitter: 'spawn-budget',
-          eventTime: timestampFromDate(at),
+          // The agent lost its lease then, whenever that was noticed.
+          eventTime: timestampFromDate(lapsedAt === undefined ? at : new Date(lapsedAt)),
           tenant,
           runId,
           agent,
           traceparent,
-          status: name === 'AGENT_PAUSED' ? 'paused' : 'ok',
+          status: statusOf(change),
           dimension: 'spawns',
           ...(becauseOf === undefined ? {} : { otherAgent: becauseOf }),
         }),
@@ -55,7 +56,15 @@ export function createSpawnEvents({ log }: Telemetry): SpawnEvents {
   };
 }
 
-function eventOf({ from, to }: SlotChange): 'AGENT_PAUSED' | 'AGENT_RESUMED' | undefined {
-  if (to === 'paused') return 'AGENT_PAUSED';
-  return from === 'paused' && to === 'active' ? 'AGENT_RESUMED' : undefined;
+/** An agent whose lease lapsed is parked, too (SB-8). */
+function eventOf(change: SlotChange): 'AGENT_PAUSED' | 'AGENT_RESUMED' | undefined {
+  const { from, to, lapsedAt } = change;
+  if (to === 'paused' || lapsedAt !== undefined) return 'AGENT_PAUSED';
+  const isBack = to === 'active' && (from === 'paused' || from === 'waiting');
+  return isBack ? 'AGENT_RESUMED' : undefined;
+}
+
+function statusOf({ to, lapsedAt }: SlotChange): 'paused' | 'lapsed' | 'ok' {
+  if (lapsedAt !== undefined) return 'lapsed';
+  return to === 'paused' ? 'paused' : 'ok';
 }

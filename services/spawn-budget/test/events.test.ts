@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { WatchPausesResponse } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { Priority } from '@writ/kernel';
@@ -48,6 +49,25 @@ describe('a pause', () => {
       events.some(({ runId, type }) => runId === run.runId && type === AGENT_RESUMED),
     );
     expect(await run.pool()).toMatchObject({ holders: ['root', 'low'], waiting: ['high'] });
+  });
+
+  it('is told of an agent whose lease lapsed, with the end of the lease, and ends when it is back (SB-8, EM-1)', async () => {
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 2 });
+    await run.acquire('low', Priority.LOW);
+    const leasedAt = world.clock.now().getTime();
+    world.advance(60_000);
+    const ours = () => world.events.filter(({ runId }) => runId === run.runId);
+    await world.until(() => ours().length >= 2);
+    for (const { type, status, eventTime, otherAgent } of ours()) {
+      expect({ type, status, otherAgent }).toEqual({ type: AGENT_PAUSED, status: 'lapsed' });
+      expect(eventTime && timestampDate(eventTime).getTime()).toBe(leasedAt + 15_000);
+    }
+    // The root keeps its slot, but under no lease (SB-1).
+    expect(ours().map(({ agent }) => agent?.instance)).toEqual(['root', 'low']);
+    await run.renew('low');
+    await world.until(() => ours().length >= 3);
+    expect(ours().at(-1)).toMatchObject({ type: AGENT_RESUMED, agent: { instance: 'low' } });
   });
 
   it('reaches the workers of its tenant as it happens, and no others (SB-4, SYS-6)', async () => {

@@ -42,7 +42,11 @@ describe('a paused agent', () => {
     return family.member(answer.child?.instance ?? '');
   }
 
-  async function tell(type: 'AGENT_PAUSED' | 'AGENT_RESUMED', at: Date): Promise<void> {
+  async function tell(
+    type: 'AGENT_PAUSED' | 'AGENT_RESUMED',
+    at: Date,
+    status = type === 'AGENT_PAUSED' ? 'paused' : 'ok',
+  ): Promise<void> {
     const { runId, instance } = scout;
     const eventId = `evt_${type.toLowerCase()}_${at.getTime()}`;
     const event = create(HookEventSchema, {
@@ -53,6 +57,7 @@ describe('a paused agent', () => {
       tenant: 'acme',
       runId,
       agent: { name: 'lead', instance },
+      status,
     });
     await family.supervisor.bus.publish({
       eventId,
@@ -126,5 +131,21 @@ describe('a paused agent', () => {
     expect((await lead.end(scout.instance)).stopReason).toBe('max_seconds');
     const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
     expect(run?.state).toBe(RunState.RUNNING);
+  });
+
+  it('that only lost its lease is not refused, and the time without one is not active (EM-1, SB-8)', async () => {
+    const executionBudget = { maxActive: durationFromMs(30_000) };
+    scout = await lead.child('op-5', 'lead', { executionBudget });
+    clock.advance(20_000);
+    const lapsedAt = clock.now();
+    clock.advance(9_000);
+    await tell('AGENT_PAUSED', lapsedAt, 'lapsed');
+    clock.advance(15_000);
+    await tell('AGENT_RESUMED', clock.now());
+    expect((await scout.spawn('op-1', 'scout')).decision?.stopReason).toBe('');
+    clock.advance(9_999);
+    expect((await scout.spawn('op-2', 'scout')).decision?.stopReason).toBe('');
+    clock.advance(2);
+    expect((await scout.final('op-3')).stopReason).toBe('max_seconds');
   });
 });

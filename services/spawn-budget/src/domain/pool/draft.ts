@@ -83,8 +83,11 @@ export class PoolDraft {
     return this.put({ ...member, expiresAt: this.#leaseEnd() });
   }
 
-  /** Leaves the agent its slot without a lease, until the run's deadline (SB-8). */
-  suspend(member: Member): Member {
+  /**
+   * Leaves the agent its slot without a lease, until the run's deadline (SB-8).
+   * @param lapsedAt when its lease ended, if that is why
+   */
+  suspend(member: Member, lapsedAt?: number): Member {
     const { expiresAt: _, ...rest } = member;
     const { deadline } = this.#pool;
     // The root keeps its slot whatever happens (SB-1).
@@ -92,6 +95,8 @@ export class PoolDraft {
     return this.#move(
       { ...rest, state: 'suspended', ...(ends ? { expiresAt: deadline } : {}) },
       member.state,
+      undefined,
+      lapsedAt,
     );
   }
 
@@ -109,10 +114,10 @@ export class PoolDraft {
   }
 
   /** Takes slot and lease from the agent: it is out of line until somebody picks it up (SB-8). */
-  lapse(member: Member): Member {
+  lapse(member: Member, lapsedAt?: number): Member {
     const { expiresAt: _, line: __, ...rest } = member;
     this.#freed.push(member.agent);
-    return this.#move({ ...rest, state: 'waiting' }, member.state);
+    return this.#move({ ...rest, state: 'waiting' }, member.state, undefined, lapsedAt);
   }
 
   /** Ends the agent's membership. */
@@ -185,12 +190,13 @@ export class PoolDraft {
     return Math.min(this.at + this.#leaseMs, this.#pool.deadline ?? Number.POSITIVE_INFINITY);
   }
 
-  #move(member: Member, from: SlotState, becauseOf?: AgentRef): Member {
+  #move(member: Member, from: SlotState, becauseOf?: AgentRef, lapsedAt?: number): Member {
     this.#changes.push({
       agent: member.agent,
       from,
       to: member.state,
       ...(becauseOf === undefined ? {} : { becauseOf }),
+      ...(lapsedAt === undefined ? {} : { lapsedAt }),
       sequence: this.next(),
     });
     return this.put(member);

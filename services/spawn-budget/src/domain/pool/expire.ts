@@ -10,8 +10,10 @@ export function expire(draft: PoolDraft): void {
     .sort((a, b) => a.order - b.order);
   if (lapsed.length === 0) return;
   for (const member of lapsed) {
-    if (draft.isRoot(member)) draft.suspend(member);
-    else draft.lapse(member);
+    // Past the run's deadline it was no lease that lapsed.
+    const lapsedAt = draft.over ? undefined : member.expiresAt;
+    if (draft.isRoot(member)) draft.suspend(member, lapsedAt);
+    else draft.lapse(member, lapsedAt);
   }
   draft.fill();
 }

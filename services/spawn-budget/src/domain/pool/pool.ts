@@ -60,6 +60,8 @@ export interface SlotChange {
   readonly to: SlotState;
   /** The agent that it was paused for, or whose slot it got. */
   readonly becauseOf?: AgentRef;
+  /** When its lease ended because nobody renewed it; absent for every other move. */
+  readonly lapsedAt?: number;
   /** Number of the change within its pool. */
   readonly sequence: number;
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { activeMsAt, cut, STANDING_CLOCK, seen, stopped } from './active-clock.ts';
+import { activeMsAt, cut, lapsed, STANDING_CLOCK, seen, stopped } from './active-clock.ts';
 
 const at = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms);
 
@@ -49,6 +49,56 @@ describe('the active clock', () => {
         }
       }),
       { numRuns: 200 },
+    );
+  });
+
+  it('stands from the end of a lease on, however late that is told (EM-1)', () => {
+    const working = seen(STANDING_CLOCK, at(0));
+    expect(activeMsAt(lapsed(working, at(400)), at(9_000))).toBe(400);
+    const back = seen(seen(working, at(5_000)), at(6_000));
+    expect(activeMsAt(lapsed(back, at(400)), at(6_100))).toBe(500);
+    // News of a lease that an older stop is about.
+    const again = seen(stopped(working, at(1_000)), at(2_000));
+    expect(lapsed(again, at(700))).toBe(again);
+    expect(lapsed(stopped(working, at(1_000)), at(700)).activeMs).toBe(1_000);
+  });
+
+  it('counts exactly the time under a lease, but for what an agent did before late news of a lapse (EM-1)', () => {
+    const lease = fc.record({
+      lasts: fc.integer({ min: 1, max: 1_000 }),
+      /** Signs of life after the first, from its beginning. */
+      signs: fc.array(fc.nat(1_000), { maxLength: 4 }),
+      away: fc.integer({ min: 1, max: 1_000 }),
+      /** The news of its end comes after as many signs of life of the next lease. */
+      newsAfter: fc.nat(5),
+    });
+    fc.assert(
+      fc.property(fc.array(lease, { minLength: 1, maxLength: 8 }), (leases) => {
+        let clock = STANDING_CLOCK;
+        let begin = 0;
+        let expected = 0;
+        let untold: { readonly end: number; after: number } | undefined;
+        for (const { lasts, signs, away, newsAfter } of leases) {
+          const shown = [0, ...signs.filter((sign) => sign <= lasts)].sort((a, b) => a - b);
+          for (const sign of shown) {
+            clock = seen(clock, at(begin + sign));
+            if (untold === undefined) continue;
+            untold.after -= 1;
+            if (untold.after > 0 && sign !== shown.at(-1)) continue;
+            clock = lapsed(clock, at(untold.end));
+            untold = undefined;
+            expected -= sign;
+          }
+          const end = begin + lasts;
+          expected += lasts;
+          if (newsAfter === 0) clock = lapsed(clock, at(end));
+          else untold = { end, after: newsAfter };
+          begin = end + away;
+        }
+        if (untold !== undefined) clock = lapsed(clock, at(untold.end));
+        expect(activeMsAt(clock, at(begin))).toBe(expected);
+      }),
+      { numRuns: 300 },
     );
   });
 

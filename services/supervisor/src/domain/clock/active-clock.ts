@@ -40,9 +40,21 @@ export function stopped(clock: ActiveClock, at: Date): ActiveClock {
 }
 
 /**
- * Nobody knows what the agent did since its last sign of life, so that time does not count: after a
- * restart of the supervisor, and when a lease lapsed.
+ * The lease on the agent's slot ended at `at`, which may have been a while ago: what came after does
+ * not count. An agent that was seen since has a lease again, at the latest from then on.
  */
+export function lapsed(clock: ActiveClock, at: Date): ActiveClock {
+  const { activeSince, lastSeenAt } = clock;
+  if (activeSince === null || activeSince > at) return clock;
+  const isBack = lastSeenAt !== null && lastSeenAt > at;
+  return {
+    activeMs: activeMsAt(clock, at),
+    activeSince: isBack ? lastSeenAt : null,
+    lastSeenAt,
+  };
+}
+
+/** Nobody kept the clock since the agent's last sign of life, so that time does not count: after a restart of the supervisor. */
 export function cut(clock: ActiveClock): ActiveClock {
   return stopped(clock, clock.lastSeenAt ?? clock.activeSince ?? new Date(0));
 }

@@ -9,15 +9,15 @@ import {
 import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { hookEntry } from '../../events.ts';
-import { noteSlotChange, type SlotChange } from '../../store/agent/pauses.ts';
+import { noteLapse, noteSlotChange, type SlotChange } from '../../store/agent/pauses.ts';
 import { findRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 
 /**
  * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
- * run that is not known here, belong to no timeline. What spawn-budget tells of pauses holds here, too
- * (SB-4).
+ * run that is not known here, belong to no timeline. What spawn-budget tells of pauses and of lapsed
+ * leases holds here, too (SB-4, EM-1).
  */
 export function recordHooks(
   store: SupervisorStore,
@@ -37,12 +37,17 @@ export function recordHooks(
         await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, now);
         const change = slotChangeOf(event);
         if (change === undefined || event.agent === undefined) return;
-        await noteSlotChange(trx, { ...key, instance: event.agent.instance }, change, now);
+        const agent = { ...key, instance: event.agent.instance };
+        if (event.status === LAPSED) await noteLapse(trx, agent, change.at);
+        else await noteSlotChange(trx, agent, change, now);
       },
       { background: true },
     );
   };
 }
+
+/** Status of an AGENT_PAUSED event: nobody has the slot instead, the lease on it ended. */
+const LAPSED = 'lapsed';
 
 const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
   [HookEventType.AGENT_PAUSED]: 'paused',

@@ -1,4 +1,4 @@
-import { seen, stopped } from '../../domain/clock/active-clock.ts';
+import { lapsed, seen, stopped } from '../../domain/clock/active-clock.ts';
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
@@ -50,6 +50,20 @@ export async function noteSlotChange(
     ...clockColumns(stopped(clockOf(agent), now)),
     ...(isFree && { state: 'PARKED' }),
   });
+}
+
+/**
+ * Takes down that the lease on an agent's slot ended at `at`: its active clock stands from then on
+ * until it is seen again (EM-1). No grant outlives its lease, so nothing else is to be done.
+ */
+export async function noteLapse(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  at: Date,
+): Promise<void> {
+  const agent = await findAgent(trx, key);
+  if (agent === undefined || agent.ended_at !== null) return;
+  await saveAgent(trx, key, clockColumns(lapsed(clockOf(agent), at)));
 }
 
 /** What waits for a person besides goes on waiting. */
