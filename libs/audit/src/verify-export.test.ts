@@ -1,0 +1,199 @@
+import { canonicalJson, type JsonObject, UnauthenticatedError } from '@writ/kernel';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CHAIN_START, linkHash } from './chain.ts';
+import { formatLine, parseLine, type RecordLine } from './export-line.ts';
+import { type SignedHead, verifyExport } from './verify-export.ts';
+
+const RECORDS = 60;
+const EVERY = 16;
+
+/** What was ever signed: a signature counts when it is among these. */
+const signatures = new Map<string, SignedHead>();
+
+async function readHead(signed: string): Promise<SignedHead> {
+  const head = signatures.get(signed);
+  if (head !== undefined) return head;
+  throw new UnauthenticatedError('TOKEN_INVALID', 'its signature does not fit.');
+}
+
+function sign(head: Omit<SignedHead, 'signedAt'>): string {
+  const { tenant, count, headHash, closesExport } = head;
+  const signed = `sig-${tenant}-${count}-${closesExport}-${headHash.slice(0, 8)}`;
+  signatures.set(signed, { ...head, signedAt: new Date(0) });
+  return signed;
+}
+
+/** The export of a tenant's chain after a record, as a supervisor writes it. */
+function exported(tenant: string, records = RECORDS, after = 0): string[] {
+  const lines: string[] = [];
+  let [hash, previousCount] = [CHAIN_START, 0];
+  for (let sequence = 1; sequence <= records; sequence += 1) {
+    const record = { tenant, kind: 'decision', call_id: `op-${sequence}`, verdict: 'approve' };
+    const previousHash = hash;
+    hash = linkHash(previousHash, canonicalJson(record));
+    if (sequence > after) {
+      lines.push(formatLine({ type: 'record', sequence, previousHash, hash, record }));
+    }
+    if (sequence % EVERY !== 0) continue;
+    const head = { tenant, count: sequence, headHash: hash, previousCount, closesExport: false };
+    if (sequence > after) lines.push(formatLine({ type: 'checkpoint', signed: sign(head) }));
+    previousCount = sequence;
+  }
+  previousCount = records - (records % EVERY);
+  const head = { tenant, count: records, headHash: hash, previousCount, closesExport: true };
+  lines.push(formatLine({ type: 'head', signed: sign(head) }));
+  return lines;
+}
+
+const ACME = exported('acme');
+const RIVALS = exported('rivals');
+
+function recordOf(text: string | undefined): RecordLine | undefined {
+  const line = parseLine(text ?? '');
+  return typeof line !== 'string' && line.type === 'record' ? line : undefined;
+}
+
+/** Numbers and hashes the records anew, as somebody would who can write the file but not sign. */
+function rehashed(lines: readonly string[]): string[] {
+  let [sequence, hash] = [0, CHAIN_START];
+  return lines.map((text) => {
+    const line = recordOf(text);
+    if (line === undefined) return text;
+    const previousHash = hash;
+    sequence += 1;
+    hash = linkHash(previousHash, canonicalJson(line.record));
+    return formatLine({ ...line, sequence, previousHash, hash });
+  });
+}
+
+function edited(text: string, at: number, to: number): string {
+  const index = at % text.length;
+  return `${text.slice(0, index)}${String.fromCharCode(to)}${text.slice(index + 1)}`;
+}
+
+function withRecord(text: string, change: JsonObject): string {
+  const line = recordOf(text);
+  if (line === undefined) return text;
+  return formatLine({ ...line, record: { ...line.record, ...change } });
+}
+
+const spot = fc.nat({ max: ACME.length - 1 });
+const mutation = fc.oneof(
+  fc.record({ kind: fc.constant('edit'), at: spot, index: fc.nat(), to: fc.nat({ max: 126 }) }),
+  fc.record({ kind: fc.constant('change'), at: spot, verdict: fc.constantFrom('block', '', 'a') }),
+  fc.record({ kind: fc.constant('delete'), at: spot, length: fc.integer({ min: 1, max: 9 }) }),
+  fc.record({ kind: fc.constant('reorder'), at: spot, with: spot }),
+  fc.record({ kind: fc.constant('repeat'), at: spot, from: spot }),
+  fc.record({ kind: fc.constant('truncate'), at: spot, posesAsWhole: fc.boolean() }),
+  fc.record({ kind: fc.constant('splice'), at: spot, length: fc.integer({ min: 1, max: 70 }) }),
+  fc.record({ kind: fc.constant('insert'), at: spot, from: spot }),
+);
+type Mutation = typeof mutation extends fc.Arbitrary<infer M> ? M : never;
+
+function mutated(lines: readonly string[], change: Mutation): string[] {
+  const copy = [...lines];
+  const { at } = change;
+  const here = copy[at] ?? '';
+  if ('to' in change) copy[at] = edited(here, change.index, change.to);
+  else if ('verdict' in change) copy[at] = withRecord(here, { verdict: change.verdict });
+  else if ('with' in change) [copy[at], copy[change.with]] = [copy[change.with] ?? '', here];
+  else if ('posesAsWhole' in change) {
+    copy.length = at;
+    const last = copy.at(-1);
+    if (change.posesAsWhole && last !== undefined)
+      copy[at - 1] = last.replace('"checkpoint"', '"head"');
+  } else if (change.kind === 'splice' && 'length' in change)
+    copy.splice(at, change.length, ...RIVALS.slice(at, at + change.length));
+  else if ('length' in change) copy.splice(at, change.length);
+  else if (change.kind === 'insert') copy.splice(at, 0, RIVALS[change.from] ?? '');
+  else copy.splice(at, 0, copy[change.from] ?? '');
+  return copy;
+}
+
+describe('verifyExport', () => {
+  it('finds every one of 1,000 edits, deletions, reorders, truncations and splices (SV-8)', async () => {
+    const kinds = new Map<string, number>();
+    let found = 0;
+    await fc.assert(
+      fc.asyncProperty(mutation, fc.boolean(), async (change, rehash) => {
+        const changed = mutated(ACME, change);
+        const lines = rehash ? rehashed(changed) : changed;
+        fc.pre(lines.join('\n') !== ACME.join('\n'));
+        const verdict = await verifyExport(lines, readHead, { tenant: 'acme' });
+        expect(verdict).toMatchObject({ holds: false, sentence: expect.stringMatching(/\.$/) });
+        kinds.set(change.kind, (kinds.get(change.kind) ?? 0) + 1);
+        found += 1;
+      }),
+      { seed: 8, numRuns: 1_000 },
+    );
+    expect(found).toBe(1_000);
+    expect(kinds.size).toBe(8);
+  });
+
+  it('lets what nobody changed pass, also the part after a record and an empty chain (SV-8)', async () => {
+    expect(await verifyExport(ACME, readHead)).toMatchObject({
+      holds: true,
+      tenant: 'acme',
+      records: 60,
+      checkpoints: 3,
+      head: { count: 60 },
+    });
+    for (const after of [1, 15, 16, 17, 48, 59, 60]) {
+      const part = exported('acme', RECORDS, after);
+      expect(await verifyExport(part, readHead, { after })).toMatchObject({
+        holds: true,
+        records: 60 - after,
+      });
+    }
+    expect(await verifyExport(exported('acme', 0), readHead)).toMatchObject({
+      holds: true,
+      records: 0,
+    });
+  });
+
+  const at = (index: number, ...put: string[]): string[] => ACME.with(index, put[0] ?? '');
+  it.each<readonly [string, readonly string[], RegExp]>([
+    ['an edit', at(4, ACME[4]?.replace('op-5', 'op-6') ?? ''), /^Line 5: record 5 was changed/],
+    ['a space', at(4, `${ACME[4]} `), /^Line 5: it is not canonical JSON/],
+    ['a deletion', ACME.toSpliced(4, 1), /^Line 5: record 5 is missing before record 6/],
+    ['a gap', ACME.toSpliced(4, 3), /^Line 5: records 5 to 7 are missing before record 8/],
+    ['a repeat', ACME.toSpliced(4, 0, ACME[2] ?? ''), /^Line 5: record 3 is out of its place/],
+    ['a splice', rehashed(at(4, RIVALS[4] ?? '')), /^Line 5: record 5 belongs to tenant rivals/],
+    [
+      'a forgery',
+      rehashed(at(4, withRecord(ACME[4] ?? '', { verdict: 'block' }))),
+      /^Line 17: the checkpoint over 16 records was signed over another hash: something in records 1 to 16/,
+    ],
+    ['a lost checkpoint', ACME.toSpliced(16, 1), /^Line 33: the checkpoint over 16 records/],
+    ['a lost end', ACME.slice(0, -1), /^The export ends after record 60 without a signed head/],
+    [
+      'a false end',
+      [...ACME.slice(0, 16), ACME[16]?.replace('checkpoint', 'head') ?? ''],
+      /^Line 17: the head over 16 records is a checkpoint from the middle/,
+    ],
+    ['an addition', [...ACME, ACME[0] ?? ''], /^Line 65: something follows the head/],
+    ['an empty file', [], /^The export ends after record 0 without/],
+  ])('says the first broken place of %s in one sentence (SV-8)', async (_what, lines, sentence) => {
+    const verdict = await verifyExport(lines, readHead);
+    expect(verdict).toMatchObject({ holds: false, sentence: expect.stringMatching(sentence) });
+  });
+
+  it('takes an export of another tenant or of another part for a broken one (SV-8)', async () => {
+    expect(await verifyExport(RIVALS, readHead, { tenant: 'acme' })).toMatchObject({
+      holds: false,
+      line: 1,
+    });
+    expect(await verifyExport(exported('acme', RECORDS, 20), readHead)).toMatchObject({
+      holds: false,
+      sentence: 'Line 1: records 1 to 20 are missing before record 21.',
+    });
+  });
+
+  it('does not take a failure to read a signature for a verdict (SYS-4)', async () => {
+    const fails = async (): Promise<SignedHead> => {
+      throw new Error('The keys cannot be read.');
+    };
+    await expect(verifyExport(ACME, fails)).rejects.toThrow('The keys cannot be read.');
+  });
+});
