@@ -7,6 +7,8 @@ export type Entrants = Readonly<Record<string, Operation>>;
 export interface Results {
   /** Median over the rounds of how one entrant's operations/s compare to another's in the same round. */
   ratio(entrant: string, to: string, inFlight: number): number;
+  /** The same of their p50: how many times as long one takes. */
+  p50Ratio(entrant: string, to: string, inFlight: number): number;
 }
 
 const IN_FLIGHT = [1, 64] as const;
@@ -48,13 +50,12 @@ export async function contest(entrants: Entrants): Promise<Results> {
       console.log([name.padEnd(width), ...columns].join('  '));
     }
   }
-  return {
-    ratio(entrant, to, inFlight) {
-      const floor = of(inFlight, to);
-      const ratios = of(inFlight, entrant).map(
-        ({ perSecond }, round) => perSecond / (floor[round]?.perSecond ?? Number.NaN),
-      );
-      return median(ratios);
-    },
+  const compare = (figure: keyof Speed) => (entrant: string, to: string, inFlight: number) => {
+    const floor = of(inFlight, to);
+    const ratios = of(inFlight, entrant).map(
+      (speed, round) => speed[figure] / (floor[round]?.[figure] ?? Number.NaN),
+    );
+    return median(ratios);
   };
+  return { ratio: compare('perSecond'), p50Ratio: compare('p50Ms') };
 }

@@ -1,6 +1,6 @@
 /**
  * The floor that a service stands on: an RPC that does nothing, and, when it is asked for the key
- * `commit`, one that inserts a row and waits until that is durable.
+ * `commit` or `two-commits`, one that inserts a row once or twice and waits each time until that is durable.
  */
 import { once } from 'node:events';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
@@ -11,6 +11,8 @@ import { createTelemetry } from '@writ/telemetry';
 interface EchoDatabase {
   echoes: { echoed_at: Date };
 }
+
+const COMMITS: Readonly<Record<string, number>> = { commit: 1, 'two-commits': 2 };
 
 const store = await openStore<EchoDatabase>({
   location: { dialect: 'sqlite', file: process.env.ECHO_FILE ?? ':memory:' },
@@ -32,7 +34,7 @@ const server = await createRpcServer({
   routes: [
     route(KeyService, {
       getKeys: async ({ keyId }) => {
-        if (keyId === 'commit') {
+        for (let commit = 0; commit < (COMMITS[keyId] ?? 0); commit += 1) {
           const row = { echoed_at: new Date() };
           await store.transaction((trx) => trx.insertInto('echoes').values(row).execute());
         }

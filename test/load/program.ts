@@ -16,6 +16,7 @@ export interface Program {
 export const SERVICE_MAINS = {
   'execution-meter': pathOf('../../services/execution-meter/src/main.ts'),
   'spawn-budget': pathOf('../../services/spawn-budget/src/main.ts'),
+  'tool-gateway': pathOf('../../services/tool-gateway/src/main.ts'),
 } as const;
 
 /**

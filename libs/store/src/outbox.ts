@@ -1,6 +1,7 @@
-import { type Generated, sql, type Transaction } from 'kysely';
+import { type Generated, type Kysely, sql, type Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { addPosition } from './portable-schema.ts';
+import { prepareQuery } from './prepared-query.ts';
 
 /** One message that is to leave the service, in the shape that a bus publishes (HK-2). */
 export interface OutboxMessage {
@@ -58,16 +59,23 @@ export async function appendOutbox<DB extends OutboxDatabase>(
   message: OutboxMessage,
   at: Date,
 ): Promise<void> {
-  await (trx as unknown as Transaction<OutboxDatabase>)
+  const { eventId, subject, payload, headers = {} } = message;
+  const row = { eventId, subject, payload, headers: JSON.stringify(headers), at };
+  await insertMessage(trx as unknown as Transaction<OutboxDatabase>, row);
+}
+
+type NewMessage = Omit<OutboxMessage, 'headers'> & { readonly headers: string; readonly at: Date };
+
+const insertMessage = prepareQuery((db: Kysely<OutboxDatabase>, row: NewMessage) =>
+  db
     .insertInto('outbox')
     .values({
-      event_id: message.eventId,
-      subject: message.subject,
-      payload: message.payload,
-      headers: JSON.stringify(message.headers ?? {}),
-      created_at: at,
+      event_id: row.eventId,
+      subject: row.subject,
+      payload: row.payload,
+      headers: row.headers,
+      created_at: row.at,
       published_at: null,
     })
-    .onConflict((conflict) => conflict.column('event_id').doNothing())
-    .execute();
-}
+    .onConflict((conflict) => conflict.column('event_id').doNothing()),
+);

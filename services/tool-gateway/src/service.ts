@@ -37,6 +37,8 @@ type Closer = () => void | Promise<void>;
 
 /** What a call may take beside its tool. */
 const CALL_OVERHEAD_MS = 60_000;
+/** How long events wait for others before they are sent. */
+const GATHER_MS = 20;
 
 /**
  * Opens a tool gateway: its tools, state, keys and port, and settles what a former process left open.
@@ -115,7 +117,7 @@ async function open(
     sources,
     underWay,
     events: createGatewayEvents(telemetry),
-    nudge: () => relay.nudge(),
+    nudge: gathered(() => relay.nudge()),
   };
   await recoverCalls(context);
 
@@ -190,6 +192,22 @@ async function drain(
 /** Closes what was opened last first. */
 async function closeAll(closers: readonly Closer[]): Promise<void> {
   for (const close of closers.toReversed()) await close();
+}
+
+/**
+ * At most one nudge in a while: the relay's own commit would stand between intent and outcome of a
+ * call that ends at once, whose two events can be taken together.
+ */
+function gathered(nudge: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    setTimeout(() => {
+      isDue = false;
+      nudge();
+    }, GATHER_MS).unref();
+  };
 }
 
 function longestTool({ tools }: Registry): number {

@@ -1,4 +1,6 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { argsHash } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
 
@@ -17,8 +19,8 @@ beforeAll(async () => {
 
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Asks for a call that is refused, and checks its receipt; gives its stop reason and message. */
-async function refusal(call: TestCall): Promise<{ stopReason: string; message: string }> {
+/** Asks for a call that is refused, and checks its receipt; gives the answer. */
+async function refusal(call: TestCall): Promise<CallToolResponse> {
   const before = fixture.world.executions.length;
   const answer = await fixture.call(call);
   expect(answer.status).toBe(CallStatus.REFUSED);
@@ -104,7 +106,8 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     await allowed({ runId, callId: 'op-2', args: { to: 'max' } });
     expect(await refusal({ runId, callId: 'op-3', args: { to: 'eve' } })).toMatchObject({
       stopReason: 'loop_detected:per_tool_limit',
-      message: 'This agent has made 2 calls of pay; the limit is 2.',
+      message: expect.stringContaining('2 calls of pay, the last one as op-2; the limit is 2'),
+      repetition: { tool: 'pay', argsHash: '', earlierCallId: 'op-2', calls: 2, limit: 2 },
     });
     await allowed({ runId, callId: 'op-1', agent: 'payer-2', args: { to: 'eve' } });
   });
@@ -113,10 +116,20 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     const runId = 'run_repeat';
     await allowed({ runId, callId: 'op-1', args: { to: 'anna', cents: 5 } });
     const again = { runId, callId: 'op-2', argumentsJson: '{ "cents": 5.0, "to": " anna " }' };
-    expect(await refusal(again)).toMatchObject({
+    const told = await refusal(again);
+    expect(told).toMatchObject({
       stopReason: 'loop_detected:signature_repeat',
       message: expect.stringMatching(/1 call of pay with these same arguments/),
+      repetition: {
+        tool: 'pay',
+        argsHash: argsHash({ to: 'anna', cents: 5 }),
+        earlierCallId: 'op-1',
+        calls: 1,
+        limit: 1,
+      },
     });
+    // Whoever asks again is told again, though the counters have gone on.
+    expect((await fixture.call(again)).repetition).toEqual(told.repetition);
     // The repeat counted for the tool, too.
     expect((await refusal({ runId, callId: 'op-3', args: { to: 'max' } })).stopReason).toBe(
       'loop_detected:per_tool_limit',

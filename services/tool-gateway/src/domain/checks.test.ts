@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { definition, writ } from '../../test/definitions.ts';
-import { type Counters, judgeCall, parseArguments } from './checks.ts';
+import { type Counters, judgeCall, parseArguments, type Tally } from './checks.ts';
 import { type Allow, createRegistry } from './registry.ts';
 import { compileTool } from './tool.ts';
 
 const PAY = compileTool(definition());
-const FRESH: Counters = { ofRun: 0, ofTool: 0, ofSignature: 0 };
+const NEVER: Tally = { calls: 0, lastCallId: '' };
+const FRESH: Counters = { ofRun: 0, ofTool: NEVER, ofSignature: NEVER };
+const ONCE: Tally = { calls: 1, lastCallId: 'op-7' };
+const TWICE: Tally = { calls: 2, lastCallId: 'op-8' };
 const GOOD = '{"to":"anna"}';
 
 interface Case {
@@ -47,7 +50,7 @@ describe('judgeCall (TG-2)', () => {
     // Everything is wrong at first; each step mends what was refused.
     const wrong: Case = {
       writ: { maxToolCalls: 5, allowedTools: [], tool: 'steal', definitionDigest: 'old' },
-      counters: { ofRun: 5, ofTool: 2, ofSignature: 1 },
+      counters: { ofRun: 5, ofTool: TWICE, ofSignature: ONCE },
       args: '{}',
     };
     const steps: [string, Case][] = [
@@ -61,14 +64,14 @@ describe('judgeCall (TG-2)', () => {
     const known = { ...allowed, writ: { ...allowed.writ, tool: 'pay' } };
     const reviewed = { ...known, writ: { ...known.writ, definitionDigest: PAY.digest } };
     const wellFormed = { ...reviewed, args: GOOD };
-    const fewer = { ...wellFormed, counters: { ...wellFormed.counters, ofTool: 1 } };
+    const fewer = { ...wellFormed, counters: { ofRun: 5, ofTool: ONCE, ofSignature: ONCE } };
     steps.push(
       ['tool_missing:steal', allowed],
       ['tool_changed:pay', known],
       ['tool_bad_args:pay', reviewed],
       ['loop_detected:per_tool_limit', wellFormed],
       ['loop_detected:signature_repeat', fewer],
-      ['none', { ...fewer, counters: { ofRun: 5, ofTool: 1, ofSignature: 0 } }],
+      ['none', { ...fewer, counters: { ofRun: 5, ofTool: ONCE } }],
     );
     expect(steps.map(([, given]) => stopReason(given))).toEqual(steps.map(([reason]) => reason));
   });
@@ -129,16 +132,23 @@ describe('judgeCall (TG-2)', () => {
   });
 
   it('says which call repeated and how often, so that a model can recover', () => {
-    expect(message({ counters: { ofTool: 2 } })).toBe(
-      'This agent has made 2 calls of pay; the limit is 2.',
+    expect(message({ counters: { ofTool: TWICE } })).toBe(
+      'This agent has made 2 calls of pay, the last one as op-8; the limit is 2 (max_calls_per_agent). Go on with the results that are there, or without pay.',
     );
-    expect(message({ counters: { ofSignature: 1 } })).toMatch(
-      /^This agent has made 1 call of pay with these same arguments \([0-9a-f]{12}\); the limit is 1\./,
+    expect(judge({ counters: { ofTool: TWICE } })).toMatchObject({
+      repetition: { tool: 'pay', argsHash: '', earlierCallId: 'op-8', calls: 2, limit: 2 },
+    });
+    const { hash: argsHash } = { hash: '', ...parseArguments(GOOD) };
+    expect(judge({ counters: { ofSignature: ONCE } })).toMatchObject({
+      repetition: { tool: 'pay', argsHash, earlierCallId: 'op-7', calls: 1, limit: 1 },
+    });
+    expect(message({ counters: { ofSignature: ONCE } })).toMatch(
+      /^This agent has made 1 call of pay with these same arguments \(args_hash [0-9a-f]{12}\), the last one as op-7; the limit is 1 \(max_repeats\)\./,
     );
   });
 
   it('counts a repeat for the tool, and a call without good arguments for the run alone', () => {
-    expect(judge({ counters: { ofSignature: 1 } })).toMatchObject({
+    expect(judge({ counters: { ofSignature: ONCE } })).toMatchObject({
       counted: { ofTool: true, ofSignature: false },
     });
     expect(judge({ args: '{}' })).toMatchObject({ counted: { ofTool: false, ofSignature: false } });

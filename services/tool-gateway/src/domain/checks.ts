@@ -15,14 +15,33 @@ export type ParsedArguments =
   | { readonly args: JsonObject; readonly hash: string }
   | { readonly problem: string };
 
+/** Calls of one kind made before this one. */
+export interface Tally {
+  readonly calls: number;
+  /** The last of them that was executed; empty when there is none. */
+  readonly lastCallId: string;
+}
+
 /** Calls made before this one. */
 export interface Counters {
   /** By anybody in the run. */
   readonly ofRun: number;
   /** Of this tool, by this agent of the run. */
-  readonly ofTool: number;
+  readonly ofTool: Tally;
   /** Of this tool with these arguments, by this agent of the run. */
-  readonly ofSignature: number;
+  readonly ofSignature: Tally;
+}
+
+/** What an agent does over and over, so that it can do something else (TG-2). */
+export interface Repetition {
+  readonly tool: string;
+  /** Empty where any arguments count. */
+  readonly argsHash: string;
+  /** The last such call that was executed; empty when there is none. */
+  readonly earlierCallId: string;
+  /** How many there were before this one. */
+  readonly calls: number;
+  readonly limit: number;
 }
 
 /** Which counters a call adds one to, also when it is refused. */
@@ -44,6 +63,8 @@ export type Verdict =
       readonly stopReason: string;
       readonly message: string;
       readonly counted: Counted;
+      /** Only of a `loop_detected:…`. */
+      readonly repetition?: Repetition;
     };
 
 /** Most problems of one call that are named one by one, and the characters of each. */
@@ -94,21 +115,37 @@ export function judgeCall(
   }
   const bad = badArguments(tool, parsed);
   if (bad !== undefined || 'problem' in parsed) return refuse(`tool_bad_args:${name}`, bad ?? '');
-  if (counters.ofTool >= tool.maxCallsPerAgent) {
-    return refuse(
-      'loop_detected:per_tool_limit',
-      `This agent has made ${calls(counters.ofTool)} of ${name}; the limit is ${tool.maxCallsPerAgent}.`,
-    );
-  }
-  if (counters.ofSignature >= tool.maxRepeats) {
-    return refuse(
-      'loop_detected:signature_repeat',
-      `This agent has made ${calls(counters.ofSignature)} of ${name} with these same arguments (${parsed.hash}); the limit is ${tool.maxRepeats}. Use the result that is there, or other arguments.`,
-      // It got past the tool's limit, and counts for it (TG-2).
-      { ofTool: true, ofSignature: false },
-    );
-  }
+  const loop = findLoop(tool, parsed.hash, counters);
+  if (loop !== undefined) return loop;
   return { kind: 'execute', tool, args: parsed.args, counted: { ofTool: true, ofSignature: true } };
+}
+
+function findLoop(
+  { name, maxCallsPerAgent, maxRepeats }: Tool,
+  hash: string,
+  { ofTool, ofSignature }: Counters,
+): Verdict | undefined {
+  if (ofTool.calls >= maxCallsPerAgent) {
+    const repetition = repeat(name, '', ofTool, maxCallsPerAgent);
+    const message = `This agent has made ${calls(ofTool.calls)} of ${name}${last(ofTool)}; the limit is ${maxCallsPerAgent} (max_calls_per_agent). Go on with the results that are there, or without ${name}.`;
+    return { ...refuse('loop_detected:per_tool_limit', message), repetition };
+  }
+  if (ofSignature.calls >= maxRepeats) {
+    const repetition = repeat(name, hash, ofSignature, maxRepeats);
+    const message = `This agent has made ${calls(ofSignature.calls)} of ${name} with these same arguments (args_hash ${hash})${last(ofSignature)}; the limit is ${maxRepeats} (max_repeats). Use the result that is there, or other arguments.`;
+    // It got past the tool's limit, and counts for it (TG-2).
+    const counted = { ofTool: true, ofSignature: false };
+    return { ...refuse('loop_detected:signature_repeat', message, counted), repetition };
+  }
+  return undefined;
+}
+
+function repeat(tool: string, argsHash: string, tally: Tally, limit: number): Repetition {
+  return { tool, argsHash, earlierCallId: tally.lastCallId, calls: tally.calls, limit };
+}
+
+function last({ lastCallId }: Tally): string {
+  return lastCallId === '' ? '' : `, the last one as ${lastCallId}`;
 }
 
 function badArguments(tool: Tool, parsed: ParsedArguments): string | undefined {
@@ -124,7 +161,7 @@ function refuse(
   stopReason: string,
   message: string,
   counted: Counted = { ofTool: false, ofSignature: false },
-): Verdict {
+): Verdict & { readonly kind: 'refuse' } {
   return { kind: 'refuse', stopReason, message, counted };
 }
 

@@ -36,7 +36,11 @@ export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string 
 }
 
 /** The keys of the scopes that cover an agent. */
-export function scopesOver({ tenant, runId, agentInstance }: FreezeSubject): readonly string[] {
+export function scopesOver({
+  tenant,
+  runId,
+  agentInstance,
+}: FreezeSubject): readonly [everything: string, tenant: string, run: string, agent: string] {
   return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
 }
 

@@ -1,3 +1,4 @@
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
@@ -6,46 +7,79 @@ import type { CallsTable } from './schema.ts';
 /** One tool call as it stands. */
 export type CallRow = Selectable<CallsTable>;
 
-/** What an outcome changes of a call. */
-export type CallOutcome = Pick<
-  CallRow,
-  | 'state'
-  | 'ended_at'
-  | 'duration_ms'
-  | 'stop_reason'
-  | 'message'
-  | 'result_kind'
-  | 'result_content'
-  | 'result_media_type'
-  | 'result_truncated'
-  | 'result_full_size'
-  | 'result_full_sha256'
-  | 'receipt'
-  | 'revision'
-> &
-  Partial<Pick<CallRow, 'resolve_request_id' | 'resolve_digest' | 'resolved_by' | 'resolved_at'>>;
-
 /** The call of this key, undefined when there is none. */
 export async function findCall(db: GatewayReader, key: CallKey): Promise<CallRow | undefined> {
-  return await db
+  const { rows } = await selectCall(db, key);
+  return rows[0];
+}
+
+const selectCall = prepareQuery((db: GatewayReader, key: CallKey) =>
+  db
     .selectFrom('calls')
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .where('agent_instance', '=', key.agentInstance)
-    .where('call_id', '=', key.callId)
-    .executeTakeFirst();
-}
+    .where('call_id', '=', key.callId),
+);
 
 /** Records a new call. */
 export async function insertCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
-  await trx.insertInto('calls').values(call).execute();
+  await insertRow(trx, call);
 }
+
+const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
+
+const ORDER = [
+  'agent_name',
+  'session_id',
+  'step',
+  'tool',
+  'side_effect',
+  'args_sha256',
+  'writ_id',
+  'definition_digest',
+  'registry_version',
+  'result_fields',
+  'traceparent',
+  'attempts',
+  'started_at',
+  'repetition',
+] as const;
+
+const OUTCOME = [
+  'state',
+  'ended_at',
+  'duration_ms',
+  'stop_reason',
+  'message',
+  'result_kind',
+  'result_content',
+  'result_media_type',
+  'result_truncated',
+  'result_full_size',
+  'result_full_sha256',
+  'receipt',
+  'revision',
+  'resolve_request_id',
+  'resolve_digest',
+  'resolved_by',
+  'resolved_at',
+] as const;
+
+const insertRow = prepareQuery((db: GatewayReader, row: CallRow) =>
+  db.insertInto('calls').values(pickColumns(row, [...KEY, ...ORDER, ...OUTCOME])),
+);
 
 /** Records that an interrupted call is begun again. */
 export async function beginAgain(trx: GatewayTransaction, key: CallKey): Promise<void> {
-  await update(trx, key)
+  await trx
+    .updateTable('calls')
     .set((row) => ({ attempts: row('attempts', '+', 1) }))
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .where('call_id', '=', key.callId)
     .where('state', '=', 'intent')
     .execute();
 }
@@ -56,13 +90,26 @@ export async function beginAgain(trx: GatewayTransaction, key: CallKey): Promise
  */
 export async function writeOutcome(
   trx: GatewayTransaction,
-  key: CallKey,
   from: 'intent' | 'unknown',
-  outcome: CallOutcome,
+  call: CallRow,
 ): Promise<boolean> {
-  const result = await update(trx, key).set(outcome).where('state', '=', from).executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  const { numAffectedRows } = await updateRow(trx, { ...call, from });
+  return (numAffectedRows ?? 0n) > 0n;
 }
+
+type Ended = Pick<CallRow, (typeof KEY)[number] | (typeof OUTCOME)[number]>;
+
+const updateRow = prepareQuery(
+  (db: GatewayReader, row: Ended & { readonly from: CallRow['state'] }) =>
+    db
+      .updateTable('calls')
+      .set(pickColumns(row, OUTCOME))
+      .where('tenant', '=', row.tenant)
+      .where('run_id', '=', row.run_id)
+      .where('agent_instance', '=', row.agent_instance)
+      .where('call_id', '=', row.call_id)
+      .where('state', '=', row.from),
+);
 
 /** Calls whose intent has no outcome, the oldest first. */
 export async function callsWithoutOutcome(db: GatewayReader): Promise<CallRow[]> {
@@ -98,13 +145,4 @@ export function keyOf(call: CallRow): CallKey {
     agentInstance: call.agent_instance,
     callId: call.call_id,
   };
-}
-
-function update(trx: GatewayTransaction, key: CallKey) {
-  return trx
-    .updateTable('calls')
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .where('call_id', '=', key.callId);
 }

@@ -1,54 +1,78 @@
-import type { Counted, Counters } from '../domain/checks.ts';
-import type { FreezeSubject } from '../domain/freeze.ts';
+import { prepareQuery } from '@writ/store';
+import type { Counted, Counters, Tally } from '../domain/checks.ts';
+import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** What a call counts for. */
-export interface CountedCall extends FreezeSubject {
+export interface CountedCall extends CallKey {
   readonly tool: string;
   /** Empty when the arguments could not be read. */
   readonly argsHash: string;
 }
 
+const NONE: Tally = { calls: 0, lastCallId: '' };
+
 /** How many calls there were before this one (TG-2). */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
-  const rows = await db
-    .selectFrom('counters')
-    .select(['tool', 'args_hash', 'calls'])
-    .where('tenant', '=', call.tenant)
-    .where('run_id', '=', call.runId)
-    .where('agent_instance', 'in', ['', call.agentInstance])
-    .where('tool', 'in', ['', call.tool])
-    .where('args_hash', 'in', ['', call.argsHash])
-    .execute();
-  const count = (tool: string, hash: string) =>
-    rows.find((row) => row.tool === tool && row.args_hash === hash)?.calls ?? 0;
+  const { tenant, runId, agentInstance, tool, argsHash } = call;
+  const { rows } = await selectCounters(db, { tenant, runId, agentInstance, tool, argsHash });
+  const tally = (ofTool: string, hash: string): Tally => {
+    const row = rows.find((found) => found.tool === ofTool && found.args_hash === hash);
+    return row === undefined ? NONE : { calls: row.calls, lastCallId: row.last_call_id ?? '' };
+  };
   return {
-    ofRun: count('', ''),
-    ofTool: count(call.tool, ''),
-    ofSignature: call.argsHash === '' ? 0 : count(call.tool, call.argsHash),
+    ofRun: tally('', '').calls,
+    ofTool: tally(tool, ''),
+    ofSignature: argsHash === '' ? NONE : tally(tool, argsHash),
   };
 }
 
 /** Counts a call for its run and, where it got that far, for its tool and its arguments. */
 export async function countCall(
   trx: GatewayTransaction,
-  call: CountedCall,
+  { tenant, runId, agentInstance, callId, tool, argsHash }: CountedCall,
   { ofTool, ofSignature }: Counted,
 ): Promise<void> {
-  const { tenant, runId: run_id, agentInstance: agent_instance, tool, argsHash: args_hash } = call;
-  const row = { tenant, run_id, agent_instance: '', tool: '', args_hash: '', calls: 1 };
-  const rows = [
-    row,
-    ...(ofTool ? [{ ...row, agent_instance, tool }] : []),
-    ...(ofSignature ? [{ ...row, agent_instance, tool, args_hash }] : []),
-  ];
-  await trx
-    .insertInto('counters')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict
-        .columns(['tenant', 'run_id', 'agent_instance', 'tool', 'args_hash'])
-        .doUpdateSet((eb) => ({ calls: eb('counters.calls', '+', 1) })),
-    )
-    .execute();
+  const run = { tenant, runId, agentInstance: '', tool: '', argsHash: '', lastCallId: null };
+  await addOne(trx, run);
+  // Only a call that counts for its arguments is executed, and has a result that can be pointed to.
+  const row = { ...run, agentInstance, tool, lastCallId: ofSignature ? callId : null };
+  if (ofTool) await addOne(trx, row);
+  if (ofSignature) await addOne(trx, { ...row, argsHash });
 }
+
+type CounterKey = Omit<CountedCall, 'callId'>;
+
+const selectCounters = prepareQuery((db: GatewayReader, call: CounterKey) =>
+  db
+    .selectFrom('counters')
+    .select(['tool', 'args_hash', 'calls', 'last_call_id'])
+    .where('tenant', '=', call.tenant)
+    .where('run_id', '=', call.runId)
+    .where('agent_instance', 'in', ['', call.agentInstance])
+    .where('tool', 'in', ['', call.tool])
+    .where('args_hash', 'in', ['', call.argsHash]),
+);
+
+const addOne = prepareQuery(
+  (db: GatewayReader, row: CounterKey & { readonly lastCallId: string | null }) =>
+    db
+      .insertInto('counters')
+      .values({
+        tenant: row.tenant,
+        run_id: row.runId,
+        agent_instance: row.agentInstance,
+        tool: row.tool,
+        args_hash: row.argsHash,
+        calls: 1,
+        last_call_id: row.lastCallId,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['tenant', 'run_id', 'agent_instance', 'tool', 'args_hash'])
+          .doUpdateSet((eb) => ({
+            calls: eb('counters.calls', '+', 1),
+            last_call_id: eb.fn.coalesce('excluded.last_call_id', 'counters.last_call_id'),
+          })),
+      ),
+);

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { FreezeSubject } from '../domain/freeze.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
@@ -6,15 +7,18 @@ export async function seenEpoch(
   db: GatewayReader,
   agent: FreezeSubject,
 ): Promise<bigint | undefined> {
-  const row = await db
+  const { rows } = await selectEpoch(db, agent);
+  return rows[0]?.epoch;
+}
+
+const selectEpoch = prepareQuery((db: GatewayReader, agent: FreezeSubject) =>
+  db
     .selectFrom('epochs')
     .select('epoch')
     .where('tenant', '=', agent.tenant)
     .where('run_id', '=', agent.runId)
-    .where('agent_instance', '=', agent.agentInstance)
-    .executeTakeFirst();
-  return row?.epoch;
-}
+    .where('agent_instance', '=', agent.agentInstance),
+);
 
 /** Remembers an epoch that was admitted. */
 export async function rememberEpoch(

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import {
   type FreezeOrder,
   type FreezeSubject,
@@ -18,14 +19,9 @@ export async function freezesOver(
   db: GatewayReader,
   subject: FreezeSubject,
 ): Promise<FreezeInForce[]> {
-  const rows = await db
-    .selectFrom('freezes')
-    .select(['order_id', 'cause', 'reason', 'ordered_by', 'retention'])
-    .where('scope', 'in', scopesOver(subject))
-    .where('lifted_at', 'is', null)
-    .orderBy('recorded_at')
-    .orderBy('order_id')
-    .execute();
+  const [everything, tenant, run, agent] = scopesOver(subject);
+  const { rows } = await selectInForce(db, { everything, tenant, run, agent });
+  if (rows.length === 0) return [];
   return rows
     .map((row) => ({
       orderId: row.order_id,
@@ -36,6 +32,18 @@ export async function freezesOver(
     }))
     .toSorted((left, right) => Number(right.cause === 'halt') - Number(left.cause === 'halt'));
 }
+
+type ScopeTexts = Readonly<Record<'everything' | 'tenant' | 'run' | 'agent', string>>;
+
+const selectInForce = prepareQuery((db: GatewayReader, scopes: ScopeTexts) =>
+  db
+    .selectFrom('freezes')
+    .select(['order_id', 'cause', 'reason', 'ordered_by', 'retention'])
+    .where('scope', 'in', [scopes.everything, scopes.tenant, scopes.run, scopes.agent])
+    .where('lifted_at', 'is', null)
+    .orderBy('recorded_at')
+    .orderBy('order_id'),
+);
 
 /** Whether an ending in force says that results of this agent are not kept (SUP-4). */
 export async function isPurged(db: GatewayReader, subject: FreezeSubject): Promise<boolean> {

@@ -130,11 +130,19 @@ const notes: Migration = {
   },
 };
 
+const repetitions: Migration = {
+  async up(db) {
+    await db.schema.alterTable('counters').addColumn('last_call_id', 'text').execute();
+    await db.schema.alterTable('calls').addColumn('repetition', 'text').execute();
+  },
+};
+
 /** Every migration of the tool gateway's store, in the order of names. */
 export const gatewayMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_calls': tables,
   '0003_notes': notes,
+  '0004_repetitions': repetitions,
 };
 
 /** Creates a table with a primary key; only the columns of `nullable` may be null. */

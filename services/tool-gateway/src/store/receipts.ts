@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
@@ -14,21 +15,25 @@ export async function insertReceipt(
   receipt: PendingReceipt & { readonly revision: number },
   at: Date,
 ): Promise<void> {
-  await trx
-    .insertInto('receipts')
-    .values({
-      receipt_id: receipt.receiptId,
-      tenant: key.tenant,
-      run_id: key.runId,
-      agent_instance: key.agentInstance,
-      call_id: key.callId,
-      revision: receipt.revision,
-      token: receipt.token,
-      created_at: at,
-      acknowledged_at: null,
-    })
-    .execute();
+  const { receiptId, token, revision } = receipt;
+  await insertRow(trx, { ...key, receiptId, token, revision, at });
 }
+
+type NewReceipt = CallKey & PendingReceipt & { readonly revision: number; readonly at: Date };
+
+const insertRow = prepareQuery((db: GatewayReader, row: NewReceipt) =>
+  db.insertInto('receipts').values({
+    receipt_id: row.receiptId,
+    tenant: row.tenant,
+    run_id: row.runId,
+    agent_instance: row.agentInstance,
+    call_id: row.callId,
+    revision: row.revision,
+    token: row.token,
+    created_at: row.at,
+    acknowledged_at: null,
+  }),
+);
 
 /** The oldest receipts that were not acknowledged and are not younger than `before`. */
 export async function pendingReceipts(

@@ -36,6 +36,8 @@ export interface CallsTable {
   stop_reason: string;
   /** One sentence for the model. */
   message: string;
+  /** JSON of the repetition that it was refused for; null for any other call. */
+  repetition: string | null;
   result_kind: 'json' | 'text' | 'image' | null;
   /** Null without a result, and once it was purged. */
   result_content: string | null;
@@ -79,6 +81,8 @@ interface CountersTable {
   tool: string;
   args_hash: string;
   calls: number;
+  /** The last of them that was executed, where it is known. */
+  last_call_id: string | null;
 }
 
 /** Highest lease epoch seen of each agent (RT-2). */

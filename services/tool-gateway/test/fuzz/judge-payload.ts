@@ -8,7 +8,8 @@ import type { Payload } from './payloads.ts';
 const tool = compileTool(definition());
 const registry = createRegistry([tool]);
 const order = writ({ definitionDigest: tool.digest });
-const noCalls = { ofRun: 0, ofTool: 0, ofSignature: 0 };
+const never = { calls: 0, lastCallId: '' };
+const noCalls = { ofRun: 0, ofTool: never, ofSignature: never };
 
 /** Longest sentence that a refusal may need. */
 const MAX_MESSAGE = 4_096;

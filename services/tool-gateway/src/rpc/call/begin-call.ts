@@ -64,13 +64,14 @@ async function beginNew(
   const row = newRow(context, presented, at);
   if (verdict.kind === 'refuse') {
     await countCall(trx, counted, verdict.counted);
-    const { stopReason, message } = verdict;
+    const { stopReason, message, repetition } = verdict;
     const refused = await signReceipt(signer, {
       ...row,
       state: 'refused',
       ended_at: at,
       stop_reason: stopReason,
       message,
+      repetition: repetition === undefined ? null : JSON.stringify(repetition),
       revision: 1,
     });
     await insertCall(trx, refused.call);
@@ -157,6 +158,7 @@ function newRow(
     duration_ms: null,
     stop_reason: '',
     message: '',
+    repetition: null,
     result_kind: null,
     result_content: null,
     result_media_type: '',

@@ -3,6 +3,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import type { CallToolResponseSchema } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import type { CallState } from '../../domain/call-state.ts';
+import type { Repetition } from '../../domain/checks.ts';
 import type { CallRow } from '../../store/calls.ts';
 import { statusOf } from '../receipt/sign-receipt.ts';
 
@@ -35,6 +36,7 @@ export function toCallToolResponse(
             fullSha256: call.result_full_sha256,
           },
         }),
+    ...(call.repetition === null ? {} : { repetition: JSON.parse(call.repetition) as Repetition }),
     receipt: call.receipt ?? '',
     replayed,
     ...(call.duration_ms === null ? {} : { duration: durationFromMs(call.duration_ms) }),

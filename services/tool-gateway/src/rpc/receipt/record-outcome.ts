@@ -1,7 +1,7 @@
 import type { JsonObject } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import type { ToolResult } from '../../domain/result.ts';
-import { type CallOutcome, type CallRow, keyOf, writeOutcome } from '../../store/calls.ts';
+import { type CallRow, keyOf, writeOutcome } from '../../store/calls.ts';
 import { isPurged } from '../../store/freezes.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
@@ -76,32 +76,10 @@ export async function writeReceipted(
   // A run that ended meanwhile may have said that nothing is kept.
   const forget = await isPurged(trx, key);
   const kept = forget ? { ...call, result_content: null, message: '' } : call;
-  if (!(await writeOutcome(trx, key, from, outcomeOf(kept)))) return false;
+  if (!(await writeOutcome(trx, from, kept))) return false;
   await insertReceipt(trx, key, { receiptId, token, revision: call.revision }, at);
   if (from === 'intent') await events.toolEnded(trx, call, at);
   return true;
-}
-
-function outcomeOf(call: CallRow): CallOutcome {
-  return {
-    state: call.state,
-    ended_at: call.ended_at,
-    duration_ms: call.duration_ms,
-    stop_reason: call.stop_reason,
-    message: call.message,
-    result_kind: call.result_kind,
-    result_content: call.result_content,
-    result_media_type: call.result_media_type,
-    result_truncated: call.result_truncated,
-    result_full_size: call.result_full_size,
-    result_full_sha256: call.result_full_sha256,
-    receipt: call.receipt,
-    revision: call.revision,
-    resolve_request_id: call.resolve_request_id,
-    resolve_digest: call.resolve_digest,
-    resolved_by: call.resolved_by,
-    resolved_at: call.resolved_at,
-  };
 }
 
 /** The outcome of a call that was begun, and whose end nobody saw (TG-5). */

@@ -88,6 +88,7 @@ function burntRow(key: CallKey, registryVersion: string, at: Date): CallRow {
     duration_ms: null,
     stop_reason: 'cancelled',
     message: 'The writ was voided before the call was made.',
+    repetition: null,
     result_kind: null,
     result_content: null,
     result_media_type: '',

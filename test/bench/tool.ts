@@ -1,0 +1,155 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { mintWrit } from '@writ/identity';
+import { sha256Hex } from '@writ/kernel';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+import { type Program, SERVICE_MAINS, startProgram } from '../load/program.ts';
+import type { BenchOptions } from './bench.ts';
+import { contest } from './contest.ts';
+import type { Operation } from './measure.ts';
+
+const CALL = 'CallTool';
+const FLOOR = 'echo + two commits';
+/** Of the floor's p50. */
+const WANTED = 2.5;
+/** Orders that are signed before anything is measured: that is the supervisor's work. */
+const WRITS = 16_000;
+const AGENTS = 16;
+const TOOL = 'no_op';
+const ARGUMENTS = '{"reason":"arrived broken","user_id":42}';
+const HOUR_MS = 3_600_000;
+
+const TOOLS = {
+  tools: [
+    {
+      name: TOOL,
+      description: 'Does nothing.',
+      input_schema: {
+        type: 'object',
+        properties: { user_id: { type: 'integer' }, reason: { type: 'string' } },
+        required: ['user_id', 'reason'],
+      },
+      side_effect: 'destructive',
+      max_calls_per_agent: 1_000_000,
+      max_repeats: 1_000_000,
+      risk: 0,
+      source: 'bench',
+    },
+  ],
+  sources: {
+    bench: {
+      kind: 'local',
+      module: fileURLToPath(new URL('no-op.ts', import.meta.url)),
+      max_in_flight: 256,
+    },
+  },
+};
+
+/**
+ * Measures CallTool on a tool that does nothing, with the writ verified and intent and outcome durable,
+ * beside one gRPC call that commits twice, each in a process of its own (TG-1, TG-5). Prints the
+ * figures and whether the p50 of one call at a time is within {@link WANTED} times the floor's;
+ * resolves with that.
+ */
+export async function benchTool({ profileDir }: BenchOptions): Promise<boolean> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const dir = await mkdtemp(join(tmpdir(), 'writ-bench-'));
+    stack.defer(() => rm(dir, { recursive: true, force: true }));
+    const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
+    const start = async (file: string, env: Readonly<Record<string, string>>): Promise<Program> => {
+      const program = await startProgram(file, env, flags);
+      stack.defer(() => program.stop());
+      return program;
+    };
+    const echo = await start(fileURLToPath(new URL('echo-server.ts', import.meta.url)), {
+      ECHO_FILE: join(dir, 'echo.db'),
+    });
+    const [supervisor, worker] = await Promise.all([
+      startKeyPeer('supervisor'),
+      startKeyPeer('agent-worker'),
+    ]);
+    stack.defer(() => Promise.all([supervisor.close(), worker.close()]).then(() => undefined));
+    const toolsFile = join(dir, 'tools.yaml');
+    await writeFile(toolsFile, JSON.stringify(TOOLS));
+    const { address } = await start(SERVICE_MAINS['tool-gateway'], {
+      WRIT_DATA: dir,
+      WRIT_TOOL_GATEWAY_PORT: '0',
+      WRIT_TOOLS_FILE: toolsFile,
+      WRIT_SUPERVISOR_ADDRESS: supervisor.address,
+      WRIT_AGENT_WORKER_ADDRESS: worker.address,
+      WRIT_LOG_LEVEL: 'error',
+    });
+    const telemetry = createTelemetry({ service: 'bench', logLevel: 'silent' });
+    const floor = createRpcClient(KeyService, { address: echo.address, telemetry });
+    stack.defer(() => floor.close());
+    const results = await contest({
+      echo: () => floor.getKeys({}),
+      [FLOOR]: () => floor.getKeys({ keyId: 'two-commits' }),
+      [CALL]: await prepare(supervisor, worker, address),
+    });
+    return verdict(results.p50Ratio(CALL, FLOOR, 1), results.p50Ratio(CALL, FLOOR, 64));
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+/** Signs the orders, and gives the operation that has the next one executed. */
+async function prepare(supervisor: KeyPeer, worker: KeyPeer, address: string): Promise<Operation> {
+  const to = { audience: 'tool-gateway', address } as const;
+  const listed = await supervisor.client(ToolGatewayService, to).listTools({ names: [TOOL] });
+  const definitionDigest = listed.tools[0]?.definitionDigest ?? '';
+  const argsSha256 = sha256Hex(ARGUMENTS);
+  const gateway = worker.client(ToolGatewayService, to);
+  const order = async (n: number) => {
+    const call = {
+      tenant: 'acme',
+      runId: `run-${n % AGENTS}`,
+      agentInstance: 'desk-1',
+      callId: `op-${n}`,
+    };
+    const { token: writ } = await mintWrit(
+      supervisor.signer,
+      {
+        tenant: call.tenant,
+        runId: call.runId,
+        agent: { name: 'desk', instance: call.agentInstance },
+        callId: call.callId,
+        tool: TOOL,
+        definitionDigest,
+        argsSha256,
+        decisionId: 'decision-1',
+        policyVersion: 'policy-1',
+        executedFrom: 'original',
+        allowedTools: [TOOL],
+        sessionId: 'session-1',
+      },
+      HOUR_MS,
+    );
+    return { call, tool: TOOL, argumentsJson: ARGUMENTS, writ };
+  };
+  const orders: Awaited<ReturnType<typeof order>>[] = [];
+  for (let n = 0; n < WRITS; n += 1) orders.push(await order(n));
+  let next = 0;
+  return async () => {
+    next += 1;
+    const request = orders.pop() ?? (await order(WRITS + next));
+    const { status } = await gateway.callTool(request, { epoch: 1n });
+    if (status !== CallStatus.OK) throw new Error(`A call ended with the status ${status}.`);
+  };
+}
+
+function verdict(alone: number, crowded: number): boolean {
+  const isEnough = alone <= WANTED;
+  console.log(
+    `${isEnough ? 'PASS' : 'FAIL'}: ${CALL} takes ${alone.toFixed(2)} times the p50 of ${FLOOR}; wanted are at most ${WANTED}. At 64 in flight it is ${crowded.toFixed(2)} times.`,
+  );
+  return isEnough;
+}
