@@ -73,11 +73,15 @@ export function createPrivate(file: string, text: string): boolean {
  * Runs `work` while no other process changes the file.
  * @throws ConflictError FILE_LOCKED after two seconds, naming the lock file
  */
-export async function whileLocked<T>(file: string, work: () => T | Promise<T>): Promise<T> {
+export async function whileLocked<T>(
+  file: string,
+  work: () => T | Promise<T>,
+  maxTries = LOCK_TRIES,
+): Promise<T> {
   const lock = `${file}.lock`;
   makeFolder(lock);
   for (let tries = 1; !takeLock(lock); tries += 1) {
-    if (tries === LOCK_TRIES)
+    if (tries >= maxTries)
       throw new ConflictError(
         'FILE_LOCKED',
         `${file} is being changed by another process; if none is running, remove ${lock}.`,

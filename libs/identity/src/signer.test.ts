@@ -221,6 +221,53 @@ describe('signer', () => {
       'is not among the trusted services',
     );
   });
+
+  it('makes a new key once its own is old enough, and what the old one signed counts until it expires (SV-6)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const options = { service: 'supervisor', keyDir, clock, rotateEveryMs: 60_000 } as const;
+    const signers = await Promise.all([openSigner(options), openSigner(options)]);
+    const [signer] = signers;
+    const verifier = createVerifier({ trust: trustSigners(signer), clock });
+    const claims = { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 } as const;
+    const expected = { issuer: 'supervisor', audience: 'tool-gateway' } as const;
+    clock.advance(59_999);
+    const old = await signer.sign('writ', claims);
+    clock.advance(1);
+    // Replicas and calls that sign at the same moment come to one new key.
+    const fresh = await Promise.all(
+      signers.flatMap((one) => Array.from({ length: 4 }, () => one.sign('writ', claims))),
+    );
+    expect(keyIds(signer)).toHaveLength(2);
+    const kidOf = ({ token }: { token: string }) =>
+      JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid;
+    expect(new Set(fresh.map(kidOf))).toEqual(new Set([keyIds(signer)[0]]));
+    expect(kidOf(old)).toBe(keyIds(signer)[1]);
+    for (const { token } of [old, ...fresh]) await verifier.verify('writ', token, expected);
+    clock.advance(30_000);
+    await expect(verifier.verify('writ', old.token, expected)).rejects.toMatchObject({
+      reason: 'TOKEN_EXPIRED',
+    });
+  });
+
+  it('goes on with the key that it has when a process was killed while it made the next one', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const signer = await openSigner({
+      service: 'supervisor',
+      keyDir,
+      clock,
+      rotateEveryMs: 60_000,
+    });
+    clock.advance(60_000);
+    writeFileSync(`${fileOf(keyDir)}.lock`, '');
+    await signer.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 });
+    expect(keyIds(signer)).toHaveLength(1);
+    rmSync(`${fileOf(keyDir)}.lock`);
+    clock.advance(60_000);
+    await signer.sign('writ', { audience: 'tool-gateway', claims: CLAIMS.writ, ttlMs: 30_000 });
+    expect(keyIds(signer)).toHaveLength(2);
+  });
 });
 
 async function openOther(keyDir: string): Promise<string> {

@@ -63,21 +63,31 @@ export interface SignerOptions {
   /** Folder of the file `<service>.jwks.json`. */
   readonly keyDir: string;
   readonly clock: Clock;
+  /**
+   * A key that is this old signs no more: whoever signs next makes a new one, and what the old one
+   * signed counts until it expires. Left out = keys are rotated by {@link Signer.rotate} alone.
+   */
+  readonly rotateEveryMs?: number | undefined;
 }
 
 /** The longest life of a token that anybody has to read: a receipt's, 30 days. */
 export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
 /** How often the key file is looked at for a rotation by another process. */
 const LOOK_EVERY_MS = 1_000;
+/** A signature waits no longer than this many looks at the lock for a rotation that is due. */
+const TRIES_WHEN_DUE = 20;
+/** How long a due rotation that failed is let be. */
+const ROTATE_AGAIN_MS = 60_000;
 
 /**
  * Opens a service's signing key, `<keyDir>/<service>.jwks.json` (mode 0600): a JSON Web Key Set,
  * the signing key first. The first start makes it; replicas of a service share it.
  * @throws InvalidRequestError BAD_FILE naming the file and what to do; never silently made anew
  */
-export async function openSigner({ service, keyDir, clock }: SignerOptions): Promise<Signer> {
+export async function openSigner(options: SignerOptions): Promise<Signer> {
+  const { service, keyDir, clock, rotateEveryMs } = options;
   const file = join(keyDir, `${service}.jwks.json`);
-  const signer = new FileSigner(service, file, clock);
+  const signer = new FileSigner(service, file, clock, rotateEveryMs);
   await signer.load(() => openKeyFile(file, clock.now()));
   return signer;
 }
@@ -92,17 +102,23 @@ class FileSigner implements Signer {
   readonly service: ServiceName;
   readonly clock: Clock;
   readonly #file: string;
+  readonly #rotateEveryMs: number | undefined;
   #loaded: Loaded | undefined;
   #lookedAt = 0;
+  #rotating: Promise<void> | undefined;
+  /** When a rotation that failed is tried again. */
+  #notBefore = 0;
 
-  constructor(service: ServiceName, file: string, clock: Clock) {
+  constructor(service: ServiceName, file: string, clock: Clock, rotateEveryMs: number | undefined) {
     this.service = service;
     this.#file = file;
     this.clock = clock;
+    this.#rotateEveryMs = rotateEveryMs;
   }
 
   async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
     await this.refresh();
+    await this.#rotateWhenDue();
     const { stored, signing } = this.#keys();
     const rules = KIND_RULES[kind];
     const claims = create(CLAIM_SCHEMAS[kind], options.claims);
@@ -147,15 +163,47 @@ class FileSigner implements Signer {
   }
 
   async rotate(options: { readonly vouchForMs?: number } = {}): Promise<void> {
-    await whileLocked(this.#file, async () => {
-      const now = this.clock.now();
-      const notAfter = new Date(now.getTime() + (options.vouchForMs ?? LONGEST_TTL_MS));
-      const [{ keyId, x, notBefore }, ...retired] = await readKeyFile(this.#file);
-      const old = { keyId, x, notBefore, notAfter };
-      const keys: StoredKeys = [await newKey(now), old, ...retired];
-      writeKeyFile(this.#file, keys);
-      await this.load(() => readKeyFile(this.#file));
-    });
+    await this.#rotate(options.vouchForMs ?? LONGEST_TTL_MS, false);
+  }
+
+  #isDue([{ notBefore }]: StoredKeys): boolean {
+    if (this.#rotateEveryMs === undefined) return false;
+    return this.clock.now().getTime() - notBefore.getTime() >= this.#rotateEveryMs;
+  }
+
+  /** Whoever signs meanwhile waits, and nobody waits twice. */
+  async #rotateWhenDue(): Promise<void> {
+    const now = this.clock.now().getTime();
+    if (!this.#isDue(this.#keys().stored) || now < this.#notBefore) return;
+    this.#rotating ??= this.#rotate(LONGEST_TTL_MS, true)
+      .catch((error: unknown) => {
+        // The old key still counts, and a lock that a killed process left must not stop everybody.
+        if (!isWritError(error)) throw error;
+        this.#notBefore = now + ROTATE_AGAIN_MS;
+      })
+      .finally(() => {
+        this.#rotating = undefined;
+      });
+    await this.#rotating;
+  }
+
+  async #rotate(vouchForMs: number, ifDue: boolean): Promise<void> {
+    await whileLocked(
+      this.#file,
+      async () => {
+        const now = this.clock.now();
+        const notAfter = new Date(now.getTime() + vouchForMs);
+        const stored = await readKeyFile(this.#file);
+        // Another process, or another signature of this one, was faster.
+        if (ifDue && !this.#isDue(stored)) return await this.load(async () => stored);
+        const [{ keyId, x, notBefore }, ...retired] = stored;
+        const old = { keyId, x, notBefore, notAfter };
+        const keys: StoredKeys = [await newKey(now), old, ...retired];
+        writeKeyFile(this.#file, keys);
+        await this.load(() => readKeyFile(this.#file));
+      },
+      ifDue ? TRIES_WHEN_DUE : undefined,
+    );
   }
 
   async refresh(): Promise<void> {

@@ -16,6 +16,14 @@ export interface HumanDecision {
   readonly approver: Approver;
 }
 
+/**
+ * Whether somebody else than the one who started the run must say yes to an action (SV-5).
+ * @param tool empty for an action that is no tool call
+ */
+export function needsOtherEyes({ fourEyes }: Policy, tool: string): boolean {
+  return fourEyes.some((pattern) => matchesGlob(pattern, tool));
+}
+
 /** Whether a person may approve, and the comment that goes on record (SV-5). */
 export type HumanCheck =
   | {

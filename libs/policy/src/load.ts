@@ -2,6 +2,7 @@ import { sha256Hex } from '@writ/kernel';
 import { PolicyError } from './errors.ts';
 import { ID } from './names.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
+import { readFourEyes } from './read-four-eyes.ts';
 import { readHumanCaps } from './read-human-caps.ts';
 import { readLimits } from './read-limits.ts';
 import { readRules } from './read-rules.ts';
@@ -32,6 +33,8 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
   const limits = readLimits(source, members?.get('limits'));
   const heads = readFactHeads(source, members?.get('facts'));
   const declared = { facts: factTypes(heads), limits: limits.types };
+  const humanSpot = members?.get('human');
+  const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'four_eyes'] });
   const policy: Policy = {
     name: (nameSpot && source.text(nameSpot, ID)) ?? '',
     file: options.file,
@@ -40,7 +43,8 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
     limits: limits.values,
     facts: heads.map((head) => readFact(source, head, declared, schemas)),
     rules: readRules(source, members?.get('rules'), declared, schemas),
-    humanCaps: readHumanCaps(source, members?.get('human'), schemas),
+    humanCaps: readHumanCaps(source, human?.get('caps'), schemas),
+    fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
     warnings: source.warnings,
   };
   source.assertSound();

@@ -9,10 +9,9 @@ const KEYS = ['tool', 'argument', 'max', 'max_usd', 'approver', 'role'];
 /** Reads `human.caps`: how high a person may go when approving (SV-5). */
 export function readHumanCaps(
   source: YamlSource,
-  spot: Spot | undefined,
+  caps: Spot | undefined,
   schemas: ToolSchemas,
 ): readonly HumanCap[] {
-  const caps = spot && source.map(spot, { keys: ['caps'], required: ['caps'] })?.get('caps');
   const spots = (caps && source.list(caps)) ?? [];
   return spots.flatMap((entry) => readCap(source, entry, schemas) ?? []);
 }

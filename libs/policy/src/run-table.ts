@@ -3,7 +3,7 @@ import type { ReviewInput } from './context.ts';
 import type { Facts } from './fact-types.ts';
 import { initialFacts } from './facts.ts';
 import { reviewToFixpoint } from './fixpoint.ts';
-import { checkHumanDecision } from './human.ts';
+import { checkHumanDecision, needsOtherEyes } from './human.ts';
 import { type Decision, review } from './review.ts';
 import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
 import type { FactValue, Policy, ProposedAction } from './types.ts';
@@ -96,12 +96,16 @@ function compare(
 }
 
 function runHumanRow(policy: Policy, row: HumanRow): readonly string[] {
-  const approver = { name: row.approver, role: row.role };
-  const check = checkHumanDecision(policy, { tool: row.tool, args: row.args, approver });
-  const got = check.allowed ? `allowed as ${check.comment}` : `refused as ${check.reason}`;
+  const got = judgeHuman(policy, row);
   const wanted =
     row.refused === undefined ? `allowed as ${row.comment}` : `refused as ${row.refused}`;
   return got === wanted ? [] : [`is ${got}, expected ${wanted}.`];
+}
+
+function judgeHuman(policy: Policy, { tool, args, approver: name, role, startedRun }: HumanRow) {
+  if (startedRun && needsOtherEyes(policy, tool)) return 'refused as four_eyes';
+  const check = checkHumanDecision(policy, { tool, args, approver: { name, role } });
+  return check.allowed ? `allowed as ${check.comment}` : `refused as ${check.reason}`;
 }
 
 function result(row: TableRow | HumanRow, differences: readonly string[]): TableResult {

@@ -44,6 +44,8 @@ export interface HumanRow {
   readonly args: JsonObject;
   readonly approver: string;
   readonly role: string | undefined;
+  /** Whether the approver started the run. */
+  readonly startedRun: boolean;
   /** The comment on record when it is allowed. */
   readonly comment: string | undefined;
   /** The reason when it is refused. */
@@ -72,7 +74,16 @@ const ROW_KEYS = [
   'expect',
   'finally',
 ];
-const HUMAN_KEYS = ['name', 'tool', 'args', 'approver', 'role', 'comment', 'refused'];
+const HUMAN_KEYS = [
+  'name',
+  'tool',
+  'args',
+  'approver',
+  'role',
+  'started_run',
+  'comment',
+  'refused',
+];
 const EXPECT_KEYS = ['decision', 'reason', 'rule', 'risk', 'args'];
 const ACTION_KEYS = ['kind', 'tool', 'args', 'answer', 'agent', 'task'];
 
@@ -135,6 +146,7 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
     args: json('args') ?? {},
     approver: text('approver') ?? 'approver',
     role: text('role'),
+    startedRun: readFlag(source, members.get('started_run')),
     comment: text('comment'),
     refused: text('refused'),
   };

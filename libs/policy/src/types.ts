@@ -100,6 +100,8 @@ export interface Policy {
   readonly facts: readonly Fact[];
   readonly rules: readonly Rule[];
   readonly humanCaps: readonly HumanCap[];
+  /** Tools whose calls nobody approves in a run of their own; `*` is every action, tool or not. */
+  readonly fourEyes: readonly string[];
   /** What is allowed but probably a mistake, such as a tool that no gateway knows. */
   readonly warnings: readonly PolicyProblem[];
 }

@@ -1,8 +1,10 @@
 import { ConfigError, type DataPath, loadYaml, parseDuration, type YamlInput } from '@writ/config';
 import { isWritError } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { type AgentDefinition, manifestOf } from './domain/manifest/agent-definition.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
+import { type DocumentText, FollowedFile } from './followed-file.ts';
 
 /** The agents of a file, and what its author should know. */
 export interface LoadedAgents {
@@ -73,4 +75,50 @@ function definitionOf(yaml: AgentYaml): AgentDefinition {
       ...(ask_timeout !== undefined && { ask_timeout: parseDuration(ask_timeout) }),
     })),
   };
+}
+
+/**
+ * The agents that can be started, which follow their document: a change counts for new runs, and one
+ * with a mistake for nothing; a run stays on the definitions that it began with (AG-1).
+ */
+export class FollowedAgents {
+  readonly #file: FollowedFile;
+  readonly #log: Logger;
+  #current: LoadedAgents['agents'] = new Map();
+
+  private constructor(file: FollowedFile, log: Logger) {
+    this.#file = file;
+    this.#log = log;
+  }
+
+  /** @throws ConfigError listing every problem */
+  static async open(input: YamlInput, log: Logger): Promise<FollowedAgents> {
+    const followed = new FollowedAgents(new FollowedFile(input), log);
+    followed.#take(await followed.#file.read());
+    return followed;
+  }
+
+  /** By name, as they stand now. */
+  get current(): LoadedAgents['agents'] {
+    return this.#current;
+  }
+
+  /** Looks whether the document changed; mistakes are logged by file, line and column. */
+  async look(): Promise<void> {
+    try {
+      const changed = await this.#file.changed();
+      if (changed === undefined) return;
+      this.#take(changed);
+      this.#log.info('The agents were read again; new runs begin with them.');
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#log.error(`${error.message} The agents stay as they are.`);
+    }
+  }
+
+  #take(document: DocumentText): void {
+    const { agents, warnings } = loadAgents(document);
+    for (const warning of warnings) this.#log.warn(warning);
+    this.#current = agents;
+  }
 }

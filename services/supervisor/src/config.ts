@@ -26,7 +26,11 @@ export interface SupervisorConfig {
   readonly writTtlMs: number;
   /** How long an approval waits; undefined = for ever. */
   readonly approvalTtlMs: number | undefined;
-  /** Between two looks for what is over its time. */
+  /** Whoever started a run may approve none of its actions, whatever the policy says of it. */
+  readonly fourEyes: boolean;
+  /** How long a key signs before the next one does; undefined = for ever. */
+  readonly keyRotationMs: number | undefined;
+  /** Between two looks for what is over its time, and for changed policy and agents. */
   readonly sweepMs: number;
   /** First wait before a failed order is tried again; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
@@ -46,6 +50,8 @@ export const SUPERVISOR_DEFAULTS = {
   agentTokenTtlMs: 15 * 60_000,
   writTtlMs: 60_000,
   approvalTtlMs: 24 * 60 * 60_000,
+  fourEyes: false,
+  keyRotationMs: undefined,
   sweepMs: 1_000,
   orderRetryMs: 200,
   orderRetryMaxMs: 30_000,
@@ -82,8 +88,18 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       min: 1,
       about: 'how long an approval waits before nobody having decided is a no',
     }),
+    fourEyes: variable.boolean('WRIT_FOUR_EYES', {
+      default: SUPERVISOR_DEFAULTS.fourEyes,
+      about: 'whether whoever started a run may approve none of its actions',
+    }),
+    keyRotationMs: variable.duration('WRIT_KEY_ROTATION', {
+      optional: true,
+      min: 1_000,
+      about: 'how long a signing key is used before the next one',
+    }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
+  const { fourEyes, keyRotationMs } = values;
   return {
     ...SUPERVISOR_DEFAULTS,
     host,
@@ -95,5 +111,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     agents: agentsFile,
     policy: policyFile,
     approvalTtlMs,
+    fourEyes,
+    keyRotationMs,
   };
 }

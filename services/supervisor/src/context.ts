@@ -22,9 +22,17 @@ export interface SupervisorContext {
   readonly verifier: Verifier;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
-  /** The agents that can be started, by name. */
+  /** The agents that can be started now, by name; a running run has its own, see store/run. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
+  /** The rules in force now; what is one decision takes them from {@link pinned}. */
   readonly policy: Policy;
+}
+
+/** The context with the rules and agents of this moment, so that one decision is by one version (SV-3). */
+export function pinned<Context extends Pick<SupervisorContext, 'policy'>>(
+  context: Context,
+): Context {
+  return { ...context };
 }
 
 /** What runs and their orders need of the reviewing half of the supervisor. */

@@ -3,9 +3,15 @@ import { HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
 import { createTrust, createVerifier, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
-import { knownAddresses, type Service, type ServiceParts, Sweeper } from '@writ/service';
+import {
+  knownAddresses,
+  type Service,
+  type ServiceParts,
+  type Sweep,
+  Sweeper,
+} from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import { loadAgents } from './agents-file.ts';
+import { FollowedAgents } from './agents-file.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
@@ -13,8 +19,7 @@ import { OrderEngine } from './orders/order-engine.ts';
 import type { OrderContext } from './orders/order-kind.ts';
 import { endOverdue } from './orders/run/deadlines.ts';
 import { createPeers } from './peers/peers.ts';
-import { policyCheck } from './policy-check.ts';
-import { loadPolicyFile } from './policy-file.ts';
+import { openPolicy } from './policy-file.ts';
 import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
@@ -55,14 +60,14 @@ async function open(
   parts: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<SupervisorService> {
-  const { context, relay } = await createContext(config, parts, opened);
+  const { context, relay, followFiles } = await createContext(config, parts, opened);
   const { clock, store, telemetry } = context;
   const engine = new OrderEngine(context);
   const sweeper = new Sweeper(
     {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
-      checkPolicy: policyCheck(config.policy, context.peers.toolGateway, telemetry.log),
+      followFiles,
     },
     config.sweepMs,
     telemetry.log,
@@ -106,18 +111,25 @@ async function open(
   };
 }
 
+interface Opened {
+  readonly context: OrderContext;
+  readonly relay: OutboxRelay;
+  /** Looks whether rules or agents changed. */
+  readonly followFiles: Sweep;
+}
+
 async function createContext(
   config: SupervisorConfig,
   { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   opened: AsyncDisposableStack,
-): Promise<{ readonly context: OrderContext; readonly relay: OutboxRelay }> {
-  const { agents, warnings } = loadAgents(config.agents);
-  const policy = await loadPolicyFile(config.policy);
-  for (const warning of warnings) telemetry.log.warn(warning);
+): Promise<Opened> {
+  const agents = await FollowedAgents.open(config.agents, telemetry.log);
+  const rules = await openPolicy(config.policy, telemetry.log);
   const signer = await openSigner({
     service: 'supervisor',
     keyDir: join(config.dataDir, 'keys'),
     clock,
+    rotateEveryMs: config.keyRotationMs,
   });
   const trust = createTrust({
     addresses: () => knownAddresses(addressOf),
@@ -148,10 +160,19 @@ async function createContext(
     verifier: createVerifier({ trust, clock }),
     peers,
     events: createSupervisorEvents(telemetry),
-    agents,
-    policy,
+    get agents() {
+      return agents.current;
+    },
+    get policy() {
+      return rules.current;
+    },
   };
-  return { context: { ...base, review: createReviewSide(base) }, relay };
+  const followFiles = async (): Promise<void> => {
+    await agents.look();
+    await rules.look(peers.toolGateway);
+  };
+  // Not a copy, which would keep the rules and agents of the start.
+  return { context: Object.assign(base, { review: createReviewSide(base) }), relay, followFiles };
 }
 
 async function closeServers(

@@ -18,7 +18,7 @@ import type { SupervisorConfig } from '../src/index.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 /** A lead with three helpers, and rules that tell delegations apart. */
-const AGENTS_YAML = `
+export const AGENTS_YAML = `
 agents:
   - name: lead
     kind: orchestrator

@@ -25,7 +25,7 @@ import type { SupervisorContext } from '../src/context.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
-import { loadPolicyFile } from '../src/policy-file.ts';
+import { openPolicy } from '../src/policy-file.ts';
 import { reviewAction } from '../src/rpc/review/review-action.ts';
 import { recordRun } from '../src/rpc/run/record-run.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
@@ -71,6 +71,7 @@ describe('what a review leaves behind', () => {
       dataJson: '',
       labels: {},
       traceparent: newTraceparent(),
+      definitions: [],
     };
     await context.store.transaction((trx) => recordRun(trx, plan, given, now));
   });
@@ -106,7 +107,7 @@ describe('what a review leaves behind', () => {
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
       agents: loadAgents(exampleFile('agents.yaml')).agents,
-      policy: await loadPolicyFile(exampleFile('policy.yaml')),
+      policy: (await openPolicy(exampleFile('policy.yaml'), telemetry.log)).current,
     };
   };
 

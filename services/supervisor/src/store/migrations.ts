@@ -1,5 +1,6 @@
 import { type Migrations, outboxMigration } from '@writ/store';
 import { childTables } from './schema/create-children.ts';
+import { definitionTables } from './schema/create-definitions.ts';
 import { reviewTables } from './schema/create-review.ts';
 import { runTables } from './schema/create-runs.ts';
 
@@ -9,4 +10,5 @@ export const supervisorMigrations: Migrations = {
   '0002_runs': runTables,
   '0003_review': reviewTables,
   '0004_children': childTables,
+  '0005_definitions': definitionTables,
 };

@@ -8,6 +8,7 @@ import type {
 } from './schema/review-tables.ts';
 import type {
   AgentsTable,
+  DefinitionsTable,
   OrdersTable,
   RequestsTable,
   RunLabelsTable,
@@ -21,6 +22,7 @@ import type {
 export interface SupervisorDatabase {
   runs: RunsTable;
   run_labels: RunLabelsTable;
+  definitions: DefinitionsTable;
   sessions: SessionsTable;
   agents: AgentsTable;
   spawns: SpawnsTable;

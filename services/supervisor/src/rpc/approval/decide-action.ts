@@ -5,8 +5,9 @@ import {
   type PreconditionError,
   parseJsonStrict,
 } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import { pinned, type SupervisorContext } from '../../context.ts';
 import { EDITS_FIELD, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
+import { assertOtherEyes } from '../../domain/approval/other-eyes.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
@@ -31,6 +32,7 @@ import { type Asked, settleNo, settleYes } from './settle-action.ts';
  * Answers whether an action may go on (SV-5).
  * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
  * @throws InvalidRequestError REQUEST_ID_REUSED, BAD_ARGUMENTS
+ * @throws PermissionDeniedError FOUR_EYES
  * @throws UnavailableError TOOLS_UNKNOWN: a yes needs the tool's definition (SYS-4)
  */
 export async function decideAction(
@@ -60,11 +62,12 @@ interface Outcome {
 
 async function decide(
   trx: SupervisorTransaction,
-  context: SupervisorContext,
+  current: SupervisorContext,
   request: AnswerRequest,
   edits: JsonObject | undefined,
   tool: ReviewedTool | undefined,
 ): Promise<Outcome> {
+  const context = pinned(current);
   const at = context.clock.now();
   const { tenant, subject } = request.person;
   const row = await loadApproval(trx, tenant, request.approvalId);
@@ -78,6 +81,10 @@ async function decide(
   if (row.expires_at !== null && row.expires_at <= at) {
     const expired = await settleNo(trx, context, asked, undefined, at);
     return { answered: { row: expired }, refusal: alreadyDecided(expired) };
+  }
+  if (request.answer.kind !== 'reject') {
+    const decider = { subject, runStartedBy: row.run_created_by, tool: row.tool };
+    assertOtherEyes(context.policy, decider, context.config.fourEyes);
   }
   let yes: Extract<YesOutcome, { kind: 'go' }> | undefined;
   const facts = await loadFacts(trx, key, context.policy);

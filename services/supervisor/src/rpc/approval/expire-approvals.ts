@@ -1,4 +1,4 @@
-import type { SupervisorContext } from '../../context.ts';
+import { pinned, type SupervisorContext } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import {
@@ -25,7 +25,7 @@ export async function expireApprovals(context: SupervisorContext): Promise<void>
     await store.transaction(
       async (trx) => {
         const approval = await loadApproval(trx, due.tenant, due.approval_id);
-        if (approval.state === 'pending') await expire(trx, context, approval, clock.now());
+        if (approval.state === 'pending') await expire(trx, pinned(context), approval, clock.now());
       },
       { background: true },
     );

@@ -18,7 +18,7 @@ export function watchApprovals(
 ): Handler<typeof ApprovalService.method.watchApprovals> {
   return async function* ({ runId }, call) {
     const person = requirePerson(call);
-    const { store, config, clock, policy } = context;
+    const { store, config, clock } = context;
     const changed = new ChangeAlarm(call.signal);
     const unsubscribe = store.changes.subscribe(approvalsTopic(person.tenant), () =>
       changed.ring(),
@@ -34,7 +34,7 @@ export function watchApprovals(
         for (const row of rows) {
           if (told.get(row.approval_id) === row.state) continue;
           told.set(row.approval_id, row.state);
-          yield { approval: approvalMessage(row, policy, approverOf(person)) };
+          yield { approval: approvalMessage(row, context.policy, approverOf(person)) };
         }
         forget(told, rows);
         since = new Date(Math.max(startedAt.getTime(), lookedAt.getTime() - OVERLAP_MS));

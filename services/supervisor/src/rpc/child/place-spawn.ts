@@ -11,6 +11,7 @@ import { newAgentRow } from '../../store/agent/new-agent.ts';
 import { findSpawn, insertSpawn } from '../../store/agent/spawns.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { type CallKey, loadDecision } from '../../store/review/decisions.ts';
+import { findDefinition } from '../../store/run/definitions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { budgetFrom } from '../messages/budget.ts';
 import { priorityFrom, retentionFrom } from '../messages/supervision.ts';
@@ -23,7 +24,7 @@ import { priorityFrom, retentionFrom } from '../messages/supervision.ts';
  */
 export async function placeSpawn(
   trx: SupervisorTransaction,
-  context: Pick<SupervisorContext, 'agents' | 'clock'>,
+  context: Pick<SupervisorContext, 'clock'>,
   key: CallKey,
   request: SpawnChildRequest,
 ): Promise<boolean> {
@@ -33,7 +34,8 @@ export async function placeSpawn(
   const now = context.clock.now();
   const row = await loadAgent(trx, key);
   const action = actionFrom(decision.executed_action ?? decision.action);
-  const definition = action?.kind === 'delegation' ? context.agents.get(action.agent) : undefined;
+  const definition =
+    action?.kind === 'delegation' ? await findDefinition(trx, key, action.agent) : undefined;
   if (definition === undefined) throw unknownAgent(request);
   const { manifest, models, instance } = planChild(
     parentOf(row, now),
@@ -88,7 +90,7 @@ function termsOf(request: SpawnChildRequest): ChildTerms {
   };
 }
 
-/** The definition went away while a person thought about the delegation. */
+/** The run knows no such agent; its own delegations were reviewed against those that it does. */
 function unknownAgent({ delegation }: SpawnChildRequest): InvalidRequestError {
   return new InvalidRequestError(
     'AGENT_NOT_FOUND',

@@ -1,4 +1,4 @@
-import type { SupervisorContext } from '../../context.ts';
+import { pinned, type SupervisorContext } from '../../context.ts';
 import { receiptFacts } from '../../domain/audit/audit-facts.ts';
 import { type ApprovedCall, fitsCall, type Receipt } from '../../domain/facts/receipt.ts';
 import { settleReceipt } from '../../domain/facts/settle-receipt.ts';
@@ -29,10 +29,11 @@ export type ReceiptFate = 'recorded' | 'known' | 'unfit';
  */
 export async function recordReceipt(
   trx: SupervisorTransaction,
-  desk: ReceiptDesk,
+  current: ReceiptDesk,
   receipt: Receipt,
   at: Date,
 ): Promise<ReceiptFate> {
+  const desk = pinned(current);
   const { tenant, runId, instance, callId } = receipt;
   const key = { tenant, runId, instance, callId };
   const decision = await findDecision(trx, key);

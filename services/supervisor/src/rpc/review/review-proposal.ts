@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
-import type { SupervisorContext } from '../../context.ts';
+import { pinned, type SupervisorContext } from '../../context.ts';
 import { type ActiveClock, activeMsAt, seen } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import { limitReached } from '../../domain/review/check-limits.ts';
@@ -44,9 +44,10 @@ export interface ReviewRequest {
  */
 export async function reviewProposal(
   trx: SupervisorTransaction,
-  context: SupervisorContext,
+  current: SupervisorContext,
   request: ReviewRequest,
 ): Promise<DecisionMessage> {
+  const context = pinned(current);
   const at = context.clock.now();
   const { proposal } = request;
   const admitted = await actingOf(trx, await admitAgent(trx, request.call));
@@ -83,7 +84,7 @@ export async function reviewProposal(
     return await recordDecision(trx, context, acting, ruled, at);
   }
   const tool = request.findTool();
-  const parsed = readProposal(proposal, tool, targetsOf(context, acting));
+  const parsed = readProposal(proposal, tool, targetsOf(acting));
   const judgement: Judgement = parsed.ok
     ? judge(context.policy, parsed.action, tool, await situationOf(trx, acting, facts, activeMs))
     : judgeInvalid(parsed.stopReason);
@@ -96,9 +97,9 @@ function clockAt({ agent }: Acting, at: Date): ActiveClock {
   return agent.paused_since === null ? seen(clockOf(agent), at) : clockOf(agent);
 }
 
-/** The agents that work may be handed to: those that its manifest names and that there are (SUP-9). */
-function targetsOf({ agents }: SupervisorContext, { manifest }: Acting): string[] {
-  return manifest.subAgents.map(({ name }) => name).filter((name) => agents.has(name));
+/** The agents that work may be handed to: those that its manifest names (SUP-9). */
+function targetsOf({ manifest }: Acting): string[] {
+  return manifest.subAgents.map(({ name }) => name);
 }
 
 /** The same proposal gets the recorded decision; another one under the same id is a mistake. */

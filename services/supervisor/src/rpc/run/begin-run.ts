@@ -13,6 +13,7 @@ import {
 import { type CallContext, type Person, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
+import { descendants } from '../../domain/manifest/descendants.ts';
 import { planRun } from '../../domain/run/plan-run.ts';
 import { findRunByRequest, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
@@ -35,7 +36,8 @@ export async function beginRun(
   const digest = canonicalDigest(toJson(StartRunRequestSchema, request));
   const repeated = await findRepeated(context.store.db, person, request.requestId, digest);
   if (repeated !== undefined) return repeated;
-  const manifest = manifestFor(context, request.agent);
+  const { agents } = context;
+  const manifest = manifestFor(agents, request.agent);
   const now = context.clock.now();
   const runId = newId('run');
   const plan = planRun(
@@ -69,6 +71,7 @@ export async function beginRun(
         dataJson: request.dataJson,
         labels: request.labels,
         traceparent: call.traceparent,
+        definitions: descendants(manifest, agents),
       },
       now,
     );
@@ -90,7 +93,7 @@ async function findRepeated(
   );
 }
 
-function manifestFor({ agents }: SupervisorContext, name: string): AgentManifest {
+function manifestFor(agents: SupervisorContext['agents'], name: string): AgentManifest {
   const manifest = agents.get(name);
   if (manifest !== undefined) return manifest;
   const names = [...agents.keys()].sort().join(', ');

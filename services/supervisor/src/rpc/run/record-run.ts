@@ -1,10 +1,12 @@
 import { derivedId, sha256Hex } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import type { RunPlan } from '../../domain/run/plan-run.ts';
 import { type AgentRow, insertAgent } from '../../store/agent/agents.ts';
 import { newAgentRow } from '../../store/agent/new-agent.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';
+import { insertDefinitions } from '../../store/run/definitions.ts';
 import { insertRun, insertRunLabels, type RunRow } from '../../store/run/runs.ts';
 import { claimSession } from '../../store/run/sessions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -22,6 +24,8 @@ export interface NewRun {
   readonly labels: Readonly<Record<string, string>>;
   /** Of the call that started it: everything later belongs to its trace (SYS-1). */
   readonly traceparent: string;
+  /** The agents that it may hand work to. */
+  readonly definitions: readonly AgentManifest[];
 }
 
 /**
@@ -39,6 +43,7 @@ export async function recordRun(
   const run = runRow(plan, given, now);
   await insertRun(trx, run);
   await insertRunLabels(trx, { tenant, runId }, given.labels);
+  await insertDefinitions(trx, { tenant, runId }, given.definitions);
   await insertAgent(trx, rootRow(plan, given));
   await placeOrder(
     trx,

@@ -3,6 +3,8 @@ import { NotFoundError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
+import { keyOf } from '../../store/agent/agents.ts';
+import { findDefinition } from '../../store/run/definitions.ts';
 import { manifestMessage } from '../messages/manifest.ts';
 import { admitAgent } from './acting-agent.ts';
 
@@ -17,7 +19,7 @@ export function getManifest(
     const agent = await context.store.transaction((trx) => admitAgent(trx, call));
     const own = manifestFromJson(agent.manifest);
     if (name === '' || name === own.name) return { manifest: manifestMessage(own) };
-    const other = context.agents.get(name);
+    const other = await findDefinition(context.store.db, keyOf(agent), name);
     if (other === undefined || !own.subAgents.some((child) => child.name === name)) {
       throw new NotFoundError(
         'AGENT_NOT_FOUND',

@@ -53,6 +53,15 @@ export interface RunsTable {
   ended_at: Date | null;
 }
 
+/** One row for each agent that a run may hand work to, as it was defined when the run began. */
+export interface DefinitionsTable {
+  tenant: string;
+  run_id: string;
+  name: string;
+  /** JSON: a manifest of domain/manifest. */
+  manifest: string;
+}
+
 /** One row for each label of a run, to find runs by. */
 export interface RunLabelsTable {
   tenant: string;

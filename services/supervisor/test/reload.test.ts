@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { sha256Hex } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AGENTS_YAML, Family } from './family.ts';
+import { LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import { exampleFile } from './refund-tools.ts';
+
+const POLICY = readFileSync(exampleFile('policy.yaml'), 'utf8');
+const STRICT = POLICY.replace('refunds_per_run: { usd: 2000 }', 'refunds_per_run: { usd: 300 }');
+const BROKEN = POLICY.replace('facts.has_context', 'facts.has_contxt');
+
+describe('rules that change while runs are under way', () => {
+  let folder: string;
+  let policy: string;
+  let desk: RefundDesk;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
+    policy = join(folder, 'policy.yaml');
+    await writeFile(policy, POLICY);
+    desk = await RefundDesk.start({ config: { policy } });
+  });
+  afterEach(async () => {
+    await desk.close();
+    await rm(folder, { recursive: true });
+  });
+
+  /** Proposes look-ups of another run until one is decided by `version`. */
+  const until = async (version: string) => {
+    const agent = await desk.agent();
+    let step = 0;
+    await expect
+      .poll(async () => (await agent.propose(`look-${(step += 1)}`, LOOK_UP)).policyVersion, {
+        interval: 15,
+      })
+      .toBe(version);
+  };
+
+  it('hold for the next review of every run, and each decision names its version (SV-3, SV-5)', async () => {
+    const agent = await desk.agent();
+    const before = await agent.propose('op-1', refund(200));
+    expect(before).toMatchObject({
+      reason: 'refund_within_auto_limit',
+      policyVersion: sha256Hex(POLICY),
+    });
+    const asked = await agent.propose('op-2', refund(1200));
+    await writeFile(policy, STRICT);
+    await until(sha256Hex(STRICT));
+    const after = await agent.propose('op-3', refund(200));
+    expect(after).toMatchObject({
+      reason: 'cap_to_remaining_run_budget',
+      policyVersion: sha256Hex(STRICT),
+    });
+    // What was decided stays decided as it was.
+    expect((await agent.decisionNow('op-1'))?.policyVersion).toBe(sha256Hex(POLICY));
+    const answer = { case: 'approve', value: {} } as const;
+    const { approvalId } = asked;
+    await expect(
+      desk.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer }),
+    ).rejects.toMatchObject({ metadata: { policy_reason: 'refund_budget_exhausted' } });
+  });
+
+  it('stay in force when the new document has a mistake (SV-3, SYS-4)', async () => {
+    const agent = await desk.agent();
+    await writeFile(policy, BROKEN);
+    for (let step = 1; step <= 4; step += 1) {
+      const { policyVersion } = await agent.propose(`op-${step}`, LOOK_UP);
+      expect(policyVersion).toBe(sha256Hex(POLICY));
+    }
+    await writeFile(policy, STRICT);
+    await until(sha256Hex(STRICT));
+  });
+});
+
+describe('four-eyes rules', () => {
+  const APPROVE = { case: 'approve', value: {} } as const;
+  const EDIT = {
+    case: 'approveWithEdits',
+    value: { argumentsJson: '{"amount_usd":500,"reason":"Ok.","user_id":42}' },
+  } as const;
+  const REJECT = { case: 'reject', value: {} } as const;
+  let desk: RefundDesk;
+  afterEach(() => desk.close());
+
+  const ofPolicy = (rule: string) => ({
+    policy: { file: 'policy.yaml', text: POLICY.replace('human:\n', `human:\n  ${rule}\n`) },
+  });
+
+  it.each([
+    ['the policy', ofPolicy('four_eyes: true')],
+    ['the policy for this tool', ofPolicy('four_eyes: [issue_*]')],
+    ['a setting', { fourEyes: true }],
+  ])('of %s keep whoever started a run from approving its actions (SV-5)', async (_, config) => {
+    desk = await RefundDesk.start({ config });
+    const agent = await desk.agent('refund-worker', 'anna');
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    for (const [index, answer] of [APPROVE, EDIT].entries()) {
+      await expect(
+        desk.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
+      ).rejects.toMatchObject({
+        kind: 'permission_denied',
+        reason: 'FOUR_EYES',
+        message: expect.stringContaining('anna started this run'),
+        metadata: { run_created_by: 'anna' },
+      });
+    }
+    const { approval } = await desk
+      .approvals('dora')
+      .decideApproval({ approvalId, requestId: 'd-1', answer: EDIT });
+    expect(approval).toMatchObject({
+      state: ApprovalState.APPROVED,
+      humanApproval: { decidedBy: 'dora' },
+    });
+    const other = await agent.propose('op-2', refund(1200));
+    const no = { approvalId: other.approvalId, requestId: 'a-9', answer: REJECT };
+    expect((await desk.approvals('anna').decideApproval(no)).approval?.state).toBe(
+      ApprovalState.REJECTED,
+    );
+  });
+
+  it('of other tools let everybody approve (SV-5)', async () => {
+    desk = await RefundDesk.start({ config: ofPolicy('four_eyes: [send_*]') });
+    const agent = await desk.agent('refund-worker', 'anna');
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const { approval } = await desk
+      .approvals('anna')
+      .decideApproval({ approvalId, requestId: 'a-1', answer: EDIT });
+    expect(approval?.state).toBe(ApprovalState.APPROVED);
+  });
+});
+
+describe('agents that are defined anew', () => {
+  it('begin new runs, while a run stays on the definitions that it started with (AG-1, SUP-9)', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
+    const agents = join(folder, 'agents.yaml');
+    const text = AGENTS_YAML;
+    await writeFile(agents, text);
+    const family = await Family.start({ config: { agents } });
+    try {
+      const old = await family.lead();
+      const changed = text
+        .replace('max_steps: 12', 'max_steps: 3')
+        .replace('tools: [look, act]', 'tools: [look]');
+      await writeFile(agents, changed);
+      const stepsOf = async () => (await family.lead()).delivery.manifest?.limits?.maxSteps;
+      await expect.poll(stepsOf, { interval: 15 }).toBe(3);
+      const toolsOf = async (lead: typeof old) => {
+        const { child } = await lead.spawn('op-1', 'scout', 'Look around.');
+        return family.member(child?.instance ?? '').delivery.manifest?.tools;
+      };
+      expect(await toolsOf(old)).toEqual(['look', 'act']);
+      expect(await toolsOf(await family.lead())).toEqual(['look']);
+      await writeFile(agents, text.replace('kind: orchestrator', 'kind: conductor'));
+      for (let runs = 0; runs < 4; runs += 1) expect(await stepsOf()).toBe(3);
+    } finally {
+      await family.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+});
