@@ -68,8 +68,7 @@ export class GroupCommit {
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // What arrives in the same turn of the event loop shares the commit, and I/O is not starved.
-      await nextTurnOfTheLoop();
+      await this.#gather();
       const batch = new CommitBatch(this.#connection);
       await this.#fill(batch);
       const kind = batch.commit();
@@ -77,6 +76,18 @@ export class GroupCommit {
       if (kind === 'background') this.#backgroundCommits += 1;
     }
     this.#draining = undefined;
+  }
+
+  /**
+   * What arrives in the same turn of the event loop shares the commit, and so does what keeps arriving:
+   * a commit costs more than the turn that finds another to share it. I/O is not starved meanwhile.
+   */
+  async #gather(): Promise<void> {
+    let found: number;
+    do {
+      found = this.#waiting.length;
+      await nextTurnOfTheLoop();
+    } while (this.#waiting.length > found && this.#waiting.length < this.#limits.maxBatch);
   }
 
   async #fill(batch: CommitBatch): Promise<void> {

@@ -2,16 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { DeadlineError, InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
-import { connectDirectly } from './direct-connection.ts';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
 import { type Migrations, migrate } from './migrations.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
-import {
-  readDriver,
-  sqliteDialect,
-  TransactionConnection,
-  transactionDriver,
-} from './sqlite-dialect.ts';
+import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
+import { SqliteTransactions } from './sqlite-transactions.ts';
 import type { Store, TransactionOptions } from './store.ts';
 
 /** Bounds of a store; every one has a default. */
@@ -25,7 +20,7 @@ export interface StoreLimits extends GroupCommitLimits {
 const DEFAULT_LIMITS: StoreLimits = {
   maxQueued: 10_000,
   maxBatch: 64,
-  maxBatchMs: 5,
+  maxBatchMs: 10,
   transactionTimeoutMs: 10_000,
   busyTimeoutMs: 1_000,
 };
@@ -58,8 +53,8 @@ class SqliteStore<DB> implements Store<DB> {
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection | undefined;
   readonly #group: GroupCommit;
-  readonly #foreground: Kysely<DB>;
-  readonly #background: Kysely<DB>;
+  readonly #foreground: SqliteTransactions<DB>;
+  readonly #background: SqliteTransactions<DB>;
   readonly #timeoutMs: number;
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
@@ -69,10 +64,8 @@ class SqliteStore<DB> implements Store<DB> {
     this.#reader = reader;
     this.#group = new GroupCommit(writer, limits);
     this.#timeoutMs = limits.transactionTimeoutMs;
-    const transactions = (kind: 'foreground' | 'background') =>
-      new Kysely<DB>({ dialect: sqliteDialect(transactionDriver(writer, this.#group, kind)) });
-    this.#foreground = transactions('foreground');
-    this.#background = transactions('background');
+    this.#foreground = new SqliteTransactions(writer, this.#group, 'foreground');
+    this.#background = new SqliteTransactions(writer, this.#group, 'background');
     this.db = new Kysely<DB>({
       dialect: sqliteDialect(readDriver((compiled) => this.#read(compiled))),
     });
@@ -93,12 +86,8 @@ class SqliteStore<DB> implements Store<DB> {
     this.#refuseInside('store.transaction');
     this.#refuseClosed();
     const transactions = options.background === true ? this.#background : this.#foreground;
-    return await transactions.transaction().execute(async (trx) => {
+    return await transactions.run(async (trx) => {
       const scope = { active: true };
-      await trx.getExecutor().provideConnection(async (connection) => {
-        if (!(connection instanceof TransactionConnection)) return;
-        connectDirectly(trx, (sql, parameters) => connection.run(sql, parameters));
-      });
       try {
         return await this.#withinTime(this.#scopes.run(scope, () => work(trx)));
       } finally {

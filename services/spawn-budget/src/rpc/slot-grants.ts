@@ -8,6 +8,20 @@ import type { Standing } from '../store/ledger.ts';
 import { slotMessage } from './messages/slot.ts';
 
 /**
+ * Begins to sign what {@link signedSlot} does while the transaction that found the agent becomes durable;
+ * whoever awaits that first gives nothing away when it fails.
+ */
+export function signingSlot(
+  context: Pick<SpawnBudgetContext, 'config' | 'signer'>,
+  standing: Standing,
+): ReturnType<typeof signedSlot> {
+  const signing = signedSlot(context, standing);
+  // Nobody awaits it when the transaction fails, and that is then what the caller is told.
+  void Promise.allSettled([signing]);
+  return signing;
+}
+
+/**
  * An agent's slot with a fresh grant, when it may act (SB-4). The grant counts from the time of the
  * transaction that found the agent active, since it may have been paused while this one is signed.
  */

@@ -36,12 +36,22 @@ export class PoolCache {
     const name = poolName(stored);
     this.#pools.delete(name);
     if (stored.pool.closed) return;
-    const members = new Map(stored.pool.members);
-    for (const [instance, { state }] of members) if (state === 'released') members.delete(instance);
-    this.#pools.set(name, { ...stored, pool: { ...stored.pool, members } });
+    this.#pools.set(name, withoutReleased(stored));
     const [oldest] = this.#pools.keys();
     if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
   }
+}
+
+function withoutReleased(stored: StoredPool): StoredPool {
+  const { pool } = stored;
+  const released: string[] = [];
+  for (const [instance, { state }] of pool.members)
+    if (state === 'released') released.push(instance);
+  // Most writes release nobody, and a map that nobody changes need not be copied.
+  if (released.length === 0) return stored;
+  const members = new Map(pool.members);
+  for (const instance of released) members.delete(instance);
+  return { ...stored, pool: { ...pool, members } };
 }
 
 /** The name of a pool in maps. */

@@ -1,5 +1,6 @@
 import { pickColumns, prepareQuery, type StoreDialect } from '@writ/store';
 import { sql } from 'kysely';
+import type { Member } from '../domain/pool/pool.ts';
 import { chunks } from './chunks.ts';
 import { upsertMembers } from './members.ts';
 import type { PoolCache } from './pool-cache.ts';
@@ -105,9 +106,9 @@ export async function savePools(
 ): Promise<void> {
   const rows: ReturnType<typeof fromMember>[] = [];
   for (const { before, after } of changes) {
-    const changed = [...after.pool.members.values()].filter(
-      (member) => before.pool.members.get(member.agent.instance) !== member,
-    );
+    const changed: Member[] = [];
+    for (const [instance, member] of after.pool.members)
+      if (before.pool.members.get(instance) !== member) changed.push(member);
     if (changed.length === 0 && !differs(before, after)) continue;
     const stored = { ...after, stamp: cache.newStamp() };
     await updatePool(trx, fromPool(stored));

@@ -154,9 +154,9 @@ export class PoolDraft {
 
   /** Whether another agent of the run can act now. */
   isOtherActive(member?: Member): boolean {
-    return [...this.#members.values()].some(
-      ({ state, agent }) => state === 'active' && agent.instance !== member?.agent.instance,
-    );
+    for (const { state, agent } of this.#members.values())
+      if (state === 'active' && agent.instance !== member?.agent.instance) return true;
+    return false;
   }
 
   isRoot({ agent }: Member): boolean {

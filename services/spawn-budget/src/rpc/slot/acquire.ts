@@ -13,7 +13,7 @@ import { requestDigest } from '../idempotency.ts';
 import { agentRefOf } from '../messages/agent-ref.ts';
 import { priorityOf } from '../messages/priority.ts';
 import { changeMessage } from '../messages/slot.ts';
-import { signedSlot } from '../slot-grants.ts';
+import { signingSlot } from '../slot-grants.ts';
 
 /**
  * Takes a slot, pauses a lower agent for it, or is refused by a named cap (SB-2, SB-7). A repeat
@@ -36,24 +36,21 @@ export function acquire(
     const { instance } = event.agent;
     const digest = requestDigest(AcquireRequestSchema, request);
     const key: RequestKey = { tenant, runId, instance, rpc: 'acquire', requestId, digest };
-    const { refusal, changes, standing } = await context.ledger.transaction(
-      [key],
-      async (books) => {
-        const { any, same } = await findAnswers(books.trx, key);
-        if (any) await books.recall(key, [instance]);
-        const answer = same ?? (await take(books, key, event));
-        // What is refused has no slot, and is still to be counted: it must not undo the transaction.
-        return answer.refusal === undefined
-          ? { ...answer, standing: books.standing(key, instance) }
-          : { ...answer, standing: undefined };
-      },
-    );
+    const { refusal, changes, slot } = await context.ledger.transaction([key], async (books) => {
+      const { any, same } = await findAnswers(books.trx, key);
+      if (any) await books.recall(key, [instance]);
+      const answer = same ?? (await take(books, key, event));
+      // What is refused has no slot, and is still to be counted: it must not undo the transaction.
+      return answer.refusal === undefined
+        ? { ...answer, slot: signingSlot(context, books.standing(key, instance)) }
+        : { ...answer, slot: undefined };
+    });
     if (refusal !== undefined) {
       call.log.info({ tenant, run_id: runId, agent: instance, cap: refusal.cap }, 'slot refused');
       throw exhausted(refusal);
     }
     return {
-      ...(standing && { slot: await signedSlot(context, standing) }),
+      ...(slot && { slot: await slot }),
       changes: changes.map(changeMessage),
     };
   };

@@ -11,7 +11,7 @@ import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../s
 import { requestDigest } from '../idempotency.ts';
 import { priorityOf } from '../messages/priority.ts';
 import { changeMessage } from '../messages/slot.ts';
-import { signedSlot } from '../slot-grants.ts';
+import { signingSlot } from '../slot-grants.ts';
 
 /**
  * Changes an agent's weight, which may pause or resume it or another (SB-5).
@@ -30,14 +30,14 @@ export function reprioritize(
     };
     const digest = requestDigest(ReprioritizeRequestSchema, request);
     const key: RequestKey = { tenant, runId, instance, rpc: 'reprioritize', requestId, digest };
-    const { changes, standing } = await context.ledger.transaction([key], async (books) => {
+    const { changes, slot } = await context.ledger.transaction([key], async (books) => {
       const { same } = await findAnswers(books.trx, key);
       await books.recall(key, [instance]);
       const answer = same ?? (await weigh(books, key, event));
-      return { ...answer, standing: books.standing(key, instance) };
+      return { ...answer, slot: signingSlot(context, books.standing(key, instance)) };
     });
     return {
-      slot: await signedSlot(context, standing),
+      slot: await slot,
       changes: changes.map(changeMessage),
     };
   };
