@@ -8,24 +8,30 @@ import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemet
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerTransaction } from './store/worker-store.ts';
 
-type EventName = 'STEP_START' | 'STEP_END';
+type EventName = 'STEP_START' | 'STEP_END' | 'FLOW_START' | 'FLOW_END';
+
+type EventAgent = Pick<
+  AgentRow,
+  'tenant' | 'run_id' | 'session_id' | 'name' | 'instance' | 'traceparent'
+>;
 
 /** A think-act cycle of an agent. */
 interface StepScope {
-  readonly agent: Pick<
-    AgentRow,
-    'tenant' | 'run_id' | 'session_id' | 'name' | 'instance' | 'traceparent'
-  >;
+  readonly agent: EventAgent;
   /** From 1. */
   readonly step: number;
 }
 
 /** Every hook event that the worker emits, once; each inside the transaction of its fact (HK-1, HK-2). */
 export interface WorkerEvents {
-  /** A think-act cycle began. */
-  stepStarted(trx: WorkerTransaction, scope: StepScope, at: Date): Promise<void>;
+  /** A think-act cycle began; `waitsFor` names the signal that it begins with, empty for none. */
+  stepStarted(trx: WorkerTransaction, scope: StepScope, waitsFor: string, at: Date): Promise<void>;
   /** A think-act cycle ended; `status` is the verdict on its proposal or a stop reason. */
   stepEnded(trx: WorkerTransaction, scope: StepScope, status: string, at: Date): Promise<void>;
+  /** A flow began. */
+  flowStarted(trx: WorkerTransaction, agent: EventAgent, at: Date): Promise<void>;
+  /** A flow ended, with `ok` or a stop reason. */
+  flowEnded(trx: WorkerTransaction, agent: EventAgent, status: string, at: Date): Promise<void>;
 }
 
 /** Creates the worker's events. */
@@ -34,12 +40,12 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
     trx: WorkerTransaction,
     { agent, step }: StepScope,
     name: EventName,
-    status: string,
+    { status = '', waitingFor = '' }: { readonly status?: string; readonly waitingFor?: string },
     at: Date,
   ): Promise<void> => {
     const { tenant, run_id: runId, instance } = agent;
     const traceparent = traceparentOf() ?? agent.traceparent;
-    const eventId = derivedId('evt', runId, instance, `step-${step}`, name);
+    const eventId = derivedId('evt', runId, instance, step === 0 ? 'flow' : `step-${step}`, name);
     const event = create(HookEventSchema, {
       eventId,
       type: HookEventType[name],
@@ -52,6 +58,7 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       step,
       traceparent,
       status,
+      waitingFor,
     });
     await appendOutbox(
       trx,
@@ -69,7 +76,10 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
     );
   };
   return {
-    stepStarted: (trx, scope, at) => emit(trx, scope, 'STEP_START', '', at),
-    stepEnded: (trx, scope, status, at) => emit(trx, scope, 'STEP_END', status, at),
+    stepStarted: (trx, scope, waitingFor, at) => emit(trx, scope, 'STEP_START', { waitingFor }, at),
+    stepEnded: (trx, scope, status, at) => emit(trx, scope, 'STEP_END', { status }, at),
+    flowStarted: (trx, agent, at) => emit(trx, { agent, step: 0 }, 'FLOW_START', {}, at),
+    flowEnded: (trx, agent, status, at) =>
+      emit(trx, { agent, step: 0 }, 'FLOW_END', { status }, at),
   };
 }

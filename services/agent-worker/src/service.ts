@@ -101,6 +101,7 @@ async function open(
     factoryOf: (kind: string) => factoryOf(factories, kind),
     settings: config,
     onEvents,
+    onRunnable: () => loop.nudge(),
   };
   const loop: LeaseLoop = new LeaseLoop({
     store,

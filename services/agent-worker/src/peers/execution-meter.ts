@@ -1,10 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type ChatMessageSchema,
   ChatRole,
   EndReason,
   type Finished,
   ResponseFormat,
+  ToolChoice,
 } from '@writ/contracts/writ/model/v1/model_pb';
 import {
   type GenerateRequestSchema,
@@ -36,6 +38,7 @@ const ROLES = {
   system: ChatRole.SYSTEM,
   user: ChatRole.USER,
   assistant: ChatRole.ASSISTANT,
+  tool: ChatRole.TOOL,
 } as const satisfies Record<ChatTurn['role'], ChatRole>;
 
 /** Calls the meter over gRPC. */
@@ -64,16 +67,18 @@ function requestMessage({
   step,
   request,
 }: GenerateCall): MessageInitShape<typeof GenerateRequestSchema> {
-  const { model, messages, temperature, maxOutputTokens, json, requireContent, timeoutMs } =
-    request;
+  const { model, messages, tools = [], toolChoice, json, requireContent } = request;
+  const { temperature, maxOutputTokens, timeoutMs } = request;
   return {
     callId,
     model,
     step,
-    messages: messages.map(({ role, text }) => ({
-      role: ROLES[role],
-      parts: [{ kind: { case: 'text', value: text } }],
-    })),
+    messages: messages.map(messageOf),
+    tools: [...tools],
+    ...(toolChoice !== undefined && {
+      toolChoice: ToolChoice.NAMED,
+      toolChoiceName: toolChoice,
+    }),
     responseFormat: json ? ResponseFormat.JSON_OBJECT : ResponseFormat.TEXT,
     requireContent,
     ...(temperature !== undefined && { temperature }),
@@ -82,9 +87,45 @@ function requestMessage({
   };
 }
 
+function messageOf(turn: ChatTurn): MessageInitShape<typeof ChatMessageSchema> {
+  const role = ROLES[turn.role];
+  if (turn.role === 'tool') {
+    const parts = turn.results.map(({ id, text, isError }) => {
+      const value = { toolUseId: id, content: text, isError };
+      return { kind: { case: 'toolResult' as const, value } };
+    });
+    return { role, parts };
+  }
+  const uses = turn.role === 'assistant' ? (turn.toolUses ?? []) : [];
+  // An assistant that only called tools said nothing.
+  const texts = turn.text === '' && uses.length > 0 ? [] : [turn.text];
+  return {
+    role,
+    parts: [
+      ...texts.map((value) => ({ kind: { case: 'text' as const, value } })),
+      ...uses.map(({ id, tool, argumentsJson }) => {
+        const value = { toolUseId: id, tool, argumentsJson };
+        return { kind: { case: 'toolUse' as const, value } };
+      }),
+    ],
+  };
+}
+
 function answerFrom({ message, endReason, nearBudget }: Finished): LlmOutcome {
-  const texts = message?.parts.map(({ kind }) => (kind.case === 'text' ? kind.value : '')) ?? [];
-  return { kind: 'answer', text: texts.join(''), endReason: endReasonOf(endReason), nearBudget };
+  const parts = message?.parts ?? [];
+  const texts = parts.map(({ kind }) => (kind.case === 'text' ? kind.value : ''));
+  const toolUses = parts.flatMap(({ kind }) => {
+    if (kind.case !== 'toolUse') return [];
+    const { toolUseId: id, tool, argumentsJson } = kind.value;
+    return [{ id, tool, argumentsJson }];
+  });
+  return {
+    kind: 'answer',
+    text: texts.join(''),
+    ...(toolUses.length > 0 && { toolUses }),
+    endReason: endReasonOf(endReason),
+    nearBudget,
+  };
 }
 
 function endReasonOf(reason: EndReason) {

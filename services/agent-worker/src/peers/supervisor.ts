@@ -4,6 +4,7 @@ import { DataLossError, type Phase } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
+import type { SpawnAnswer } from '../domain/calls/spawn.ts';
 import { credentialsFrom } from '../rpc/messages/credentials.ts';
 import { actionMessage, decisionFrom } from '../rpc/messages/decision.ts';
 
@@ -22,6 +23,24 @@ interface ReviewCall extends Shown {
   readonly composed?: boolean;
 }
 
+/** A delegation, to be reviewed and carried out. */
+interface SpawnCall extends Shown {
+  readonly callId: string;
+  readonly agent: string;
+  readonly task: string;
+  /** Fewer tools than the child's manifest has; left out for all of them. */
+  readonly tools?: readonly string[];
+  /** Message id that the child's reply answers. */
+  readonly correlationId: string;
+}
+
+/** The end of a child. */
+interface EndChildCall {
+  readonly callId: string;
+  readonly childInstance: string;
+  readonly outcome: string;
+}
+
 /** How an agent ended when no approved final ended it. */
 interface OutcomeReport extends Shown {
   readonly requestId: string;
@@ -37,6 +56,10 @@ export interface SupervisorPeer {
   reviewAction(call: ReviewCall, options: CallOptions): Promise<Decision>;
   /** The decision as it stands now, with a fresh writ when the action is not executed yet. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
+  /** Reviews a delegation and makes its child; a repeat gets the same one (SUP-9). */
+  spawnChild(call: SpawnCall, options: CallOptions): Promise<SpawnAnswer>;
+  /** Ends a child in every case; answers its stop reason, which may be older (SB-3). */
+  endChild(call: EndChildCall, options: CallOptions): Promise<string>;
   /** Fresh tokens; the one in the options may have expired. */
   refreshTokens(options: CallOptions): Promise<AgentCredentials>;
   /** Tells how an agent ended; answers the stop reason that stands (AG-7). */
@@ -68,6 +91,27 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
     async getDecision(callId, call) {
       const { decision } = await reviews.getDecision({ callId }, call);
       return decisionFrom(decision);
+    },
+    async spawnChild({ callId, agent, task, tools = [], correlationId, ...shown }, call) {
+      const { decision, child, slotRefusal } = await supervision.spawnChild(
+        {
+          callId,
+          delegation: { agent, task },
+          tools: [...tools],
+          correlationId,
+          ...shownMessages(shown),
+        },
+        call,
+      );
+      return {
+        decision: decisionFrom(decision),
+        slotRefusal,
+        ...(child && { child: { name: child.name, instance: child.instance } }),
+      };
+    },
+    async endChild(request, call) {
+      const { stopReason } = await supervision.endChild(request, call);
+      return stopReason;
     },
     async refreshTokens(call) {
       const { credentials } = await supervision.refreshTokens({}, call);

@@ -4,12 +4,15 @@ import { HistoryRetention, InvalidRequestError, isStopReason, isTerminal } from 
 import type { Handler } from '@writ/rpc';
 import { reduceAgent } from '../domain/agent/state.ts';
 import type { WorkerEvents } from '../events.ts';
+import { agentEnded } from '../store/agent-ended.ts';
 import { agentsOf, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../store/cancels.ts';
+import { deleteFollows } from '../store/follows.ts';
 import { deleteInboxes } from '../store/inbox.ts';
 import { deleteJournals } from '../store/journal.ts';
 import { type AgentKey, keyOf } from '../store/keys.ts';
 import { deleteSignals } from '../store/signals.ts';
+import { deleteTimers } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { HandlerDependencies } from './dependencies.ts';
 import { retentionFrom } from './messages/supervision.ts';
@@ -39,9 +42,12 @@ export function cancel(
       retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
       cancelled_at: clock.now(),
     };
-    const { ended, keys } = await store.transaction((trx) => endAgents(trx, order, events));
+    const { ended, keys, hasWoken } = await store.transaction((trx) =>
+      endAgents(trx, order, events),
+    );
     onEvents();
     for (const key of keys) agents.cancel(key);
+    if (hasWoken) agents.nudge();
     return { ended };
   };
 }
@@ -50,15 +56,23 @@ async function endAgents(
   trx: WorkerTransaction,
   order: Omit<CancelRow, 'ended'>,
   events: WorkerEvents,
-): Promise<{ readonly ended: number; readonly keys: readonly AgentKey[] }> {
+): Promise<{
+  readonly ended: number;
+  readonly keys: readonly AgentKey[];
+  /** Somebody who waited for one of them can go on. */
+  readonly hasWoken: boolean;
+}> {
   const run = { tenant: order.tenant, runId: order.run_id };
+  const at = order.cancelled_at;
   const known = await findCancel(trx, run, order.request_id);
-  if (known !== undefined) return { ended: known.ended, keys: [] };
+  if (known !== undefined) return { ended: known.ended, keys: [], hasWoken: false };
   const ofRun = await agentsOf(trx, run);
   const concerned = ofRun.filter(
     ({ instance }) => order.instance === '' || instance === order.instance,
   );
+  const isWholeRun = order.instance === '';
   let ended = 0;
+  let hasWoken = false;
   for (const agent of concerned) {
     const status = statusOf(agent);
     if (isTerminal(status.state)) continue;
@@ -69,6 +83,9 @@ async function endAgents(
       lease_expires_at: null,
       step_ended: agent.step_started,
     });
+    // When everybody ends, nobody is left to be told.
+    if (isWholeRun) await deleteFollows(trx, keyOf(agent));
+    else hasWoken ||= await agentEnded(trx, agent, { stopReason: order.stop_reason }, at);
     // Whoever runs the agent can write no more, so its step ends here.
     if (agent.step_ended < agent.step_started) {
       const scope = { agent, step: agent.step_started };
@@ -77,11 +94,11 @@ async function endAgents(
     ended += 1;
   }
   await insertCancel(trx, { ...order, ended });
-  const isWholeRun = order.instance === '';
+  if (isWholeRun) await deleteTimers(trx, run);
   if (isWholeRun && order.retention !== HistoryRetention.PERMANENT) {
     await deleteJournals(trx, run);
     await deleteSignals(trx, run);
     await deleteInboxes(trx, run);
   }
-  return { ended, keys: concerned.map(keyOf) };
+  return { ended, keys: concerned.map(keyOf), hasWoken };
 }

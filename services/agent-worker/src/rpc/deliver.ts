@@ -123,6 +123,7 @@ function rowsOf(delivery: Delivery, at: Date) {
       step_started: 0,
       step_ended: 0,
       failures: 0,
+      reply_to: message.replyTo === '' ? null : message.replyTo,
       created_at: at,
       ended_at: null,
     },

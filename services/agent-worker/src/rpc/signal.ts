@@ -12,16 +12,20 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
-import { RESUMED, reduceAgent } from '../domain/agent/state.ts';
-import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
+import { FEED_ITEM } from '../domain/agent/signals.ts';
+import { RESUMED } from '../domain/agent/state.ts';
+import { type AgentRow, findAgent, statusOf } from '../store/agents.ts';
 import { type AgentKey, agentColumns } from '../store/keys.ts';
 import { findSignal, insertSignal, type NewSignal } from '../store/signals.ts';
+import { wakeAgent } from '../store/tell-agent.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { HandlerDependencies } from './dependencies.ts';
 import { credentialsFrom } from './messages/credentials.ts';
 import { decisionFrom } from './messages/decision.ts';
 
 const APPROVAL = 'approval:';
+/** Signals of these names come from within the worker alone: nobody outside may speak for an agent. */
+const INNER = ['reply:', 'timer:', FEED_ITEM];
 const MOST_PAYLOAD_BYTES = 1_048_576;
 
 /** Wakes an agent. The signal and the wake-up are durable together when it is answered (RT-3). */
@@ -41,7 +45,7 @@ export function signal({
       if (await isRepeat(trx, key, row)) return false;
       if (isTerminal(statusOf(agent).state)) return false;
       await insertSignal(trx, row);
-      await wake(trx, key, agent, request, row.received_at);
+      await wake(trx, agent, request, row.received_at);
       return true;
     });
     if (accepted) agents.nudge();
@@ -62,24 +66,21 @@ async function isRepeat(trx: WorkerTransaction, key: AgentKey, row: NewSignal): 
 
 async function wake(
   trx: WorkerTransaction,
-  key: AgentKey,
   agent: AgentRow,
   { name, approval }: SignalRequest,
   at: Date,
 ): Promise<void> {
-  const status = statusOf(agent);
-  const next = reduceAgent(status, { type: 'signalled', name });
   const credentials = approval?.credentials;
-  await saveAgent(trx, key, {
-    ...(next !== status && statusColumns(next, at)),
-    // Even when nothing changes, so that the write is never empty.
-    state: next.state,
+  await wakeAgent(trx, agent, name, at, {
     ...(credentials && { credentials: JSON.stringify(credentialsFrom(credentials)) }),
   });
 }
 
 function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
   const { requestId, name, payloadJson, approval } = request;
+  if (INNER.some((prefix) => name.startsWith(prefix))) {
+    throw invalid('name', `must not be ${name}, which only agents send`);
+  }
   if (payloadJson !== '') {
     const limits = { field: 'payload_json', maxBytes: MOST_PAYLOAD_BYTES };
     if (!isJsonObject(parseJsonStrict(payloadJson, limits))) {

@@ -1,6 +1,7 @@
-import type { JsonObject, RunMeta } from '@writ/kernel';
+import type { AgentRef, JsonObject, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Message } from '../domain/agent/message.ts';
+import type { Reply } from '../domain/agent/reply.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
 import type { LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo, ToolOutcome } from '../domain/calls/tool-call.ts';
@@ -35,6 +36,37 @@ export type Proposal = (
   /** The final was composed after the steps ran out. */
   readonly composed?: boolean;
 };
+
+/** What a parent may narrow of the agent that it hands work to (SUP-9). */
+export interface SpawnOptions {
+  /** Fewer tools than its manifest has; left out for all of them. */
+  readonly tools?: readonly string[];
+}
+
+/** What became of a delegation. */
+export type SpawnOutcome = { readonly callId: string } & (
+  | { readonly kind: 'spawned'; readonly child: AgentRef }
+  | {
+      /** Policy or a person said no. */
+      readonly kind: 'refused';
+      readonly stop: Stop;
+      readonly message: string;
+    }
+  | {
+      /** The run's headcount is used up; the cap's own sentence. */
+      readonly kind: 'no_slot';
+      readonly message: string;
+    }
+  | {
+      /** It was approved, but could not be set up. */
+      readonly kind: 'failed';
+      readonly stopReason: string;
+      readonly message: string;
+    }
+);
+
+/** What became of work that was handed over: a reply, or why there is none (AG-3). */
+export type HandoffOutcome = Exclude<SpawnOutcome, { kind: 'spawned' }> | Reply;
 
 /** What became of a proposal. */
 export type ProposalOutcome = { readonly callId: string; readonly decision: Decision } & (
@@ -84,11 +116,49 @@ export interface AgentContext {
    * What the next review must know of it (receipt, result) is carried there by itself.
    */
   propose(proposal: Proposal): Promise<ProposalOutcome>;
+  /** Proposes a native tool call: review and execution under one call_id (SV-1, TG-1). */
+  tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome>;
+  /**
+   * Proposes the final answer. Approved, it ends the agent, and whoever asked it is told in the same
+   * transaction (AG-3).
+   */
+  reply(
+    answer: string,
+    options?: Pick<Proposal, 'modelCallId' | 'composed'>,
+  ): Promise<ProposalOutcome>;
+
+  /** Hands work to an agent of the manifest's sub_agents, after review; does not wait for it (SUP-9). */
+  spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnOutcome>;
+  /**
+   * Waits for what a child comes to, then ends it, whatever that is, so that its slot is free again.
+   * @param timeoutMs left out for that of the manifest; stands still while the child is parked (SB-4)
+   */
+  ask(child: AgentRef, timeoutMs?: number): Promise<Reply>;
+  /** Spawns and asks. */
+  handOff(agent: string, task: string, options?: SpawnOptions): Promise<HandoffOutcome>;
+
+  /** Tells everybody who follows a topic; it must be the manifest's output_topic (AG-5). */
+  emit(topic: string, item: JsonObject): Promise<void>;
+  /** Hears of a topic from now on, as signals `new_feed_item`; it must be in follow_topics (AG-5). */
+  follow(topic: string): Promise<void>;
   /** Sleeps until a signal of this name came, then answers its payload. Rows, no memory. */
   sleepUntilSignal(name: string): Promise<JsonObject>;
+  /** Sleeps for a time, in milliseconds. Rows, no memory. */
+  sleep(ms: number): Promise<void>;
 
-  /** Runs one think-act cycle: what it did is committed together, before the next one begins. */
-  step<T>(step: number, work: () => Promise<T>): Promise<T>;
+  /**
+   * Runs branches side by side, each with a context of its own, and answers when all are done; the
+   * first error by their order is thrown then. While some wait, the others go on; when all wait, the
+   * agent sleeps.
+   */
+  all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]>;
+  /**
+   * Runs one think-act cycle: what it did is committed together, before the next one begins.
+   * @param waitsFor the signal that it begins with, so that watchers can answer; empty for none
+   */
+  step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
+  /** Tells watchers, once, that a flow began or ended, with `ok` or a stop reason (HK-1). */
+  flow(moment: 'started' | 'ended', status?: string): void;
   /** Ends the agent. */
   stop(stop: Stop): never;
 }

@@ -3,15 +3,26 @@ import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
+
+/** A write that belongs to what the agent did. */
+type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
+
 import type { Journal } from './journal.ts';
 import type { Session } from './session.ts';
+
+/** The beginning of a step. */
+interface StepStart {
+  readonly step: number;
+  /** The signal that it waits for; empty when it waits for none. */
+  readonly waitsFor: string;
+}
 
 /** What goes into a commit beside what waits for one. */
 export interface CommitExtras {
   /** Columns of the agent. */
   readonly changes?: AgentChanges;
   /** Further writes; what they throw undoes everything. */
-  readonly also?: (trx: WorkerTransaction, at: Date) => Promise<void>;
+  readonly also?: Write;
 }
 
 /**
@@ -25,7 +36,8 @@ export class Commits {
   readonly #events: WorkerEvents;
   readonly #onEvents: () => void;
   #usedSignals: SignalRow['position'][] = [];
-  #stepStarts: number[] = [];
+  #writes: Write[] = [];
+  #stepStarts: StepStart[] = [];
   #stepEnds: { readonly step: number; readonly status: string }[] = [];
   #latest: Promise<unknown> = Promise.resolve();
 
@@ -52,9 +64,14 @@ export class Commits {
     return this.#usedSignals.includes(signal);
   }
 
+  /** Adds a write to what is committed next: it must change nothing that the agent is waiting to read. */
+  add(write: Write): void {
+    this.#writes.push(write);
+  }
+
   /** Notes that a step began. */
-  stepStarted(step: number): void {
-    this.#stepStarts.push(step);
+  stepStarted(start: StepStart): void {
+    this.#stepStarts.push(start);
   }
 
   /** Notes that a step ended, with a verdict or stop reason. */
@@ -85,15 +102,16 @@ export class Commits {
   async #commit({ changes, also }: CommitExtras): Promise<void> {
     const entries = this.#journal.pending;
     const signals = [...this.#usedSignals];
+    const writes = [...this.#writes];
     const starts = [...this.#stepStarts];
     const ends = [...this.#stepEnds];
-    const gathered = entries.length + signals.length + starts.length + ends.length;
+    const gathered = entries.length + signals.length + writes.length + starts.length + ends.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
     const { row, lease } = this.#session;
     await this.#session.write(
       {
         journal_length: this.#journal.length,
-        ...(starts.length > 0 && { step_started: Math.max(...starts) }),
+        ...(starts.length > 0 && { step_started: Math.max(...starts.map(({ step }) => step)) }),
         ...(ends.length > 0 && { step_ended: Math.max(...ends.map(({ step }) => step)) }),
         ...changes,
       },
@@ -104,14 +122,18 @@ export class Commits {
         for (const { step, status } of ends) {
           await this.#events.stepEnded(trx, { agent: row, step }, status, at);
         }
-        for (const step of starts) await this.#events.stepStarted(trx, { agent: row, step }, at);
+        for (const { step, waitsFor } of starts) {
+          await this.#events.stepStarted(trx, { agent: row, step }, waitsFor, at);
+        }
+        for (const write of writes) await write(trx, at);
         await also?.(trx, at);
       },
     );
     this.#journal.committed(entries.length);
     this.#usedSignals = this.#usedSignals.slice(signals.length);
+    this.#writes = this.#writes.slice(writes.length);
     this.#stepStarts = this.#stepStarts.slice(starts.length);
     this.#stepEnds = this.#stepEnds.slice(ends.length);
-    if (starts.length + ends.length > 0) this.#onEvents();
+    if (starts.length + ends.length + writes.length > 0) this.#onEvents();
   }
 }

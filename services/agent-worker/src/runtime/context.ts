@@ -1,31 +1,62 @@
-import { canonicalDigest, type JsonObject, type RunMeta } from '@writ/kernel';
+import { type AgentRef, canonicalDigest, type JsonObject, type RunMeta } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { Reply } from '../domain/agent/reply.ts';
 import type { LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Operation, OperationKind } from '../domain/journal/entry.ts';
-import type { AgentContext, ModelAnswer, Proposal, ProposalOutcome } from './agent.ts';
+import type {
+  AgentContext,
+  HandoffOutcome,
+  ModelAnswer,
+  Proposal,
+  ProposalOutcome,
+  SpawnOptions,
+  SpawnOutcome,
+} from './agent.ts';
+import { runBranches } from './branches.ts';
+import { ask } from './children/ask.ts';
+import { spawn } from './children/spawn.ts';
 import { orStop } from './execution.ts';
+import type { NumberedCall } from './journal.ts';
 import { propose } from './proposals.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
-import { PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
+import { sleep } from './sleep.ts';
+import { emit, follow } from './topics/emit.ts';
+import { BranchWaits, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
+
+/** How long a child is waited for when nobody says (AG-3). */
+const ASK_TIMEOUT_MS = 120_000;
+
+/** What the branches of one lease share. */
+interface Fate {
+  /** Takes every branch down. */
+  unwinding: Unwinding | undefined;
+  hasEnded: boolean;
+}
 
 /** The context of one lease of an agent (RT-1). */
 export class RuntimeContext implements AgentContext {
   readonly #scope: RunScope;
   readonly #log: Logger;
-  #unwinding: Unwinding | undefined;
-  #hasEnded = false;
+  readonly #fate: Fate;
+  /** What this branch waits for. */
+  #wait: BranchWaits | undefined;
 
-  constructor(scope: RunScope, log: Logger) {
+  constructor(
+    scope: RunScope,
+    log: Logger,
+    fate: Fate = { unwinding: undefined, hasEnded: false },
+  ) {
     this.#scope = scope;
     this.#log = log;
+    this.#fate = fate;
   }
 
   /** Whether an approved final has ended the agent. */
   get hasEnded(): boolean {
-    return this.#hasEnded;
+    return this.#fate.hasEnded;
   }
 
   get manifest(): AgentManifest {
@@ -37,7 +68,7 @@ export class RuntimeContext implements AgentContext {
   }
 
   check(): void {
-    if (this.#unwinding !== undefined) throw this.#unwinding;
+    this.#assertUp();
     try {
       this.#scope.session.check();
     } catch (error) {
@@ -95,21 +126,87 @@ export class RuntimeContext implements AgentContext {
   async propose(proposal: Proposal): Promise<ProposalOutcome> {
     return await this.#guarded(async () => {
       const outcome = await propose(this.#scope, proposal);
-      if (outcome.kind === 'finished') this.#hasEnded = outcome.decision.runEnded;
+      if (outcome.kind === 'finished' && outcome.decision.runEnded) {
+        const { executedAction: final } = outcome.decision;
+        this.#fate.hasEnded = true;
+        if (final?.kind === 'final') this.#scope.session.answer = final.answer;
+      }
       return outcome;
     });
   }
 
   async sleepUntilSignal(name: string): Promise<JsonObject> {
     return await this.#guarded(async () => {
-      const { position } = this.#scope.journal.next();
-      const { payload } = await awaitSignal(this.#scope, name, { position, part: 0 });
+      const { branch, position } = this.#scope.lane.next();
+      const { payload } = await awaitSignal(this.#scope, name, { branch, position, part: 0 });
       return JSON.parse(payload === '' ? '{}' : payload) as JsonObject;
     });
   }
 
-  async step<T>(step: number, work: () => Promise<T>): Promise<T> {
-    return await this.#guarded(() => this.#scope.steps.run(step, work));
+  async tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome> {
+    const action = { kind: 'tool', tool, argumentsJson } as const;
+    return await this.propose({ action, ...(modelCallId !== undefined && { modelCallId }) });
+  }
+
+  async reply(
+    answer: string,
+    options: Pick<Proposal, 'modelCallId' | 'composed'> = {},
+  ): Promise<ProposalOutcome> {
+    return await this.propose({ action: { kind: 'final', answer }, ...options });
+  }
+
+  async spawn(agent: string, task: string, options: SpawnOptions = {}): Promise<SpawnOutcome> {
+    return await this.#guarded(() => spawn(this.#scope, agent, task, options));
+  }
+
+  async ask(child: AgentRef, timeoutMs?: number): Promise<Reply> {
+    const entry = this.manifest.subAgents.find(({ name }) => name === child.name);
+    const longest = timeoutMs ?? entry?.askTimeoutMs ?? ASK_TIMEOUT_MS;
+    return await this.#guarded(() => ask(this.#scope, child, longest));
+  }
+
+  async handOff(agent: string, task: string, options: SpawnOptions = {}): Promise<HandoffOutcome> {
+    const spawned = await this.spawn(agent, task, options);
+    return spawned.kind === 'spawned' ? await this.ask(spawned.child) : spawned;
+  }
+
+  async emit(topic: string, item: JsonObject): Promise<void> {
+    await this.#guarded(() => emit(this.#scope, topic, item));
+  }
+
+  async follow(topic: string): Promise<void> {
+    await this.#guarded(() => follow(this.#scope, topic));
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await this.#guarded(() => sleep(this.#scope, ms));
+  }
+
+  async all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]> {
+    return await this.#guarded(() =>
+      runBranches(
+        this.#scope,
+        branches.map(
+          (branch) => (scope: RunScope) => branch(new RuntimeContext(scope, this.#log, this.#fate)),
+        ),
+      ),
+    );
+  }
+
+  async step<T>(step: number, work: () => Promise<T>, waitsFor = ''): Promise<T> {
+    return await this.#guarded(() => this.#scope.steps.run(step, waitsFor, work));
+  }
+
+  flow(moment: 'started' | 'ended', status = 'ok'): void {
+    const { commits, events, session } = this.#scope;
+    this.#atOnce('flow', { moment, status }, () => {
+      commits.add((trx, at) =>
+        moment === 'started'
+          ? events.flowStarted(trx, session.row, at)
+          : events.flowEnded(trx, session.row, status, at),
+      );
+      return null;
+    });
   }
 
   stop(stop: Stop): never {
@@ -119,12 +216,12 @@ export class RuntimeContext implements AgentContext {
   /** An operation that asks nobody else. */
   #atOnce<T extends number | null>(kind: OperationKind, args: unknown, live: () => T): T {
     this.check();
-    const { journal } = this.#scope;
-    const operation = this.#operation(journal.next().position, kind, args);
+    const { journal, lane } = this.#scope;
+    const operation = this.#operation(lane.next(), kind, args);
     const recorded = journal.recall(operation);
     if (recorded !== undefined) return recorded.value as T;
     const value = live();
-    journal.record({ ...operation, value }, kind !== 'log');
+    journal.record({ ...operation, value }, kind === 'now' || kind === 'random');
     return value;
   }
 
@@ -136,9 +233,10 @@ export class RuntimeContext implements AgentContext {
     live: (callId: string) => Promise<T>,
   ): Promise<{ readonly callId: string; readonly value: T }> {
     return await this.#guarded(async () => {
-      const { journal, commits, session } = this.#scope;
-      const { position, callId } = journal.next();
-      const operation = this.#operation(position, kind, args);
+      const { journal, commits, session, lane } = this.#scope;
+      const call = lane.next();
+      const { callId } = call;
+      const operation = this.#operation(call, kind, args);
       const recorded = journal.recall(operation);
       if (recorded !== undefined) return { callId, value: recorded.value as T };
       session.check();
@@ -149,13 +247,18 @@ export class RuntimeContext implements AgentContext {
     });
   }
 
-  #operation(position: number, kind: OperationKind, args: unknown): Operation {
-    return { position, part: 0, kind, argsDigest: canonicalDigest(args) };
+  #operation({ branch, position }: NumberedCall, kind: OperationKind, args: unknown): Operation {
+    return { branch, position, part: 0, kind, argsDigest: canonicalDigest(args) };
+  }
+
+  #assertUp(): void {
+    if (this.#fate.unwinding !== undefined) throw this.#fate.unwinding;
+    if (this.#wait !== undefined) throw this.#wait;
   }
 
   /** Lets nothing more happen once the agent is being taken down, even if it caught that. */
   async #guarded<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#unwinding !== undefined) throw this.#unwinding;
+    this.#assertUp();
     try {
       return await work();
     } catch (error) {
@@ -165,7 +268,11 @@ export class RuntimeContext implements AgentContext {
   }
 
   #unwindWith(unwinding: Unwinding): Unwinding {
-    this.#unwinding ??= unwinding;
-    return this.#unwinding;
+    if (unwinding instanceof BranchWaits) {
+      this.#wait ??= unwinding;
+      return this.#wait;
+    }
+    this.#fate.unwinding ??= unwinding;
+    return this.#fate.unwinding;
   }
 }

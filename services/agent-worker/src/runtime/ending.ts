@@ -1,9 +1,12 @@
 import { derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
-import { reduceAgent } from '../domain/agent/state.ts';
+import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
+import { agentEnded } from '../store/agent-ended.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
+import { followParking } from '../store/timers.ts';
 import type { RuntimeContext } from './context.ts';
 import type { RunScope } from './scope.ts';
 import {
+  CameMeanwhile,
   Drained,
   EndedElsewhere,
   LeaseLost,
@@ -58,12 +61,16 @@ export async function endThrown(
   if (thrown instanceof LeaseLost) return 'lease_lost';
   if (thrown instanceof Parked) return await park(scope, settings);
   if (thrown instanceof Preempted) {
-    await scope.commits.commit({ changes: rest(scope, { type: 'preempted' }) });
+    await commitRest(scope, { type: 'preempted' });
     return 'preempted';
   }
   if (thrown instanceof Drained) {
     await scope.commits.commit({ changes: NO_LEASE });
     return 'drained';
+  }
+  if (thrown instanceof CameMeanwhile) {
+    await scope.commits.commit({ changes: NO_LEASE });
+    return 'awake';
   }
   if (thrown instanceof EndedElsewhere) return await endElsewhere(scope, thrown);
   if (thrown instanceof Stopped) return await report(scope, thrown.stop);
@@ -116,14 +123,21 @@ async function end(scope: RunScope, stands: string): Promise<LeaseOutcome> {
   const { session, commits, steps } = scope;
   const stopReason = isStopReason(stands) ? stands : 'error:unknown_stop_reason';
   steps.close(stopReason);
-  await commits.commit({ changes: rest(scope, { type: 'ended', stopReason }) });
+  let hasWoken = false;
+  await commits.commit({
+    changes: rest(scope, { type: 'ended', stopReason }),
+    also: async (trx, at) => {
+      hasWoken = await agentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
+    },
+  });
   session.note({ type: 'ended', stopReason });
+  if (hasWoken) scope.onRunnable();
   return stopReason;
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {
   const until = new Date(scope.session.meta.clock.now().getTime() + parkMs);
-  await scope.commits.commit({ changes: rest(scope, { type: 'parked', until }) });
+  await commitRest(scope, { type: 'parked', until });
   return 'parked';
 }
 
@@ -145,6 +159,17 @@ async function restart(
   const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({ changes: { ...changes, failures: row.failures + 1 } });
   return `restart:${what}`;
+}
+
+async function commitRest(
+  scope: RunScope,
+  event: Extract<AgentEvent, { type: 'preempted' | 'parked' }>,
+): Promise<void> {
+  const { lease } = scope.session;
+  await scope.commits.commit({
+    changes: rest(scope, event),
+    also: (trx, at) => followParking(trx, lease, 'RUNNING', 'PARKED', at),
+  });
 }
 
 /** The columns of an agent that is not run any more, for now or for ever. */

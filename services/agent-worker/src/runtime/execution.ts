@@ -9,13 +9,13 @@ import { PeerRefusal, Stopped } from './unwinding.ts';
 /** Has the gateway execute an approved action, or tell what became of it (TG-1). */
 export async function execute(
   scope: RunScope,
-  { position, callId, part }: NumberedCall & Pick<Operation, 'part'>,
+  { branch, position, callId, part }: NumberedCall & Pick<Operation, 'part'>,
   decision: Decision,
   action: Extract<Action, { kind: 'tool' }>,
 ): Promise<ToolOutcome> {
   const { session, journal, commits, steps, calls, carried, peers } = scope;
   const argsDigest = canonicalDigest(action);
-  const operation: Operation = { position, part, kind: 'tool', argsDigest };
+  const operation: Operation = { branch, position, part, kind: 'tool', argsDigest };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
     carried.add(callId, recorded.value as ToolOutcome);

@@ -5,12 +5,34 @@ import {
   callIdOf,
   type JournalEntry,
   type Operation,
+  type Place,
 } from '../domain/journal/entry.ts';
 
 /** An operation of a service that a peer knows by its call_id. */
-export interface NumberedCall {
-  readonly position: number;
+export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
   readonly callId: string;
+}
+
+/** The operations of one branch, in order. Branches side by side do not number each other's. */
+export class Lane {
+  readonly branch: string;
+  #next = 0;
+
+  constructor(branch: string) {
+    this.branch = branch;
+  }
+
+  /** Numbers the next operation. Calls must come in the same order whenever the agent runs again. */
+  next(): NumberedCall {
+    const place = { branch: this.branch, position: this.#next };
+    this.#next += 1;
+    return { ...place, callId: callIdOf(place) };
+  }
+
+  /** Operations so far. */
+  get asked(): number {
+    return this.#next;
+  }
 }
 
 /**
@@ -21,21 +43,21 @@ export class Journal {
   readonly #agent: string;
   readonly #recorded: ReadonlyMap<string, JournalEntry>;
   readonly #pending: JournalEntry[] = [];
-  #next = 0;
+  readonly #lanes = new Map<string, Lane>();
   #length: number;
   #isVolatile = false;
 
   constructor(agent: string, entries: readonly JournalEntry[]) {
     this.#agent = agent;
-    this.#recorded = new Map(entries.map((entry) => [place(entry), entry]));
+    this.#recorded = new Map(entries.map((entry) => [key(entry), entry]));
     this.#length = entries.length;
   }
 
-  /** Numbers the next operation. Calls must come in the same order whenever the agent runs again. */
-  next(): NumberedCall {
-    const position = this.#next;
-    this.#next += 1;
-    return { position, callId: callIdOf(position) };
+  /** Begins a branch; the empty one is the agent itself. */
+  lane(branch: string): Lane {
+    const lane = new Lane(branch);
+    this.#lanes.set(branch, lane);
+    return lane;
   }
 
   /**
@@ -43,7 +65,7 @@ export class Journal {
    * @throws DataLossError JOURNAL_DIVERGENCE when something else was done there
    */
   recall(operation: Operation): JournalEntry | undefined {
-    const recorded = this.#recorded.get(place(operation));
+    const recorded = this.#recorded.get(key(operation));
     if (recorded !== undefined) assertSameOperation(recorded, operation, this.#agent);
     return recorded;
   }
@@ -59,8 +81,8 @@ export class Journal {
   }
 
   /** Drops the writ of a decision that is not committed yet: it is large and secret, and spent. */
-  forgetWrit(review: Pick<Operation, 'position' | 'part'>): void {
-    const index = this.#pending.findIndex((entry) => place(entry) === place(review));
+  forgetWrit(review: Place): void {
+    const index = this.#pending.findIndex((entry) => key(entry) === key(review));
     const entry = this.#pending[index];
     if (entry === undefined) return;
     this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
@@ -90,10 +112,11 @@ export class Journal {
 
   /** @throws DataLossError JOURNAL_DIVERGENCE when the agent has left out something that is recorded */
   assertComplete(): void {
-    assertAllAsked(this.#recorded.values(), this.#next, this.#agent);
+    const asked = (branch: string) => this.#lanes.get(branch)?.asked ?? 0;
+    assertAllAsked(this.#recorded.values(), asked, this.#agent);
   }
 }
 
-function place({ position, part }: Pick<Operation, 'position' | 'part'>): string {
-  return `${position}.${part}`;
+function key({ branch, position, part }: Place): string {
+  return `${branch}/${position}.${part}`;
 }

@@ -7,6 +7,7 @@ import { claimAgent, findRunnable, reclaimLeases, renewLeases } from '../store/l
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { LeaseOutcome } from './ending.ts';
 import { type Interruption, Session } from './session.ts';
+import { fireTimers, untilNextTimer } from './timers.ts';
 
 /** How a worker takes agents up. Times are milliseconds. */
 interface LeaseSettings {
@@ -99,9 +100,10 @@ export class LeaseLoop {
   /** Takes up what can run; answers whether there was something. */
   async #takeUp(): Promise<boolean> {
     const { store, clock, settings, log } = this.#parts;
-    const free = settings.maxConcurrentAgents - this.#sessions.size;
-    if (free <= 0) return false;
     try {
+      await fireTimers(store, clock, settings.tenants);
+      const free = settings.maxConcurrentAgents - this.#sessions.size;
+      if (free <= 0) return false;
       const at = clock.now();
       const runnable = await findRunnable(store.db, at, free, settings.tenants);
       if (runnable.length === 0) return false;
@@ -171,9 +173,21 @@ export class LeaseLoop {
   async #sleep(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, this.#parts.settings.pollMs);
+    const timer = setTimeout(resolve, await this.#longestSleep());
+    // A nudge may have come while the next timer was looked up.
+    if (this.#isNudged || this.#isStopped) resolve();
     await promise;
     clearTimeout(timer);
+  }
+
+  async #longestSleep(): Promise<number> {
+    const { store, clock, settings, log } = this.#parts;
+    try {
+      return await untilNextTimer(store, clock, settings.tenants, settings.pollMs);
+    } catch (error) {
+      log.error({ err: error }, 'timers could not be looked up');
+      return settings.pollMs;
+    }
   }
 }
 

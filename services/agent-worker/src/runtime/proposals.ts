@@ -18,7 +18,7 @@ const PART = { review: 0, approval: 1, execution: 2, resolution: 3, outcome: 4 }
  * own, so that an agent that runs again goes on after the last one that is recorded.
  */
 export async function propose(scope: RunScope, proposal: Proposal): Promise<ProposalOutcome> {
-  const call = scope.journal.next();
+  const call = scope.lane.next();
   const { callId } = call;
   const reviewed = await review(scope, call, proposal);
   const decision = reviewed.settled ? reviewed : await answer(scope, call, PART.approval);
@@ -42,10 +42,11 @@ export async function propose(scope: RunScope, proposal: Proposal): Promise<Prop
 
 async function review(
   { session, journal, commits, calls, carried, peers }: RunScope,
-  { position, callId }: NumberedCall,
+  { branch, position, callId }: NumberedCall,
   proposal: Proposal,
 ): Promise<Decision> {
   const operation: Operation = {
+    branch,
     position,
     part: PART.review,
     kind: 'review',
@@ -70,12 +71,12 @@ async function review(
 }
 
 /** Sleeps until a person has answered: the decision as it stands then (SV-5, TG-5). */
-async function answer(
+export async function answer(
   scope: RunScope,
-  { position, callId }: NumberedCall,
+  { branch, position, callId }: NumberedCall,
   part: number,
 ): Promise<Decision> {
-  const { decision } = await awaitSignal(scope, `approval:${callId}`, { position, part });
+  const { decision } = await awaitSignal(scope, `approval:${callId}`, { branch, position, part });
   if (decision !== null) return JSON.parse(decision) as Decision;
   throw new InternalError(
     'SIGNAL_WITHOUT_DECISION',
@@ -94,7 +95,6 @@ async function executeAndResolve(
   decision: Decision,
   action: ToolCall,
 ): Promise<ToolOutcome> {
-  const { callId } = call;
   const result = await execute(scope, { ...call, part: PART.execution }, decision, action);
   if (result.status !== 'unknown') {
     scope.journal.forgetWrit({ ...call, part: PART.review });
@@ -105,10 +105,5 @@ async function executeAndResolve(
   const unresolved = refusalOf(resolved);
   if (unresolved !== undefined) return { ...result, stopReason: unresolved };
   scope.steps.note(decision.verdict);
-  return await execute(
-    scope,
-    { position: call.position, callId, part: PART.outcome },
-    decision,
-    action,
-  );
+  return await execute(scope, { ...call, part: PART.outcome }, decision, action);
 }

@@ -48,6 +48,8 @@ export interface RunParts {
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
   /** Told after a commit that wrote to the outbox. */
   readonly onEvents: () => void;
+  /** Told when another agent may have become runnable. */
+  readonly onRunnable: () => void;
 }
 
 /**
@@ -112,7 +114,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
 }
 
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
-  const { store, peers, slots, events, onEvents, settings } = parts;
+  const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
   const journal = new Journal(row.instance, await loadJournal(store.db, lease));
   const commits = new Commits({ session, journal, events, onEvents });
@@ -130,12 +132,15 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   return {
     session,
     journal,
+    lane: journal.lane(''),
     commits,
     steps: new Steps(session, commits),
     calls,
     carried: new CarriedReceipts(),
     peers,
     store,
+    events,
+    onRunnable,
     modelTimeoutMs: settings.modelTimeoutMs,
   };
 }

@@ -1,8 +1,9 @@
+import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { CarriedReceipts } from './carried-receipts.ts';
 import type { Commits } from './commits.ts';
-import type { Journal } from './journal.ts';
+import type { Journal, Lane } from './journal.ts';
 import type { PeerCalls } from './peer-calls.ts';
 import type { Session } from './session.ts';
 import type { Steps } from './steps.ts';
@@ -11,12 +12,17 @@ import type { Steps } from './steps.ts';
 export interface RunScope {
   readonly session: Session;
   readonly journal: Journal;
+  /** Numbers the operations of the branch at hand. */
+  readonly lane: Lane;
   readonly commits: Commits;
   readonly steps: Steps;
   readonly calls: PeerCalls;
   readonly carried: CarriedReceipts;
   readonly peers: WorkerPeers;
   readonly store: WorkerStore;
+  readonly events: WorkerEvents;
+  /** Says that another agent may have become runnable. */
+  readonly onRunnable: () => void;
   /** Longest one model call may take, all attempts together, ms. */
   readonly modelTimeoutMs: number;
 }

@@ -39,6 +39,8 @@ export class Session {
   readonly meta: RunMeta;
   /** Trace context of this lease's span; kept, so that the next lease links to it (SYS-1). */
   traceparent: string | undefined;
+  /** The approved answer that ended the agent. */
+  answer: string | undefined;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();

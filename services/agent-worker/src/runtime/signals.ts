@@ -1,11 +1,11 @@
 import { canonicalDigest } from '@writ/kernel';
 import { reduceAgent } from '../domain/agent/state.ts';
-import type { Operation } from '../domain/journal/entry.ts';
+import type { Operation, Place } from '../domain/journal/entry.ts';
 import { statusColumns } from '../store/agents.ts';
 import { pendingSignals, type SignalRow } from '../store/signals.ts';
 import type { WorkerReader } from '../store/worker-store.ts';
 import type { RunScope } from './scope.ts';
-import { Suspended } from './unwinding.ts';
+import { BranchWaits, Suspended } from './unwinding.ts';
 
 /** What a signal brought, as an agent's journal keeps it. */
 export interface SignalValue {
@@ -18,28 +18,42 @@ export interface SignalValue {
 /**
  * Gives the next signal of a name; while there is none, the agent sleeps as rows. Going to sleep and
  * looking for a signal are one transaction, so one that comes at that moment is not lost (RT-3).
- * @throws Suspended when there is none
+ * @throws Suspended when there is none; in a branch, BranchWaits
  */
 export async function awaitSignal(
   scope: RunScope,
   name: string,
-  place: Pick<Operation, 'position' | 'part'>,
+  place: Place,
 ): Promise<SignalValue> {
   const { session, journal, commits, store } = scope;
   const operation: Operation = { ...place, kind: 'signal', argsDigest: canonicalDigest({ name }) };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) return recorded.value as SignalValue;
   session.check();
-  const signal = (await firstUnused(scope, store.db, name)) ?? (await sleep(scope, name));
+  let signal: SignalRow;
+  do {
+    signal = (await firstUnused(scope, store.db, name)) ?? (await wait(scope, name));
+    // Another branch may have taken it meanwhile.
+  } while (commits.isUsed(signal.position));
   const value: SignalValue = { payload: signal.payload, decision: signal.decision };
   journal.record({ ...operation, value }, true);
   commits.used(signal.position);
   return value;
 }
 
-async function sleep(scope: RunScope, name: string): Promise<SignalRow> {
+async function wait(scope: RunScope, name: string): Promise<SignalRow> {
+  if (scope.lane.branch !== '') throw new BranchWaits([name]);
+  return await sleepUntil(scope, [name]);
+}
+
+/**
+ * Puts the agent to sleep until a signal of one of these names comes.
+ * @returns one that came while it fell asleep: nothing was committed then
+ * @throws Suspended
+ */
+export async function sleepUntil(scope: RunScope, names: readonly string[]): Promise<SignalRow> {
   const { session, commits } = scope;
-  const suspended = reduceAgent(session.status, { type: 'suspended', waitingFor: [name] });
+  const suspended = reduceAgent(session.status, { type: 'suspended', waitingFor: names });
   try {
     await commits.commit({
       changes: {
@@ -48,15 +62,17 @@ async function sleep(scope: RunScope, name: string): Promise<SignalRow> {
         lease_expires_at: null,
       },
       also: async (trx) => {
-        const signal = await firstUnused(scope, trx, name);
-        if (signal !== undefined) throw new CameMeanwhile(signal);
+        for (const name of names) {
+          const signal = await firstUnused(scope, trx, name);
+          if (signal !== undefined) throw new StaysAwake(signal);
+        }
       },
     });
   } catch (error) {
-    if (error instanceof CameMeanwhile) return error.signal;
+    if (error instanceof StaysAwake) return error.signal;
     throw error;
   }
-  throw new Suspended(`The agent waits for ${name}.`);
+  throw new Suspended(`The agent waits for ${names.join(', ')}.`);
 }
 
 async function firstUnused(
@@ -69,7 +85,7 @@ async function firstUnused(
 }
 
 /** Undoes going to sleep: what the agent did stays uncommitted until its step ends. */
-class CameMeanwhile extends Error {
+class StaysAwake extends Error {
   readonly signal: SignalRow;
 
   constructor(signal: SignalRow) {

@@ -30,14 +30,14 @@ export class Steps {
     this.#status = status;
   }
 
-  /** Runs one step. */
-  async run<T>(step: number, work: () => Promise<T>): Promise<T> {
+  /** Runs one step; `waitsFor` names the signal that it begins with, if it does with one. */
+  async run<T>(step: number, waitsFor: string, work: () => Promise<T>): Promise<T> {
     this.#session.check();
     this.#current = step;
     this.#status = 'ok';
     if (step > this.#started) {
       this.#started = step;
-      this.#commits.stepStarted(step);
+      this.#commits.stepStarted({ step, waitsFor });
       await this.#commits.commit();
     }
     const result = await work();

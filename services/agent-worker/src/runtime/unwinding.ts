@@ -9,6 +9,23 @@ export abstract class Unwinding extends Error {}
 /** The agent waits; its rows say for what, and its lease is given back. */
 export class Suspended extends Unwinding {}
 
+/**
+ * A branch that runs beside others waits. The agent sleeps when each of them waits or is done; until
+ * then only this branch is taken down.
+ */
+export class BranchWaits extends Unwinding {
+  /** The signals that it waits for. */
+  readonly names: readonly string[];
+
+  constructor(names: readonly string[]) {
+    super(`A branch waits for ${names.join(', ')}.`);
+    this.names = names;
+  }
+}
+
+/** What the agent waits for has come while it fell asleep: it is taken up again at once. */
+export class CameMeanwhile extends Unwinding {}
+
 /** The agent may not act now: halted or frozen. */
 export class Parked extends Unwinding {}
 

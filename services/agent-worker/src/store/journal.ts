@@ -17,14 +17,25 @@ export async function loadJournal(db: WorkerReader, key: AgentKey): Promise<Jour
         .onRef('payloads.run_id', '=', 'journal.run_id')
         .onRef('payloads.digest', '=', 'journal.payload_digest'),
     )
-    .select(['position', 'part', 'kind', 'args_digest', 'value', 'payload_digest', 'content'])
+    .select([
+      'branch',
+      'position',
+      'part',
+      'kind',
+      'args_digest',
+      'value',
+      'payload_digest',
+      'content',
+    ])
     .where('journal.tenant', '=', key.tenant)
     .where('journal.run_id', '=', key.runId)
     .where('journal.instance', '=', key.instance)
+    .orderBy('branch')
     .orderBy('position')
     .orderBy('part')
     .execute();
   return rows.map((row) => ({
+    branch: row.branch,
     position: row.position,
     part: row.part,
     kind: row.kind as OperationKind,
@@ -44,17 +55,18 @@ export async function appendJournal(
   at: Date,
 ): Promise<void> {
   if (entries.length === 0) return;
-  const rows = entries.map(({ position, part, kind, argsDigest, value }) => {
+  const rows = entries.map(({ branch, position, part, kind, argsDigest, value }) => {
     const text = JSON.stringify(value);
     const large = text.length >= LARGE;
     return {
       row: {
         ...agentColumns(lease),
+        branch,
         position,
         part,
         kind,
         args_digest: argsDigest,
-        call_id: callIdOf(position),
+        call_id: callIdOf({ branch, position }),
         epoch: lease.epoch,
         value: large ? null : text,
         payload_digest: large ? sha256Hex(text) : null,

@@ -2,6 +2,7 @@ import { PreconditionError } from '@writ/kernel';
 import { reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, type AgentRow, statusColumns, statusOf } from './agents.ts';
 import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import { followParking } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** The right to run an agent until a moment (RT-2). */
@@ -75,6 +76,7 @@ export async function claimAgent(
     .where((eb) => eb.and({ ...agentColumns(key), epoch: seen }))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return undefined;
+  await followParking(trx, key, statusOf(row).state, status.state, at);
   return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
 }
 

@@ -168,9 +168,80 @@ const slots: Migration = {
   },
 };
 
+/** Branches that run side by side have places of their own; a primary key cannot be changed in place. */
+const branches: Migration = {
+  async up(db) {
+    await keyed(
+      db,
+      'journal_by_branch',
+      {
+        ...OF_AGENT,
+        branch: 'text',
+        position: 'integer',
+        part: 'integer',
+        kind: 'text',
+        args_digest: 'text',
+        call_id: 'text',
+        epoch: 'bigint',
+        value: 'text?',
+        payload_digest: 'text?',
+        recorded_at: 'timestamptz',
+      },
+      ['tenant', 'run_id', 'instance', 'branch', 'position', 'part'],
+    );
+    const before = sql`tenant, run_id, instance, position, part, kind, args_digest, call_id, epoch, value, payload_digest, recorded_at`;
+    await sql`insert into journal_by_branch (branch, ${before}) select '', ${before} from journal`.execute(
+      db,
+    );
+    await db.schema.dropTable('journal').execute();
+    await db.schema.alterTable('journal_by_branch').renameTo('journal').execute();
+  },
+};
+
+/** What agents say to each other, and when they wake by themselves. */
+const messages: Migration = {
+  async up(db) {
+    await db.schema.alterTable('agents').addColumn('reply_to', 'text').execute();
+    await keyed(
+      db,
+      'timers',
+      {
+        ...OF_AGENT,
+        timer_id: 'text',
+        name: 'text',
+        payload: 'text',
+        due_at: 'timestamptz?',
+        remaining_ms: 'bigint?',
+        waits_with: 'text?',
+      },
+      ['tenant', 'run_id', 'instance', 'timer_id'],
+    );
+    await db.schema
+      .createIndex('timers_due')
+      .on('timers')
+      .column('due_at')
+      .where(sql.ref('due_at'), 'is not', null)
+      .execute();
+    await keyed(
+      db,
+      'follows',
+      {
+        tenant: 'text',
+        topic: 'text',
+        run_id: 'text',
+        instance: 'text',
+        followed_at: 'timestamptz',
+      },
+      ['tenant', 'topic', 'run_id', 'instance'],
+    );
+  },
+};
+
 /** Every migration of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_agents': workerTables,
   '0003_slots': slots,
+  '0004_branches': branches,
+  '0005_messages': messages,
 };

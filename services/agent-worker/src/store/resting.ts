@@ -2,6 +2,7 @@ import { RESUMED, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from './agents.ts';
 import { type AgentKey, keyOf } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
+import { followParking } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Agents that sleep, of some tenants, or of all when none is given (SYS-6). */
@@ -41,6 +42,7 @@ export async function resumePreempted(
   const row = await findAgent(trx, agent);
   if (row === undefined || row.epoch !== agent.epoch || row.state !== 'PARKED') return false;
   const status = reduceAgent(statusOf(row), { type: 'signalled', name: RESUMED });
+  await followParking(trx, agent, 'PARKED', status.state, at);
   await saveAgent(trx, agent, statusColumns(status, at));
   return true;
 }

@@ -37,6 +37,8 @@ export interface AgentsTable {
   step_ended: number;
   /** Restarts after failures (SUP-7). */
   failures: number;
+  /** Instance that asked it and waits; null when nobody does. */
+  reply_to: string | null;
   created_at: Date;
   ended_at: Date | null;
 }
@@ -76,6 +78,8 @@ interface JournalTable {
   tenant: string;
   run_id: string;
   instance: string;
+  /** Empty for the agent itself; the path of a branch that runs beside others. */
+  branch: string;
   position: number;
   part: number;
   kind: string;
@@ -94,6 +98,34 @@ interface PayloadsTable {
   run_id: string;
   digest: string;
   content: string;
+}
+
+/** Signals that come at a time: ends of waits (RT-3). */
+export interface TimersTable {
+  tenant: string;
+  run_id: string;
+  instance: string;
+  /** Unique within the agent. */
+  timer_id: string;
+  /** The signal that it turns into. */
+  name: string;
+  /** JSON object that the signal brings. */
+  payload: string;
+  /** Null while it stands still. */
+  due_at: Date | null;
+  /** What is left of it, in milliseconds, while it stands still; null while it runs. */
+  remaining_ms: bigint | null;
+  /** It stands still while this agent of the run is parked; null when it never does. */
+  waits_with: string | null;
+}
+
+/** Who follows which topic (AG-5). */
+interface FollowsTable {
+  tenant: string;
+  topic: string;
+  run_id: string;
+  instance: string;
+  followed_at: Date;
 }
 
 /** Orders to end agents, so that a delivery that comes later than its cancellation is refused. */
@@ -118,5 +150,7 @@ export interface WorkerDatabase {
   journal: JournalTable;
   payloads: PayloadsTable;
   cancels: CancelsTable;
+  timers: TimersTable;
+  follows: FollowsTable;
   outbox: OutboxTable;
 }

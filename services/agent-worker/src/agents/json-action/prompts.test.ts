@@ -70,7 +70,11 @@ const tools = [
 
 function promptOf(history: readonly HistoryEntry[]): JsonObject {
   const { messages } = decideRequest(manifest, { goal: 'Refund.' }, history, tools);
-  return JSON.parse(messages[1]?.text ?? '') as JsonObject;
+  return JSON.parse(textOf(messages[1])) as JsonObject;
+}
+
+function textOf(turn: ChatTurn | undefined): string {
+  return turn?.role === 'user' ? turn.text : '';
 }
 
 describe('the deciding prompt of a json-action agent', () => {
@@ -186,6 +190,6 @@ describe('the composing prompt of a json-action agent', () => {
       requireContent: true,
       messages: [{ role: 'system', text: 'Compose.' }, { role: 'user' }],
     });
-    expect(JSON.parse(request.messages[1]?.text ?? '')).toEqual({ goal: 'Refund.', history });
+    expect(JSON.parse(textOf(request.messages[1]))).toEqual({ goal: 'Refund.', history });
   });
 });

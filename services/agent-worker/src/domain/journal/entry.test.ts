@@ -1,7 +1,14 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { assertAllAsked, assertSameOperation, callIdOf, type Operation } from './entry.ts';
 
-const recorded: Operation = { position: 3, part: 0, kind: 'llm', argsDigest: 'a'.repeat(64) };
+const recorded: Operation = {
+  branch: '',
+  position: 3,
+  part: 0,
+  kind: 'llm',
+  argsDigest: 'a'.repeat(64),
+};
 
 describe('a journal entry', () => {
   it('lets the same operation pass (RT-1)', () => {
@@ -23,11 +30,32 @@ describe('a journal entry', () => {
   });
 
   it('misses what an agent did not ask for (RT-1)', () => {
-    expect(() => assertAllAsked([recorded], 4, 'desk-1')).not.toThrow();
-    expect(() => assertAllAsked([recorded], 3, 'desk-1')).toThrow('at index 3');
+    expect(() => assertAllAsked([recorded], () => 4, 'desk-1')).not.toThrow();
+    expect(() => assertAllAsked([recorded], () => 3, 'desk-1')).toThrow('at index 3');
   });
 
   it('gives an operation the same id whenever it is asked for (RT-1)', () => {
-    expect([0, 1, 12].map(callIdOf)).toEqual(['op-0', 'op-1', 'op-12']);
+    const ids = [0, 1, 12].map((position) => callIdOf({ branch: '', position }));
+    expect(ids).toEqual(['op-0', 'op-1', 'op-12']);
+    expect(callIdOf({ branch: '3.1', position: 0 })).toBe('op-3-1-0');
+  });
+
+  it('gives every place an id of its own, that services take, however deep it is (RT-1)', () => {
+    const path = fc.array(fc.nat(300), { minLength: 1, maxLength: 31 });
+    const place = path.filter(({ length }) => length % 2 === 1);
+    fc.assert(
+      fc.property(fc.uniqueArray(place, { maxLength: 20, selector: String }), (places) => {
+        const ids = places.map((numbers) =>
+          callIdOf({ branch: numbers.slice(0, -1).join('.'), position: numbers.at(-1) ?? 0 }),
+        );
+        expect(new Set(ids).size).toBe(places.length);
+        for (const id of ids) expect(id).toMatch(/^[a-z0-9_-]{1,64}$/);
+      }),
+    );
+  });
+
+  it('names the branch of what diverges (RT-1)', () => {
+    const inBranch = { ...recorded, branch: '3.1' };
+    expect(() => assertAllAsked([inBranch], () => 0, 'desk-1')).toThrow('at index 3.1.3');
   });
 });

@@ -1,22 +1,39 @@
-import { DataLossError } from '@writ/kernel';
+import { DataLossError, derivedId } from '@writ/kernel';
 
 /** The operations of an agent that leave an entry (RT-1). */
 export type OperationKind =
+  | 'all'
+  | 'ask'
+  | 'emit'
+  | 'end'
+  | 'flow'
+  | 'follow'
   | 'llm'
   | 'review'
   | 'signal'
+  | 'sleep'
+  | 'spawn'
   | 'tool'
   | 'tools'
   | 'log'
   | 'now'
   | 'random';
 
-/** One effect as an agent asks for it, which is what must not change when it runs again. */
-export interface Operation {
-  /** Number of the operation within the agent, from 0. */
+/** Where an effect stands in an agent, the same whenever the agent runs again. */
+export interface Place {
+  /**
+   * Which of the branches that run side by side: empty for the agent itself, `3.1` for the second
+   * branch of its operation 3, and so on further down.
+   */
+  readonly branch: string;
+  /** Number of the operation within its branch, from 0. */
   readonly position: number;
   /** Part of an operation that takes several effects: a proposal is review, wait and execution. */
   readonly part: number;
+}
+
+/** One effect as an agent asks for it, which is what must not change when it runs again. */
+export interface Operation extends Place {
   readonly kind: OperationKind;
   /** SHA-256 of the arguments, in hex. */
   readonly argsDigest: string;
@@ -28,9 +45,14 @@ export interface JournalEntry extends Operation {
   readonly value: unknown;
 }
 
+/** Longest id that services take. */
+const MOST_ID_LENGTH = 64;
+
 /** The id under which services know an operation: the same whenever the agent runs again (RT-1). */
-export function callIdOf(position: number): string {
-  return `op-${position}`;
+export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'>): string {
+  const path = branch === '' ? '' : `${branch.replaceAll('.', '-')}-`;
+  const id = `op-${path}${position}`;
+  return id.length <= MOST_ID_LENGTH ? id : derivedId('op', branch, String(position));
 }
 
 /**
@@ -51,24 +73,30 @@ export function assertSameOperation(recorded: Operation, asked: Operation, agent
 
 /**
  * Checks that an agent that came to its end has asked for everything that the journal has.
+ * @param asked how many operations a branch has asked for
  * @throws DataLossError JOURNAL_DIVERGENCE naming the first entry that was not asked for
  */
 export function assertAllAsked(
   entries: Iterable<Operation>,
-  operations: number,
+  asked: (branch: string) => number,
   agent: string,
 ): void {
   for (const entry of entries) {
-    if (entry.position >= operations) throw divergence(agent, entry, 'it came to its end before');
+    if (entry.position < asked(entry.branch)) continue;
+    throw divergence(agent, entry, 'it came to its end before');
   }
 }
 
 function divergence(agent: string, recorded: Operation, now: string): DataLossError {
   return new DataLossError(
     'JOURNAL_DIVERGENCE',
-    `${agent} diverges from its journal at index ${recorded.position}: it recorded ${recorded.kind} (${short(recorded)}), but ${now}.`,
-    { position: String(recorded.position), recorded: recorded.kind, agent },
+    `${agent} diverges from its journal at index ${indexOf(recorded)}: it recorded ${recorded.kind} (${short(recorded)}), but ${now}.`,
+    { position: indexOf(recorded), recorded: recorded.kind, agent },
   );
+}
+
+function indexOf({ branch, position }: Place): string {
+  return branch === '' ? String(position) : `${branch}.${position}`;
 }
 
 function short({ argsDigest }: Operation): string {

@@ -1,0 +1,80 @@
+import { type AgentRef, canonicalDigest } from '@writ/kernel';
+import { type Reply, replySignal } from '../../domain/agent/reply.ts';
+import type { Operation } from '../../domain/journal/entry.ts';
+import { agentColumns } from '../../store/keys.ts';
+import { deleteTimer, insertTimer } from '../../store/timers.ts';
+import type { NumberedCall } from '../journal.ts';
+import type { RunScope } from '../scope.ts';
+import { awaitSignal } from '../signals.ts';
+import { PeerRefusal } from '../unwinding.ts';
+
+/** The effects of asking, as parts of one operation. */
+const PART = { ask: 0, reply: 1, end: 2 } as const;
+
+/**
+ * Waits for what a child comes to, as rows, and ends it in every case, so that its slot is free again
+ * (AG-3). The time that is set for it stands still while the child is parked (SB-4).
+ */
+export async function ask(scope: RunScope, child: AgentRef, timeoutMs: number): Promise<Reply> {
+  const call = scope.lane.next();
+  startTimer(scope, call, child, timeoutMs);
+  const { branch, position } = call;
+  const place = { branch, position, part: PART.reply };
+  const { payload } = await awaitSignal(scope, replySignal(child.instance), place);
+  const reply = JSON.parse(payload) as Reply;
+  await endChild(scope, call, child, reply.kind);
+  return reply;
+}
+
+/** The timer is set with the commit that puts the agent to sleep. */
+function startTimer(
+  { journal, commits, session }: RunScope,
+  { branch, position, callId }: NumberedCall,
+  { instance }: AgentRef,
+  timeoutMs: number,
+): void {
+  const argsDigest = canonicalDigest({ instance, timeoutMs });
+  const operation: Operation = { branch, position, part: PART.ask, kind: 'ask', argsDigest };
+  if (journal.recall(operation) !== undefined) return;
+  const dueAt = new Date(session.meta.clock.now().getTime() + timeoutMs);
+  journal.record({ ...operation, value: null }, false);
+  const timedOut: Reply = { kind: 'timed_out' };
+  commits.add((trx) =>
+    insertTimer(trx, {
+      ...agentColumns(session.lease),
+      timer_id: callId,
+      name: replySignal(instance),
+      payload: JSON.stringify(timedOut),
+      due_at: dueAt,
+      remaining_ms: null,
+      waits_with: instance,
+    }),
+  );
+}
+
+async function endChild(
+  { session, journal, commits, calls, peers }: RunScope,
+  { branch, position, callId }: NumberedCall,
+  { instance }: AgentRef,
+  outcome: Reply['kind'],
+): Promise<void> {
+  const argsDigest = canonicalDigest({ instance, outcome });
+  const operation: Operation = { branch, position, part: PART.end, kind: 'end', argsDigest };
+  if (journal.recall(operation) !== undefined) return;
+  session.check();
+  commits.add(async (trx) => {
+    await deleteTimer(trx, session.lease, callId);
+  });
+  await commits.beforeEffect();
+  let value: string;
+  try {
+    value = await calls.call({ audience: 'supervisor' }, (options) =>
+      peers.supervisor.endChild({ callId, childInstance: instance, outcome }, options),
+    );
+  } catch (error) {
+    // The supervisor knows better what there is to end, and ends it with its parent at the latest.
+    if (!(error instanceof PeerRefusal)) throw error;
+    value = error.stopReason;
+  }
+  journal.record({ ...operation, value }, false);
+}

@@ -1,0 +1,104 @@
+import { canonicalDigest, derivedId } from '@writ/kernel';
+import { type Decision, phaseOfRefusal, refusalOf } from '../../domain/calls/decision.ts';
+import type { SpawnAnswer } from '../../domain/calls/spawn.ts';
+import type { Operation } from '../../domain/journal/entry.ts';
+import type { SpawnOptions, SpawnOutcome } from '../agent.ts';
+import type { NumberedCall } from '../journal.ts';
+import { answer } from '../proposals.ts';
+import type { RunScope } from '../scope.ts';
+import { PeerRefusal } from '../unwinding.ts';
+
+/** The effects of a delegation, as parts of one operation. */
+const PART = { spawn: 0, approval: 1, spawnAfter: 2 } as const;
+
+/**
+ * Has a delegation reviewed and, when it is approved, its child made: slot, tab, tokens and delivery
+ * together (SV-1, SUP-9). What a person says is waited for as for any action.
+ */
+export async function spawn(
+  scope: RunScope,
+  agent: string,
+  task: string,
+  options: SpawnOptions,
+): Promise<SpawnOutcome> {
+  const call = scope.lane.next();
+  const { callId } = call;
+  const { runId, instance } = scope.session.lease;
+  const correlationId = derivedId('ask', runId, instance, callId);
+  const delegation = { agent, task, correlationId, ...options };
+  const first = await spawnChild(scope, call, PART.spawn, delegation);
+  if ('failure' in first) return { kind: 'failed', callId, ...first.failure };
+  if (!first.decision.settled) {
+    const settled = await answer(scope, call, PART.approval);
+    if (refusalOf(settled) !== undefined) return refused(scope, callId, settled);
+    const made = await spawnChild(scope, call, PART.spawnAfter, delegation);
+    if ('failure' in made) return { kind: 'failed', callId, ...made.failure };
+    return outcomeOf(scope, callId, made);
+  }
+  return outcomeOf(scope, callId, first);
+}
+
+interface Delegation extends SpawnOptions {
+  readonly agent: string;
+  readonly task: string;
+  readonly correlationId: string;
+}
+
+/** A spawn's answer as it is journaled: the supervisor's, or its refusal for good. */
+type Recorded =
+  | SpawnAnswer
+  | { readonly failure: { readonly stopReason: string; readonly message: string } };
+
+async function spawnChild(
+  { session, journal, commits, calls, carried, peers, steps }: RunScope,
+  { branch, position, callId }: NumberedCall,
+  part: number,
+  delegation: Delegation,
+): Promise<Recorded> {
+  const operation: Operation = {
+    branch,
+    position,
+    part,
+    kind: 'spawn',
+    argsDigest: canonicalDigest(delegation),
+  };
+  const recorded = journal.recall(operation);
+  if (recorded !== undefined) {
+    carried.deliveredBefore();
+    return recorded.value as Recorded;
+  }
+  session.check();
+  await commits.beforeEffect();
+  const shown = carried.peek();
+  let value: Recorded;
+  try {
+    value = await calls.call({ audience: 'supervisor', acts: true }, (options) =>
+      peers.supervisor.spawnChild({ callId, ...delegation, ...shown }, options),
+    );
+    carried.delivered(shown);
+    steps.note(value.decision.verdict);
+  } catch (error) {
+    // Whatever is wrong with a child, its parent can go on without it (AG-3).
+    if (!(error instanceof PeerRefusal)) throw error;
+    value = { failure: { stopReason: error.stopReason, message: error.message } };
+  }
+  journal.record({ ...operation, value }, false);
+  return value;
+}
+
+function outcomeOf(
+  scope: RunScope,
+  callId: string,
+  { decision, child, slotRefusal }: SpawnAnswer,
+): SpawnOutcome {
+  if (child !== undefined) return { kind: 'spawned', callId, child };
+  if (slotRefusal === '') return refused(scope, callId, decision);
+  return { kind: 'no_slot', callId, message: slotRefusal };
+}
+
+function refused({ steps }: RunScope, callId: string, decision: Decision): SpawnOutcome {
+  const stopReason = refusalOf(decision) ?? 'error:no_child';
+  steps.note(stopReason);
+  const stop = { stopReason, phase: phaseOfRefusal(decision), callId };
+  return { kind: 'refused', callId, stop, message: decision.reason };
+}

@@ -1,0 +1,67 @@
+import { canonicalDigest, type JsonObject, PermissionDeniedError } from '@writ/kernel';
+import { FEED_ITEM } from '../../domain/agent/signals.ts';
+import type { Operation } from '../../domain/journal/entry.ts';
+import { followersOf, insertFollow } from '../../store/follows.ts';
+import { tellAgent } from '../../store/tell-agent.ts';
+import type { RunScope } from '../scope.ts';
+
+/**
+ * Tells everybody who follows a topic of the tenant, in the transaction that journals it: each
+ * follower gets the item once, and one that sleeps wakes (AG-5, RT-3).
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
+ */
+export async function emit(scope: RunScope, topic: string, item: JsonObject): Promise<void> {
+  const { session, journal, commits, lane, onRunnable } = scope;
+  const { branch, position, callId } = lane.next();
+  assertTopic(topic, [session.manifest.outputTopic], session.manifest.name, 'output_topic');
+  const argsDigest = canonicalDigest({ topic, item });
+  const operation: Operation = { branch, position, part: 0, kind: 'emit', argsDigest };
+  if (journal.recall(operation) !== undefined) return;
+  session.check();
+  const { tenant, runId, instance } = session.lease;
+  const from = { run_id: runId, agent: instance };
+  const signal = {
+    id: `emit-${runId}-${instance}-${callId}`,
+    name: FEED_ITEM,
+    payload: JSON.stringify({ topic, from, item }),
+  };
+  journal.record({ ...operation, value: null }, false);
+  await commits.commit({
+    also: async (trx, at) => {
+      for (const follower of await followersOf(trx, tenant, topic)) {
+        await tellAgent(trx, follower, signal, at);
+      }
+    },
+  });
+  onRunnable();
+}
+
+/**
+ * Has the agent hear of a topic from now on; what it hears comes as signals (AG-5).
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
+ */
+export async function follow(scope: RunScope, topic: string): Promise<void> {
+  const { session, journal, commits, lane } = scope;
+  const { branch, position } = lane.next();
+  assertTopic(topic, session.manifest.followTopics, session.manifest.name, 'follow_topics');
+  const argsDigest = canonicalDigest({ topic });
+  const operation: Operation = { branch, position, part: 0, kind: 'follow', argsDigest };
+  if (journal.recall(operation) !== undefined) return;
+  session.check();
+  journal.record({ ...operation, value: null }, false);
+  commits.add((trx, at) => insertFollow(trx, session.lease, topic, at));
+}
+
+function assertTopic(
+  topic: string,
+  allowed: readonly string[],
+  agent: string,
+  field: string,
+): void {
+  if (topic !== '' && allowed.includes(topic)) return;
+  throw new PermissionDeniedError(
+    'TOPIC_NOT_ALLOWED',
+    `${JSON.stringify(topic)} is not in ${field} of the manifest ${agent}.`,
+    { field, agent },
+  );
+}

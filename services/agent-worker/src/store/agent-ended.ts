@@ -1,0 +1,37 @@
+import { type Reply, replyFor, replySignal } from '../domain/agent/reply.ts';
+import type { AgentRow } from './agents.ts';
+import { deleteFollows } from './follows.ts';
+import { keyOf } from './keys.ts';
+import { tellAgent } from './tell-agent.ts';
+import { followParking } from './timers.ts';
+import type { WorkerTransaction } from './worker-store.ts';
+
+/** What an agent's end came to. */
+export interface AgentEnd {
+  readonly stopReason: string;
+  /** The approved answer; absent when there is none. */
+  readonly answer?: string | undefined;
+}
+
+/**
+ * Called in the transaction that ends an agent: whoever asked it is told, and it follows nothing any
+ * more (RT-3, AG-3). Answers whether somebody was woken.
+ */
+export async function agentEnded(
+  trx: WorkerTransaction,
+  agent: AgentRow,
+  { stopReason, answer }: AgentEnd,
+  at: Date,
+): Promise<boolean> {
+  const key = keyOf(agent);
+  await deleteFollows(trx, key);
+  if (agent.reply_to === null) return false;
+  await followParking(trx, key, 'PARKED', 'COMPLETED', at);
+  const reply: Reply = replyFor(stopReason, answer);
+  const signal = {
+    id: `reply-${agent.instance}`,
+    name: replySignal(agent.instance),
+    payload: JSON.stringify(reply),
+  };
+  return await tellAgent(trx, { ...key, instance: agent.reply_to }, signal, at);
+}

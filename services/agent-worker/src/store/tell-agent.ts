@@ -1,0 +1,70 @@
+import { isTerminal } from '@writ/kernel';
+import { reduceAgent } from '../domain/agent/state.ts';
+import {
+  type AgentChanges,
+  type AgentRow,
+  findAgent,
+  saveAgent,
+  statusColumns,
+  statusOf,
+} from './agents.ts';
+import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import { findSignal, insertSignal } from './signals.ts';
+import { followParking } from './timers.ts';
+import type { WorkerTransaction } from './worker-store.ts';
+
+/** A signal that comes from within the worker: an agent's word, or a time. */
+export interface InnerSignal {
+  /** What makes it the same signal when it is told again. */
+  readonly id: string;
+  readonly name: string;
+  /** JSON object. */
+  readonly payload: string;
+}
+
+/**
+ * Gives an agent a signal and wakes it if it waits for that, in the transaction of what the signal
+ * tells (RT-3). Answers false when there is nobody to tell, or it was told before.
+ */
+export async function tellAgent(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  { id, name, payload }: InnerSignal,
+  at: Date,
+): Promise<boolean> {
+  const agent = await findAgent(trx, key);
+  if (agent === undefined || isTerminal(statusOf(agent).state)) return false;
+  if ((await findSignal(trx, key, id)) !== undefined) return false;
+  await insertSignal(trx, {
+    ...agentColumns(key),
+    request_id: id,
+    request_digest: '',
+    name,
+    payload,
+    decision: null,
+    received_at: at,
+    consumed_at: null,
+  });
+  await wakeAgent(trx, agent, name, at);
+  return true;
+}
+
+/** Lets an agent be taken up again if it waits for a signal of this name. */
+export async function wakeAgent(
+  trx: WorkerTransaction,
+  agent: AgentRow,
+  name: string,
+  at: Date,
+  changes: AgentChanges = {},
+): Promise<void> {
+  const status = statusOf(agent);
+  const next = reduceAgent(status, { type: 'signalled', name });
+  const key = keyOf(agent);
+  await followParking(trx, key, status.state, next.state, at);
+  await saveAgent(trx, key, {
+    ...(next !== status && statusColumns(next, at)),
+    // Even when nothing changes, so that the write is never empty.
+    state: next.state,
+    ...changes,
+  });
+}
