@@ -64,7 +64,7 @@ describe('SpawnChild', () => {
   it('narrows the child to parent, manifest and request, whichever is least (SUP-9, SUP-1)', async () => {
     const lead = await family.lead();
     const { supervision } = await lead.spawn('op-1', 'scout', 'Look.', {
-      executionBudget: { maxTokens: 10_000_000n, maxTurns: 3n },
+      executionBudget: { maxTokens: 900n, maxTurns: 3n },
       priority: Priority.CRITICAL,
       models: ['sim-tiny'],
       tools: ['look'],
@@ -74,7 +74,7 @@ describe('SpawnChild', () => {
       depth: 1,
       priority: Priority.LOW,
       retention: HistoryRetention.PERMANENT,
-      executionBudget: { maxTokens: 1000n, maxCostNanoUsd: 2_000_000_000n, maxTurns: 3n },
+      executionBudget: { maxTokens: 900n, maxCostNanoUsd: 2_000_000_000n, maxTurns: 3n },
     });
     expect(supervision?.executionBudget?.deadline?.seconds).toBe(300n);
     const { manifest } = family.supervisor.fakes.deliveries.at(-1) ?? {};
@@ -94,8 +94,14 @@ describe('SpawnChild', () => {
   it.each([
     ['a tool', { tools: ['look', 'wipe'] }, 'TOOL_NOT_ALLOWED', 'tools'],
     ['a model', { models: ['huge'] }, 'MODEL_NOT_ALLOWED', 'models'],
+    [
+      'a budget',
+      { executionBudget: { maxTokens: 1001n } },
+      'BUDGET_ABOVE_PARENT',
+      'execution_budget.max_tokens',
+    ],
   ])(
-    'refuses %s that the manifest does not have, and counts no step (SUP-9)',
+    'refuses %s that manifest or parent do not have, and counts no step (SUP-9)',
     async (_what, terms, reason, field) => {
       const lead = await family.lead();
       await expect(lead.spawn('op-1', 'scout', 'risky', terms)).rejects.toMatchObject({

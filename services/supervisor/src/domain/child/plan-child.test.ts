@@ -123,6 +123,10 @@ describe('planChild', () => {
         const isAllowed =
           given.wantedTools.every((tool) => given.ownTools.includes(tool)) &&
           !given.wantedModels.includes('huge');
+        if (!isWithin(given.asked, given.parentBudget)) {
+          expect(() => planChild(parent, child, terms, 'op-1')).toThrow(/where the parent/);
+          return;
+        }
         if (!isAllowed) {
           expect(() => planChild(parent, child, terms, 'op-1')).toThrow(/tools|models/);
           return;
@@ -154,6 +158,27 @@ describe('planChild', () => {
     );
   });
 
+  it.each([
+    ['max_tokens', { maxTokens: 1_001 }, { maxTokens: 1_000 }],
+    ['max_cost_nano_usd', { maxCostNanoUsd: 2n }, { maxCostNanoUsd: 1n }],
+    ['max_turns', { maxTurns: 1 }, { maxTurns: 0 }],
+    ['deadline', { deadlineMs: 60_001 }, { deadlineMs: 60_000 }],
+    ['max_active', { maxActiveMs: 9 }, { maxActiveMs: 8 }],
+  ])(
+    'refuses more %s than the parent has, and names the dimension (SUP-9)',
+    (dimension, asked, own) => {
+      expect(() => plan({ executionBudget: asked }, { executionBudget: own })).toThrow(
+        expect.objectContaining({
+          reason: 'BUDGET_ABOVE_PARENT',
+          metadata: expect.objectContaining({ dimension }),
+        }),
+      );
+      expect(
+        plan({ executionBudget: own }, { executionBudget: own }).manifest.executionBudget,
+      ).toMatchObject(own);
+    },
+  );
+
   it('takes the manifest for what nobody asks for (SUP-9)', () => {
     const { manifest, models: aliases } = plan();
     expect(manifest).toMatchObject({
@@ -180,6 +205,13 @@ describe('planChild', () => {
 
 function calls(maxToolCalls: number | undefined) {
   return maxToolCalls === undefined ? {} : { maxToolCalls };
+}
+
+function isWithin(asked: ExecutionBudget, own: ExecutionBudget): boolean {
+  return Object.entries(asked).every(([name, value]) => {
+    const most = own[name as keyof ExecutionBudget];
+    return most === undefined || value <= most;
+  });
 }
 
 function expectWithin(budgetOf: ExecutionBudget, limit: ExecutionBudget): void {

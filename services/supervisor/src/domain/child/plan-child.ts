@@ -46,8 +46,9 @@ export interface ChildPlan {
 
 /**
  * Narrows a child to what its parent, its manifest and the request allow, whichever is least (SUP-9):
- * budgets, weight and retention are cut; a tool or model that the manifest does not have is refused.
- * @throws InvalidRequestError TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
+ * budgets, weight and retention are cut; a tool or model that the manifest does not have is refused,
+ * and so is a request for more than the parent itself may spend.
+ * @throws InvalidRequestError BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
  */
 export function planChild(
   parent: Parent,
@@ -55,6 +56,7 @@ export function planChild(
   terms: ChildTerms,
   callId: string,
 ): ChildPlan {
+  assertWithin(parent, terms.executionBudget);
   const tools = toolsOf(child, terms.tools);
   const models = modelsOf(child, terms.models);
   const [model = child.model.model, ...alsoAllowed] = models;
@@ -74,6 +76,31 @@ export function planChild(
       retention: retentionOf(parent, child, terms),
     },
   };
+}
+
+/** The dimensions of a budget as a request names them. */
+const DIMENSIONS: Readonly<Record<keyof ExecutionBudget, string>> = {
+  maxTokens: 'max_tokens',
+  maxCostNanoUsd: 'max_cost_nano_usd',
+  maxTurns: 'max_turns',
+  deadlineMs: 'deadline',
+  maxActiveMs: 'max_active',
+};
+
+/** Whoever asks for more than its own gets nothing, rather than silently less (SUP-9). */
+function assertWithin({ instance, executionBudget }: Parent, asked: ExecutionBudget): void {
+  for (const dimension of Object.keys(DIMENSIONS) as (keyof ExecutionBudget)[]) {
+    const own = executionBudget[dimension];
+    const wanted = asked[dimension];
+    if (own === undefined || wanted === undefined || wanted <= own) continue;
+    const name = DIMENSIONS[dimension];
+    const unit = name.startsWith('max_') && dimension !== 'maxActiveMs' ? '' : ' ms';
+    throw new InvalidRequestError(
+      'BUDGET_ABOVE_PARENT',
+      `execution_budget.${name} asks for ${wanted}${unit}, where the parent ${instance} has ${own}${unit}.`,
+      { field: `execution_budget.${name}`, dimension: name, limit: String(own) },
+    );
+  }
 }
 
 /** Its manifest's and the request's, and no more than its parent has; of active time, has left. */
