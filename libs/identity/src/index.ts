@@ -20,6 +20,7 @@ export { AUDIT, EVERY_SERVICE, isServiceName, SERVICE_NAMES, TOOL_PROVIDER } fro
 export { contractPriority, weightOf } from './priority-weight.ts';
 export type { PublicGateOptions } from './public-gate.ts';
 export { publicGate } from './public-gate.ts';
+export { formatPublicKeys, trustPublicKeys } from './public-keys.ts';
 export { mintReceipt, readReceipt } from './receipt.ts';
 export type { Addresses, TrustOptions } from './remote-trust.ts';
 export { createTrust } from './remote-trust.ts';

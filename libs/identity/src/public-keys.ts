@@ -1,0 +1,72 @@
+import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
+import { keyIdOf, publicKey } from './ed25519.ts';
+import type { ServiceName } from './names.ts';
+import type { PublicKey } from './signer.ts';
+import { keysUnavailable, type Trust, type TrustedKey } from './trust.ts';
+
+/**
+ * The public keys of a service as a JSON Web Key Set, to be handed to whoever verifies offline. Times
+ * stand beside each key: since when it signs, and, once it is retired, until when it did.
+ */
+export function formatPublicKeys(keys: readonly PublicKey[]): string {
+  const jwks = keys.map(({ keyId, jwk, notBefore, notAfter }) => ({
+    ...jwk,
+    alg: 'EdDSA',
+    use: 'sig',
+    kid: keyId,
+    not_before: notBefore.toISOString(),
+    ...(notAfter && { not_after: notAfter.toISOString() }),
+  }));
+  return `${JSON.stringify({ keys: jwks }, null, 2)}\n`;
+}
+
+/**
+ * Trust in the public keys of one service, offline: those of a JSON Web Key Set, such as
+ * {@link formatPublicKeys} writes or a service's key file is; private parts are not looked at.
+ * @throws InvalidRequestError BAD_KEYS that says what is wrong
+ */
+export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promise<Trust> {
+  const keys = new Map<string, TrustedKey>();
+  for (const jwk of keysIn(jwks)) {
+    const [keyId, trusted] = await readKey(jwk);
+    keys.set(keyId, trusted);
+  }
+  return {
+    async key(asked, keyId) {
+      if (asked !== issuer) throw keysUnavailable(asked, 'is not the service of these keys');
+      return keys.get(keyId);
+    },
+    close: () => undefined,
+  };
+}
+
+function keysIn(jwks: string): readonly JsonValue[] {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(jwks);
+  } catch {
+    // The parser's message quotes the text, which may hold a private key.
+    throw badKeys('they are not JSON');
+  }
+  if (isJsonObject(value) && Array.isArray(value.keys) && value.keys.length > 0) return value.keys;
+  throw badKeys('they are not a JSON Web Key Set with at least one key');
+}
+
+async function readKey(jwk: JsonValue): Promise<readonly [string, TrustedKey]> {
+  if (!isJsonObject(jwk) || jwk.kty !== 'OKP' || jwk.crv !== 'Ed25519') {
+    throw badKeys('one of them is not an Ed25519 key');
+  }
+  const { x, kid, not_after: until } = jwk;
+  if (typeof x !== 'string' || !/^[A-Za-z0-9_-]{43}$/.test(x)) {
+    throw badKeys('the x of one of them is not 32 bytes');
+  }
+  const keyId = await keyIdOf(x);
+  if (kid !== undefined && kid !== keyId) throw badKeys('the kid of one is not its thumbprint');
+  const notAfter = until === undefined ? undefined : new Date(String(until));
+  if (Number.isNaN(notAfter?.getTime())) throw badKeys('the not_after of one is not a time');
+  return [keyId, { key: await publicKey(x), notAfter }];
+}
+
+function badKeys(why: string): InvalidRequestError {
+  return new InvalidRequestError('BAD_KEYS', `These public keys cannot be used: ${why}.`);
+}
