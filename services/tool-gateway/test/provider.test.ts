@@ -1,3 +1,4 @@
+import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import {
@@ -190,6 +191,21 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
       { status: CallStatus.UNKNOWN },
     ]);
     expect(seen.every(({ call: { signal } }) => signal.aborted)).toBe(true);
+  });
+
+  it('is told to stop by a freeze: of what a destructive tool did by then, nobody knows (TG-5)', async () => {
+    answer = hang;
+    const stopped = call('far_pay');
+    await arrived.promise;
+    await fixture.asSupervisor.freeze({
+      order: {
+        orderId: 'halt_1',
+        scope: { kind: { case: 'tenant', value: 'acme' } },
+        cause: FreezeCause.HALT,
+        reason: 'It pays too much.',
+      },
+    });
+    expect(await stopped).toMatchObject({ status: CallStatus.UNKNOWN });
   });
 
   it('is slow: its places are taken, and no others', async () => {

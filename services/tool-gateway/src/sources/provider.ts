@@ -67,7 +67,10 @@ async function invoke(
         return badResult(tool);
     }
   } catch (error) {
-    const answer = fromError(tool, error);
+    // What was called off ends with the reason for that, which is no word of the provider's.
+    const answer: ToolAnswer = signal.aborted
+      ? { kind: 'lost', message: `${tool} was called off.` }
+      : fromError(tool, error);
     telemetry.log.warn(
       { source, tool, call_id: callId, reason: isWritError(error) ? error.reason : 'INTERNAL' },
       answer.kind === 'lost'
