@@ -106,7 +106,7 @@ const url = ((
 const duration = ((name: string, options: AnyOptions<number> & Range = {}) =>
   defineVariable(name, options, {
     expected: `a duration with a unit (ms, s, m, h or d)${milliseconds(options)}`,
-    example: '30s',
+    example: inRange(30_000, options) === undefined ? `${options.max ?? options.min}ms` : '30s',
     parse: (text) => {
       try {
         return inRange(parseDuration(text, name), options);

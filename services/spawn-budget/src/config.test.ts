@@ -18,6 +18,21 @@ describe('settings of spawn-budget', () => {
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: 'long' })).toThrow(/WRIT_SLOT_LEASE/);
   });
 
+  it('refuse grants that outlive the five seconds within which a pause holds (SB-4)', () => {
+    expect(readSpawnBudgetConfig({ WRIT_SLOT_GRANT_TTL: '5s' })).toMatchObject({
+      grantTtlMs: 5_000,
+    });
+    expect(() => readSpawnBudgetConfig({ WRIT_SLOT_GRANT_TTL: '5001ms' })).toThrow(
+      /WRIT_SLOT_GRANT_TTL .*from 100 to 5000 ms.*WRIT_SLOT_GRANT_TTL=5000ms/,
+    );
+  });
+
+  it('refuse a lease for which dead agents would keep their slots too long (SB-8)', () => {
+    expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: '11m' })).toThrow(
+      /WRIT_SLOT_LEASE .*at most 600000 ms/,
+    );
+  });
+
   it('refuse a lease that ends before its grants (SB-4)', () => {
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: '5s' })).toThrow(
       /WRIT_SLOT_LEASE must be at least 1000 ms longer than WRIT_SLOT_GRANT_TTL/,

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { ConfigError, readEnv, variable } from '@writ/config';
+import { SLOT_GRANT_TTL_MS } from '@writ/identity';
 import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
@@ -27,7 +28,7 @@ export interface SpawnBudgetConfig {
 export const SPAWN_BUDGET_DEFAULTS = {
   host: '127.0.0.1',
   leaseMs: 15_000,
-  grantTtlMs: 5_000,
+  grantTtlMs: SLOT_GRANT_TTL_MS,
   sweepMs: 1_000,
   keepClosedMs: 7 * 24 * 60 * 60_000,
   drainMs: 5_000,
@@ -35,6 +36,9 @@ export const SPAWN_BUDGET_DEFAULTS = {
 
 /** A grant ends this much before its lease, so that a slot is not given on while a slower clock still honours the grant. */
 export const GRANT_MARGIN_MS = 1_000;
+
+/** Longest lease that may be set: as long as that, the slots of dead agents may be missing to the others (SB-8). */
+const LONGEST_LEASE_MS = 10 * 60_000;
 
 /**
  * Reads the settings of a spawn-budget process.
@@ -45,12 +49,14 @@ export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): Spa
     ...doorVariables('spawn-budget'),
     leaseMs: variable.duration('WRIT_SLOT_LEASE', {
       default: SPAWN_BUDGET_DEFAULTS.leaseMs,
+      max: LONGEST_LEASE_MS,
       about: 'how long a slot is kept when its worker does not renew it',
     }),
     grantTtlMs: variable.duration('WRIT_SLOT_GRANT_TTL', {
       default: SPAWN_BUDGET_DEFAULTS.grantTtlMs,
       min: 100,
-      about: 'how long a slot grant works',
+      max: SLOT_GRANT_TTL_MS,
+      about: 'how long a slot grant works, and so how long a paused worker may still act',
     }),
   });
   if (leaseMs < grantTtlMs + GRANT_MARGIN_MS)
