@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import type { CaseResult } from './verification.ts';
+
+interface VerifyOptions {
+  readonly tables: string;
+  readonly supervisor: string;
+  readonly worker: string;
+  readonly tools: string;
+  readonly wait: string;
+  readonly only?: string;
+  readonly restartCommand?: string;
+}
+
+/** The suite of this repository. */
+const SUITE = fileURLToPath(new URL('../../../../../test/conformance', import.meta.url));
+
+/** `writ gateway`: may this gateway replace ours? */
+export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
+  const gateway = program.command('gateway').description('tool gateways of whatever make (TG-7)');
+  gateway
+    .command('verify <address>')
+    .description('drives a tool gateway through the behaviour tables and says whether it may serve')
+    .option('--tables <folder>', 'the suite: tools.yaml, and tables in tables/', SUITE)
+    .option('--supervisor <address>', 'where this plays the supervisor', '127.0.0.1:50051')
+    .option('--worker <address>', 'where this plays the agent worker', '127.0.0.1:50055')
+    .option('--tools <address>', 'where this serves the tools', '127.0.0.1:50061')
+    .option('--wait <seconds>', 'how long the gateway may take until it serves', '60')
+    .option('--only <text>', 'only tables whose name contains it')
+    .option(
+      '--restart-command <command>',
+      'kills the gateway (kill -9) and starts it again; crashes are skipped without it',
+    )
+    .action(async (address: string, options: VerifyOptions) => {
+      done(await verify(address, options, io));
+    });
+}
+
+async function verify(address: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
+  // What serves and calls gRPC takes half a second to load, and no other command needs it.
+  const { openVerification } = await import('./verification.ts');
+  const { supervisor, worker, tools, restartCommand, only } = options;
+  const verification = await openVerification(options.tables, { supervisor, worker, tools });
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  try {
+    const at = verification.addresses;
+    io.print(`The gateway at ${address} must trust and serve, from its start:`);
+    io.print(`  supervisor    ${at.supervisor}   WRIT_SUPERVISOR_ADDRESS`);
+    io.print(`  agent-worker  ${at.worker}   WRIT_AGENT_WORKER_ADDRESS`);
+    io.print(`  tools         ${verification.toolsFile}   WRIT_TOOLS_FILE`);
+    io.print(`  served at     ${at.tools}   CONFORMANCE_TOOLS\n`);
+    await verification.run({
+      address,
+      waitMs: Number(options.wait) * 1000,
+      only,
+      restart: restartCommand === undefined ? undefined : () => shell(restartCommand),
+      onResult: (result) => {
+        counts[result.outcome] += 1;
+        io.print(lineOf(result));
+      },
+    });
+  } finally {
+    await verification.close();
+  }
+  const { passed, failed, skipped } = counts;
+  io.print(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
+  return failed === 0 ? EXIT.holds : EXIT.fails;
+}
+
+const MARKS = { passed: 'pass', failed: 'FAIL', skipped: 'skip' } as const;
+
+function lineOf({ table, name, spec, outcome, detail }: CaseResult): string {
+  const line = `${MARKS[outcome]}  ${table}: ${name} (${spec.join(', ')})`;
+  return detail === '' ? line : `${line}: ${detail}`;
+}
+
+function shell(command: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, { shell: true, stdio: 'ignore' });
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`the restart command ended with ${code}`));
+    });
+  });
+}

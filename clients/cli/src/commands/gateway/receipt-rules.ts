@@ -1,0 +1,63 @@
+import { type JsonObject, toJson } from '@bufbuild/protobuf';
+import { ReceiptClaimsSchema } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { readReceipt } from '@writ/identity';
+import { sha256Hex } from '@writ/kernel';
+import type { SentCall } from './sent-call.ts';
+import type { GatewayUnderTest } from './stage.ts';
+
+/** Enum values and zeros are spelled out, under the names of the contract. */
+export const AS_CONTRACT = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;
+
+/** Reads a receipt as the supervisor would (TG-8); rejects when the gateway did not sign it. */
+export async function receiptClaims(gateway: GatewayUnderTest, token: string): Promise<JsonObject> {
+  const { claims } = await readReceipt(gateway.verifier, token);
+  return toJson(ReceiptClaimsSchema, claims, AS_CONTRACT) as JsonObject;
+}
+
+/**
+ * What every receipt of a call must say, whatever became of it (TG-8): the call that was made, the
+ * answer that was given, and the digest of the result that was told.
+ * @param writIds of every writ that was shown for the call
+ * @returns the first claim that says otherwise
+ */
+export function receiptFault(
+  claims: JsonObject,
+  answer: JsonObject,
+  { request, agentName }: SentCall,
+  writIds: ReadonlySet<unknown>,
+): string | undefined {
+  // A burnt call was never told what it was for.
+  const isBurnt = claims.status === 'CALL_STATUS_VOID';
+  const { call } = request;
+  const result = answer.result as JsonObject | undefined;
+  const rules: Readonly<Record<string, boolean>> = {
+    tenant: claims.tenant === call.tenant,
+    run_id: claims.run_id === call.run_id,
+    call_id: claims.call_id === call.call_id,
+    'agent.instance': agentOf(claims).instance === call.agent_instance,
+    'agent.name': isBurnt || agentOf(claims).name === agentName,
+    tool: isBurnt || claims.tool === request.tool,
+    args_sha256: isBurnt || claims.args_sha256 === sha256Hex(request.arguments_json),
+    // A repeat may come under another writ; the receipt names one that was shown.
+    writ_id: isBurnt || writIds.has(claims.writ_id),
+    step: isBurnt || claims.step === request.step,
+    status: claims.status === answer.status,
+    stop_reason: isBurnt || claims.stop_reason === answer.stop_reason,
+    result_sha256:
+      claims.result_sha256 === (result === undefined ? '' : sha256Hex(String(result.content))),
+    registry_version: claims.registry_version !== '',
+    revision: Number(claims.revision) >= 1,
+    'start_time and end_time': isOrdered(claims.start_time, claims.end_time),
+  };
+  const broken = Object.entries(rules).find(([, holds]) => !holds)?.[0];
+  return broken && `the receipt's ${broken} does not fit the call and its answer`;
+}
+
+function agentOf(claims: JsonObject): JsonObject {
+  return claims.agent as JsonObject;
+}
+
+function isOrdered(start: unknown, end: unknown): boolean {
+  if (typeof start !== 'string' || typeof end !== 'string') return false;
+  return Date.parse(start) <= Date.parse(end);
+}

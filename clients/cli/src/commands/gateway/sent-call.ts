@@ -1,0 +1,135 @@
+import { parseDuration } from '@writ/config';
+import { newId, sha256Hex } from '@writ/kernel';
+import type { Issuer } from './issuer.ts';
+import type { Stage } from './stage.ts';
+import type { CallerName, CallFields, TokenFault } from './table.ts';
+
+/** A call as it goes over the wire, and what its receipt will be held against. */
+export interface SentCall {
+  readonly request: {
+    readonly call: {
+      readonly tenant: string;
+      readonly run_id: string;
+      readonly agent_instance: string;
+      readonly call_id: string;
+    };
+    readonly tool: string;
+    readonly arguments_json: string;
+    readonly writ: string;
+    readonly step: number;
+  };
+  readonly writId: string;
+  readonly agentName: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The names of one case: no two cases share a tenant, a run or an order. */
+export interface CaseNames {
+  /** Ends every name of the case. */
+  readonly id: string;
+  readonly digests: ReadonlyMap<string, string>;
+}
+
+/** Name of the agent whose calls are made. */
+const AGENT_NAME = 'payer';
+
+/** The call as a step says it, filled in where it says nothing. */
+export function toSentCall(stage: Stage, names: CaseNames, fields: CallFields): SentCall {
+  const {
+    tool = 'pay',
+    args = { to: 'anna' },
+    arguments_json = JSON.stringify(args),
+    call_id = 'op-1',
+    agent = `${AGENT_NAME}-1`,
+    step = 3,
+  } = fields;
+  const call = { ...runOf(names, fields), agent_instance: agent, call_id };
+  const writId = newId('writ');
+  const claims = {
+    tenant: call.tenant,
+    run_id: call.run_id,
+    agent: { name: AGENT_NAME, instance: agent },
+    call_id,
+    tool,
+    definition_digest: names.digests.get(tool) ?? 'none',
+    args_sha256: sha256Hex(arguments_json),
+    decision_id: 'decision_1',
+    policy_version: 'policy_1',
+    executed_from: 'original',
+    allowed_tools: [tool],
+    session_id: 'session_1',
+    ...fields.writ,
+  };
+  const writ = toToken(stage, { fields, claims, writId });
+  return {
+    request: { call, tool, arguments_json, writ, step },
+    writId,
+    agentName: AGENT_NAME,
+    headers: {
+      ...callerHeaders(stage, fields.by ?? 'worker', 'tool-gateway', servedTenants(names, fields)),
+      ...(fields.epoch === 'none' ? {} : { 'writ-epoch': String(fields.epoch ?? 1) }),
+    },
+  };
+}
+
+/** Tenant and run under their names of this case. */
+export function runOf(
+  { id }: CaseNames,
+  { tenant = 'acme', run = 'run' }: Pick<CallFields, 'tenant' | 'run'>,
+): { readonly tenant: string; readonly run_id: string } {
+  return { tenant: `${tenant}-${id}`, run_id: `${run}-${id}` };
+}
+
+/** The headers that prove who calls. */
+export function callerHeaders(
+  { worker, supervisor }: Stage,
+  by: CallerName,
+  audience: string,
+  serves: readonly string[] = [],
+): Readonly<Record<string, string>> {
+  const bearer = (issuer: Issuer) => ({
+    authorization: `Bearer ${issuer.serviceToken(audience, serves)}`,
+  });
+  if (by === 'worker') return bearer(worker);
+  return by === 'supervisor' ? bearer(supervisor) : {};
+}
+
+function servedTenants({ id }: CaseNames, { serves = [] }: CallFields): readonly string[] {
+  return serves.map((tenant) => `${tenant}-${id}`);
+}
+
+interface TokenParts {
+  readonly fields: CallFields;
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly writId: string;
+}
+
+function toToken({ supervisor, stranger }: Stage, { fields, claims, writId }: TokenParts): string {
+  const fault: TokenFault = fields.token ?? {};
+  if (fault.text !== undefined) return fault.text;
+  const issuer = fault.key === 'unknown' ? stranger : supervisor;
+  const token = issuer.token({
+    kind: fault.kind ?? 'writ',
+    audience: fault.audience ?? 'tool-gateway',
+    subject: String(claims.call_id),
+    claims,
+    ttlMs: parseTtl(fields.ttl ?? '60s'),
+    id: writId,
+    ...(fault.payload && { payload: fault.payload }),
+    ...(fault.header && { header: fault.header }),
+    ...(fault.key === 'forged' && { signedBy: stranger }),
+  });
+  return fault.changed === undefined ? token : changed(token, fault.changed);
+}
+
+function parseTtl(text: string): number {
+  return text.startsWith('-') ? -parseDuration(text.slice(1), 'ttl') : parseDuration(text, 'ttl');
+}
+
+/** The same token with other claims under the old signature. */
+function changed(token: string, claims: Readonly<Record<string, unknown>>): string {
+  const [header, payload = '', signature] = token.split('.');
+  const said = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { writ: object };
+  const lie = { ...said, writ: { ...said.writ, ...claims } };
+  return [header, Buffer.from(JSON.stringify(lie)).toString('base64url'), signature].join('.');
+}

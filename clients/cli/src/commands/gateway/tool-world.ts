@@ -1,0 +1,134 @@
+import { create } from '@bufbuild/protobuf';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
+import {
+  type InvokeRequest,
+  type InvokeResponse,
+  InvokeResponseSchema,
+} from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
+import { InternalError, InvalidRequestError } from '@writ/kernel';
+import type { CallContext } from '@writ/rpc';
+import type { ToolDoes } from './table.ts';
+
+/** One run of a tool, whatever the gateway says of it. */
+export interface Execution {
+  readonly request: InvokeRequest;
+  /** Aborts when the gateway calls it off. */
+  readonly signal: AbortSignal;
+}
+
+/** Names one call among all of a verification. */
+export interface CallName {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly callId: string;
+}
+
+interface Script {
+  readonly does: ToolDoes;
+  readonly release: PromiseWithResolvers<ToolDoes>;
+}
+
+/** How long a fact is waited for. */
+const PATIENCE_MS = 10_000;
+
+/** The world that the conformance tools act on: it does what a case says, and counts what was done. */
+export class ToolWorld {
+  readonly #executions: Execution[] = [];
+  readonly #scripts = new Map<string, Script>();
+  readonly #watchers = new Set<() => void>();
+
+  /** What the tool does when this call is executed, from now on. */
+  script(call: CallName, does: ToolDoes): void {
+    this.#scripts.set(nameOf(call), { does, release: Promise.withResolvers() });
+  }
+
+  /** Lets a tool that holds its answer give it. */
+  release(call: CallName, does: ToolDoes): void {
+    this.#scripts.get(nameOf(call))?.release.resolve(does);
+  }
+
+  /** Executions whose call belongs to the case. */
+  executionsOf(caseId: string): readonly Execution[] {
+    return this.#executions.filter(({ request }) => request.runId.endsWith(caseId));
+  }
+
+  /** Resolves with the `count`th execution of a call. Rejects when it does not come. */
+  async executed(call: CallName, count: number): Promise<Execution> {
+    const name = nameOf(call);
+    const find = () =>
+      this.#executions.filter(({ request }) => nameOf(request) === name)[count - 1];
+    return await this.until(find, `execution ${count} of ${call.callId}`);
+  }
+
+  /** Waits until `find` finds something; it is asked whenever something happened here. */
+  async until<T>(find: () => T | undefined, what: string): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const look = () => {
+      const found = find();
+      if (found !== undefined) resolve(found);
+    };
+    const late = () => reject(new Error(`waited ${PATIENCE_MS} ms in vain for ${what}`));
+    const timer = setTimeout(late, PATIENCE_MS);
+    this.#watchers.add(look);
+    look();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#watchers.delete(look);
+    }
+  }
+
+  /** Tells whoever waits that something may have changed. */
+  changed(): void {
+    for (const look of this.#watchers) look();
+  }
+
+  /** What ToolProviderService.Invoke answers. */
+  async invoke(request: InvokeRequest, { signal }: CallContext): Promise<InvokeResponse> {
+    this.#executions.push({ request, signal });
+    signal.addEventListener('abort', () => this.changed(), { once: true });
+    this.changed();
+    const script = this.#scripts.get(nameOf(request));
+    const does = script?.does ?? {};
+    if (does.hangs !== undefined) return await hang(does.hangs, signal);
+    if (does.holds !== true || script === undefined) return answer(does);
+    return answer(await Promise.race([script.release.promise, whenAborted(signal)]));
+  }
+}
+
+function nameOf({ tenant, runId, callId }: CallName): string {
+  return `${tenant}/${runId}/${callId}`;
+}
+
+function answer({ result, text, image, fails, errs, nothing }: ToolDoes): InvokeResponse {
+  if (fails !== undefined) return response({ case: 'failure', value: { message: fails } });
+  if (errs === 'internal') throw new InternalError('BROKEN', 'A secret of the tool.');
+  if (errs === 'refused') throw new InvalidRequestError('REFUSED', 'A secret of the tool.');
+  if (nothing === true) return response({ case: undefined });
+  if (text !== undefined) return given(ResultKind.TEXT, text);
+  if (image !== undefined) return given(ResultKind.IMAGE, image, 'image/png');
+  return given(ResultKind.JSON, result ?? '{"status":"ok"}');
+}
+
+function given(kind: ResultKind, content: string, mediaType = ''): InvokeResponse {
+  return response({ case: 'result', value: { kind, content, mediaType } });
+}
+
+type Outcome = NonNullable<Parameters<typeof create<typeof InvokeResponseSchema>>[1]>['outcome'];
+
+function response(outcome: NonNullable<Outcome>): InvokeResponse {
+  return create(InvokeResponseSchema, { outcome });
+}
+
+/** Never answers, or only when it is told to stop. */
+function hang(mode: 'until_told' | 'for_ever', signal: AbortSignal): Promise<never> {
+  return mode === 'until_told' ? whenAborted(signal) : new Promise(() => undefined);
+}
+
+function whenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}

@@ -1,0 +1,206 @@
+import { join } from 'node:path';
+import { type JsonObject, toJson } from '@bufbuild/protobuf';
+import { Health } from '@writ/contracts/grpc/health/v1/health_pb';
+import { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { InvalidRequestError, isWritError, newId, UnavailableError } from '@writ/kernel';
+import { createRpcClient } from '@writ/rpc';
+import { CaseRun } from './case-run.ts';
+import { mismatch } from './mismatch.ts';
+import { AS_CONTRACT } from './receipt-rules.ts';
+import { Restarts } from './restarts.ts';
+import { callerHeaders } from './sent-call.ts';
+import {
+  connectGateway,
+  type GatewayUnderTest,
+  openStage,
+  type Stage,
+  type StageAddresses,
+} from './stage.ts';
+import { type Case, loadTables, type Table } from './table.ts';
+import { listedAs, loadSuiteTools, type ToolDefinitionRow } from './tools-of-suite.ts';
+
+/** What became of one case. */
+export interface CaseResult {
+  readonly table: string;
+  readonly name: string;
+  readonly spec: readonly string[];
+  readonly outcome: 'passed' | 'failed' | 'skipped';
+  /** What was wrong, or why it was skipped. */
+  readonly detail: string;
+}
+
+/** What {@link Verification.run} needs to know of the gateway. */
+export interface RunOptions {
+  /** `host:port`. */
+  readonly address: string;
+  /** Kills the gateway and starts it again on the same address and state; without it, crashes are skipped. */
+  readonly restart?: (() => Promise<void>) | undefined;
+  /** How long the gateway may take until it serves, in milliseconds. */
+  readonly waitMs: number;
+  /** Only tables whose name contains it. */
+  readonly only?: string | undefined;
+  /** Hears of every case as it ends. */
+  readonly onResult: (result: CaseResult) => void;
+}
+
+/** A verification that is ready for a gateway. */
+export interface Verification {
+  /** What the gateway has to be configured with before it starts. */
+  readonly addresses: StageAddresses;
+  /** The tools.yaml that it has to serve. */
+  readonly toolsFile: string;
+  /**
+   * Drives a gateway through every table (TG-7).
+   * @throws UnavailableError when it does not serve in time; InvalidRequestError when no table is named so
+   */
+  run(options: RunOptions): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Times a gateway is asked whether it serves, a second. */
+const ASKS_PER_SECOND = 20;
+
+/** Opens a verification by the tables of `folder`: it listens, and waits for a gateway. */
+export async function openVerification(
+  folder: string,
+  addresses: StageAddresses,
+): Promise<Verification> {
+  const tables = loadTables(join(folder, 'tables'));
+  const tools = loadSuiteTools(folder);
+  let address = '';
+  const stage = await openStage(addresses, () => address, tools);
+  return {
+    addresses: stage.addresses,
+    toolsFile: join(folder, 'tools.yaml'),
+    run: async (options) => {
+      address = options.address;
+      const gateway = connectGateway(address);
+      try {
+        await untilServing(gateway, options.waitMs);
+        await runTables({ stage, gateway, folder, tools, tables, options });
+      } finally {
+        gateway.close();
+      }
+    },
+    close: () => stage.close(),
+  };
+}
+
+interface Run {
+  readonly stage: Stage;
+  readonly gateway: GatewayUnderTest;
+  readonly folder: string;
+  readonly tools: readonly ToolDefinitionRow[];
+  readonly tables: readonly Table[];
+  readonly options: RunOptions;
+}
+
+async function runTables({ stage, gateway, folder, tools, tables, options }: Run): Promise<void> {
+  const { only = '', onResult } = options;
+  const chosen = tables.filter(({ name }) => name.includes(only));
+  if (chosen.length === 0) {
+    const names = tables.map(({ name }) => name).join(', ');
+    throw new InvalidRequestError(
+      'UNKNOWN_TABLE',
+      `No table is named ${only}; there are ${names}.`,
+    );
+  }
+  const digests = await checkRegistry(gateway, stage, tools, onResult);
+  // Nothing of an earlier verification of the same gateway has these names.
+  const suffix = newId('v').slice(-10);
+  let count = 0;
+  for (const table of chosen) {
+    const { cases } = table;
+    const restarts = new Restarts(cases.length, async () => {
+      await options.restart?.();
+      await untilServing(gateway, options.waitMs);
+    });
+    const one = async (each: Case): Promise<void> => {
+      count += 1;
+      const names = { id: `${suffix}${count}`, digests };
+      const restart = () => restarts.arrive();
+      const outcome = await outcomeOf(each, options, () =>
+        new CaseRun({ stage, gateway, names, folder, restart }).run(each),
+      );
+      restarts.leave();
+      onResult({ table: table.name, name: each.name, spec: each.spec, ...outcome });
+    };
+    if (table.oneByOne) for (const each of cases) await one(each);
+    else await Promise.all(cases.map(one));
+  }
+}
+
+async function outcomeOf(
+  { steps }: Case,
+  { restart }: RunOptions,
+  run: () => Promise<void>,
+): Promise<Pick<CaseResult, 'outcome' | 'detail'>> {
+  if (restart === undefined && steps.some((step) => step.restart)) {
+    const detail = 'it needs a gateway that is killed and started again: see --restart-command';
+    return { outcome: 'skipped', detail };
+  }
+  try {
+    await run();
+    return { outcome: 'passed', detail: '' };
+  } catch (error) {
+    return { outcome: 'failed', detail: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/**
+ * Holds the gateway's registry against the suite's tools: a wrong one explains whatever fails later.
+ * @returns digests of the definitions, by tool
+ */
+async function checkRegistry(
+  gateway: GatewayUnderTest,
+  stage: Stage,
+  tools: readonly ToolDefinitionRow[],
+  onResult: RunOptions['onResult'],
+): Promise<ReadonlyMap<string, string>> {
+  const headers = callerHeaders(stage, 'supervisor', 'tool-gateway');
+  const listed = await gateway.client.listTools({}, { headers });
+  const digests = new Map(listed.tools.map((tool) => [tool.name, tool.definitionDigest]));
+  for (const row of tools) {
+    const tool = listed.tools.find(({ name }) => name === row.name);
+    const view = tool && (toJson(ToolDefinitionSchema, tool, AS_CONTRACT) as JsonObject);
+    const schema = view && (JSON.parse(String(view.input_schema_json)) as JsonObject);
+    const fault =
+      mismatch(view, { ...listedAs(row), definition_digest: { matches: '.' } }) ??
+      mismatch(schema, row.input_schema, 'input_schema_json');
+    onResult({
+      table: 'registry',
+      name: `lists ${row.name} as tools.yaml declares it`,
+      spec: ['TG-6'],
+      outcome: fault === undefined ? 'passed' : 'failed',
+      detail: fault ?? '',
+    });
+  }
+  return digests;
+}
+
+/** Asks until the gateway serves. */
+async function untilServing(
+  { address, telemetry }: GatewayUnderTest,
+  waitMs: number,
+): Promise<void> {
+  const until = Date.now() + waitMs;
+  for (;;) {
+    const client = createRpcClient(Health, { address, telemetry, timeoutMs: 2_000 });
+    try {
+      const { status } = await client.check({ service: '' });
+      if (status === 1) return;
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+    } finally {
+      client.close();
+    }
+    if (Date.now() > until) {
+      throw new UnavailableError(
+        'NOT_SERVING',
+        `Nothing at ${address} served within ${waitMs / 1000} s.`,
+        { address },
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1000 / ASKS_PER_SECOND));
+  }
+}

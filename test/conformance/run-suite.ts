@@ -1,0 +1,43 @@
+import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
+import {
+  type CaseResult,
+  openVerification,
+  type RunOptions,
+} from '../../clients/cli/src/commands/gateway/verification.ts';
+
+/** The folder of the suite. */
+export const SUITE = import.meta.dirname;
+
+/** Starts a gateway that trusts and serves what the verification offers. */
+export type StartGateway = (offered: {
+  readonly addresses: StageAddresses;
+  readonly toolsFile: string;
+}) => Promise<Pick<RunOptions, 'address' | 'restart'>>;
+
+/** Drives a gateway through the whole suite, on free ports. */
+export async function runSuite(start: StartGateway): Promise<readonly CaseResult[]> {
+  const anywhere = '127.0.0.1:0';
+  const verification = await openVerification(SUITE, {
+    supervisor: anywhere,
+    worker: anywhere,
+    tools: anywhere,
+  });
+  const results: CaseResult[] = [];
+  try {
+    await verification.run({
+      ...(await start(verification)),
+      waitMs: 15_000,
+      onResult: (result) => results.push(result),
+    });
+  } finally {
+    await verification.close();
+  }
+  return results;
+}
+
+/** The cases of one table that did not pass, as lines to read. */
+export function notPassed(results: readonly CaseResult[], table: string): readonly string[] {
+  return results
+    .filter((result) => result.table === table && result.outcome !== 'passed')
+    .map(({ outcome, name, detail }) => `${outcome}: ${name}: ${detail}`);
+}
