@@ -16,6 +16,8 @@ export interface ToolGatewayConfig {
   readonly replica: string;
   /** Tools, sources and allowlists; modules are found from its folder. */
   readonly tools: YamlInput;
+  /** Between two looks whether the tools file changed; 0 for never. */
+  readonly toolsPollMs: number;
   /** What the file's `${NAME}` stand for, and what local tools may read. Holds secrets: never logged. */
   readonly variables: Readonly<Record<string, string>>;
   /** How old a receipt gets before it is delivered: most were carried by then. */
@@ -34,6 +36,7 @@ export interface ToolGatewayConfig {
 export const TOOL_GATEWAY_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'tool-gateway-0',
+  toolsPollMs: 1_000,
   variables: {},
   receiptDelayMs: 2_000,
   receiptPollMs: 1_000,
@@ -47,11 +50,15 @@ export const TOOL_GATEWAY_DEFAULTS = {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
-  const { host, port, dataDir, toolsFile } = readEnv(env, {
+  const { host, port, dataDir, toolsFile, toolsPollMs } = readEnv(env, {
     ...doorVariables('tool-gateway'),
     toolsFile: variable.string('WRIT_TOOLS_FILE', {
       default: 'examples/refund-desk/tools.yaml',
       about: 'the file that declares the tools',
+    }),
+    toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
+      default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
+      about: 'between two looks whether that file changed; 0s for never',
     }),
   });
   return {
@@ -62,6 +69,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
     store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
     replica: `tool-gateway-${randomBytes(4).toString('hex')}`,
     tools: toolsFile,
+    toolsPollMs,
     variables: Object.fromEntries(
       Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
     ),

@@ -1,10 +1,9 @@
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import type { Registry } from './domain/registry.ts';
 import type { GatewayEvents } from './events.ts';
 import type { CallsUnderWay } from './rpc/call/calls-under-way.ts';
-import type { Sources } from './sources/sources.ts';
+import type { LiveTools } from './sources/live-tools.ts';
 import type { GatewayStore } from './store/gateway-store.ts';
 
 /** What every handler of the tool gateway works with; built by service.ts. */
@@ -14,8 +13,7 @@ export interface GatewayContext {
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly verifier: Verifier;
-  readonly registry: Registry;
-  readonly sources: Sources;
+  readonly tools: Pick<LiveTools, 'now'>;
   readonly underWay: CallsUnderWay;
   readonly events: GatewayEvents;
   /** Says that events were committed. */

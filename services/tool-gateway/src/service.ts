@@ -14,15 +14,14 @@ import { knownAddresses, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
-import type { Registry } from './domain/registry.ts';
 import { createGatewayEvents } from './events.ts';
 import { ReceiptDelivery } from './peers/receipt-delivery.ts';
 import { connectSupervisor } from './peers/supervisor.ts';
 import { CallsUnderWay } from './rpc/call/calls-under-way.ts';
 import { gatewayRoutes } from './rpc/index.ts';
 import { recoverCalls } from './rpc/receipt/recover-calls.ts';
-import { openSources } from './sources/sources.ts';
-import { loadToolsFile } from './sources/tools-file.ts';
+import { LiveTools } from './sources/live-tools.ts';
+import { MAX_TIMEOUT_MS } from './sources/tool-entry.ts';
 import { type GatewayStore, openGatewayStore } from './store/gateway-store.ts';
 import { createNotes } from './store/notes.ts';
 
@@ -63,7 +62,6 @@ async function open(
   { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
   closers: Closer[],
 ): Promise<ToolGateway> {
-  const toolsFile = loadToolsFile(config.tools, config.variables);
   const signer = await openSigner({
     service: 'tool-gateway',
     keyDir: join(config.dataDir, 'keys'),
@@ -73,7 +71,7 @@ async function open(
   closers.push(() => store.close());
   const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
     serviceTokens(signer, { audience, replica: config.replica });
-  const sources = await openSources(toolsFile.sources, {
+  const tools = await LiveTools.open(config.tools, {
     dataDir: config.dataDir,
     variables: config.variables,
     clock,
@@ -81,9 +79,7 @@ async function open(
     notes: createNotes(store, clock),
     providerToken: tokenFor(TOOL_PROVIDER),
   });
-  closers.push(() => sources.close());
-  const { registry, warnings } = toolsFile.complete(await sources.offers());
-  for (const warning of [...toolsFile.warnings, ...warnings]) telemetry.log.warn(warning);
+  closers.push(() => tools.close());
   const trust = createTrust({
     addresses: () => knownAddresses(addressOf),
     telemetry,
@@ -113,8 +109,7 @@ async function open(
     telemetry,
     signer,
     verifier,
-    registry,
-    sources,
+    tools,
     underWay,
     events: createGatewayEvents(telemetry),
     nudge: gathered(() => relay.nudge()),
@@ -130,7 +125,8 @@ async function open(
     routes,
     gate: internalGate({ service: 'tool-gateway', verifier, enforceSlotGrants: false }),
     telemetry,
-    limits: { maxUnaryMs: longestTool(registry) + CALL_OVERHEAD_MS },
+    // A tool that takes longer may be declared at any time.
+    limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
   });
   closers.push(() => server.close(0));
   const delivery = new ReceiptDelivery({
@@ -158,6 +154,7 @@ async function open(
     start: async () => {
       relay.start();
       delivery.start();
+      tools.watch(config.toolsPollMs);
       server.setServing(true);
     },
     stop: () => {
@@ -208,10 +205,6 @@ function gathered(nudge: () => void): () => void {
       nudge();
     }, GATHER_MS).unref();
   };
-}
-
-function longestTool({ tools }: Registry): number {
-  return Math.max(0, ...Array.from(tools.values(), ({ timeoutMs }) => timeoutMs));
 }
 
 function reasonOf(error: unknown): string {

@@ -22,9 +22,10 @@ const SIDE_EFFECTS = {
 
 /** Lists definitions: to the supervisor all of them, to a worker what its agent may call (TG-6). */
 export function listTools({
-  registry,
-}: Pick<GatewayContext, 'registry'>): Handlers<typeof ToolGatewayService>['listTools'] {
+  tools,
+}: Pick<GatewayContext, 'tools'>): Handlers<typeof ToolGatewayService>['listTools'] {
   return async ({ names, knownVersion, pageSize, pageToken }, { caller }) => {
+    const { registry } = tools.now;
     const registryVersion = registry.version;
     if (knownVersion === registryVersion) return { registryVersion, unchanged: true };
     if (pageToken !== '' && !TOOL_NAME_PATTERN.test(pageToken)) {

@@ -24,12 +24,15 @@ export interface LocalSourceOptions {
  */
 export async function openLocalSource(options: LocalSourceOptions): Promise<ToolSource> {
   const tools = await loadTools(options);
-  const missing = options.tools.filter((name) => functionOf(tools, name) === undefined);
+  const lacks = (names: readonly string[]) =>
+    names.filter((name) => functionOf(tools, name) === undefined);
+  const missing = lacks(options.tools);
   if (missing.length > 0) {
     await dispose(tools);
     throw unusable(options, `has no function for ${missing.join(', ')}`);
   }
   return {
+    lacks,
     invoke: (invocation) => runFunction(options, tools, invocation),
     close: () => dispose(tools),
   };

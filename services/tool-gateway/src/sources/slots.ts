@@ -12,9 +12,10 @@ export interface SlotLimits {
  */
 export class Slots {
   readonly #name: string;
-  readonly #limits: SlotLimits;
+  #limits: SlotLimits;
   readonly #queue = new Set<PromiseWithResolvers<void>>();
   #taken = 0;
+  #idle: PromiseWithResolvers<void> | undefined;
 
   /** @param name the source's, for messages */
   constructor(name: string, limits: SlotLimits) {
@@ -42,6 +43,22 @@ export class Slots {
     };
   }
 
+  /** Sets other limits; who has a place keeps it. */
+  resize({ maxInFlight, maxQueued }: SlotLimits): void {
+    this.#limits = { maxInFlight, maxQueued };
+    while (this.#taken < maxInFlight && this.#queue.size > 0) {
+      this.#taken += 1;
+      this.#release();
+    }
+  }
+
+  /** Resolves when nobody has a place or waits for one. */
+  async idle(): Promise<void> {
+    if (this.#taken === 0) return;
+    this.#idle ??= Promise.withResolvers<void>();
+    await this.#idle.promise;
+  }
+
   async #wait(signal: AbortSignal): Promise<void> {
     const place = Promise.withResolvers<void>();
     this.#queue.add(place);
@@ -56,11 +73,14 @@ export class Slots {
     }
   }
 
-  /** Hands the place to whoever waits longest. */
+  /** Hands the place to whoever waits longest, unless there are fewer places by now. */
   #release(): void {
     const [next] = this.#queue;
-    if (next === undefined) {
+    if (next === undefined || this.#taken > this.#limits.maxInFlight) {
       this.#taken -= 1;
+      if (this.#taken > 0) return;
+      this.#idle?.resolve();
+      this.#idle = undefined;
       return;
     }
     this.#queue.delete(next);

@@ -38,6 +38,13 @@ export interface ToolSource {
    * them. Rejects when it cannot be asked.
    */
   offer?(): Promise<Readonly<Record<string, OfferedTool>>>;
+  /**
+   * Says from now on, until the source is closed, when what it offers may have changed; absent where
+   * that does not happen.
+   */
+  watch?(changed: (offered: Readonly<Record<string, OfferedTool>>) => void): void;
+  /** Those of these tools that it does not have; absent where nobody can know. */
+  lacks?(tools: readonly string[]): readonly string[];
   /** Runs a tool. Never rejects; whatever goes wrong is an answer, and harms only this call. */
   invoke(invocation: ToolInvocation): Promise<ToolAnswer>;
   /** Lets go of what the source holds. */

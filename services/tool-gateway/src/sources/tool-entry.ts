@@ -12,7 +12,7 @@ const DEFAULTS = {
 } as const;
 
 /** Longest time limit of a tool. */
-const MAX_TIMEOUT_MS = 3_600_000;
+export const MAX_TIMEOUT_MS = 3_600_000;
 
 /** What somebody has to say of a tool: tools.yaml, or else its source. */
 const NEEDED = ['description', 'input_schema', 'side_effect', 'risk'] as const;

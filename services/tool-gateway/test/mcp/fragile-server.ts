@@ -4,6 +4,8 @@ import { createInterface } from 'node:readline';
 const answer = (id: unknown, body: object) =>
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n`);
 
+let learnt = false;
+
 const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
   pid: (id) => answer(id, { result: { content: [{ type: 'text', text: String(process.pid) }] } }),
   die: () => process.exit(1),
@@ -13,6 +15,13 @@ const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
   fail: (id) =>
     answer(id, { result: { isError: true, content: [{ type: 'text', text: 'No such page.' }] } }),
   garble: (id) => answer(id, { result: { content: 'nothing' } }),
+  learn: (id) => {
+    learnt = true;
+    process.stdout.write(
+      `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`,
+    );
+    answer(id, { result: { content: [{ type: 'text', text: 'learnt' }] } });
+  },
   babble: (id) => {
     process.stdout.write('this is no message\n');
     answer(id, { result: { content: [{ type: 'text', text: 'well' }] } });
@@ -24,9 +33,12 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === 'initialize') {
     const serverInfo = { name: 'fragile', version: '1' };
     const { protocolVersion } = params;
-    answer(id, { result: { protocolVersion, capabilities: { tools: {} }, serverInfo } });
+    answer(id, {
+      result: { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo },
+    });
   } else if (method === 'tools/list') {
-    const tools = Object.keys(TOOLS).map((name) => ({ name, inputSchema: { type: 'object' } }));
+    const names = [...Object.keys(TOOLS), ...(learnt ? ['trick'] : [])];
+    const tools = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
     answer(id, { result: { tools } });
   } else if (method === 'tools/call') TOOLS[params.name]?.(id);
 }

@@ -4,6 +4,7 @@ import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { judgeCall } from '../../domain/checks.ts';
 import { frozenError } from '../../domain/freeze.ts';
+import type { Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
 import { beginAgain, type CallRow, findCall, insertCall, keyOf } from '../../store/calls.ts';
 import { countCall, readCounters } from '../../store/counters.ts';
@@ -26,7 +27,10 @@ export type Begun =
       readonly args: JsonObject;
     };
 
-type Context = Pick<GatewayContext, 'store' | 'clock' | 'registry' | 'events' | 'signer'>;
+type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
+  /** As it was when the call got its place. */
+  readonly registry: Registry;
+};
 
 /**
  * Checks, counters, freeze, intent and TOOL_START in one transaction (TG-2, TG-5); a refusal and its

@@ -3,6 +3,9 @@ import { admitEpoch } from '@writ/identity';
 import { InternalError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
+import type { Registry } from '../../domain/registry.ts';
+import type { ToolsInForce } from '../../sources/live-tools.ts';
+import type { OpenSource } from '../../sources/open-source.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
 import { rememberEpoch, seenEpoch } from '../../store/epochs.ts';
 import { beginCall } from './begin-call.ts';
@@ -80,14 +83,12 @@ async function attempt(
   presented: PresentedCall,
   entry: CallUnderWay,
 ): Promise<CallRow> {
-  const { registry, sources, nudge } = context;
-  const tool = registry.tools.get(presented.writ.tool);
-  const source = tool && sources.find(tool.source);
+  const { tools, nudge } = context;
   // Waiting comes before the transaction that checks the freeze, never after it.
-  const release = await source?.slots.acquire(entry.calledOff);
+  const { registry, source, release } = await takePlace(tools, presented, entry.calledOff);
   try {
     entry.calledOff.throwIfAborted();
-    const begun = await beginCall(context, presented);
+    const begun = await beginCall({ ...context, registry }, presented);
     nudge();
     if (begun.kind === 'ended') return begun.call;
     if (source === undefined) {
@@ -101,6 +102,36 @@ async function attempt(
     nudge();
     return ended;
   } finally {
-    release?.();
+    release();
+  }
+}
+
+interface Place {
+  /** In force when the place was had; the call is judged and run by it, whatever changes meanwhile. */
+  readonly registry: Registry;
+  /** Undefined for a tool that is not there. */
+  readonly source: OpenSource | undefined;
+  release(): void;
+}
+
+/** Waits for a place at the source that the tool has, and goes to the next one when that was replaced. */
+async function takePlace(
+  tools: GatewayContext['tools'],
+  { writ }: PresentedCall,
+  calledOff: AbortSignal,
+): Promise<Place> {
+  const sourceIn = ({ registry, find }: ToolsInForce) => {
+    const tool = registry.tools.get(writ.tool);
+    return tool && find(tool.source);
+  };
+  for (;;) {
+    const source = sourceIn(tools.now);
+    if (source === undefined) {
+      return { registry: tools.now.registry, source, release: () => undefined };
+    }
+    const release = await source.slots.acquire(calledOff);
+    const { now } = tools;
+    if (sourceIn(now) === source) return { registry: now.registry, source, release };
+    release();
   }
 }

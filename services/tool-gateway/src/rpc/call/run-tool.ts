@@ -22,8 +22,8 @@ import type { GatewayContext } from '../../context.ts';
 import type { Ending } from '../../domain/call-state.ts';
 import type { ToolOutput } from '../../domain/result.ts';
 import type { Tool } from '../../domain/tool.ts';
+import type { OpenSource } from '../../sources/open-source.ts';
 import type { ToolAnswer } from '../../sources/source.ts';
-import type { OpenSource } from '../../sources/sources.ts';
 import type { CallRow } from '../../store/calls.ts';
 
 /** How a run of a tool ended, and what came of it. */

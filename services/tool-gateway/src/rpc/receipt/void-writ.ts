@@ -20,7 +20,7 @@ const UNTOLD = '-';
  * whose end nobody saw.
  */
 export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewayService>['voidWrit'] {
-  const { store, clock, registry, signer, underWay, nudge, telemetry } = context;
+  const { store, clock, tools, signer, underWay, nudge, telemetry } = context;
   return async (request) => {
     const key = toCallKey(request.call);
     const answer = await store.transaction(async (trx) => {
@@ -30,7 +30,7 @@ export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewaySe
       const { next, effect } = transition(state, { kind: 'void' }, sideEffect);
       const at = clock.now();
       if (known === undefined) {
-        const burnt = await signReceipt(signer, burntRow(key, registry.version, at));
+        const burnt = await signReceipt(signer, burntRow(key, tools.now.registry.version, at));
         await insertCall(trx, burnt.call);
         await insertReceipt(trx, key, { ...burnt, revision: 1 }, at);
         return { state: VoidState.BURNT, receipt: burnt.token };

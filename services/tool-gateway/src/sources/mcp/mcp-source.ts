@@ -4,6 +4,7 @@ import type { Logger } from '@writ/telemetry';
 import { badResult } from '../json-answer.ts';
 import type { OfferedTool } from '../offered-tool.ts';
 import type { ToolAnswer, ToolInvocation, ToolSource } from '../source.ts';
+import { listing } from './listing.ts';
 import { McpAwayError, McpConnection } from './mcp-connection.ts';
 import { mcpName, nameAtServer } from './mcp-name.ts';
 import { toToolAnswer } from './mcp-result.ts';
@@ -23,12 +24,28 @@ const MAX_DESCRIPTION = 4_096;
 
 /**
  * Opens an MCP server as a source of tools, named `<source>__<tool>` (TG-6). Nothing is connected
- * until it is needed; a server that is away harms only its own calls.
+ * until it is needed or watched; a server that is away harms only its own calls. A watched one is
+ * listed again whenever it is connected anew or says that its tools changed.
  */
 export function openMcpSource(options: McpSourceOptions): ToolSource {
-  const connection = new McpConnection(options.server);
+  const { name: source, log } = options;
+  let tell: ((offered: Readonly<Record<string, OfferedTool>>) => void) | undefined;
+  const relist = listing(
+    async () => tell?.(await offer(options, connection)),
+    (error) => {
+      const error_type = error instanceof Error ? error.name : '';
+      log.warn({ source, error_type }, 'An MCP server does not say what it has.');
+    },
+  );
+  const connection = new McpConnection(options.server, () => {
+    if (tell !== undefined) void relist();
+  });
   return {
     offer: () => offer(options, connection),
+    watch: (changed) => {
+      tell = changed;
+      connection.keep();
+    },
     invoke: (invocation) => invoke(options, connection, invocation),
     close: () => connection.close(),
   };

@@ -3,7 +3,6 @@ import type { Telemetry } from '@writ/telemetry';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
 import type { Notes } from './builtin/builtin-tool.ts';
 import { openLocalSource } from './local.ts';
-import type { Offers } from './offered-tool.ts';
 import { openProviderSource } from './provider.ts';
 import { Slots } from './slots.ts';
 import type { ToolSource } from './source.ts';
@@ -27,50 +26,16 @@ export interface SourceParts {
   readonly providerToken: () => Promise<string>;
 }
 
-/** Every source of a gateway, by name. */
-export interface Sources {
-  /** The source of this name; undefined when there is none. */
-  find(name: string): OpenSource | undefined;
-  /** What sources say of their own tools, by source; one that cannot be asked is logged. */
-  offers(): Promise<Offers>;
-  close(): Promise<void>;
-}
-
 /**
- * Opens every source that tools.yaml declares.
- * @throws ConfigError naming the module that cannot be used; what was opened before is closed
+ * Opens a source that tools.yaml declares, with places of its own.
+ * @throws ConfigError naming the module that cannot be used
  */
-export async function openSources(
-  declarations: readonly SourceDeclaration[],
+export async function openSource(
+  declaration: SourceDeclaration,
   parts: SourceParts,
-): Promise<Sources> {
-  const opened = new Map<string, OpenSource>();
-  const close = async (): Promise<void> => {
-    await Promise.all(Array.from(opened.values(), (source) => source.close()));
-  };
-  try {
-    for (const declaration of declarations) {
-      const source = await open(declaration, parts);
-      const slots = new Slots(declaration.name, declaration);
-      opened.set(declaration.name, { ...source, slots });
-    }
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  const offers = async (): Promise<Offers> => {
-    const asked = Array.from(opened, async ([source, { offer }]) => {
-      try {
-        return [[source, (await offer?.()) ?? {}]] as const;
-      } catch (error) {
-        const error_type = error instanceof Error ? error.name : '';
-        parts.telemetry.log.warn({ source, error_type }, 'A source does not say what it has.');
-        return [];
-      }
-    });
-    return new Map((await Promise.all(asked)).flat());
-  };
-  return { find: (name) => opened.get(name), offers, close };
+): Promise<OpenSource> {
+  const source = await open(declaration, parts);
+  return { ...source, slots: new Slots(declaration.name, declaration) };
 }
 
 async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {

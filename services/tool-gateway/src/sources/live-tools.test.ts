@@ -1,0 +1,148 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { LiveTools } from './live-tools.ts';
+import type { ToolAnswer } from './source.ts';
+
+const SERVER = fileURLToPath(new URL('../../test/mcp/fragile-server.ts', import.meta.url));
+const SHAPES = fileURLToPath(new URL('../../test/modules/shapes.ts', import.meta.url));
+const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+const mcp = { kind: 'mcp', command: process.execPath, args: [SERVER] };
+const now = { name: 'now', source: 'own' };
+
+let dir: string;
+let file: string;
+let live: LiveTools;
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'writ-tools-'));
+  file = join(dir, 'tools.yaml');
+});
+
+afterEach(async () => {
+  await live.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const write = (document: object) => writeFile(file, JSON.stringify(document));
+
+async function open(document: object): Promise<void> {
+  await write(document);
+  live = await LiveTools.open(file, {
+    dataDir: dir,
+    variables: {},
+    clock: systemClock,
+    telemetry,
+    notes: { list: async () => [], read: async () => undefined, write: async () => undefined },
+    providerToken: async () => '',
+  });
+}
+
+async function reload(document: object): Promise<void> {
+  await write(document);
+  await live.reload();
+}
+
+const names = () => Array.from(live.now.registry.tools.keys());
+
+async function invoke(tool: string): Promise<ToolAnswer | undefined> {
+  const [source = ''] = tool.split('__');
+  return await live.now.find(source)?.invoke({
+    tool,
+    argumentsJson: '{}',
+    args: {},
+    idempotencyKey: 'idem_1',
+    tenant: 'acme',
+    runId: 'run_1',
+    agentName: 'payer',
+    callId: 'op-1',
+    deadline: new Date(),
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+  });
+}
+
+describe('a tools file that changes (TG-6)', () => {
+  it('is taken whole when it is sound: another version, and what is gone is gone (TG-2)', async () => {
+    const own = { kind: 'builtin' };
+    await open({ tools: [now], sources: { own } });
+    const { version } = live.now.registry;
+    await reload({ tools: [{ name: 'calculator', source: 'own' }], sources: { own } });
+    expect(names()).toEqual(['calculator']);
+    expect(live.now.registry.version).not.toBe(version);
+  });
+
+  it('is refused whole for one error, with file, line and column, and the last good stays in force', async () => {
+    await open({ tools: [now], sources: { own: { kind: 'builtin' } } });
+    const { registry } = live.now;
+    const told = vi.spyOn(telemetry.log, 'error');
+    await writeFile(
+      file,
+      'tools:\n  - { name: now, source: own }\n  - { name: now, source: nobody }\n',
+    );
+    await live.reload();
+    await reload({ tools: [], sources: { bad: { kind: 'local', module: './nowhere.ts' } } });
+    await rm(file);
+    await live.reload();
+    expect(live.now.registry).toBe(registry);
+    expect(told).toHaveBeenCalledTimes(3);
+    const [problems] = told.mock.calls.map(([what]) => (what as { problems: string[] }).problems);
+    expect(problems?.join('\n')).toMatch(/tools\.yaml:\d+:\d+/);
+  });
+
+  it('is refused when a module that is open lacks a tool that it declares', async () => {
+    const tool = (name: string) => ({
+      name,
+      description: 'A shape.',
+      input_schema: { type: 'object' },
+      side_effect: 'read_only',
+      risk: 0,
+      source: 'shapes',
+    });
+    const sources = { shapes: { kind: 'local', module: SHAPES } };
+    await open({ tools: [tool('text')], sources });
+    await reload({ tools: [tool('text'), tool('list')], sources });
+    expect(names()).toEqual(['list', 'text']);
+    await reload({ tools: [tool('text'), tool('unheard_of')], sources });
+    expect(names()).toEqual(['list', 'text']);
+  });
+
+  it('starts, restarts and ends the sources that it changes, and touches no other', async () => {
+    await open({ tools: [], sources: { one: mcp, two: mcp } });
+    const first = await Promise.all([invoke('one__pid'), invoke('two__pid')]);
+    const before = live.now;
+    await reload({
+      tools: [],
+      sources: { one: { ...mcp, max_in_flight: 3 }, two: { ...mcp, env: { A: 'b' } }, three: mcp },
+    });
+    const then = await Promise.all([invoke('one__pid'), invoke('two__pid'), invoke('three__pid')]);
+    expect(then[0]).toEqual(first[0]);
+    expect(then[1]).toMatchObject({ kind: 'output' });
+    expect(then[1]).not.toEqual(first[1]);
+    expect(then[2]).toMatchObject({ kind: 'output' });
+    await reload({ tools: [], sources: { one: { ...mcp, max_in_flight: 3 } } });
+    expect(live.now.find('two')).toBeUndefined();
+    expect(names().every((name) => name.startsWith('one__'))).toBe(true);
+    await vi.waitFor(async () => {
+      const source = before.find('two');
+      expect((await source?.offer?.().catch(() => 'ended')) ?? 'gone').toBe('ended');
+    });
+  });
+});
+
+describe('an MCP server that is watched (TG-6)', () => {
+  it('is listed again when it says that its tools changed, and when it was started again by itself', async () => {
+    await open({ tools: [], sources: { odd: mcp } });
+    expect(names()).not.toContain('odd__trick');
+    await invoke('odd__learn');
+    await vi.waitFor(() => expect(names()).toContain('odd__trick'), { timeout: 5_000 });
+    await invoke('odd__die');
+    // The next process has learnt nothing; nobody called for it.
+    await vi.waitFor(() => expect(names()).not.toContain('odd__trick'), { timeout: 5_000 });
+    expect(names()).toContain('odd__pid');
+  });
+});
