@@ -1,7 +1,8 @@
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { Fit } from '@writ/contracts/writ/model/v1/model_pb';
+import { ManualClock } from '@writ/kernel';
 import { afterEach, describe, expect, it } from 'vitest';
-import { given, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+import { AGENT, given, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
 
 let world: MeterWorld;
 const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
@@ -10,6 +11,10 @@ const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
 };
 afterEach(() => world[Symbol.asyncDispose]());
 
+const HOUR_MS = 3_600_000;
+const tabOf = (runId: string) => ({ tenant: TENANT, runId, agentInstance: AGENT });
+const reserve = (runId: string, callId: string, tokens: bigint, turns = 0n) =>
+  world.tab.reserve({ tab: tabOf(runId), callId, tokens, costNanoUsd: 0n, turns });
 const desk = (instance: string) => ({ agent: { name: 'desk', instance } });
 
 describe('a cap', () => {
@@ -68,13 +73,44 @@ describe('a cap', () => {
     expect(error?.message).toBe('Turn budget exceeded: 2 > 1 (the whole run)');
   });
 
+  it('of the session holds for all its runs together, and is near before it is met (EM-3, EM-5)', async () => {
+    await start();
+    await world.openTab({ sessionBudget: { maxTokens: 600n } });
+    await world.openTab({ runId: 'run-2' });
+    await reserve(RUN, 'op-1', 500n);
+    await expect(reserve('run-2', 'op-1', 101n)).rejects.toMatchObject({
+      message: 'Token budget exceeded: 601 > 600 (the session)',
+      metadata: { dimension: 'tokens', level: 'session', fits_tokens: '100' },
+    });
+    expect(await world.level(BudgetLevel.SESSION)).toMatchObject({ nearBudget: false });
+    await world.tab.settle({
+      tab: tabOf(RUN),
+      callId: 'op-1',
+      usage: { inputTokens: 88n },
+      costNanoUsd: 0n,
+      turns: 0n,
+    });
+    expect(await world.level(BudgetLevel.SESSION)).toMatchObject({ nearBudget: true });
+    await reserve('run-2', 'op-2', 512n);
+  });
+
   it('of a tenant holds by UTC day and month, as the catalog says (EM-3)', async () => {
-    await start({ tenants: 'tenants: { "*": { day: { max_turns: 1 } } }' });
+    const clock = new ManualClock(new Date('2026-03-31T23:00:00Z'));
+    const caps = 'day: { max_turns: 1 }, month: { max_turns: 2 }';
+    await start({ clock, tenants: `tenants: { "*": { ${caps} } }` });
     await world.openTab();
-    await world.generate();
-    const { error } = await world.generate({ callId: 'op-2' });
-    expect(error).toMatchObject({ metadata: { level: 'tenant_day' } });
+    const turn = (callId: string) => reserve(RUN, callId, 0n, 1n);
+    await turn('march');
+    await expect(turn('more')).rejects.toMatchObject({ metadata: { level: 'tenant_day' } });
     expect(await world.level(BudgetLevel.TENANT_DAY)).toMatchObject({ limit: { maxTurns: 1n } });
+    clock.advance(2 * HOUR_MS);
+    await turn('april-1');
+    clock.advance(24 * HOUR_MS);
+    await turn('april-2');
+    clock.advance(24 * HOUR_MS);
+    await expect(turn('april-3')).rejects.toMatchObject({
+      message: 'Turn budget exceeded: 3 > 2 (the tenant this month)',
+    });
   });
 
   it('tells in its refusal how many output tokens would fit, and shrinks to them when asked (EM-3)', async () => {

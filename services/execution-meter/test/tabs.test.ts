@@ -216,6 +216,8 @@ describe('QueryUsage', () => {
       day,
       sessionId: 'session-1',
     });
+    const [ofTenant] = (await query([UsageGroup.TENANT])).rows;
+    expect(ofTenant).toMatchObject({ tenant: TENANT, totals: { turns: 4n } });
     expect((await query([], { runId: 'run-2' })).rows).toEqual([]);
   });
 
