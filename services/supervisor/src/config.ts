@@ -41,6 +41,18 @@ export interface SupervisorConfig {
   readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
   readonly watchPollMs: number;
+  /** How long the audit chainer waits after a commit for others, to link them together. */
+  readonly auditLingerMs: number;
+  /** Between two looks for audit records that another process wrote. */
+  readonly auditPollMs: number;
+  /** How long the chainer's lease is good when its holder gives no sign of life. */
+  readonly auditLeaseMs: number;
+  /** A chain is signed when so many records are not covered by a checkpoint. */
+  readonly auditCheckpointRecords: number;
+  /** And when some are not, and the last checkpoint is this old. */
+  readonly auditCheckpointMs: number;
+  /** How long whoever reads the audit record waits for the chainer. */
+  readonly auditWaitMs: number;
 }
 
 /** The defaults of everything that has one; tests start from here. */
@@ -58,6 +70,12 @@ export const SUPERVISOR_DEFAULTS = {
   childWaitMs: 5_000,
   drainMs: 5_000,
   watchPollMs: 1_000,
+  auditLingerMs: 50,
+  auditPollMs: 1_000,
+  auditLeaseMs: 5_000,
+  auditCheckpointRecords: 1_000,
+  auditCheckpointMs: 60_000,
+  auditWaitMs: 10_000,
 } as const;
 
 /**
@@ -97,6 +115,16 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       min: 1_000,
       about: 'how long a signing key is used before the next one',
     }),
+    auditCheckpointRecords: variable.integer('WRIT_AUDIT_CHECKPOINT_RECORDS', {
+      default: SUPERVISOR_DEFAULTS.auditCheckpointRecords,
+      min: 1,
+      about: 'how many audit records are linked before a checkpoint over them is signed',
+    }),
+    auditCheckpointMs: variable.duration('WRIT_AUDIT_CHECKPOINT_EVERY', {
+      default: SUPERVISOR_DEFAULTS.auditCheckpointMs,
+      min: 1_000,
+      about: 'how long audit records wait at most for a signed checkpoint',
+    }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
   const { fourEyes, keyRotationMs } = values;
@@ -113,5 +141,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     approvalTtlMs,
     fourEyes,
     keyRotationMs,
+    auditCheckpointRecords: values.auditCheckpointRecords,
+    auditCheckpointMs: values.auditCheckpointMs,
   };
 }

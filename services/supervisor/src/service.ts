@@ -12,6 +12,7 @@ import {
 } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import { FollowedAgents } from './agents-file.ts';
+import { AuditChainer } from './audit-chainer.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
@@ -63,6 +64,7 @@ async function open(
   const { context, relay, followFiles } = await createContext(config, parts, opened);
   const { clock, store, telemetry } = context;
   const engine = new OrderEngine(context);
+  const chainer = new AuditChainer(context);
   const sweeper = new Sweeper(
     {
       endOverdue: () => endOverdue(context),
@@ -79,7 +81,10 @@ async function open(
   const stop = async (): Promise<void> => {
     await closeServers(config, internal, edge);
     // A step that waits for a peer is taken again after the next start.
-    await Promise.race([Promise.all([engine.stop(), sweeper.stop()]), timeout(config.drainMs)]);
+    await Promise.race([
+      Promise.all([engine.stop(), sweeper.stop(), chainer.stop()]),
+      timeout(config.drainMs),
+    ]);
     // What is not delivered stays in the outbox for the next start.
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
     await relay.stop();
@@ -101,6 +106,7 @@ async function open(
       relay.start();
       engine.start();
       sweeper.start();
+      chainer.start();
       internal.setServing(true);
       edge.setServing(true);
     },

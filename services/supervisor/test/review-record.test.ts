@@ -150,7 +150,7 @@ describe('what a review leaves behind', () => {
       'an escalation',
       refund(1200),
       // The decision and the event; the event leaves through the outbox, too.
-      { decisions: 1, approvals: 1, timeline: 2, audit: 1, outbox: 1 },
+      { decisions: 1, approvals: 1, timeline: 2, audit: 2, outbox: 1 },
     ],
   ])('is one commit for %s (SV-1)', async (_what, proposal, expected) => {
     const before = await counts();

@@ -11,6 +11,8 @@ import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
 import { listApprovals } from './approval/list-approvals.ts';
 import { watchApprovals } from './approval/watch-approvals.ts';
+import { exportAudit } from './audit/export-audit.ts';
+import { listAuditRecords } from './audit/list-audit-records.ts';
 import { endChild } from './child/end-child.ts';
 import { spawnChild } from './child/spawn-child.ts';
 import { getDecision } from './review/get-decision.ts';
@@ -30,7 +32,6 @@ import { reportReceipts } from './supervision/report-receipts.ts';
 
 const LATER = 'comes with a later version';
 const halts = unimplemented(`Halting and resuming ${LATER}; CancelRun ends one run.`);
-const audit = unimplemented(`Reading the audit record ${LATER}; it is being kept already.`);
 
 /** What people and clients call, on the edge. */
 export function publicRoutes(context: OrderContext): Route[] {
@@ -51,7 +52,10 @@ export function publicRoutes(context: OrderContext): Route[] {
       decideApproval: decideApproval(context),
       watchApprovals: endless(watchApprovals(context)),
     }),
-    route(AuditService, { listAuditRecords: audit, exportAudit: audit }),
+    route(AuditService, {
+      listAuditRecords: listAuditRecords(context),
+      exportAudit: exportAudit(context),
+    }),
     route(ControlService, { halt: halts, resume: halts, listHalts: halts }),
   ];
 }

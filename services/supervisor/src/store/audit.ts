@@ -1,16 +1,19 @@
 import { canonicalJson, type JsonObject } from '@writ/kernel';
+import { noteChange } from './change/changes.ts';
 import type { SupervisorTransaction } from './supervisor-store.ts';
 
 /** What an audit record tells of (SV-8). */
 type AuditKind =
-  | 'decision'
-  | 'approval'
-  | 'receipt'
-  | 'refusal'
   | 'run_started'
   | 'run_ended'
   | 'agent_started'
+  | 'agent_refused'
   | 'agent_ended'
+  | 'decision'
+  | 'writ'
+  | 'approval'
+  | 'receipt'
+  | 'refusal'
   | 'halt'
   | 'resume';
 
@@ -59,4 +62,5 @@ export async function appendAudit(
       hash: null,
     })
     .execute();
+  noteChange(trx, 'audit');
 }

@@ -1,4 +1,5 @@
 import { type Migrations, outboxMigration } from '@writ/store';
+import { auditChainTables } from './schema/create-audit-chain.ts';
 import { childTables } from './schema/create-children.ts';
 import { definitionTables } from './schema/create-definitions.ts';
 import { reviewTables } from './schema/create-review.ts';
@@ -11,4 +12,5 @@ export const supervisorMigrations: Migrations = {
   '0003_review': reviewTables,
   '0004_children': childTables,
   '0005_definitions': definitionTables,
+  '0007_audit_chain': auditChainTables,
 };

@@ -1,5 +1,11 @@
 import type { OutboxTable } from '@writ/store';
 import type {
+  AuditChainsTable,
+  AuditCheckpointsTable,
+  LeasesTable,
+  RefusalsTable,
+} from './schema/audit-tables.ts';
+import type {
   ApprovalsTable,
   AuditTable,
   DecisionsTable,
@@ -34,5 +40,9 @@ export interface SupervisorDatabase {
   receipts: ReceiptsTable;
   approvals: ApprovalsTable;
   audit: AuditTable;
+  audit_chains: AuditChainsTable;
+  audit_checkpoints: AuditCheckpointsTable;
+  refusals: RefusalsTable;
+  leases: LeasesTable;
   outbox: OutboxTable;
 }

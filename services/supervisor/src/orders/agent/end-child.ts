@@ -3,7 +3,6 @@ import { type AgentKey, type AgentRow, findAgent, saveAgent } from '../../store/
 import type { EndChildPayload } from '../../store/agent/endings.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, saveSpawn } from '../../store/agent/spawns.ts';
-import { appendAudit } from '../../store/audit.ts';
 import type { DrivenOrder, OrderContext, OrderHandler, StepDone } from '../order-kind.ts';
 import { unlessUnknown } from '../unless-unknown.ts';
 
@@ -54,7 +53,7 @@ export function endChildOrder(context: OrderContext): OrderHandler {
         return { commit: (trx) => saveAgent(trx, key, { tab: JSON.stringify(tab) }) };
       }),
 
-      release: whileRunLives(async ({ order }, key, child) => {
+      release: whileRunLives(async ({ order }, key) => {
         // Whoever gets the slot gets it after this moment.
         const at = clock.now();
         const id = derivedId('req', order.order_id, 'release');
@@ -67,8 +66,6 @@ export function endChildOrder(context: OrderContext): OrderHandler {
             // A start that was overtaken finds nothing to do.
             await failSpawn(trx, key, 'RUN_ENDED');
             await saveSpawn(trx, key, { resumed: JSON.stringify(resumed) });
-            const facts = { agent: child.name, stop_reason: child.ending_stop_reason ?? undefined };
-            await appendAudit(trx, { ...key, kind: 'agent_ended', facts }, now);
           },
         };
       }),

@@ -72,7 +72,7 @@ export function spawnChildOrder(context: OrderContext): OrderHandler {
         const askedAt = clock.now();
         const answer = await peers.spawnBudget.acquire(requestId(order.order_id, 'acquire'), child);
         if (answer.kind === 'refused') {
-          return { over: true, commit: (trx) => refuse(trx, key, answer.sentence) };
+          return { over: true, commit: (trx, at) => refuse(trx, key, answer.sentence, at) };
         }
         memo.set(SLOT_GRANT, answer.grant);
         // Grants are told from older ones by the clock that they are signed by.
@@ -133,9 +133,23 @@ export function spawnChildOrder(context: OrderContext): OrderHandler {
 }
 
 /** There was no slot, so there never was a child (SB-2). */
-async function refuse(trx: SupervisorTransaction, key: AgentKey, sentence: string): Promise<void> {
+async function refuse(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  sentence: string,
+  at: Date,
+): Promise<void> {
+  const { name } = await loadAgent(trx, key);
+  const spawn = await findSpawnOf(trx, key);
   await saveSpawn(trx, key, { state: 'refused', why_not: sentence });
   await forgetAgent(trx, key);
+  const facts = {
+    agent: name,
+    reason: 'SLOT_REFUSED',
+    parent: spawn?.parent_instance,
+    parent_call_id: spawn?.call_id,
+  };
+  await appendAudit(trx, { ...key, kind: 'agent_refused', facts }, at);
 }
 
 /** The worker may have been faster than this commit: what it did already stands. */

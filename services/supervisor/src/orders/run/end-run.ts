@@ -142,7 +142,7 @@ async function finish(
         cost_nano_usd: result.usage.costNanoUsd,
         unverified: result.unverified,
         ordered_by: by,
-        reason,
+        reason_sha256: reason ? sha256Hex(reason) : undefined,
       },
     },
     at,

@@ -1,4 +1,4 @@
-import { derivedId } from '@writ/kernel';
+import { derivedId, sha256Hex } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -39,6 +39,8 @@ export async function announceAnswer(
         asked: kind,
         state,
         approver: approval.decided_by ?? undefined,
+        comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
+        rule: approval.rule_id,
         policy_version: policyVersion,
         ...actionFacts('action', actionFrom(approval.action)),
         ...actionFacts('executed', actionFrom(approval.executed_action)),

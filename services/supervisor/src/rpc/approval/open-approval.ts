@@ -1,7 +1,9 @@
 import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import type { RecordedAction } from '../../domain/result/recorded-action.ts';
 import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { Acting } from '../review/acting.ts';
 
@@ -39,6 +41,7 @@ export async function openApproval(
   const approvalId = approvalIdOf(acting, kind, callId);
   const tool = action.kind === 'tool' ? action.name : '';
   const { approvalTtlMs } = config;
+  const expiresAt = approvalTtlMs === undefined ? null : new Date(at.getTime() + approvalTtlMs);
   await insertApproval(trx, {
     approval_id: approvalId,
     tenant: key.tenant,
@@ -57,7 +60,7 @@ export async function openApproval(
     policy_version: question.policyVersion,
     run_created_by: run.created_by,
     created_at: at,
-    expires_at: approvalTtlMs === undefined ? null : new Date(at.getTime() + approvalTtlMs),
+    expires_at: expiresAt,
     decided_by: null,
     decided_at: null,
     comment: null,
@@ -66,6 +69,18 @@ export async function openApproval(
     request_id: null,
     request_digest: null,
   });
+  const facts = {
+    approval_id: approvalId,
+    asked: kind,
+    state: 'pending',
+    reason,
+    rule: question.ruleId,
+    risk: question.risk,
+    policy_version: question.policyVersion,
+    expire_time: expiresAt?.toISOString(),
+    ...actionFacts('action', action),
+  };
+  await appendAudit(trx, { ...key, kind: 'approval', callId, facts }, at);
   await events.approvalRequested(
     trx,
     { run, agent: ref, step, callId },

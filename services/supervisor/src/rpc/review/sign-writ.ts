@@ -7,7 +7,7 @@ import type { DecisionRow } from '../../store/review/decisions.ts';
 import type { Acting } from './acting.ts';
 
 /** What a writ is signed with. */
-export type WritDesk = Pick<SupervisorContext, 'signer' | 'policy' | 'config'>;
+export type WritDesk = Pick<SupervisorContext, 'signer' | 'policy' | 'config' | 'clock'>;
 
 /** The columns that tell of the last writ of a decision. */
 export type WritColumns = Pick<DecisionRow, 'writ_count' | 'last_writ_id' | 'last_writ_expires_at'>;

@@ -1,5 +1,7 @@
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
+import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
 import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -20,8 +22,32 @@ export async function standingDecision(
   const human = await humanAnswerTo(trx, row);
   if (!(await mayExecute(trx, acting, row))) return decisionMessage(row, { human });
   const writ = await signWrit(desk, acting, row);
-  await saveDecision(trx, callKeyOf(row), writColumns(row, writ));
+  const columns = writColumns(row, writ);
+  await saveDecision(trx, callKeyOf(row), columns);
+  await auditWrit(trx, { ...row, ...columns }, desk.clock.now());
   return decisionMessage(row, { human, writ });
+}
+
+/** A writ that was not signed with its decision: after a person's yes, or again (SV-8). */
+async function auditWrit(
+  trx: SupervisorTransaction,
+  row: DecisionRow,
+  at: Date,
+): Promise<void> {
+  const action = actionFrom(row.executed_action);
+  const facts = {
+    decision_id: row.decision_id,
+    writ_id: row.last_writ_id ?? undefined,
+    writ_number: row.writ_count,
+    expire_time: row.last_writ_expires_at?.toISOString(),
+    tool: action === undefined ? undefined : actionName(action),
+    args_sha256: row.args_sha256 ?? undefined,
+    definition_digest: row.definition_digest ?? undefined,
+    executed_from: row.executed_from ?? undefined,
+    policy_version: row.policy_version,
+    approval_id: row.approval_id ?? undefined,
+  };
+  await appendAudit(trx, { ...callKeyOf(row), kind: 'writ', facts }, at);
 }
 
 /** What a person said about a decision; undefined when nobody was asked or nobody has answered. */

@@ -1,12 +1,14 @@
-import { derivedId, outcomeOf, type Phase } from '@writ/kernel';
+import { derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
+import { appendAudit } from '../audit.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
 import { hurryOrders, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import {
   type AgentKey,
+  type AgentRow,
   childrenOf,
   clockColumns,
   clockOf,
@@ -65,6 +67,7 @@ export async function recordEnding(
     ending_unverified: ending.unverified ?? false,
     ended_at: at,
   });
+  await auditEnding(trx, agent, ending.stopReason, ending, at);
   if (agent.parent_instance === null) {
     await setRunState(trx, ending, 'ENDING');
     const payload: EndRunPayload = ending.order ?? {};
@@ -79,6 +82,26 @@ export async function recordEnding(
   await hurryOrders(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
+}
+
+/** How an agent ended, by whose order, and what its answer was by digest (SV-8). */
+async function auditEnding(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  stopReason: string,
+  { phase, callId, answer, unverified, order }: Ending,
+  at: Date,
+): Promise<void> {
+  const facts = {
+    agent: agent.name,
+    stop_reason: stopReason,
+    phase,
+    answer_sha256: answer === undefined ? undefined : sha256Hex(answer),
+    unverified,
+    ordered_by: order?.by,
+    reason_sha256: order?.reason ? sha256Hex(order.reason) : undefined,
+  };
+  await appendAudit(trx, { ...keyOf(agent), callId, kind: 'agent_ended', facts }, at);
 }
 
 /** Payload of the order that ends an agent below the root. */

@@ -7,8 +7,13 @@ export interface RunKey {
   readonly runId: string;
 }
 
-/** What somebody may wait for: a run's timeline, orders that are due, a tenant's approvals. */
-export type Topic = `run:${string}/${string}` | 'orders' | `approvals:${string}`;
+/** What somebody may wait for: a run's timeline, orders that are due, audit records and their links, a tenant's approvals. */
+export type Topic =
+  | `run:${string}/${string}`
+  | 'orders'
+  | 'audit'
+  | 'audit-linked'
+  | `approvals:${string}`;
 
 /** The topic of a run's timeline. */
 export function runTopic({ tenant, runId }: RunKey): Topic {

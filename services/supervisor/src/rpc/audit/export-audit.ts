@@ -1,0 +1,63 @@
+import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import { type Handler, requirePerson } from '@writ/rpc';
+import { signChain } from '../../audit-chainer.ts';
+import type { SupervisorContext } from '../../context.ts';
+import { checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
+import { readChain, readChainEnd } from '../../store/audit-chain/read-chain.ts';
+import { auditRecordMessage, checkpointMessage } from '../messages/audit.ts';
+import { untilLinked } from './until-linked.ts';
+
+const PAGE = 500;
+
+/**
+ * ExportAudit: a tenant's chain as it stands at the call, with its checkpoints in their places and a
+ * signed head at the end: what `writ audit verify` checks (SV-8, SYS-6).
+ * @throws UnavailableError AUDIT_BEHIND; InvalidRequestError NO_SUCH_RECORD
+ */
+export function exportAudit(
+  context: SupervisorContext,
+): Handler<typeof AuditService.method.exportAudit> {
+  return async function* ({ afterSequence }, call) {
+    const { tenant } = requirePerson(call);
+    const { store, signer, clock } = context;
+    await untilLinked(context, tenant, call.signal);
+    const end = await readChainEnd(store.db, tenant);
+    let after = Number(afterSequence);
+    if (after > end.sequence) throw noSuchRecord(after, end.sequence);
+    const filters = {
+      tenant,
+      runId: '',
+      instance: '',
+      kind: '',
+      since: undefined,
+      until: undefined,
+    };
+    while (after < end.sequence) {
+      call.signal.throwIfAborted();
+      const limit = Math.min(PAGE, end.sequence - after);
+      const page = await readChain(store.db, filters, after, limit);
+      const upTo = page.at(-1)?.sequence ?? end.sequence;
+      // Later ones are not those that the head names.
+      const signed = await checkpointsOf(store.db, tenant, after, Math.min(upTo, end.signed_count));
+      for (const row of page) {
+        yield { entry: { case: 'record', value: auditRecordMessage(row) } };
+        if (signed[0]?.count !== row.sequence) continue;
+        yield { entry: { case: 'checkpoint', value: checkpointMessage(signed[0]) } };
+        signed.shift();
+      }
+      after = upTo;
+    }
+    const signed = await signChain(signer, end, true);
+    const head = { count: end.sequence, signed, signed_at: clock.now() };
+    yield { entry: { case: 'head', value: checkpointMessage(head) } };
+  };
+}
+
+function noSuchRecord(after: number, last: number): InvalidRequestError {
+  return new InvalidRequestError(
+    'NO_SUCH_RECORD',
+    `after_sequence is ${after}, and the chain ends with record ${last}.`,
+    { field: 'after_sequence', last: String(last) },
+  );
+}

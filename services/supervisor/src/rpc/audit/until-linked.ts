@@ -1,0 +1,37 @@
+import { UnavailableError } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { lastUnlinked } from '../../store/audit-chain/link-audit.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+
+/**
+ * Waits until every record of a tenant that was committed before the call is in the chain, which
+ * takes the chainer a moment: who reads the record after an answer finds what the answer was about.
+ * @throws UnavailableError AUDIT_BEHIND; what `signal` was aborted with
+ */
+export async function untilLinked(
+  { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
+  tenant: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const last = await lastUnlinked(store.db, tenant);
+  if (last === undefined) return;
+  const enough = AbortSignal.any([signal, AbortSignal.timeout(config.auditWaitMs)]);
+  const linked = new ChangeAlarm(enough);
+  const unsubscribe = store.changes.subscribe('audit-linked', () => linked.ring());
+  try {
+    while ((await lastUnlinked(store.db, tenant, last)) !== undefined) {
+      signal.throwIfAborted();
+      if (enough.aborted) {
+        throw new UnavailableError(
+          'AUDIT_BEHIND',
+          `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; try again.`,
+          { tenant },
+        );
+      }
+      await linked.wait(config.watchPollMs);
+    }
+  } finally {
+    unsubscribe();
+    linked.close();
+  }
+}

@@ -1,0 +1,102 @@
+import { CHAIN_START, linkHash } from '@writ/audit';
+import { prepareQuery } from '@writ/store';
+import { noteChange } from '../change/changes.ts';
+import type { SupervisorDatabase } from '../schema.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
+
+/** The last record of a chain. */
+interface LastRecord {
+  readonly sequence: number;
+  readonly hash: string;
+}
+
+interface Link extends LastRecord {
+  readonly position: number | bigint;
+  readonly previousHash: string;
+}
+
+const saveLink = prepareQuery<SupervisorDatabase, Link, unknown>((db, link) =>
+  db
+    .updateTable('audit')
+    .set({ sequence: link.sequence, previous_hash: link.previousHash, hash: link.hash })
+    .where('position', '=', link.position)
+    .where('sequence', 'is', null),
+);
+
+/**
+ * Links up to `limit` records, each to the end of its tenant's chain (SV-8). Only ever in a
+ * transaction that holds the chainer's lease: it is what keeps chains from forking. Returns how many
+ * there were.
+ */
+export async function linkAudit(
+  trx: SupervisorTransaction,
+  limit: number,
+  now: Date,
+): Promise<number> {
+  const records = await trx
+    .selectFrom('audit')
+    .select(['position', 'tenant', 'canonical_json'])
+    .where('sequence', 'is', null)
+    .orderBy('position')
+    .limit(limit)
+    .execute();
+  const ends = await endsOf(trx, new Set(records.map(({ tenant }) => tenant)));
+  for (const { position, tenant, canonical_json } of records) {
+    const { sequence: last, hash: previousHash } = ends.get(tenant) ?? FIRST;
+    const end = { sequence: last + 1, hash: linkHash(previousHash, canonical_json) };
+    await saveLink(trx, { position, previousHash, ...end });
+    ends.set(tenant, end);
+  }
+  for (const [tenant, end] of ends) await saveEnd(trx, tenant, end, now);
+  if (records.length > 0) noteChange(trx, 'audit-linked');
+  return records.length;
+}
+
+/** Whether there are records that belong to no chain yet. */
+export async function hasUnlinked(db: SupervisorReader): Promise<boolean> {
+  const query = db.selectFrom('audit').select('position').where('sequence', 'is', null);
+  return (await query.limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** The last record of a tenant, up to a place, that belongs to no chain yet; undefined for none. */
+export async function lastUnlinked(
+  db: SupervisorReader,
+  tenant: string,
+  upTo?: number | bigint,
+): Promise<number | bigint | undefined> {
+  let query = db
+    .selectFrom('audit')
+    .select('position')
+    .where('tenant', '=', tenant)
+    .where('sequence', 'is', null);
+  if (upTo !== undefined) query = query.where('position', '<=', upTo);
+  return (await query.orderBy('position', 'desc').limit(1).executeTakeFirst())?.position;
+}
+
+const FIRST: LastRecord = { sequence: 0, hash: CHAIN_START };
+
+async function endsOf(
+  trx: SupervisorTransaction,
+  tenants: ReadonlySet<string>,
+): Promise<Map<string, LastRecord>> {
+  if (tenants.size === 0) return new Map();
+  const rows = await trx
+    .selectFrom('audit_chains')
+    .select(['tenant', 'sequence', 'hash'])
+    .where('tenant', 'in', [...tenants])
+    .execute();
+  return new Map(rows.map(({ tenant, ...end }) => [tenant, end]));
+}
+
+async function saveEnd(
+  trx: SupervisorTransaction,
+  tenant: string,
+  end: LastRecord,
+  now: Date,
+): Promise<void> {
+  await trx
+    .insertInto('audit_chains')
+    .values({ tenant, ...end, signed_count: 0, signed_at: now })
+    .onConflict((conflict) => conflict.column('tenant').doUpdateSet(end))
+    .execute();
+}

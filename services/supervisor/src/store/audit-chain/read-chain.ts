@@ -1,0 +1,59 @@
+import { CHAIN_START } from '@writ/audit';
+import type { Selectable } from 'kysely';
+import type { AuditTable } from '../schema/review-tables.ts';
+import type { SupervisorReader } from '../supervisor-store.ts';
+import type { ChainEnd } from './checkpoints.ts';
+
+/** A record in its place. */
+export interface LinkedRecord extends Omit<Selectable<AuditTable>, 'position'> {
+  readonly sequence: number;
+  readonly previous_hash: string;
+  readonly hash: string;
+}
+
+/** Which records of a tenant's chain; what is empty or undefined filters nothing. */
+export interface AuditFilters {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly instance: string;
+  readonly kind: string;
+  /** From this moment. */
+  readonly since: Date | undefined;
+  /** Before this moment. */
+  readonly until: Date | undefined;
+}
+
+/** How far a tenant's chain is linked; one that has no records yet has sequence zero. */
+export async function readChainEnd(db: SupervisorReader, tenant: string): Promise<ChainEnd> {
+  const row = await db
+    .selectFrom('audit_chains')
+    .select(['tenant', 'sequence', 'hash', 'signed_count'])
+    .where('tenant', '=', tenant)
+    .executeTakeFirst();
+  return row ?? { tenant, sequence: 0, hash: CHAIN_START, signed_count: 0 };
+}
+
+/** The first records after a place in the chain, in its order, at most `limit`. */
+export async function readChain(
+  db: SupervisorReader,
+  { tenant, runId, instance, kind, since, until }: AuditFilters,
+  after: number,
+  limit: number,
+): Promise<LinkedRecord[]> {
+  let query = db
+    .selectFrom('audit')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('sequence', '>', after);
+  if (runId !== '') query = query.where('run_id', '=', runId);
+  if (instance !== '') query = query.where('instance', '=', instance);
+  if (kind !== '') query = query.where('kind', '=', kind);
+  if (since !== undefined) query = query.where('recorded_at', '>=', since);
+  if (until !== undefined) query = query.where('recorded_at', '<', until);
+  const rows = await query.orderBy('sequence').limit(limit).execute();
+  return rows.flatMap(({ position: _position, sequence, previous_hash, hash, ...row }) =>
+    sequence === null || previous_hash === null || hash === null
+      ? []
+      : [{ ...row, sequence, previous_hash, hash }],
+  );
+}
