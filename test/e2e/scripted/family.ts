@@ -1,0 +1,53 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const AGENTS = `
+agents:
+  - name: lead
+    kind: json-action
+    model: &model { model: refund-desk, also_allowed: ["sim-*"], json_mode: true }
+    tools: [get_refund_context]
+    budget: { max_tokens: 100000, max_cost_usd: "1.00", max_turns: 50, deadline: 10m, max_seconds: 600 }
+    spawn: { max_agents: 3, max_depth: 2 }
+    sub_agents: &family
+      - { name: scout }
+      - { name: chief }
+      - { name: lead }
+  - name: scout
+    kind: json-action
+    model: *model
+    tools: [get_refund_context]
+    budget: { max_turns: 20 }
+    priority: low
+    sub_agents: [{ name: scout }]
+  - name: chief
+    kind: json-action
+    model: *model
+    budget: { max_tokens: 90000 }
+    priority: high
+`;
+
+const POLICY = `
+policy: family
+rules:
+  - id: ask-first
+    match: { tool: get_refund_context }
+    when: args.user_id == 7.0
+    decide: escalate
+    reason: ask_first
+  - id: rest
+    decide: approve
+    reason: fine
+`;
+
+/**
+ * Agents that hand work to each other, with rules that let them; writes the files and returns the settings
+ * that name them.
+ */
+export function familySettings(dir: string): Readonly<Record<string, string>> {
+  const agents = join(dir, 'agents.yaml');
+  const policy = join(dir, 'policy.yaml');
+  writeFileSync(agents, AGENTS);
+  writeFileSync(policy, POLICY);
+  return { WRIT_AGENTS_FILE: agents, WRIT_POLICY_FILE: policy };
+}

@@ -1,0 +1,191 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { isWritError } from '@writ/kernel';
+import type { ClosableRpcClient } from '@writ/rpc';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { familySettings } from './scripted/family.ts';
+import type { ScriptedAgent } from './scripted/scripted-agent.ts';
+import { ScriptedWorker, supervisorClient } from './scripted/scripted-worker.ts';
+
+/** An agent that may not go on, with what its worker holds from before. */
+interface Stale {
+  readonly root: ScriptedAgent;
+  readonly agent: ScriptedAgent;
+  /** For the call `op-held`, which was approved in time. */
+  readonly writ: string;
+}
+
+const TOOL_CALL = 'op-held';
+
+/** Every boundary at which a worker acts for an agent; the ids are new, so that nothing is a repeat. */
+const BOUNDARIES: Readonly<Record<string, (stale: Stale) => Promise<unknown>>> = {
+  Generate: ({ agent }) => agent.generate('op-late'),
+  ReviewAction: ({ agent }) => agent.propose('op-late', 42),
+  GetDecision: ({ agent }) => agent.decision(TOOL_CALL),
+  SpawnChild: ({ agent }) => agent.spawn('op-late', 'scout'),
+  CallTool: ({ agent, writ }) => agent.callTool(TOOL_CALL, 42, writ),
+  EndChild: ({ agent }) => agent.endChild('scout-none', 'op-late'),
+};
+
+interface State {
+  /** Brings an agent that could act a moment ago into the state. */
+  readonly enter: (stale: Stale) => Promise<void>;
+  /** The reason at each boundary; what is left out is not refused in this state, and why. */
+  readonly refused: Readonly<Record<string, string>>;
+}
+
+const GRANTED = ['Generate', 'ReviewAction', 'GetDecision', 'SpawnChild'];
+const everywhere = (boundaries: readonly string[], reason: string) =>
+  Object.fromEntries(boundaries.map((boundary) => [boundary, reason]));
+
+const STATES: Readonly<Record<string, State>> = {
+  'is paused, at once at the supervisor whose Acquire named it': {
+    enter: async ({ root }) => {
+      const { paused } = await root.spawn('op-preempt', 'chief');
+      expect(paused).toBeDefined();
+    },
+    // The meter hears of it when the grant ends; a writ is good for the one action that was approved.
+    refused: everywhere(['ReviewAction', 'GetDecision', 'SpawnChild'], 'AGENT_PAUSED'),
+  },
+  'is paused, everywhere once its grant has ended': {
+    enter: async ({ root, agent }) => {
+      await root.spawn('op-preempt', 'chief');
+      await grantEnded(agent);
+    },
+    refused: everywhere(GRANTED, 'SLOT_GRANT_EXPIRED'),
+  },
+  'has no lease on its slot any more': {
+    enter: async ({ agent }) => {
+      await vi.waitFor(async () => expect(await waitingIn(agent)).toContain(agent.instance), {
+        timeout: 10_000,
+        interval: 50,
+      });
+    },
+    refused: everywhere(GRANTED, 'SLOT_GRANT_EXPIRED'),
+  },
+  'shows no grant at all': {
+    enter: async ({ agent }) => {
+      agent.grant = '';
+    },
+    refused: everywhere(GRANTED, 'SLOT_GRANT_REQUIRED'),
+  },
+  'has a stale epoch': {
+    enter: async ({ agent }) => {
+      // The worker that took the agent over has been seen at every boundary.
+      agent.epoch = 2n;
+      await agent.renew();
+      await agent.generate('op-2-taken');
+      await agent.propose('op-2-proposed', 42);
+      const { grant } = agent;
+      const again = await agent.decision('op-2-proposed');
+      await agent.callTool('op-2-proposed', 42, again?.writ ?? '');
+      agent.epoch = 1n;
+      agent.grant = grant;
+    },
+    // A grant names the epoch that it was given to.
+    refused: {
+      ...everywhere(GRANTED, 'SLOT_GRANT_MISMATCH'),
+      CallTool: 'STALE_EPOCH',
+      EndChild: 'SLOT_GRANT_MISMATCH',
+    },
+  },
+  'has a stale epoch, and a grant of its own lease': {
+    enter: async ({ agent }) => {
+      const { grant } = agent;
+      agent.epoch = 2n;
+      await agent.renew();
+      await agent.generate('op-2-taken');
+      await agent.propose('op-2-proposed', 42);
+      const again = await agent.decision('op-2-proposed');
+      await agent.callTool('op-2-proposed', 42, again?.writ ?? '');
+      agent.epoch = 1n;
+      agent.grant = grant;
+    },
+    refused: everywhere(Object.keys(BOUNDARIES), 'STALE_EPOCH'),
+  },
+};
+
+let slots: ClosableRpcClient<typeof SpawnBudgetService>;
+
+/** The agents of a run whose leases have lapsed. */
+async function waitingIn({ runId }: ScriptedAgent): Promise<(string | undefined)[]> {
+  const { pool } = await slots.getPool({ tenant: 'default', runId });
+  return (pool?.waiting ?? []).map(({ agent }) => agent?.instance);
+}
+
+/** Resolves when the grant that the agent shows is refused. */
+async function grantEnded(agent: ScriptedAgent): Promise<void> {
+  await vi.waitFor(
+    () => expect(agent.decision(TOOL_CALL)).rejects.toMatchObject({ reason: 'SLOT_GRANT_EXPIRED' }),
+    { timeout: 5_000, interval: 25 },
+  );
+}
+
+describe('a worker that keeps calling', () => {
+  const settings = mkdtempSync(join(tmpdir(), 'writ-stale-'));
+  let test: TestPlatform;
+  let worker: ScriptedWorker;
+  beforeAll(async () => {
+    test = await startTestPlatform({
+      env: { ...familySettings(settings), WRIT_SLOT_GRANT_TTL: '600ms', WRIT_SLOT_LEASE: '1600ms' },
+    });
+    const stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
+    worker = await ScriptedWorker.start(stage);
+    slots = await supervisorClient(stage, SpawnBudgetService, 'spawn-budget');
+  });
+  afterAll(async () => {
+    for (const each of [worker, slots]) each.close();
+    await test.close();
+    rmSync(settings, { recursive: true, force: true });
+  });
+
+  let started = 0;
+  /** A scout in the second of two slots, with a writ in hand. */
+  async function acting(): Promise<Stale> {
+    started += 1;
+    const { run } = await test.client.runs.startRun({
+      requestId: `start-${started}`,
+      agent: 'lead',
+      goal: 'Find it.',
+      spawnBudget: { maxAgents: 2 },
+    });
+    const root = await worker.take(run?.runId ?? '');
+    const agent = await root.child('op-1');
+    const decision = await agent.propose(TOOL_CALL, 42);
+    await root.renew();
+    await agent.renew();
+    return { root, agent, writ: decision?.writ ?? '' };
+  }
+
+  it.concurrent.each(Object.entries(STATES))(
+    'and %s, is refused by name at every boundary (SB-4, SB-8, RT-2)',
+    async (_state, { enter, refused }) => {
+      const stale = await acting();
+      await enter(stale);
+      const answers: Record<string, string> = {};
+      await Promise.all(
+        Object.entries(BOUNDARIES).map(async ([boundary, call]) => {
+          if (refused[boundary] === undefined) return;
+          answers[boundary] = await call(stale).then(
+            () => 'let through',
+            (error: unknown) => (isWritError(error) ? error.reason : String(error)),
+          );
+        }),
+      );
+      expect(answers).toEqual(refused);
+    },
+  );
+
+  it('and whose child is to have more than its parent is refused where children are made (SUP-9)', async () => {
+    const { agent, root } = await acting();
+    const more = { executionBudget: { maxTurns: 21n } };
+    await expect(agent.spawn('op-late', 'scout', more)).rejects.toMatchObject({
+      reason: 'BUDGET_ABOVE_PARENT',
+      metadata: { dimension: 'max_turns', limit: '20' },
+    });
+    expect(worker.delivered(root.runId)).toHaveLength(2);
+  });
+});
