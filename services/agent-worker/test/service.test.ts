@@ -45,10 +45,10 @@ describe('Deliver', () => {
   it('refuses kinds that it cannot run, by name (AG-1)', async () => {
     const world = await World.start();
     await world.startWorker();
-    await expect(world.deliver({ manifest: { kind: AgentKind.FLOW } })).rejects.toMatchObject({
+    await expect(world.deliver({ manifest: { kind: AgentKind.CUSTOM } })).rejects.toMatchObject({
       kind: 'failed_precondition',
       reason: 'AGENT_KIND_NOT_IMPLEMENTED',
-      message: expect.stringContaining('flow'),
+      message: expect.stringContaining('custom'),
     });
   });
 

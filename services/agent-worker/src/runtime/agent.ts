@@ -104,8 +104,15 @@ export interface AgentContext {
   now(): Date;
   /** A number from 0 up to 1, the same whenever the agent runs again. */
   random(): number;
-  /** Writes a log line once, however often the agent runs again. Ids and words only, never content. */
-  log(message: string, fields?: Readonly<Record<string, string | number | boolean>>): void;
+  /**
+   * Writes a log line once, however often the agent runs again: ids and words only. Content goes to
+   * the journal alone.
+   */
+  log(
+    message: string,
+    fields?: Readonly<Record<string, string | number | boolean>>,
+    content?: JsonObject,
+  ): void;
 
   /** The tools of the agent's manifest as the gateway lists them. */
   tools(): Promise<readonly ToolInfo[]>;

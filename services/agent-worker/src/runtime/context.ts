@@ -85,10 +85,14 @@ export class RuntimeContext implements AgentContext {
     return this.#atOnce('random', '', () => Math.random());
   }
 
-  log(message: string, fields: Readonly<Record<string, string | number | boolean>> = {}): void {
-    this.#atOnce('log', { message, fields }, () => {
+  log(
+    message: string,
+    fields: Readonly<Record<string, string | number | boolean>> = {},
+    content?: JsonObject,
+  ): void {
+    this.#atOnce('log', { message, fields, ...(content && { content }) }, () => {
       this.#log.info(fields, message);
-      return null;
+      return { message, fields, ...(content && { content }) };
     });
   }
 
@@ -214,7 +218,11 @@ export class RuntimeContext implements AgentContext {
   }
 
   /** An operation that asks nobody else. */
-  #atOnce<T extends number | null>(kind: OperationKind, args: unknown, live: () => T): T {
+  #atOnce<T extends number | JsonObject | null>(
+    kind: OperationKind,
+    args: unknown,
+    live: () => T,
+  ): T {
     this.check();
     const { journal, lane } = this.#scope;
     const operation = this.#operation(lane.next(), kind, args);

@@ -1,8 +1,8 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { Message } from '../../domain/agent/message.ts';
 import { isTellable } from '../../domain/calls/refusal.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Agent, AgentContext, ModelAnswer, ProposalOutcome } from '../../runtime/agent.ts';
+import { firstMessage } from '../first-message.ts';
 import { type HistoryEntry, historyEntry } from './history.ts';
 import { decideRequest, synthesisRequest, type Task, taskOf } from './prompts.ts';
 
@@ -19,18 +19,9 @@ export function createJsonActionAgent(manifest: AgentManifest, instance: string)
     id: instance,
     kind: manifest.kind,
     async run(ctx, inbox) {
-      await new JsonActionRun(ctx, taskIn(ctx, inbox)).run();
+      await new JsonActionRun(ctx, taskOf(firstMessage(ctx, inbox))).run();
     },
   };
-}
-
-function taskIn(ctx: AgentContext, [message]: readonly Message[]): Task {
-  if (message !== undefined) return taskOf(message);
-  return ctx.stop({
-    stopReason: 'error:no_message',
-    phase: 'worker',
-    detail: 'The agent has no message to work on.',
-  });
 }
 
 /** One run of the loop; everything that it knows comes from the journal. */

@@ -2,6 +2,7 @@ import type { JsonObject } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Decision } from '../../domain/calls/decision.ts';
+import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import { type HistoryEntry, historyEntry } from './history.ts';
 import { decideRequest, synthesisRequest, taskOf } from './prompts.ts';
 

@@ -1,0 +1,114 @@
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import type { Message } from '../../domain/agent/message.ts';
+import type { ChatTurn, LlmRequest, ToolOffer } from '../../domain/calls/model-call.ts';
+import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
+import { textOf } from '../first-message.ts';
+import { type ChatPipeline, createChatPipeline } from './pipeline.ts';
+import { Refusals } from './refusals.ts';
+import type { Toolbox } from './toolbox.ts';
+
+const DEFAULT_MAX_ITERATIONS = 10;
+
+/**
+ * Thinks, calls tools, looks at the results and thinks again, until the model answers without calling
+ * any; that answer is proposed as the final one (AG-2). The whole conversation is kept; the model sees
+ * a view of it.
+ */
+export class ChatLoop {
+  readonly #ctx: AgentContext;
+  readonly #toolbox: Toolbox;
+  readonly #pipeline: ChatPipeline;
+  readonly #refusals: Refusals;
+  readonly #turns: ChatTurn[] = [];
+  #offers: readonly ToolOffer[] = [];
+
+  constructor(ctx: AgentContext, toolbox: Toolbox) {
+    this.#ctx = ctx;
+    this.#toolbox = toolbox;
+    this.#pipeline = createChatPipeline(ctx.manifest);
+    this.#refusals = new Refusals(ctx, 'tell_model');
+  }
+
+  /** Works on a message until the agent has ended. */
+  async run(message: Message): Promise<void> {
+    const { instructions, limits } = this.#ctx.manifest;
+    this.#offers = await this.#toolbox.offers(this.#ctx);
+    if (instructions !== '') this.#turns.push({ role: 'system', text: instructions });
+    this.#turns.push(...(await this.#pipeline.open(this.#ctx, message)));
+    this.#turns.push({ role: 'user', text: textOf(message) });
+    const most = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
+    for (let iteration = 1; iteration <= most; iteration += 1) {
+      if (await this.#ctx.step(iteration, () => this.#iterate(iteration))) return;
+    }
+    this.#ctx.stop({
+      stopReason: 'max_steps',
+      phase: 'worker',
+      detail: `The model gave no answer in ${most} iterations, which is max_iterations.`,
+    });
+  }
+
+  /** One cycle. Answers whether the agent has ended. */
+  async #iterate(iteration: number): Promise<boolean> {
+    this.#ctx.check();
+    const view = await this.#pipeline.view(this.#ctx, this.#turns);
+    const request = requestFor(this.#ctx.manifest, view, this.#offers, iteration === 1);
+    const answer = this.#answered(await this.#pipeline.ask(this.#ctx, request));
+    const { text, toolUses = [], callId } = answer;
+    this.#turns.push({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
+    const verdict = this.#pipeline.judge(answer);
+    if (verdict.kind === 'stop') this.#ctx.stop(verdict.stop);
+    if (verdict.kind === 'ask_again') {
+      this.#turns.push(verdict.turn);
+      return false;
+    }
+    if (toolUses.length === 0) return await this.#finish(text, callId);
+    const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId);
+    for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
+    this.#turns.push({ role: 'tool', results: outcomes.map(({ result }) => result) });
+    return false;
+  }
+
+  async #finish(text: string, modelCallId: string): Promise<boolean> {
+    const answer = text.trim();
+    if (answer === '') {
+      this.#ctx.stop({ stopReason: 'llm_empty', phase: 'worker', callId: modelCallId });
+    }
+    await this.#pipeline.close(this.#ctx, this.#turns);
+    const outcome = await this.#ctx.reply(answer, { modelCallId });
+    if (outcome.kind === 'finished') return true;
+    if (outcome.kind === 'refused') this.#refusals.take(outcome.stop);
+    const { stopReason } = outcome.kind === 'executed' ? { stopReason: '' } : outcome.stop;
+    this.#turns.push({
+      role: 'user',
+      hidden: 'refusal',
+      text: `This answer was not accepted (${stopReason}: ${outcome.decision.reason}). Mend it or go on.`,
+    });
+    return false;
+  }
+
+  #answered(answer: ModelAnswer): Extract<ModelAnswer, { kind: 'answer' }> {
+    if (answer.kind === 'answer') return answer;
+    const { stopReason, detail, callId } = answer;
+    return this.#ctx.stop({ stopReason, phase: 'worker', callId, detail });
+  }
+}
+
+function requestFor(
+  { model, initialToolChoice }: AgentManifest,
+  messages: readonly ChatTurn[],
+  tools: readonly ToolOffer[],
+  isFirst: boolean,
+): LlmRequest {
+  const isBound = isFirst && tools.some(({ name }) => name === initialToolChoice);
+  return {
+    model: model.model,
+    messages,
+    ...(tools.length > 0 && { tools }),
+    ...(isBound && { toolChoice: initialToolChoice }),
+    temperature: model.temperature ?? 0,
+    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
+    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    json: false,
+    requireContent: false,
+  };
+}

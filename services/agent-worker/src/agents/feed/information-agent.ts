@@ -1,0 +1,46 @@
+import type { JsonObject } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import { SOURCE_ITEM } from '../../domain/agent/signals.ts';
+import type { Agent, AgentContext } from '../../runtime/agent.ts';
+import { firstMessage, textOf } from '../first-message.ts';
+import { mostItems } from './feed-options.ts';
+import { summarize } from './summarize.ts';
+
+/**
+ * Creates an agent that sums up each item of a source and tells whoever follows its topic (AG-5). The
+ * first item is what it was started with; the others come as signals.
+ */
+export function createInformationAgent(manifest: AgentManifest, instance: string): Agent {
+  return {
+    id: instance,
+    kind: manifest.kind,
+    async run(ctx, inbox) {
+      const most = mostItems(manifest);
+      const message = firstMessage(ctx, inbox);
+      const summaries: string[] = [];
+      if (most > 0) {
+        await ctx.step(1, async () => void summaries.push(await tell(ctx, textOf(message))));
+      }
+      while (summaries.length < most) {
+        const next = async () => {
+          const item = await ctx.sleepUntilSignal(SOURCE_ITEM);
+          summaries.push(await tell(ctx, wordsOf(item)));
+        };
+        await ctx.step(summaries.length + 1, next, SOURCE_ITEM);
+      }
+      const outcome = await ctx.reply(summaries.join('\n') || 'There was nothing to tell.');
+      if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
+    },
+  };
+}
+
+async function tell(ctx: AgentContext, item: string): Promise<string> {
+  const text = await summarize(ctx, item);
+  const { outputTopic } = ctx.manifest;
+  if (outputTopic !== '') await ctx.emit(outputTopic, { text });
+  return text;
+}
+
+function wordsOf(item: JsonObject): string {
+  return typeof item.text === 'string' ? item.text : JSON.stringify(item);
+}

@@ -1,0 +1,42 @@
+import type { JsonObject } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import { FEED_ITEM } from '../../domain/agent/signals.ts';
+import type { Agent, AgentContext } from '../../runtime/agent.ts';
+import { firstMessage, textOf } from '../first-message.ts';
+import { mostItems } from './feed-options.ts';
+import { summarize } from './summarize.ts';
+
+/**
+ * Creates an agent that follows topics and makes of each item what its reader wants, who is described
+ * in the message that it was started with (AG-5).
+ */
+export function createPersonalFeedAgent(manifest: AgentManifest, instance: string): Agent {
+  return {
+    id: instance,
+    kind: manifest.kind,
+    async run(ctx, inbox) {
+      const reader = textOf(firstMessage(ctx, inbox));
+      for (const topic of manifest.followTopics) await ctx.follow(topic);
+      const most = mostItems(manifest);
+      const curated: string[] = [];
+      while (curated.length < most) {
+        const next = async () => {
+          const item = await ctx.sleepUntilSignal(FEED_ITEM);
+          curated.push(await curate(ctx, reader, item));
+        };
+        await ctx.step(curated.length + 1, next, FEED_ITEM);
+      }
+      const outcome = await ctx.reply(curated.join('\n') || 'There was nothing to read.');
+      if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
+    },
+  };
+}
+
+async function curate(ctx: AgentContext, reader: string, signal: JsonObject): Promise<string> {
+  const { topic = '', item = {} } = signal;
+  const text = await summarize(ctx, JSON.stringify({ reader, topic, item }));
+  ctx.log('feed.curated', { topic: String(topic) }, { text });
+  const { outputTopic } = ctx.manifest;
+  if (outputTopic !== '') await ctx.emit(outputTopic, { text });
+  return text;
+}

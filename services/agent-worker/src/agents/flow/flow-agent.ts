@@ -1,0 +1,92 @@
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import type { Agent, AgentContext, HandoffOutcome } from '../../runtime/agent.ts';
+import { firstMessage, textOf } from '../first-message.ts';
+import { flowPlan, type Stage } from './flow-plan.ts';
+
+/** What an agent of a flow answered. */
+interface Answer {
+  readonly agent: string;
+  readonly text: string;
+}
+
+/**
+ * Creates an agent that runs others one after the other, or side by side, as its manifest says; each
+ * stage is told the goal and what the stages before it answered. It has no model of its own.
+ */
+export function createFlowAgent(manifest: AgentManifest, instance: string): Agent {
+  return {
+    id: instance,
+    kind: manifest.kind,
+    async run(ctx, inbox) {
+      const goal = textOf(firstMessage(ctx, inbox));
+      const plan = flowPlan(manifest);
+      if (typeof plan === 'string') {
+        return ctx.stop({ stopReason: 'error:bad_flow', phase: 'worker', detail: plan });
+      }
+      ctx.flow('started');
+      const answers: Answer[] = [];
+      let latest: readonly Answer[] = [];
+      for (const [index, stage] of plan.entries()) {
+        const task = taskFor(goal, answers);
+        latest = await ctx.step(index + 1, () => runStage(ctx, stage, task));
+        answers.push(...latest);
+      }
+      // Committed with the last step, before the final that may end everything.
+      ctx.flow('ended');
+      const outcome = await ctx.reply(
+        latest.length === 1 ? (latest[0]?.text ?? '') : latest.map(shown).join('\n\n'),
+      );
+      if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
+    },
+  };
+}
+
+async function runStage(ctx: AgentContext, stage: Stage, task: string): Promise<Answer[]> {
+  const outcomes = await ctx.all(
+    stage.map((agent) => (branch: AgentContext) => branch.handOff(agent, task)),
+  );
+  return outcomes.map((outcome, index) => {
+    const agent = stage[index] ?? '';
+    if (outcome.kind === 'replied') return { agent, text: outcome.text };
+    const stop = stopFor(agent, outcome);
+    ctx.flow('ended', stop.stopReason);
+    return ctx.stop(stop);
+  });
+}
+
+function taskFor(goal: string, answers: readonly Answer[]): string {
+  return [goal, ...answers.map(shown)].join('\n\n');
+}
+
+function shown({ agent, text }: Answer): string {
+  return `${agent}: ${text}`;
+}
+
+/** A flow is as strong as its weakest stage. */
+function stopFor(agent: string, outcome: Exclude<HandoffOutcome, { kind: 'replied' }>) {
+  switch (outcome.kind) {
+    case 'refused':
+      return outcome.stop;
+    case 'no_slot': {
+      const detail = outcome.message;
+      return { stopReason: 'budget_exhausted:spawns', phase: 'worker', detail } as const;
+    }
+    case 'failed': {
+      const { stopReason, message: detail } = outcome;
+      return { stopReason, phase: 'worker', detail } as const;
+    }
+    case 'timed_out':
+      return {
+        stopReason: 'error:flow_timed_out',
+        phase: 'worker',
+        detail: `${agent} did not answer in time.`,
+      } as const;
+    case 'target_failed':
+    case 'target_cancelled':
+      return {
+        stopReason: `error:flow_${outcome.kind}`,
+        phase: 'worker',
+        detail: `${agent} ended without an answer: ${outcome.stopReason}.`,
+      } as const;
+  }
+}

@@ -1,0 +1,31 @@
+import type { JsonObject } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import { humanReply } from '../../domain/agent/signals.ts';
+import type { Agent, AgentContext } from '../../runtime/agent.ts';
+import { firstMessage, textOf } from '../first-message.ts';
+
+/**
+ * Creates an agent that stands in for a person: it puts the question on record, sleeps, and replies
+ * what the person said to whoever asked (AG-4). It has no model and no tools.
+ */
+export function createUserProxyAgent(manifest: AgentManifest, instance: string): Agent {
+  return {
+    id: instance,
+    kind: manifest.kind,
+    async run(ctx, inbox) {
+      const message = firstMessage(ctx, inbox);
+      const correlationId = message.correlationId || ctx.meta.runId;
+      const signal = humanReply(correlationId);
+      const question = { correlation_id: correlationId, text: textOf(message) };
+      await ctx.step(1, () => ask(ctx, signal, question), signal);
+    },
+  };
+}
+
+async function ask(ctx: AgentContext, signal: string, question: JsonObject): Promise<void> {
+  const { correlation_id: id } = question;
+  ctx.log('hitl.question', { correlation_id: String(id) }, question);
+  const said = await ctx.sleepUntilSignal(signal);
+  const outcome = await ctx.reply(typeof said.text === 'string' ? said.text : JSON.stringify(said));
+  if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
+}
