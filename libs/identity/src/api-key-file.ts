@@ -14,9 +14,10 @@ export interface ApiKeyRecord {
   readonly createTime: Date;
 }
 
-const ROLES: readonly Role[] = ['caller', 'approver', 'admin'];
+/** Every role; see {@link Role}. */
+export const ROLES: readonly Role[] = ['caller', 'approver', 'admin', 'operator'];
 
-/** Whether `value` is one of the three roles. */
+/** Whether `value` is a role. */
 export function isRole(value: unknown): value is Role {
   return ROLES.some((role) => role === value);
 }

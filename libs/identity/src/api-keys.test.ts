@@ -97,7 +97,7 @@ describe('development key', () => {
     expect(apiKeys.verify(key)).toEqual({
       subject: 'developer',
       tenant: 'default',
-      roles: ['caller', 'approver', 'admin'],
+      roles: ['caller', 'approver', 'admin', 'operator'],
     });
   });
 

@@ -7,7 +7,13 @@ import {
   UnavailableError,
 } from '@writ/kernel';
 import type { Person, Role } from '@writ/rpc';
-import { type ApiKeyRecord, isRole, readApiKeyFile, writeApiKeyFile } from './api-key-file.ts';
+import {
+  type ApiKeyRecord,
+  isRole,
+  ROLES,
+  readApiKeyFile,
+  writeApiKeyFile,
+} from './api-key-file.ts';
 import { fileStamp, whileLocked } from './private-file.ts';
 
 /** A key as it may be shown: everything but the key. */
@@ -140,11 +146,9 @@ function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): 
       { field: 'subject' },
     );
   if (roles.length === 0 || !roles.every(isRole))
-    throw new InvalidRequestError(
-      'BAD_ROLES',
-      'roles must be some of caller, approver and admin.',
-      { field: 'roles' },
-    );
+    throw new InvalidRequestError('BAD_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
+      field: 'roles',
+    });
   return {
     id,
     sha256: hash('sha256', key, 'hex'),

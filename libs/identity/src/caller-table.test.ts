@@ -204,8 +204,13 @@ describe('caller table', () => {
   });
 
   it('asks people for the role of each public service (SYS-6)', async () => {
-    const allowed = { caller: 'RunService', approver: 'ApprovalService', admin: '' } as const;
-    for (const role of ['caller', 'approver', 'admin'] as const) {
+    const allowed = {
+      caller: 'RunService',
+      approver: 'ApprovalService',
+      admin: '',
+      operator: 'ControlService',
+    } as const;
+    for (const role of ['caller', 'approver', 'admin', 'operator'] as const) {
       const gate = publicGate({
         apiKeys: { verify: () => ({ subject: 's', tenant: 'acme', roles: [role] }) },
       });

@@ -35,6 +35,8 @@ const OPEN: OpenRow = { open: true };
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
 const ADMINS: PeopleRow = { people: ['admin'] };
+/** Whether the scope is theirs to halt says the handler (SV-9). */
+const HALTERS: PeopleRow = { people: ['admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
@@ -70,9 +72,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     ExportAudit: ADMINS,
   },
   'writ.control.v1.ControlService': {
-    Halt: ADMINS,
-    Resume: ADMINS,
-    ListHalts: ADMINS,
+    Halt: HALTERS,
+    Resume: HALTERS,
+    ListHalts: HALTERS,
   },
   'writ.supervision.v1.SupervisionService': {
     GetManifest: AGENT,

@@ -11,7 +11,7 @@ export const DEV_API_KEY_FILE = 'dev-api-key';
 const DEVELOPER: Person = {
   subject: 'developer',
   tenant: 'default',
-  roles: ['caller', 'approver', 'admin'],
+  roles: ['caller', 'approver', 'admin', 'operator'],
 };
 
 /**

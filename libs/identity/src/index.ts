@@ -5,6 +5,7 @@ export {
   mintAgentCredentials,
   readAgentToken,
 } from './agent-token.ts';
+export { isRole, ROLES } from './api-key-file.ts';
 export type { ApiKeyInfo, ApiKeys, ApiKeysOptions } from './api-keys.ts';
 export { openApiKeys } from './api-keys.ts';
 export type { CallerRow, OpenRow, PeopleRow, RpcName, ServicesRow } from './caller-table.ts';
@@ -17,6 +18,10 @@ export { internalGate } from './internal-gate.ts';
 export { keyRoute } from './key-route.ts';
 export type { ServerName, ServiceName } from './names.ts';
 export { AUDIT, EVERY_SERVICE, isServiceName, SERVICE_NAMES, TOOL_PROVIDER } from './names.ts';
+export type { Oidc } from './oidc/oidc.ts';
+export { createOidc } from './oidc/oidc.ts';
+export type { OidcAlgorithm, OidcSettings } from './oidc/oidc-settings.ts';
+export { OIDC_ALGORITHMS, OIDC_DEFAULTS } from './oidc/oidc-settings.ts';
 export { contractPriority, weightOf } from './priority-weight.ts';
 export type { PublicGateOptions } from './public-gate.ts';
 export { publicGate } from './public-gate.ts';
@@ -29,6 +34,8 @@ export { serviceTokens } from './service-tokens.ts';
 export type { PublicKey, SignedToken, Signer, SignerOptions, SignOptions } from './signer.ts';
 export { openSigner } from './signer.ts';
 export { mintSlotGrant, requireSlotGrant, SLOT_GRANT_TTL_MS } from './slot-grant.ts';
+export type { TenantRate } from './tenant-rate.ts';
+export { tenantRateLimit } from './tenant-rate.ts';
 export type { Claims, ClaimsInit, TokenKind } from './token-kinds.ts';
 export type { Trust, TrustedKey } from './trust.ts';
 export { trustSigners } from './trust.ts';

@@ -6,8 +6,11 @@ import {
   UnauthenticatedError,
 } from '@writ/kernel';
 
-/** What a person may do on the public services. */
-export type Role = 'caller' | 'approver' | 'admin';
+/**
+ * What a person may do on the public services: `caller` runs, `approver` approvals, `admin` all of the
+ * own tenant; `operator` halts across tenants.
+ */
+export type Role = 'caller' | 'approver' | 'admin' | 'operator';
 
 /** The agent that a verified agent token names (SUP-9). */
 export interface AgentIdentity {

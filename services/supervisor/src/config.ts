@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
+import type { OidcSettings, TenantRate } from '@writ/identity';
 import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
+import { DOOR_DEFAULTS, readDoorSettings } from './door-settings.ts';
 
 /** Everything that can be set about a supervisor. Times are milliseconds. */
 export interface SupervisorConfig {
@@ -37,6 +39,14 @@ export interface SupervisorConfig {
   readonly orderRetryMaxMs: number;
   /** How long SpawnChild and EndChild wait for their orders; what takes longer is asked for again. */
   readonly childWaitMs: number;
+  /** How long Halt and Resume wait for the meter and the gateway before they say who is missing. */
+  readonly haltWaitMs: number;
+  /** How many runs of one tenant may be under way; undefined = unlimited. */
+  readonly maxRunsPerTenant: number | undefined;
+  /** How many public calls of one tenant are taken in a second, on average and at once. */
+  readonly tenantRate: TenantRate;
+  /** Whose tokens are taken at the public door besides API keys; undefined = nobody's. */
+  readonly oidc: OidcSettings | undefined;
   /** How long a stop waits for calls and steps under way. */
   readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
@@ -68,6 +78,9 @@ export const SUPERVISOR_DEFAULTS = {
   orderRetryMs: 200,
   orderRetryMaxMs: 30_000,
   childWaitMs: 5_000,
+  haltWaitMs: 8_000,
+  ...DOOR_DEFAULTS,
+  oidc: undefined,
   drainMs: 5_000,
   watchPollMs: 1_000,
   auditLingerMs: 50,
@@ -130,6 +143,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
   const { fourEyes, keyRotationMs } = values;
   return {
     ...SUPERVISOR_DEFAULTS,
+    ...readDoorSettings(env),
     host,
     port,
     edge: { host: edgeHost, port: edgePort },

@@ -18,10 +18,16 @@ import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
 
-type EventName = 'RUN_START' | 'RUN_END' | 'HANDOFF' | 'APPROVAL_REQUESTED' | 'APPROVAL_DECIDED';
+type EventName =
+  | 'RUN_START'
+  | 'RUN_END'
+  | 'HANDOFF'
+  | 'APPROVAL_REQUESTED'
+  | 'APPROVAL_DECIDED'
+  | 'HALTED';
 
 type EventFields = Partial<
-  Pick<HookEvent, 'status' | 'costNanoUsd' | 'estimated' | 'approvalId' | 'toolName'> & {
+  Pick<HookEvent, 'status' | 'costNanoUsd' | 'estimated' | 'approvalId' | 'haltId' | 'toolName'> & {
     usage: MessageInitShape<typeof UsageSchema>;
     otherAgent: AgentRef;
   }
@@ -67,6 +73,14 @@ export interface SupervisorEvents {
     approval: { readonly approvalId: string; readonly status: string; readonly toolName?: string },
     at: Date,
   ): Promise<void>;
+  /** A halt that reaches into a run is enforced. */
+  halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
+  /** A halt of a tenant, or of everything, is in force: an event of no run. */
+  scopeHalted(
+    trx: SupervisorTransaction,
+    halt: { readonly haltId: string; readonly tenant: string | undefined },
+    at: Date,
+  ): Promise<void>;
 }
 
 /** Creates the supervisor's events. */
@@ -85,7 +99,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       run.run_id,
       agent.instance,
       // A call whose outcome is unknown has a second approval.
-      fields.approvalId ?? callId,
+      fields.approvalId ?? fields.haltId ?? callId,
       name,
     );
     const event = create(HookEventSchema, {
@@ -154,6 +168,28 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at),
     approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) =>
       emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at),
+    halted: (trx, scope, haltId, at) =>
+      emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at),
+    async scopeHalted(trx, { haltId, tenant }, at) {
+      const eventId = derivedId('evt', haltId, 'HALTED');
+      const event = create(HookEventSchema, {
+        eventId,
+        type: HookEventType.HALTED,
+        emitter: 'supervisor',
+        eventTime: timestampFromDate(at),
+        tenant: tenant ?? '',
+        traceparent: traceparentOf() ?? '',
+        status: 'halted',
+        haltId,
+      });
+      const payload = toBinary(HookEventSchema, event);
+      await appendOutbox(
+        trx,
+        { eventId, subject: hookSubject({ tenant, event: 'HALTED' }), payload },
+        at,
+      );
+      telemetry.log.info({ tenant, halt_id: haltId, event_id: eventId }, 'HALTED');
+    },
   };
 }
 

@@ -28,6 +28,7 @@ import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
 import { openPolicy } from '../src/policy-file.ts';
 import { reviewAction } from '../src/rpc/review/review-action.ts';
 import { recordRun } from '../src/rpc/run/record-run.ts';
+import { insertHalt, newHalt } from '../src/store/halt/halts.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 import { finalText, LOOK_UP, type Proposal, refund } from './refund-desk.ts';
 import { exampleFile, refundTools } from './refund-tools.ts';
@@ -241,7 +242,18 @@ describe('what a review leaves behind', () => {
     await propose('op-1', LOOK_UP);
     const before = await counts();
     await context.store.transaction((trx) =>
-      trx.updateTable('runs').set({ state: 'PARKED' }).execute(),
+      insertHalt(
+        trx,
+        newHalt({
+          haltId: 'hlt-1',
+          scope: { tenant: 'acme' },
+          reason: 'Too many refunds.',
+          endRuns: false,
+          orderedBy: 'anna',
+          orderedFor: 'acme',
+          at: new Date(),
+        }),
+      ),
     );
     await expect(propose('op-2', LOOK_UP)).rejects.toMatchObject({ reason: 'HALTED' });
     await expect(propose('op-1', LOOK_UP)).rejects.toMatchObject({ reason: 'HALTED' });

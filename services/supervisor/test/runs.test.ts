@@ -201,13 +201,14 @@ describe('the public door', () => {
     expect((await post('GetRun', { runId: run.runId })).status).toBe(401);
   });
 
-  it('lets people do what their role allows, and says what is not there yet', async () => {
+  it('lets people do what their role allows (SYS-6)', async () => {
     await expect(supervisor.as('boris', ApprovalService).listApprovals({})).rejects.toMatchObject({
       reason: 'ROLE_REQUIRED',
     });
-    await expect(supervisor.as('anna', ControlService).listHalts({})).rejects.toMatchObject({
-      kind: 'unimplemented',
+    await expect(supervisor.as('dora', ControlService).listHalts({})).rejects.toMatchObject({
+      reason: 'ROLE_REQUIRED',
     });
+    expect((await supervisor.as('anna', ControlService).listHalts({})).halts).toEqual([]);
   });
 
   it('hands a signal to the worker, under an id of its own, and never an approval', async () => {

@@ -21,6 +21,8 @@ export interface HandlerDependencies {
     nudge(): void;
     /** Aborts an agent that runs in this process. */
     cancel(key: AgentKey): void;
+    /** Has an agent that runs in this process start nothing new. */
+    park(key: AgentKey): void;
     /** Where an agent that runs in this process stands. */
     statusOf(key: AgentKey): AgentStatus | undefined;
   };

@@ -13,7 +13,7 @@ import {
 } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
 import { FEED_ITEM } from '../domain/agent/signals.ts';
-import { RESUMED } from '../domain/agent/state.ts';
+import { HALTED, RESUMED } from '../domain/agent/state.ts';
 import { type AgentRow, findAgent, statusOf } from '../store/agents.ts';
 import { type AgentKey, agentColumns } from '../store/keys.ts';
 import { findSignal, insertSignal, type NewSignal } from '../store/signals.ts';
@@ -28,7 +28,7 @@ const APPROVAL = 'approval:';
 const INNER = ['reply:', 'timer:', FEED_ITEM];
 const MOST_PAYLOAD_BYTES = 1_048_576;
 
-/** Wakes an agent. The signal and the wake-up are durable together when it is answered (RT-3). */
+/** Wakes an agent, or parks it when it is halted. The signal and the wake-up are durable together when it is answered (RT-3). */
 export function signal({
   store,
   clock,
@@ -48,7 +48,8 @@ export function signal({
       await wake(trx, agent, request, row.received_at);
       return true;
     });
-    if (accepted) agents.nudge();
+    if (accepted && request.name === HALTED) agents.park(key);
+    else if (accepted) agents.nudge();
     return { accepted };
   };
 }
@@ -105,7 +106,7 @@ function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
     decision: decision === undefined ? null : JSON.stringify(decision),
     received_at: at,
     // It only brings a parked agent back, which this transaction does.
-    consumed_at: name === RESUMED ? at : null,
+    consumed_at: name === RESUMED || name === HALTED ? at : null,
   };
 }
 

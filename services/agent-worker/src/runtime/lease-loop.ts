@@ -74,6 +74,11 @@ export class LeaseLoop {
     this.#sessions.get(id(key))?.interrupt('cancelled', true);
   }
 
+  /** Has an agent that runs here start nothing new; what is under way goes on (SV-9). */
+  park(key: AgentKey): void {
+    this.#sessions.get(id(key))?.interrupt('halted', false);
+  }
+
   /** Takes nothing up any more; agents stop at their next operation, calls at the limit (ARCHITECTURE). */
   async stop(): Promise<void> {
     this.#isStopped = true;

@@ -13,12 +13,21 @@ import { type AgentChanges, type AgentRow, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
 import { type LeasedAgent, saveLeased } from '../store/leases.ts';
 import type { WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
-import { Drained, EndedElsewhere, LeaseLost, Stopped, type Unwinding } from './unwinding.ts';
+import {
+  Drained,
+  EndedElsewhere,
+  LeaseLost,
+  Parked,
+  Stopped,
+  type Unwinding,
+} from './unwinding.ts';
 
 /** Why a session comes to its end before the agent does. */
 export type Interruption =
   /** The agent was cancelled: its rows are terminal already. */
   | 'cancelled'
+  /** It may not act until its halt is lifted. */
+  | 'halted'
   /** Another worker has the lease. */
   | 'lost'
   /** This worker stops. */
@@ -170,6 +179,8 @@ export class Session {
     switch (why) {
       case 'cancelled':
         return new EndedElsewhere(undefined);
+      case 'halted':
+        return new Parked('The agent is halted.');
       case 'lost':
         return new LeaseLost('The lease is over.');
       case 'drained':

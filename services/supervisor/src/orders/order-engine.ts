@@ -3,19 +3,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isWritError } from '@writ/kernel';
 import { contextFromTraceparent, withSpan } from '@writ/telemetry';
 import {
+  HALT_ORDERS,
+  type HaltOrderKind,
+  isHaltOrder,
+  isHeldByHalt,
   isLasting,
   isOrderKind,
+  ORDER_STEPS,
   type OrderKind,
   reasonOf,
   retryDelayMs,
   stepsFrom,
 } from '../domain/order/order-rules.ts';
+import { waitWhileHalted } from '../store/halt/halts.ts';
 import { dueOrders, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
 import { loadRun } from '../store/run/runs.ts';
 import { endChildOrder } from './agent/end-child.ts';
 import { spawnChildOrder } from './agent/spawn-child.ts';
 import { wakeAgentOrder } from './agent/wake-agent.ts';
-import type { OrderContext, OrderHandler } from './order-kind.ts';
+import { haltOrder } from './halt/halt.ts';
+import type { HaltPayload } from './halt/halt-payload.ts';
+import { resumeOrder } from './halt/resume.ts';
+import type { HaltOrderHandler, OrderContext, OrderHandler, StepDone } from './order-kind.ts';
 import { endRunOrder } from './run/end-run.ts';
 import { startRunOrder } from './run/start-run.ts';
 
@@ -23,15 +32,23 @@ const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
 /** Longest sleep, so that an order that another process placed is found. */
 const MAX_SLEEP_MS = 5_000;
+/** Longest wait before a halt is driven on: it must be in force soon after everybody is back. */
+const HALT_RETRY_MAX_MS = 1_000;
+
+type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
+
+const RUN_ORDERS = (Object.keys(ORDER_STEPS) as OrderKind[]).filter((kind) => !isHaltOrder(kind));
 
 /**
  * Carries out the orders of the store: from the step where they stand, with back-off, until they are
  * done, also those that a former process left behind. One order at a time for each run, in the order
- * in which they were placed, so that a run's end never overtakes its start.
+ * in which they were placed, so that a run's end never overtakes its start. Halts wait for nobody, and
+ * what would begin something in a halted run waits for them (SV-9).
  */
 export class OrderEngine {
   readonly #context: OrderContext;
-  readonly #handlers: Readonly<Record<OrderKind, OrderHandler>>;
+  readonly #handlers: Readonly<Record<RunOrderKind, OrderHandler>>;
+  readonly #halts: Readonly<Record<HaltOrderKind, HaltOrderHandler>>;
   readonly #driving = new Map<string, Promise<void>>();
   // Whoever placed an order rings from inside a request; what is driven must not inherit its span.
   readonly #outside = AsyncLocalStorage.snapshot();
@@ -50,6 +67,7 @@ export class OrderEngine {
       end_child: endChildOrder(context),
       end_run: endRunOrder(context),
     };
+    this.#halts = { halt: haltOrder(context), resume: resumeOrder(context) };
   }
 
   /** Begins with what is due now. */
@@ -83,16 +101,13 @@ export class OrderEngine {
     let sleepMs = MAX_SLEEP_MS;
     try {
       const now = clock.now();
-      for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4)) {
-        const run = `${order.tenant}/${order.run_id}`;
-        if (this.#driving.has(run) || this.#driving.size >= MAX_AT_ONCE) continue;
-        this.#driving.set(
-          run,
-          this.#drive(order).finally(() => {
-            this.#driving.delete(run);
-            this.#ring();
-          }),
-        );
+      for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, HALT_ORDERS)) {
+        const { haltId } = JSON.parse(order.payload) as HaltPayload;
+        this.#begin(`halt ${haltId}`, order);
+      }
+      for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUN_ORDERS)) {
+        if (this.#driving.size >= MAX_AT_ONCE) break;
+        this.#begin(`${order.tenant}/${order.run_id}`, order);
       }
       const next = await nextDueAt(store.db, now);
       if (next !== undefined) sleepMs = Math.min(sleepMs, next.getTime() - now.getTime());
@@ -102,16 +117,31 @@ export class OrderEngine {
     if (!this.#stopped) this.#timer = setTimeout(() => this.#ring(), Math.max(1, sleepMs));
   }
 
+  /** Drives an order, unless another one of the same lane is being driven. */
+  #begin(lane: string, order: OrderRow): void {
+    if (this.#driving.has(lane)) return;
+    this.#driving.set(
+      lane,
+      this.#drive(order).finally(() => {
+        this.#driving.delete(lane);
+        this.#ring();
+      }),
+    );
+  }
+
   async #drive(order: OrderRow): Promise<void> {
     const { store, telemetry } = this.#context;
     const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
     try {
-      const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+      const run =
+        order.run_id === ''
+          ? undefined
+          : await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
       await withSpan(
         telemetry.tracer,
         `order ${order.kind}`,
         {
-          parent: contextFromTraceparent(run.traceparent),
+          ...(run && { parent: contextFromTraceparent(run.traceparent) }),
           attributes: {
             'writ.tenant': order.tenant,
             'writ.run_id': order.run_id,
@@ -133,17 +163,16 @@ export class OrderEngine {
   /** Takes the steps that are left; a failure is written down before it is thrown. */
   async #takeSteps(order: OrderRow): Promise<void> {
     if (!isOrderKind(order.kind)) throw new TypeError(`Unknown kind of order: ${order.kind}`);
-    const handler = this.#handlers[order.kind];
     const memo = new Map<string, string>();
     const steps = stepsFrom(order.kind, order.step);
     for (const [index, step] of steps.entries()) {
       if (this.#stopped) return;
       try {
-        const over = await this.#takeStep(handler, order, step, steps[index + 1], memo);
+        const over = await this.#takeStep(order.kind, order, step, steps[index + 1], memo);
         if (over) return;
       } catch (error) {
         const attempts = (index === 0 ? order.attempts : 0) + 1;
-        await this.#failed(handler, order, step, attempts, memo, error);
+        await this.#failed(order.kind, order, step, attempts, memo, error);
         throw error;
       }
     }
@@ -151,15 +180,14 @@ export class OrderEngine {
 
   /** Takes one step and commits what it changed with the order's progress; returns whether that was all. */
   async #takeStep(
-    handler: OrderHandler,
+    kind: OrderKind,
     order: OrderRow,
     step: string,
     next: string | undefined,
     memo: Map<string, string>,
   ): Promise<boolean> {
     const { store, clock } = this.#context;
-    const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
-    const { over = false, commit } = (await handler.steps[step]?.({ order, run, memo })) ?? {};
+    const { over = false, commit } = (await this.#perform(kind, order, step, memo)) ?? {};
     const progress =
       over || next === undefined
         ? ({ state: 'done', step: '' } as const)
@@ -174,8 +202,24 @@ export class OrderEngine {
     return over;
   }
 
+  async #perform(
+    kind: OrderKind,
+    order: OrderRow,
+    step: string,
+    memo: Map<string, string>,
+  ): Promise<StepDone | undefined> {
+    if (isHaltOrder(kind)) return await this.#halts[kind].steps[step]?.({ order });
+    const { store } = this.#context;
+    const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+    if (isHeldByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
+      const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
+      await waitWhileHalted(store.db, { tenant: run.tenant, runId: run.run_id, instance });
+    }
+    return await this.#handlers[kind].steps[step]?.({ order, run, memo });
+  }
+
   async #failed(
-    handler: OrderHandler,
+    kind: OrderKind,
     order: OrderRow,
     step: string,
     attempts: number,
@@ -186,14 +230,18 @@ export class OrderEngine {
     await store.transaction(
       async (trx) => {
         const now = clock.now();
-        if (handler.giveUp !== undefined && isLasting(error, attempts)) {
+        const giveUp = isHaltOrder(kind) ? undefined : this.#handlers[kind].giveUp;
+        if (giveUp !== undefined && isLasting(error, attempts)) {
           const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
-          await handler.giveUp(trx, { order, run, memo }, reasonOf(error), now);
+          await giveUp(trx, { order, run, memo }, reasonOf(error), now);
           await saveOrder(trx, order.order_id, { state: 'failed', last_error: reasonOf(error) });
           return;
         }
         const { orderRetryMs, orderRetryMaxMs } = config;
-        const delayMs = retryDelayMs(attempts, orderRetryMs, orderRetryMaxMs, Math.random());
+        const maxMs = isHaltOrder(kind)
+          ? Math.min(orderRetryMaxMs, HALT_RETRY_MAX_MS)
+          : orderRetryMaxMs;
+        const delayMs = retryDelayMs(attempts, orderRetryMs, maxMs, Math.random());
         await saveOrder(trx, order.order_id, {
           step,
           attempts,

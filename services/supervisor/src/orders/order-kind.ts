@@ -17,6 +17,14 @@ export interface DrivenOrder {
   readonly memo: Map<string, string>;
 }
 
+/** What the steps of a halt's order get: it belongs to no run. */
+export type DrivenHalt = Pick<DrivenOrder, 'order'>;
+
+/** How the orders of a halt are carried out; they are never given up. */
+export interface HaltOrderHandler {
+  readonly steps: Readonly<Record<string, (driven: DrivenHalt) => Promise<StepDone>>>;
+}
+
 /** What a step changed, to be committed together with the order's own progress. */
 export interface StepDone {
   /** The steps that are left are not needed any more. */

@@ -1,13 +1,15 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { Halt } from '../domain/halt/halt.ts';
 import { budgetFromJson, manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import type { ClosedTab } from '../domain/result/closed-tab.ts';
 import { NO_USAGE, type RunUsage } from '../domain/result/run-usage.ts';
 import { budgetMessage } from '../rpc/messages/budget.ts';
-import { type FreezeOrder, freezeMessage } from '../rpc/messages/freeze.ts';
+import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../rpc/messages/freeze.ts';
 import {
   agentRefOf,
   parentRefOf,
@@ -20,6 +22,8 @@ import type { RunRow } from '../store/run/runs.ts';
 
 /** Longer than the meter may wait for calls in flight. */
 const FREEZE_TIMEOUT_MS = 35_000;
+/** A halt is asked for again soon: who does not answer is named meanwhile. */
+export const HALT_TIMEOUT_MS = 5_000;
 
 /** The keeper of tabs, as orders need it: every call is idempotent, and they try again by themselves. */
 export interface ExecutionMeterPeer {
@@ -27,6 +31,10 @@ export interface ExecutionMeterPeer {
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
   /** Refuses model calls of a scope from now on and aborts those in flight. */
   freeze(order: FreezeOrder): Promise<void>;
+  /** Enforces a halt in its scope; returns the calls that had not ended after a short wait (SV-9). */
+  halt(halt: Halt): Promise<readonly InFlightCall[]>;
+  /** Lifts one order and no other; returns whether there was anything to lift. */
+  unfreeze(orderId: string): Promise<boolean>;
   /**
    * Closes an agent's tab.
    * @throws NotFoundError when it never had one
@@ -62,6 +70,13 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
     },
     async freeze(order) {
       await client.freeze({ order: freezeMessage(order) }, { timeoutMs: FREEZE_TIMEOUT_MS });
+    },
+    async halt(halt) {
+      const order = haltFreezeMessage(halt);
+      return (await client.freeze({ order }, { timeoutMs: HALT_TIMEOUT_MS })).inFlight;
+    },
+    async unfreeze(orderId) {
+      return (await client.unfreeze({ orderId }, { timeoutMs: HALT_TIMEOUT_MS })).lifted;
     },
     async closeTab(requestId, { tenant, runId, instance }) {
       const { tab } = await client.closeTab({

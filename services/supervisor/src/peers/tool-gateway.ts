@@ -1,3 +1,4 @@
+import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import {
   ResolvedOutcome,
   ToolGatewayService,
@@ -6,9 +7,11 @@ import {
 import type { Clock, JsonObject } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
+import type { Halt } from '../domain/halt/halt.ts';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
-import { type FreezeOrder, freezeMessage } from '../rpc/messages/freeze.ts';
+import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../rpc/messages/freeze.ts';
 import type { CallKey } from '../store/review/decisions.ts';
+import { HALT_TIMEOUT_MS } from './execution-meter.ts';
 import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
 
@@ -50,6 +53,8 @@ export interface ToolGatewayPeer {
   resolveOutcome(resolution: Resolution): Promise<string>;
   /** Refuses tool calls of a scope from now on. */
   freeze(order: FreezeOrder): Promise<void>;
+  /** Enforces a halt in its scope; returns the calls that had not ended after a short wait (SV-9). */
+  halt(halt: Halt): Promise<readonly InFlightCall[]>;
   /** Lifts one order; returns whether there was anything to lift. */
   unfreeze(orderId: string): Promise<boolean>;
   close(): void;
@@ -100,8 +105,12 @@ export function createToolGatewayPeer(
     async freeze(order) {
       await client.freeze({ order: freezeMessage(order) }, { retry: true, timeoutMs: 35_000 });
     },
+    async halt(halt) {
+      const order = haltFreezeMessage(halt);
+      return (await client.freeze({ order }, { timeoutMs: HALT_TIMEOUT_MS })).inFlight;
+    },
     async unfreeze(orderId) {
-      return (await client.unfreeze({ orderId }, { retry: true })).lifted;
+      return (await client.unfreeze({ orderId }, { timeoutMs: HALT_TIMEOUT_MS })).lifted;
     },
     close: () => client.close(),
   };

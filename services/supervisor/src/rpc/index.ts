@@ -5,7 +5,7 @@ import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb'
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { keyRoute } from '@writ/identity';
-import { endless, type Route, route, unimplemented } from '@writ/rpc';
+import { endless, type Route, route } from '@writ/rpc';
 import type { OrderContext } from '../orders/order-kind.ts';
 import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
@@ -15,6 +15,9 @@ import { exportAudit } from './audit/export-audit.ts';
 import { listAuditRecords } from './audit/list-audit-records.ts';
 import { endChild } from './child/end-child.ts';
 import { spawnChild } from './child/spawn-child.ts';
+import { halt } from './control/halt.ts';
+import { listHalts } from './control/list-halts.ts';
+import { resume } from './control/resume.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
@@ -29,9 +32,6 @@ import { getManifest } from './supervision/get-manifest.ts';
 import { refreshTokens } from './supervision/refresh-tokens.ts';
 import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
-
-const LATER = 'comes with a later version';
-const halts = unimplemented(`Halting and resuming ${LATER}; CancelRun ends one run.`);
 
 /** What people and clients call, on the edge. */
 export function publicRoutes(context: OrderContext): Route[] {
@@ -56,7 +56,11 @@ export function publicRoutes(context: OrderContext): Route[] {
       listAuditRecords: listAuditRecords(context),
       exportAudit: exportAudit(context),
     }),
-    route(ControlService, { halt: halts, resume: halts, listHalts: halts }),
+    route(ControlService, {
+      halt: halt(context),
+      resume: resume(context),
+      listHalts: listHalts(context),
+    }),
   ];
 }
 

@@ -1,5 +1,13 @@
 import { join } from 'node:path';
-import { API_KEYS_FILE, assertRows, internalGate, openApiKeys, publicGate } from '@writ/identity';
+import {
+  API_KEYS_FILE,
+  assertRows,
+  createOidc,
+  internalGate,
+  openApiKeys,
+  publicGate,
+  tenantRateLimit,
+} from '@writ/identity';
 import { createEdge, createRpcServer, type RpcServer } from '@writ/rpc';
 import type { OrderContext } from '../orders/order-kind.ts';
 import { internalRoutes, publicRoutes } from './index.ts';
@@ -35,7 +43,11 @@ export async function openDoors(context: OrderContext): Promise<Doors> {
       ...config.edge,
       portSetting: 'WRIT_EDGE_PORT',
       routes: forPeople,
-      gate: publicGate({ apiKeys }),
+      gate: publicGate({
+        apiKeys,
+        oidc: config.oidc && createOidc(config.oidc, clock),
+        rateLimit: tenantRateLimit(config.tenantRate, clock),
+      }),
       telemetry,
     });
     return { internal, edge };

@@ -2,6 +2,7 @@ import { type Migrations, outboxMigration } from '@writ/store';
 import { auditChainTables } from './schema/create-audit-chain.ts';
 import { childTables } from './schema/create-children.ts';
 import { definitionTables } from './schema/create-definitions.ts';
+import { haltTables } from './schema/create-halts.ts';
 import { reviewTables } from './schema/create-review.ts';
 import { runTables } from './schema/create-runs.ts';
 
@@ -12,5 +13,6 @@ export const supervisorMigrations: Migrations = {
   '0003_review': reviewTables,
   '0004_children': childTables,
   '0005_definitions': definitionTables,
+  '0006_halts': haltTables,
   '0007_audit_chain': auditChainTables,
 };

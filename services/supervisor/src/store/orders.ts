@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import { ORDER_STEPS, type OrderKind } from '../domain/order/order-rules.ts';
+import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange, type RunKey } from './change/changes.ts';
 import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
@@ -62,11 +62,28 @@ export async function hurryOrders(
   noteChange(trx, 'orders');
 }
 
-/** Open orders whose time has come, in the order in which they were placed. */
+/** Makes an order due at once, if it is open. */
+export async function hurryOrder(
+  trx: SupervisorTransaction,
+  orderId: string,
+  at: Date,
+): Promise<void> {
+  await trx
+    .updateTable('orders')
+    .set({ next_attempt_at: at })
+    .where('order_id', '=', orderId)
+    .where('state', '=', 'open')
+    .where('next_attempt_at', '>', at)
+    .execute();
+  noteChange(trx, 'orders');
+}
+
+/** Open orders of some kinds whose time has come, in the order in which they were placed. */
 export async function dueOrders(
   db: SupervisorReader,
   now: Date,
   limit: number,
+  kinds: readonly OrderKind[],
 ): Promise<OrderRow[]> {
   return await db
     .selectFrom('orders')
@@ -74,7 +91,7 @@ export async function dueOrders(
     .where('state', '=', 'open')
     .where('next_attempt_at', '<=', now)
     // A newer release may have placed others.
-    .where('kind', 'in', Object.keys(ORDER_STEPS))
+    .where('kind', 'in', kinds)
     .orderBy('created_at')
     // Placed in the same millisecond: runs and children start before they end.
     .orderBy('kind', 'desc')

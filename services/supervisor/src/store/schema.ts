@@ -5,6 +5,7 @@ import type {
   LeasesTable,
   RefusalsTable,
 } from './schema/audit-tables.ts';
+import type { HaltsTable } from './schema/halt-tables.ts';
 import type {
   ApprovalsTable,
   AuditTable,
@@ -44,5 +45,6 @@ export interface SupervisorDatabase {
   audit_checkpoints: AuditCheckpointsTable;
   refusals: RefusalsTable;
   leases: LeasesTable;
+  halts: HaltsTable;
   outbox: OutboxTable;
 }

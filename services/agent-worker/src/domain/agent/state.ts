@@ -2,6 +2,8 @@ import { isTerminal, outcomeOf, type RunState } from '@writ/kernel';
 
 /** The signal that brings a parked agent back before it looks for itself. */
 export const RESUMED = 'resumed';
+/** The signal that parks a running agent before it is refused (SV-9). */
+export const HALTED = 'halted';
 
 /** What a preempted agent waits for. */
 const SLOT = 'slot';

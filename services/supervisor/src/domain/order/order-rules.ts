@@ -7,10 +7,31 @@ export const ORDER_STEPS = {
   spawn_child: ['acquire', 'open_tab', 'deliver'],
   end_child: ['freeze', 'cancel', 'close_tab', 'release'],
   end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
+  halt: ['freeze', 'park', 'confirm', 'end', 'tell'],
+  resume: ['unfreeze', 'lift', 'tell'],
 } as const;
 
 /** The kinds of order. */
 export type OrderKind = keyof typeof ORDER_STEPS;
+
+/** Orders of a halt belong to no run: they come before all others and wait for none (SV-9). */
+export const HALT_ORDERS = ['halt', 'resume'] as const satisfies readonly OrderKind[];
+
+/** A kind of order of a halt. */
+export type HaltOrderKind = (typeof HALT_ORDERS)[number];
+
+/** Orders that begin something, which is held up while its run is halted; endings never are (SV-9). */
+const HELD_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
+
+/** Whether an order belongs to a halt and not to a run. */
+export function isHaltOrder(kind: OrderKind): kind is HaltOrderKind {
+  return HALT_ORDERS.some((halt) => halt === kind);
+}
+
+/** Whether an order's steps wait while its run is halted. */
+export function isHeldByHalt(kind: OrderKind): boolean {
+  return HELD_BY_HALT.includes(kind);
+}
 
 /** Whether a stored text is a kind of order. */
 export function isOrderKind(kind: string): kind is OrderKind {

@@ -8,12 +8,14 @@ import {
   findAgent,
   forgetAgent,
   loadAgent,
+  saveAgent,
   touchActive,
 } from '../../store/agent/agents.ts';
 import { endChild } from '../../store/agent/endings.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, findSpawnOf, type SpawnRow, saveSpawn } from '../../store/agent/spawns.ts';
 import { appendAudit } from '../../store/audit.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -157,7 +159,10 @@ async function delivered(trx: SupervisorTransaction, key: AgentKey, at: Date): P
   await saveSpawn(trx, key, { state: 'ready' });
   const child = await loadAgent(trx, key);
   const isNew = child.ended_at === null && child.last_seen_at === null;
-  if (isNew && child.paused_since === null) await touchActive(trx, child, at);
+  if (!isNew || child.paused_since !== null) return;
+  // Halted while it was being delivered: its clock starts when that is lifted.
+  if ((await haltOver(trx, key)) !== undefined) await saveAgent(trx, key, { last_seen_at: at });
+  else await touchActive(trx, child, at);
 }
 
 async function auditStart(

@@ -1,8 +1,9 @@
 import { derivedId } from '@writ/kernel';
 import { credentialsFor } from '../../rpc/messages/credentials.ts';
 import { rootRefOf } from '../../rpc/messages/supervision.ts';
-import { type AgentKey, loadAgent, touchActive } from '../../store/agent/agents.ts';
+import { type AgentKey, loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { DrivenOrder, OrderContext, OrderHandler, StepDone } from '../order-kind.ts';
@@ -70,6 +71,12 @@ async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Pro
   const { state } = await loadRun(trx, key);
   if (state !== 'PENDING') return;
   const agent = await loadAgent(trx, key);
+  if ((await haltOver(trx, key)) !== undefined) {
+    // Halted while it was being delivered: it goes on from here when that is lifted.
+    await saveAgent(trx, key, { state: 'PARKED', last_seen_at: at });
+    await setRunState(trx, key, 'PARKED');
+    return;
+  }
   await setRunState(trx, key, agent.state === 'SUSPENDED' ? 'SUSPENDED' : 'RUNNING');
   if (agent.last_seen_at === null) await touchActive(trx, agent, at);
 }

@@ -7,6 +7,7 @@ import {
   loadApproval,
   saveApproval,
 } from '../../store/approval/approvals.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { actingOf, isAlive } from '../review/acting.ts';
@@ -43,6 +44,8 @@ async function expire(
   const acting = await actingOf(trx, await loadAgent(trx, { tenant, runId, instance }));
   // The end of its run withdraws it.
   if (!isAlive(acting)) return;
+  // Nobody may answer now; the halt's end gives back the time.
+  if ((await haltOver(trx, acting.key)) !== undefined) return;
   const asked: Asked = { approval, decision, acting };
   if (approval.kind === 'action') await settleNo(trx, context, asked, undefined, at);
   else await leaveUnknown(trx, context, asked, at);

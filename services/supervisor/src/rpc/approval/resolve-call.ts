@@ -3,6 +3,7 @@ import { derivedId, InternalError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { assertOtherEyes } from '../../domain/approval/other-eyes.ts';
 import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { callKeyOf } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../messages/receipt.ts';
@@ -18,7 +19,7 @@ import {
 /**
  * Records what a person found out about a call whose outcome nobody knew: the gateway takes it down
  * once, and its new receipt is what counts here (TG-5).
- * @throws PreconditionError APPROVAL_DECIDED; PermissionDeniedError FOUR_EYES; InvalidRequestError REQUEST_ID_REUSED; what the
+ * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES; InvalidRequestError REQUEST_ID_REUSED; what the
  *   gateway answers
  */
 export async function resolveCall(
@@ -32,6 +33,7 @@ export async function resolveCall(
   const { run_created_by: runStartedBy, tool } = approval;
   const decider = { subject: person.subject, runStartedBy, tool };
   assertOtherEyes(context.policy, decider, context.config.fourEyes);
+  await assertNotHalted(context.store.db, callKeyOf(approval));
   const token = await context.peers.toolGateway.resolveOutcome({
     // The same person may send it again after an answer that was lost.
     requestId: derivedId('req', approvalId, person.subject, requestId),

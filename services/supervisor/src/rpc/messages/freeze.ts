@@ -1,7 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type FreezeOrderSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import type { Halt } from '../../domain/halt/halt.ts';
 import type { RunKey } from '../../store/change/changes.ts';
+import { scopeMessage } from './halt.ts';
 import { retentionMessage } from './supervision.ts';
 
 /** An order to stop a run, or one agent of it, for good at the meter and the gateway (SUP-8). */
@@ -30,6 +32,19 @@ export function freezeMessage(order: FreezeOrder): MessageInitShape<typeof Freez
     orderedBy: 'supervisor',
     orderTime: timestampFromDate(order.at),
     ...(order.retention !== undefined && { retention: retentionMessage(order.retention) }),
+    wait: durationFromMs(WAIT_MS),
+  };
+}
+
+/** The contract's form of a halt as the meter and the gateway enforce it, under its own id (SV-9). */
+export function haltFreezeMessage(halt: Halt): MessageInitShape<typeof FreezeOrderSchema> {
+  return {
+    orderId: halt.haltId,
+    scope: { kind: scopeMessage(halt.scope) },
+    cause: FreezeCause.HALT,
+    reason: halt.reason,
+    orderedBy: halt.orderedBy,
+    orderTime: timestampFromDate(halt.orderedAt),
     wait: durationFromMs(WAIT_MS),
   };
 }

@@ -5,6 +5,7 @@ import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest
 import type { Situation } from '../../domain/review/judge.ts';
 import { toPolicyRisk } from '../../domain/review/reviewed-tool.ts';
 import { type AgentKey, type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
 import { countApprovedCalls } from '../../store/review/decisions.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -33,7 +34,7 @@ export function isAlive({ run, agent }: Acting): boolean {
 
 /**
  * Checks that the agent may still act (RT-4, SV-9).
- * @throws PreconditionError RUN_ENDED naming the stop reason, HALTED
+ * @throws PreconditionError RUN_ENDED naming the stop reason, HALTED by whom and why
  */
 export async function assertActs(trx: SupervisorTransaction, acting: Acting): Promise<void> {
   const { run, agent, key } = acting;
@@ -48,13 +49,7 @@ export async function assertActs(trx: SupervisorTransaction, acting: Acting): Pr
       { run_id: run.run_id, agent: agent.instance, stop_reason: stopReason },
     );
   }
-  if (run.state === 'PARKED') {
-    throw new PreconditionError(
-      'HALTED',
-      `Run ${run.run_id} is halted: nothing of it may act until it is resumed.`,
-      { run_id: run.run_id },
-    );
-  }
+  await assertNotHalted(trx, key);
 }
 
 /** Everything that rules look at besides the action (SV-3). */

@@ -1,7 +1,8 @@
-import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
+import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -29,11 +30,7 @@ export async function standingDecision(
 }
 
 /** A writ that was not signed with its decision: after a person's yes, or again (SV-8). */
-async function auditWrit(
-  trx: SupervisorTransaction,
-  row: DecisionRow,
-  at: Date,
-): Promise<void> {
+async function auditWrit(trx: SupervisorTransaction, row: DecisionRow, at: Date): Promise<void> {
   const action = actionFrom(row.executed_action);
   const facts = {
     decision_id: row.decision_id,
@@ -64,6 +61,7 @@ async function mayExecute(
   acting: Acting,
   row: DecisionRow,
 ): Promise<boolean> {
-  if (!ordersCall(row) || !isAlive(acting) || acting.run.state === 'PARKED') return false;
+  if (!ordersCall(row) || !isAlive(acting)) return false;
+  if ((await haltOver(trx, acting.key)) !== undefined) return false;
   return (await findReceipt(trx, callKeyOf(row))) === undefined;
 }

@@ -15,6 +15,8 @@ import type { SupervisorContext } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { descendants } from '../../domain/manifest/descendants.ts';
 import { planRun } from '../../domain/run/plan-run.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
+import { assertRunQuota } from '../../store/run/run-quota.ts';
 import { findRunByRequest, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { budgetFrom, spawnBudgetFrom } from '../messages/budget.ts';
@@ -25,7 +27,8 @@ import { recordRun } from './record-run.ts';
  * Makes a run and the order that starts it durable, or finds the run that the same request made
  * before. Who starts it, and for which tenant, comes from the caller's credentials alone (SYS-6).
  * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun
- *   throws; PermissionDeniedError SESSION_OF_ANOTHER
+ *   throws; PermissionDeniedError SESSION_OF_ANOTHER; PreconditionError HALTED; OverloadedError
+ *   RUN_QUOTA_EXCEEDED
  */
 export async function beginRun(
   context: SupervisorContext,
@@ -57,6 +60,9 @@ export async function beginRun(
   return await context.store.transaction(async (trx) => {
     const raced = await findRepeated(trx, person, request.requestId, digest);
     if (raced !== undefined) return raced;
+    const { tenant } = person;
+    await assertNotHalted(trx, { tenant });
+    await assertRunQuota(trx, tenant, context.config.maxRunsPerTenant);
     return await recordRun(
       trx,
       plan,

@@ -2,18 +2,22 @@ import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/sup
 import { PreconditionError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
+import { haltedError } from '../../domain/halt/halt.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { credentialsFor } from '../messages/credentials.ts';
 import { admitAgent, callingAgent } from './acting-agent.ts';
 
-/** RefreshTokens: fresh tokens for an agent that lives, also when its old ones are over. */
+/** RefreshTokens: fresh tokens for an agent that lives and is not halted, also when its old ones are over. */
 export function refreshTokens(
   context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.refreshTokens> {
   return async (_request, call) => {
-    const { agent, run } = await context.store.transaction(async (trx) => ({
+    const key = callingAgent(call);
+    const { agent, run, halt } = await context.store.transaction(async (trx) => ({
       agent: await admitAgent(trx, call),
-      run: await loadRun(trx, callingAgent(call)),
+      run: await loadRun(trx, key),
+      halt: await haltOver(trx, key),
     }));
     if (agent.ended_at !== null) {
       throw new PreconditionError(
@@ -22,6 +26,7 @@ export function refreshTokens(
         { run_id: agent.run_id, stop_reason: agent.ending_stop_reason ?? '' },
       );
     }
+    if (halt !== undefined) throw haltedError(halt);
     return { credentials: await credentialsFor(context, run, agent) };
   };
 }

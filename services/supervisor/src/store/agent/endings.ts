@@ -3,6 +3,7 @@ import { stopped } from '../../domain/clock/active-clock.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
+import { haltOver } from '../halt/halts.ts';
 import { hurryOrders, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
@@ -52,14 +53,15 @@ export async function recordEnding(
   ending: Ending,
   at: Date,
 ): Promise<boolean> {
-  const { state } = outcomeOf(ending.stopReason);
   const agent = await loadAgent(trx, ending);
   if (agent.ended_at !== null) return false;
+  const stopReason = await reasonThatStands(trx, ending);
+  const { state } = outcomeOf(stopReason);
   await saveAgent(trx, ending, {
     ...clockColumns(stopped(clockOf(agent), at)),
     state,
     waiting_since: null,
-    ending_stop_reason: ending.stopReason,
+    ending_stop_reason: stopReason,
     ending_phase: ending.phase ?? null,
     ending_call_id: ending.callId ?? null,
     ending_answer: ending.answer ?? null,
@@ -67,7 +69,7 @@ export async function recordEnding(
     ending_unverified: ending.unverified ?? false,
     ended_at: at,
   });
-  await auditEnding(trx, agent, ending.stopReason, ending, at);
+  await auditEnding(trx, agent, stopReason, ending, at);
   if (agent.parent_instance === null) {
     await setRunState(trx, ending, 'ENDING');
     const payload: EndRunPayload = ending.order ?? {};
@@ -82,6 +84,16 @@ export async function recordEnding(
   await hurryOrders(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
+}
+
+/** Who is halted when the deadline comes was ended by the halt (SV-9). */
+async function reasonThatStands(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance, stopReason }: Ending,
+): Promise<string> {
+  if (stopReason !== 'deadline') return stopReason;
+  const halt = await haltOver(trx, { tenant, runId, instance });
+  return halt === undefined ? stopReason : 'halted';
 }
 
 /** How an agent ended, by whose order, and what its answer was by digest (SV-8). */

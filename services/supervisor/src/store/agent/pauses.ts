@@ -1,5 +1,6 @@
 import { lapsed, seen, stopped } from '../../domain/clock/active-clock.ts';
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
+import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import {
@@ -66,7 +67,7 @@ export async function noteLapse(
   await saveAgent(trx, key, clockColumns(lapsed(clockOf(agent), at)));
 }
 
-/** What waits for a person besides goes on waiting. */
+/** What waits for a person besides goes on waiting, and what is halted stays parked. */
 async function resume(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -74,7 +75,8 @@ async function resume(
   columns: Partial<AgentRow>,
   now: Date,
 ): Promise<void> {
-  if (agent.state !== 'PARKED' || agent.paused_since === null) {
+  const stays = agent.state !== 'PARKED' || agent.paused_since === null;
+  if (stays || (await haltOver(trx, key)) !== undefined) {
     await saveAgent(trx, key, columns);
     return;
   }

@@ -1,4 +1,5 @@
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
+import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentKey, agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
@@ -26,7 +27,7 @@ export async function suspendAgent(
 }
 
 /**
- * The agent runs again from `at` on, and with it its run; one that is paused is parked instead. One
+ * The agent runs again from `at` on, and with it its run; one that is paused or halted is parked instead. One
  * that has ended, or that waits for another approval by now, stays as it is.
  */
 export async function wakeAgent(
@@ -36,7 +37,7 @@ export async function wakeAgent(
 ): Promise<void> {
   const agent = await loadAgent(trx, key);
   if (agent.ended_at !== null || (await hasPendingApproval(trx, key))) return;
-  if (agent.paused_since !== null) {
+  if (agent.paused_since !== null || (await haltOver(trx, key)) !== undefined) {
     await saveAgent(trx, key, { state: 'PARKED', waiting_since: null });
     return;
   }

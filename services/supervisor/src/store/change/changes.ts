@@ -7,10 +7,11 @@ export interface RunKey {
   readonly runId: string;
 }
 
-/** What somebody may wait for: a run's timeline, orders that are due, audit records and their links, a tenant's approvals. */
+/** What somebody may wait for: a run's timeline, orders that are due, halts, audit records and their links, a tenant's approvals. */
 export type Topic =
   | `run:${string}/${string}`
   | 'orders'
+  | 'halts'
   | 'audit'
   | 'audit-linked'
   | `approvals:${string}`;

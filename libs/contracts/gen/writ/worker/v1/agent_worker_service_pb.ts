@@ -254,7 +254,7 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   agentInstance: string;
 
   /**
-   * Name that the agent waits for: `human_reply:<correlation_id>`, `approval:<call_id>`, `new_source_item`, `resumed`.
+   * Name that the agent waits for: `human_reply:<correlation_id>`, `approval:<call_id>`, `new_source_item`; `halted` parks an agent, `resumed` brings a parked one back.
    *
    * @generated from field: string name = 5;
    */

@@ -1,0 +1,34 @@
+import type { CallContext } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
+
+/** How much sooner than its caller this gives up, so that the answer says who is waited for. */
+const BEFORE_DEADLINE_MS = 200;
+
+/**
+ * Looks at a halt until it is as wanted, for as long as a request may wait; returns it as it stands
+ * then. What rings is only a hint.
+ */
+export async function waitForHalt(
+  { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
+  haltId: string,
+  { signal, deadline }: Pick<CallContext, 'signal' | 'deadline'>,
+  isEnough: (halt: HaltRow) => boolean,
+): Promise<HaltRow> {
+  const left = deadline === undefined ? Infinity : deadline.getTime() - Date.now();
+  const waitMs = Math.max(1, Math.min(config.haltWaitMs, left - BEFORE_DEADLINE_MS));
+  const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  const changed = new ChangeAlarm(enough);
+  const unsubscribe = store.changes.subscribe('halts', () => changed.ring());
+  try {
+    while (true) {
+      const halt = await loadHalt(store.db, haltId);
+      if (isEnough(halt) || enough.aborted) return halt;
+      await changed.wait(config.watchPollMs);
+    }
+  } finally {
+    unsubscribe();
+    changed.close();
+  }
+}

@@ -1,0 +1,180 @@
+import { UnavailableError } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
+import type { Selectable } from 'kysely';
+import {
+  type Halt,
+  type HaltScope,
+  type HaltSubject,
+  haltedError,
+  haltsOver,
+  scopeKey,
+  scopesOver,
+} from '../../domain/halt/halt.ts';
+import { haltNotFound } from '../../domain/halt/halt-rights.ts';
+import { noteChange } from '../change/changes.ts';
+import type { HaltsTable } from '../schema/halt-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
+
+/** One halt as it stands. */
+export type HaltRow = Selectable<HaltsTable>;
+
+/** Records a halt: from the commit on, everything in its scope is refused here (SV-9). */
+export async function insertHalt(trx: SupervisorTransaction, halt: HaltRow): Promise<void> {
+  await trx.insertInto('halts').values(halt).execute();
+}
+
+/** A halt, undefined when there is none. */
+export async function findHalt(db: SupervisorReader, haltId: string): Promise<HaltRow | undefined> {
+  return await db.selectFrom('halts').selectAll().where('halt_id', '=', haltId).executeTakeFirst();
+}
+
+/**
+ * Reads a halt.
+ * @throws NotFoundError HALT_NOT_FOUND
+ */
+export async function loadHalt(db: SupervisorReader, haltId: string): Promise<HaltRow> {
+  const row = await findHalt(db, haltId);
+  if (row === undefined) throw haltNotFound(haltId);
+  return row;
+}
+
+/** Writes some columns of a halt, and tells whoever waits for it. */
+export async function saveHalt(
+  trx: SupervisorTransaction,
+  haltId: string,
+  changes: Partial<HaltRow>,
+): Promise<void> {
+  await trx.updateTable('halts').set(changes).where('halt_id', '=', haltId).execute();
+  noteChange(trx, 'halts');
+}
+
+/** The parts of a row's scope. */
+export function scopeOf({ tenant, run_id, instance }: HaltRow): HaltScope {
+  return {
+    ...(tenant !== null && { tenant }),
+    ...(run_id !== null && { runId: run_id }),
+    ...(instance !== null && { instance }),
+  };
+}
+
+/** A row as the domain knows it. */
+export function haltOf(row: HaltRow): Halt {
+  return {
+    haltId: row.halt_id,
+    scope: scopeOf(row),
+    reason: row.reason,
+    orderedBy: row.ordered_by,
+    orderedAt: row.ordered_at,
+    liftedAt: row.lifted_at,
+  };
+}
+
+interface ScopeTexts {
+  readonly everything: string;
+  readonly tenant: string;
+  readonly run: string;
+  readonly agent: string;
+}
+
+/** Asked by every review, so it is prepared. */
+const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
+  db
+    .selectFrom('halts')
+    .selectAll()
+    .where('scope', 'in', [scopes.everything, scopes.tenant, scopes.run, scopes.agent])
+    .where('lifted_at', 'is', null),
+);
+
+/** The halt to name when a subject is halted: the oldest; undefined when it is not (SV-9). */
+export async function haltOver(
+  db: SupervisorReader,
+  subject: HaltSubject,
+): Promise<Halt | undefined> {
+  const [everything, tenant, run, agent] = scopesOver(subject);
+  const { rows } = await selectInForce(db, { everything, tenant, run, agent });
+  return rows.length === 0 ? undefined : haltsOver(rows.map(haltOf), subject)[0];
+}
+
+/**
+ * Refuses what is halted.
+ * @throws PreconditionError HALTED naming by whom and why
+ */
+export async function assertNotHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
+  const halt = await haltOver(db, subject);
+  if (halt !== undefined) throw haltedError(halt);
+}
+
+/**
+ * Holds a step of an order up for as long as its run or agent is halted.
+ * @throws UnavailableError HALTED, which is tried again
+ */
+export async function waitWhileHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
+  const halt = await haltOver(db, subject);
+  if (halt === undefined) return;
+  const { message, metadata } = haltedError(halt);
+  throw new UnavailableError('HALTED', message, metadata);
+}
+
+/** Which halts a page holds. */
+export interface HaltFilter {
+  /** Those that concern a tenant; undefined = of all. */
+  readonly tenant: string | undefined;
+  readonly inForceOnly: boolean;
+  readonly after: { readonly orderedAt: Date; readonly haltId: string } | undefined;
+  readonly limit: number;
+}
+
+/** Halts, newest first. */
+export async function listHalts(db: SupervisorReader, filter: HaltFilter): Promise<HaltRow[]> {
+  const { tenant, inForceOnly, after, limit } = filter;
+  let query = db.selectFrom('halts').selectAll();
+  if (tenant !== undefined) {
+    query = query.where((row) => row.or([row('tenant', '=', tenant), row('tenant', 'is', null)]));
+  }
+  if (inForceOnly) query = query.where('lifted_at', 'is', null);
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row.or([
+        row('ordered_at', '<', after.orderedAt),
+        row.and([row('ordered_at', '=', after.orderedAt), row('halt_id', '<', after.haltId)]),
+      ]),
+    );
+  }
+  return await query
+    .orderBy('ordered_at', 'desc')
+    .orderBy('halt_id', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** A fresh row for an order to stop. */
+export function newHalt(given: {
+  readonly haltId: string;
+  readonly scope: HaltScope;
+  readonly reason: string;
+  readonly endRuns: boolean;
+  readonly orderedBy: string;
+  readonly orderedFor: string;
+  readonly at: Date;
+}): HaltRow {
+  const { scope } = given;
+  return {
+    halt_id: given.haltId,
+    scope: scopeKey(scope),
+    tenant: scope.tenant ?? null,
+    run_id: scope.runId ?? null,
+    instance: scope.instance ?? null,
+    reason: given.reason,
+    end_runs: given.endRuns,
+    ordered_by: given.orderedBy,
+    ordered_for: given.orderedFor,
+    ordered_at: given.at,
+    state: 'pending',
+    meter_at: null,
+    gateway_at: null,
+    meter_in_flight: '[]',
+    gateway_in_flight: '[]',
+    resumed_by: null,
+    lifted_at: null,
+  };
+}

@@ -1,0 +1,143 @@
+import { seen, stopped } from '../../domain/clock/active-clock.ts';
+import { covers, type Halt } from '../../domain/halt/halt.ts';
+import { livingRunState } from '../../domain/halt/run-state.ts';
+import {
+  type AgentRow,
+  agentsOf,
+  clockColumns,
+  clockOf,
+  keyOf,
+  saveAgent,
+} from '../agent/agents.ts';
+import type { RunKey } from '../change/changes.ts';
+import { hurryOrders } from '../orders.ts';
+import { rememberRequest } from '../requests.ts';
+import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
+import { haltOver } from './halts.ts';
+
+/**
+ * Parks the agents of a run that a halt covers: those that run are PARKED and their active clocks
+ * stand from the moment of the order on (EM-1, AG-7). Returns the agents that it covers; again changes
+ * nothing.
+ */
+export async function parkHalted(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  halt: Halt,
+): Promise<readonly AgentRow[]> {
+  const run = await loadRun(trx, key);
+  if (!isLiving(run)) return [];
+  const covered = await haltedAgents(trx, key, halt);
+  for (const agent of covered) {
+    if (agent.state !== 'RUNNING') continue;
+    const clock = clockOf(agent);
+    const runs = clock.activeSince !== null;
+    await saveAgent(trx, keyOf(agent), {
+      ...(runs && clockColumns(stopped(clock, halt.orderedAt))),
+      state: 'PARKED',
+    });
+  }
+  await settleRunState(trx, run);
+  return covered;
+}
+
+/**
+ * Lets the agents of a run go on that a lifted halt had parked, unless another halt covers them or
+ * they have no slot; what waits for a person goes on waiting, for as long as it had left. Again
+ * changes nothing.
+ */
+export async function unparkHalted(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  halt: Halt,
+  at: Date,
+): Promise<void> {
+  const run = await loadRun(trx, key);
+  if (!isLiving(run)) return;
+  const isFirst = await isFirstTime(trx, key, halt, at);
+  for (const agent of await agentsOf(trx, key)) {
+    if (agent.ended_at !== null || !covers(halt.scope, keyOf(agent))) continue;
+    if ((await haltOver(trx, keyOf(agent))) !== undefined) continue;
+    if (isFirst) await prolongApprovals(trx, agent, halt.orderedAt, at);
+    if (agent.state !== 'PARKED' || agent.paused_since !== null) continue;
+    const clock = clockOf(agent);
+    // One that was never delivered starts its clock then.
+    const began = clock.lastSeenAt !== null;
+    await saveAgent(trx, keyOf(agent), {
+      ...(began && clockColumns(seen(clock, at))),
+      state: 'RUNNING',
+    });
+  }
+  await settleRunState(trx, run);
+  // Starts, spawns and wake-ups were held up.
+  await hurryOrders(trx, key, at);
+}
+
+/** The agents of a run that live and that a halt covers, in force or not. */
+export async function haltedAgents(
+  db: SupervisorReader,
+  key: RunKey,
+  halt: Halt,
+): Promise<readonly AgentRow[]> {
+  return (await agentsOf(db, key)).filter(
+    (agent) => agent.ended_at === null && covers(halt.scope, keyOf(agent)),
+  );
+}
+
+/** A run that starts stays PENDING until it was delivered, and one that ends stays ENDING. */
+async function settleRunState(trx: SupervisorTransaction, run: RunRow): Promise<void> {
+  if (run.state === 'PENDING') return;
+  const key = { tenant: run.tenant, runId: run.run_id };
+  const living = [];
+  for (const agent of await agentsOf(trx, key)) {
+    if (agent.ended_at !== null) continue;
+    const isHalted = (await haltOver(trx, keyOf(agent))) !== undefined;
+    living.push({ state: agent.state, isHalted });
+  }
+  const state = livingRunState(living);
+  if (state !== run.state) await setRunState(trx, key, state);
+}
+
+function isLiving({ state, ended_at }: RunRow): boolean {
+  return ended_at === null && state !== 'ENDING';
+}
+
+/** Deadlines move once, however often this is driven. */
+async function isFirstTime(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+  { haltId }: Halt,
+  at: Date,
+): Promise<boolean> {
+  const request = { tenant, subject: haltId, method: 'resume', requestId: runId, digest: '' };
+  return await rememberRequest(trx, request, at);
+}
+
+/** Nobody could answer meanwhile, so the time does not count against who is asked (SV-5). */
+async function prolongApprovals(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  haltedAt: Date,
+  at: Date,
+): Promise<void> {
+  const pending = await trx
+    .selectFrom('approvals')
+    .select(['approval_id', 'created_at', 'expires_at'])
+    .where('tenant', '=', agent.tenant)
+    .where('run_id', '=', agent.run_id)
+    .where('instance', '=', agent.instance)
+    .where('state', '=', 'pending')
+    .where('expires_at', 'is not', null)
+    .execute();
+  for (const { approval_id, created_at, expires_at } of pending) {
+    if (expires_at === null) continue;
+    const since = Math.max(haltedAt.getTime(), created_at.getTime());
+    const longer = Math.max(0, at.getTime() - since);
+    await trx
+      .updateTable('approvals')
+      .set({ expires_at: new Date(expires_at.getTime() + longer) })
+      .where('approval_id', '=', approval_id)
+      .execute();
+  }
+}

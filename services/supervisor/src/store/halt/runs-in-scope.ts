@@ -1,0 +1,48 @@
+import type { HaltScope } from '../../domain/halt/halt.ts';
+import type { RunKey } from '../change/changes.ts';
+import type { SupervisorReader } from '../supervisor-store.ts';
+
+const PAGE = 100;
+
+/** The runs under way that a scope covers or reaches into, in pages so that no transaction holds them all. */
+export async function* runsInScope(db: SupervisorReader, scope: HaltScope): AsyncGenerator<RunKey> {
+  let after: RunKey | undefined;
+  while (true) {
+    const page = await readPage(db, scope, after);
+    yield* page;
+    after = page.at(-1);
+    if (page.length < PAGE || after === undefined) return;
+  }
+}
+
+async function readPage(
+  db: SupervisorReader,
+  { tenant, runId }: HaltScope,
+  after: RunKey | undefined,
+): Promise<RunKey[]> {
+  let query = db.selectFrom('runs').select(['tenant', 'run_id']).where('ended_at', 'is', null);
+  if (tenant !== undefined) query = query.where('tenant', '=', tenant);
+  if (runId !== undefined) query = query.where('run_id', '=', runId);
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row.or([
+        row('tenant', '>', after.tenant),
+        row.and([row('tenant', '=', after.tenant), row('run_id', '>', after.runId)]),
+      ]),
+    );
+  }
+  const rows = await query.orderBy('tenant').orderBy('run_id').limit(PAGE).execute();
+  return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
+}
+
+/** The tenants that have a run under way. */
+export async function busyTenants(db: SupervisorReader): Promise<string[]> {
+  const rows = await db
+    .selectFrom('runs')
+    .select('tenant')
+    .distinct()
+    .where('ended_at', 'is', null)
+    .orderBy('tenant')
+    .execute();
+  return rows.map(({ tenant }) => tenant);
+}
