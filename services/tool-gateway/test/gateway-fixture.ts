@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus } from '@writ/bus';
-import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import {
+  type RefusedAttempt,
+  SupervisionService,
+} from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import {
   type CallToolRequestSchema,
   ToolGatewayService,
@@ -37,6 +40,8 @@ export interface FixtureOptions extends ToolsSettings {
   readonly config?: Partial<ToolGatewayConfig>;
   /** What the supervisor does with receipts; default acknowledges none. */
   readonly takeReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
+  /** The same of refused attempts. */
+  readonly takeRefusals?: (attempts: readonly RefusedAttempt[]) => readonly string[];
 }
 
 /** A call as a test says it: what is asked, and where the writ differs from it. */
@@ -92,7 +97,7 @@ export function keyOf({ tenant = 'acme', runId = 'run_1', agent, callId = 'op-1'
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
   const worldName = newId('world');
-  const { tools = TOOLS, takeReceipts = async () => [] } = options;
+  const { tools = TOOLS, takeReceipts = async () => [], takeRefusals = () => [] } = options;
   const notHere = unimplemented('This is a test.');
   const supervisor = await startKeyPeer('supervisor', {
     routes: [
@@ -102,8 +107,9 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         endChild: notHere,
         refreshTokens: notHere,
         reportOutcome: notHere,
-        reportReceipts: async ({ receipts }) => ({
-          acknowledgedReceiptIds: [...(await takeReceipts(receipts))],
+        reportReceipts: async ({ receipts, refusals }) => ({
+          acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await takeReceipts(receipts))],
+          acknowledgedRefusalIds: [...takeRefusals(refusals)],
         }),
       }),
     ],

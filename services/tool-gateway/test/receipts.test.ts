@@ -1,4 +1,5 @@
-import { UnavailableError } from '@writ/kernel';
+import type { RefusedAttempt } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { sha256Hex, UnavailableError } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { startFixture } from './gateway-fixture.ts';
 
@@ -57,6 +58,45 @@ describe('receipts that nobody has acknowledged (TG-8)', () => {
       delivered.clear();
       await fixture.crash();
       await vi.waitUntil(() => delivered.has(receipt));
+    } finally {
+      await fixture[Symbol.asyncDispose]();
+    }
+  });
+});
+
+describe('attempts to call without a writ that fits (TG-1)', () => {
+  it('are told to the supervisor, each once, and then kept no longer (SV-8)', async () => {
+    const told: RefusedAttempt[] = [];
+    let isTaken = false;
+    const fixture = await startFixture({
+      config: QUICK,
+      takeRefusals: (attempts) => {
+        told.push(...attempts);
+        return isTaken ? attempts.map(({ refusalId }) => refusalId) : [];
+      },
+    });
+    try {
+      const request = { ...(await fixture.request()), tool: 'look' };
+      for (const _ of [1, 2]) {
+        await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
+          reason: 'WRIT_MISMATCH',
+        });
+      }
+      await vi.waitUntil(() => told.length >= 2);
+      expect(told[0]).toMatchObject({
+        tenant: 'acme',
+        runId: 'run_1',
+        agentInstance: 'payer-1',
+        callId: 'op-1',
+        reason: 'WRIT_MISMATCH',
+        field: 'tool',
+        writSha256: sha256Hex(request.writ ?? ''),
+        presentedBy: 'test-1',
+      });
+      expect(new Set(told.map(({ refusalId }) => refusalId)).size).toBe(1);
+      isTaken = true;
+      const kept = () => fixture.gateway.store.db.selectFrom('refusals').selectAll().execute();
+      await vi.waitUntil(async () => (await kept()).length === 0);
     } finally {
       await fixture[Symbol.asyncDispose]();
     }

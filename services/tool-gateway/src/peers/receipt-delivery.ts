@@ -1,7 +1,8 @@
 import { type Clock, isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { GatewayStore } from '../store/gateway-store.ts';
+import type { GatewayStore, GatewayTransaction } from '../store/gateway-store.ts';
 import { acknowledgeReceipts, pendingReceipts } from '../store/receipts.ts';
+import { forgetRefusals, pendingRefusals } from '../store/refusals.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** What {@link ReceiptDelivery} needs. Times are milliseconds. */
@@ -18,12 +19,13 @@ export interface ReceiptDeliveryOptions {
   readonly retryMaxMs: number;
 }
 
-/** Receipts of one delivery: as many as the contract allows, within a message of 4 MiB. */
+/** Receipts, and refused attempts, of one delivery: within a message of 4 MiB. */
 const BATCH = 128;
 
 /**
- * Delivers receipts that no answer has acknowledged (TG-8): delayed, in batches, and again with
- * back-off until the supervisor says that it has them.
+ * Delivers receipts that no answer has acknowledged (TG-8), and attempts that were refused before any
+ * (TG-1): receipts delayed, both in batches, and again with back-off until the supervisor says that
+ * it has them.
  */
 export class ReceiptDelivery {
   readonly #options: ReceiptDeliveryOptions;
@@ -78,20 +80,35 @@ export class ReceiptDelivery {
   async #deliver(): Promise<boolean> {
     const { store, supervisor, clock, delayMs, log } = this.#options;
     const before = new Date(clock.now().getTime() - delayMs);
-    const pending = await pendingReceipts(store.db, before, BATCH);
-    if (pending.length === 0) return false;
-    const answered = new Set(await supervisor.reportReceipts(pending.map(({ token }) => token)));
-    const taken = pending.map(({ receiptId }) => receiptId).filter((id) => answered.has(id));
-    if (taken.length > 0) {
-      await store.transaction((trx) => acknowledgeReceipts(trx, taken, clock.now()), {
-        background: true,
-      });
-    }
+    const receipts = await pendingReceipts(store.db, before, BATCH);
+    const refusals = await pendingRefusals(store.db, BATCH);
+    if (receipts.length + refusals.length === 0) return false;
+    const tokens = receipts.map(({ token }) => token);
+    const answered = await supervisor.report(tokens, refusals);
+    const taken = within(
+      receipts.map(({ receiptId }) => receiptId),
+      answered.receiptIds,
+    );
+    const told = within(
+      refusals.map(({ refusal_id }) => refusal_id),
+      answered.refusalIds,
+    );
+    const record = async (trx: GatewayTransaction): Promise<void> => {
+      if (taken.length > 0) await acknowledgeReceipts(trx, taken, clock.now());
+      if (told.length > 0) await forgetRefusals(trx, told);
+    };
+    if (taken.length + told.length > 0) await store.transaction(record, { background: true });
     log.debug(
-      { delivered: pending.length, acknowledged: taken.length },
+      { delivered: receipts.length, acknowledged: taken.length, refusals: told.length },
       'Receipts were delivered.',
     );
     // What was not acknowledged is delivered again, but not at once.
-    return taken.length === BATCH;
+    return taken.length === BATCH || told.length === BATCH;
   }
+}
+
+/** Of what was delivered, that which was answered. */
+function within(delivered: readonly string[], answered: readonly string[]): readonly string[] {
+  const known = new Set(answered);
+  return delivered.filter((id) => known.has(id));
 }

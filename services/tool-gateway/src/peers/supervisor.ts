@@ -1,15 +1,23 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { createRpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
+import type { Refusal } from '../store/refusals.ts';
 
 /** What the gateway asks of the supervisor. */
 export interface Supervisor {
   /**
-   * Delivers receipts, the oldest first (TG-8).
+   * Delivers receipts and refused attempts, the oldest first (TG-1, TG-8).
    * @returns ids of those that it has recorded, or refused for ever
    */
-  reportReceipts(tokens: readonly string[]): Promise<readonly string[]>;
+  report(receipts: readonly string[], refusals: readonly Refusal[]): Promise<Acknowledged>;
   close(): void;
+}
+
+/** What the supervisor has of a delivery. */
+export interface Acknowledged {
+  readonly receiptIds: readonly string[];
+  readonly refusalIds: readonly string[];
 }
 
 /** What {@link connectSupervisor} needs. */
@@ -23,9 +31,26 @@ export interface SupervisorOptions {
 export function connectSupervisor(options: SupervisorOptions): Supervisor {
   const client = createRpcClient(SupervisionService, options);
   return {
-    async reportReceipts(tokens) {
-      const { acknowledgedReceiptIds } = await client.reportReceipts({ receipts: [...tokens] });
-      return acknowledgedReceiptIds;
+    async report(receipts, refusals) {
+      const answer = await client.reportReceipts({
+        receipts: [...receipts],
+        refusals: refusals.map((refusal) => ({
+          refusalId: refusal.refusal_id,
+          tenant: refusal.tenant,
+          runId: refusal.run_id,
+          agentInstance: refusal.agent_instance,
+          callId: refusal.call_id,
+          reason: refusal.reason,
+          field: refusal.field,
+          writSha256: refusal.writ_sha256,
+          presentedBy: refusal.presented_by,
+          refuseTime: timestampFromDate(refusal.refused_at),
+        })),
+      });
+      return {
+        receiptIds: answer.acknowledgedReceiptIds,
+        refusalIds: answer.acknowledgedRefusalIds,
+      };
     },
     close: () => client.close(),
   };

@@ -137,12 +137,30 @@ const repetitions: Migration = {
   },
 };
 
+const refusedAttempts: Migration = {
+  async up(db) {
+    await db.schema.dropTable('refusals').execute();
+    await add(addPosition(db, db.schema.createTable('refusals')), {
+      refusal_id: 'text',
+      ...CALL_KEY,
+      reason: 'text',
+      field: 'text',
+      writ_sha256: 'text',
+      presented_by: 'text',
+      refused_at: 'timestamptz',
+    })
+      .addUniqueConstraint('refusals_id', ['refusal_id'])
+      .execute();
+  },
+};
+
 /** Every migration of the tool gateway's store, in the order of names. */
 export const gatewayMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_calls': tables,
   '0003_notes': notes,
   '0004_repetitions': repetitions,
+  '0005_refused_attempts': refusedAttempts,
 };
 
 /** Creates a table with a primary key; only the columns of `nullable` may be null. */

@@ -107,21 +107,23 @@ interface FreezesTable {
   lifted_at: Date | null;
 }
 
-/** One row for each call that did not fit its writ: who asked for what, and what was wrong (TG-1). */
+/** One row for each attempt to call without a writ that fits, until the supervisor has it (TG-1). */
 export interface RefusalsTable {
   position: Generated<number | bigint>;
+  /** Derived from the rest but the time, so that the same attempt again is the same row. */
+  refusal_id: string;
   tenant: string;
   run_id: string;
   agent_instance: string;
   call_id: string;
-  tool: string;
   /** WRIT_INVALID, WRIT_EXPIRED or WRIT_MISMATCH. */
   reason: string;
   /** The field that differs, where one does. */
   field: string;
-  writ_id: string;
+  /** Of the writ that was shown, in hex. */
+  writ_sha256: string;
   /** The worker's replica. */
-  replica: string;
+  presented_by: string;
   refused_at: Date;
 }
 

@@ -4,8 +4,14 @@ import type {
   CallToolRequestSchema,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { assertServesTenant, checkWrit } from '@writ/identity';
-import { InvalidRequestError, isWritError, PermissionDeniedError } from '@writ/kernel';
-import type { CallContext } from '@writ/rpc';
+import {
+  derivedId,
+  InvalidRequestError,
+  isWritError,
+  PermissionDeniedError,
+  sha256Hex,
+} from '@writ/kernel';
+import type { CallContext, Caller } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/checks.ts';
 import { fieldsFit } from '../../domain/result.ts';
@@ -98,7 +104,10 @@ export function callIdTaken({ id }: Writ, field: 'tool' | 'arguments_json'): Per
   );
 }
 
-/** Puts on record and logs that a call did not fit its writ, then throws `error` on (TG-1). */
+/**
+ * Logs that a call did not fit its writ and puts it on record for the audit chain of the tenant, which
+ * the caller serves; then throws `error` on (TG-1, SYS-6).
+ */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,
   request: Request,
@@ -106,23 +115,31 @@ export async function recordRefusal(
   error: unknown,
 ): Promise<never> {
   if (isWritError(error) && error.kind === 'permission_denied') {
-    const key = toCallKey(request.call);
-    const { field = '', writ_id = '' } = error.metadata;
-    const refusal = {
-      tenant: key.tenant,
-      run_id: key.runId,
-      agent_instance: key.agentInstance,
-      call_id: key.callId,
-      tool: request.tool,
+    const { tenant, runId: run_id, agentInstance, callId: call_id } = toCallKey(request.call);
+    const attempt = {
+      tenant,
+      run_id,
+      agent_instance: agentInstance,
+      call_id,
       reason: error.reason,
-      field,
-      writ_id,
-      replica: call.caller.service?.replica ?? '',
+      field: error.metadata.field ?? '',
+      writ_sha256: sha256Hex(request.writ),
+      presented_by: call.caller.service?.replica ?? '',
     };
-    call.log.warn(refusal, 'A call did not fit its writ.');
-    await store.transaction((trx) => insertRefusal(trx, { ...refusal, refused_at: clock.now() }));
+    call.log.warn({ ...attempt, tool: request.tool }, 'A call did not fit its writ.');
+    if (servesTenant(call.caller, tenant)) {
+      const refusal_id = derivedId('refused', ...Object.values(attempt));
+      const refusal = { refusal_id, ...attempt, refused_at: clock.now() };
+      const isKept = await store.transaction((trx) => insertRefusal(trx, refusal));
+      if (!isKept) call.log.error({ tenant }, 'Refused attempts are not on record: too many wait.');
+    }
   }
   throw error;
+}
+
+function servesTenant(caller: Caller, tenant: string): boolean {
+  const tenants = caller.service?.tenants ?? [];
+  return tenants.length === 0 || tenants.includes(tenant);
 }
 
 /**
