@@ -1,0 +1,56 @@
+import { canonicalDigest } from '@writ/kernel';
+import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import type { ChatContext, CreateMiddleware, FunctionContext, Middleware } from '../middleware.ts';
+import { optionsReader } from '../options.ts';
+
+const SIZE = { type: 'integer', minimum: 1, maximum: 10_000, default: 100 };
+
+const readChat = optionsReader<{ max_entries: number }>('cache', { max_entries: SIZE });
+
+/** Answers a model call that this run made before with the answer of then; failures are not kept. */
+export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
+  remember(readChat(options).max_entries, {
+    keyOf: ({ request }) => canonicalDigest(request),
+    isKept: (answer) => answer.kind === 'answer',
+  });
+
+const readFunction = optionsReader<{ max_entries: number; tools: string[] }>(
+  'cache',
+  { max_entries: SIZE, tools: { type: 'array', items: { type: 'string' }, minItems: 1 } },
+  ['tools'],
+);
+
+/** Answers a call of one of `tools` that this run made before with what it gave then; only what succeeded is kept. */
+export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
+  const { max_entries: size, tools } = readFunction(options);
+  return remember(size, {
+    keyOf: (context) =>
+      tools.includes(context.functionName)
+        ? canonicalDigest([context.functionName, context.arguments])
+        : undefined,
+    isKept: (outcome) => outcome.kind === 'executed',
+  });
+};
+
+interface Memory<C, R> {
+  /** Undefined for what is never kept. */
+  readonly keyOf: (context: C) => string | undefined;
+  readonly isKept: (result: R) => boolean;
+}
+
+function remember<C, R>(size: number, { keyOf, isKept }: Memory<C, R>): Middleware<C, R> {
+  const results = new Map<string, R>();
+  return {
+    process: async (context, next) => {
+      const key = keyOf(context);
+      if (key === undefined) return await next(context);
+      const known = results.get(key);
+      if (known !== undefined) return known;
+      const result = await next(context);
+      if (isKept(result)) results.set(key, result);
+      const [oldest] = results.keys();
+      if (results.size > size && oldest !== undefined) results.delete(oldest);
+      return result;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import type {
+  AgentRunContext,
+  ChatContext,
+  CreateMiddleware,
+  FunctionContext,
+  Middleware,
+} from '../middleware.ts';
+import { optionsReader } from '../options.ts';
+
+interface Backoff {
+  readonly max_retries: number;
+  readonly base_ms: number;
+}
+
+const BACKOFF = {
+  max_retries: { type: 'integer', minimum: 1, maximum: 10, default: 2 },
+  base_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 500 },
+};
+
+const readChat = optionsReader<Backoff>('retry', BACKOFF);
+
+/**
+ * Makes a model call anew that failed with a time-out, an empty answer or the provider's error, after
+ * the meter's own retries (EM-8). Each one is a call of its own on the tab.
+ */
+export const retryChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
+  retry(readChat(options), (answer) => answer.kind === 'failed' && isPassing(answer.stopReason));
+
+const readFunction = optionsReader<Backoff & { tools: string[] }>(
+  'retry',
+  { ...BACKOFF, tools: { type: 'array', items: { type: 'string' }, minItems: 1 } },
+  ['tools'],
+);
+
+/** Proposes a call of one of `tools` anew when the tool failed: each one is reviewed and counted like any other. */
+export const retryFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
+  const { tools, ...backoff } = readFunction(options);
+  const again = retry<FunctionContext, ProposalOutcome>(
+    backoff,
+    (outcome) => outcome.kind === 'failed' && outcome.stop.stopReason.startsWith('tool_error:'),
+  );
+  return {
+    process: (context, next) =>
+      tools.includes(context.functionName) ? again.process(context, next) : next(context),
+  };
+};
+
+function isPassing(stopReason: string): boolean {
+  return (
+    stopReason === 'llm_timeout' ||
+    stopReason === 'llm_empty' ||
+    stopReason.startsWith('provider_error:')
+  );
+}
+
+/** Exponential back-off with full jitter, slept as rows. */
+function retry<C extends AgentRunContext, R>(
+  { max_retries: most, base_ms: baseMs }: Backoff,
+  shallRetry: (result: R) => boolean,
+): Middleware<C, R> {
+  return {
+    process: async (context, next) => {
+      let result = await next(context);
+      for (let retries = 0; retries < most && shallRetry(result); retries += 1) {
+        const { ctx } = context;
+        if (baseMs > 0) await ctx.sleep(Math.ceil(ctx.random() * baseMs * 2 ** retries));
+        result = await next(context);
+      }
+      return result;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { cacheChat, cacheFunction } from './built-in/cache.ts';
+import { logChat, logFunction, logRun } from './built-in/logging.ts';
+import { validateOutput } from './built-in/output-validation.ts';
+import { rateLimit } from './built-in/rate-limit.ts';
+import { redactChat, redactFunction } from './built-in/redaction.ts';
+import { retryChat, retryFunction } from './built-in/retry.ts';
+import type { MiddlewareRegistry } from './middleware.ts';
+
+export { MiddlewareTermination } from './middleware.ts';
+export { withMiddleware } from './with-middleware.ts';
+
+/** The middleware that manifests can switch on by name (AG-9). */
+export const BUILT_IN_MIDDLEWARE: MiddlewareRegistry = {
+  agent: { logging: logRun },
+  chat: {
+    cache: cacheChat,
+    logging: logChat,
+    output_validation: validateOutput,
+    rate_limit: rateLimit(),
+    redaction: redactChat,
+    retry: retryChat,
+  },
+  function: {
+    cache: cacheFunction,
+    logging: logFunction,
+    rate_limit: rateLimit(),
+    redaction: redactFunction,
+    retry: retryFunction,
+  },
+};

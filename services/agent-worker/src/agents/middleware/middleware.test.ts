@@ -1,0 +1,300 @@
+import { describe, expect, it } from 'vitest';
+import { scriptedContext } from '../../../test/scripted-context.ts';
+import type { AgentManifest, MiddlewareSetting } from '../../domain/agent/manifest.ts';
+import type { LlmOutcome, LlmRequest } from '../../domain/calls/model-call.ts';
+import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
+import { BUILT_IN_MIDDLEWARE, MiddlewareTermination, withMiddleware } from './index.ts';
+import type { MiddlewareRegistry } from './middleware.ts';
+
+const manifest: AgentManifest = {
+  name: 'writer',
+  definitionHash: '',
+  kind: 'react',
+  description: '',
+  instructions: 'Write.',
+  finalInstructions: '',
+  model: { model: 'desk', alsoAllowed: [], jsonMode: false },
+  tools: ['search'],
+  limits: {},
+  subAgents: [],
+  guardrails: {},
+  context: { strategy: '', options: {} },
+  agentMiddleware: [],
+  chatMiddleware: [],
+  functionMiddleware: [],
+  initialToolChoice: '',
+  outputTopic: '',
+  followTopics: [],
+  unreviewedDeltas: false,
+  options: {},
+};
+
+const said = (text: string): LlmOutcome => ({
+  kind: 'answer',
+  text,
+  endReason: 'end_turn',
+  nearBudget: false,
+});
+const failed = (stopReason: string): LlmOutcome => ({ kind: 'failed', stopReason, detail: '' });
+const ask = (text: string): LlmRequest => ({
+  model: 'desk',
+  messages: [
+    { role: 'system', text: 'Write.' },
+    { role: 'user', text },
+  ],
+  json: false,
+  requireContent: false,
+});
+
+const decision = {
+  decisionId: 'dec-1',
+  callId: 'op-1',
+  verdict: 'approve',
+  reason: '',
+  approvalId: '',
+  settled: true,
+  stopReason: '',
+  runEnded: false,
+} as const;
+const executed = (observation: Record<string, string>): ProposalOutcome => ({
+  kind: 'executed',
+  callId: 'op-1',
+  decision,
+  observation,
+  result: { status: 'ok', stopReason: '', message: '', contentKind: 'json', receipt: '' },
+});
+const toolFailed: ProposalOutcome = {
+  kind: 'failed',
+  callId: 'op-1',
+  decision,
+  stop: { stopReason: 'tool_error:search', phase: 'execution' },
+  result: { status: 'error', stopReason: '', message: '', contentKind: 'none', receipt: '' },
+};
+
+interface Scene {
+  readonly settings: Partial<AgentManifest>;
+  readonly answers?: LlmOutcome[];
+  readonly outcomes?: ProposalOutcome[];
+  readonly registry?: MiddlewareRegistry;
+  readonly run: (ctx: AgentContext) => Promise<unknown>;
+}
+
+/** Runs an agent function inside the middleware of its manifest. */
+async function act({ settings, run, registry = BUILT_IN_MIDDLEWARE, ...script }: Scene) {
+  const withSettings = { ...manifest, ...settings };
+  const { ctx, asked } = scriptedContext({ manifest: withSettings, ...script });
+  let returned: unknown;
+  const factory = withMiddleware(
+    (_, id) => ({
+      id,
+      kind: 'react',
+      run: async (inner) => {
+        returned = await run(inner);
+      },
+    }),
+    registry,
+  );
+  await factory(withSettings, 'writer-1').run(ctx, []);
+  return { asked, returned };
+}
+
+const chat = (...settings: MiddlewareSetting[]) => ({ chatMiddleware: settings });
+const functions = (...settings: MiddlewareSetting[]) => ({ functionMiddleware: settings });
+
+describe('withMiddleware', () => {
+  const order: string[] = [];
+  const noting = (name: string) => () => ({
+    process: async <C, R>(context: C, next: (context: C) => Promise<R>) => {
+      order.push(`${name} before`);
+      const result = await next(context);
+      order.push(`${name} after`);
+      return result;
+    },
+  });
+  const registry: MiddlewareRegistry = {
+    agent: { outer: noting('agent') },
+    chat: {
+      first: noting('first'),
+      second: noting('second'),
+      end: () => ({
+        process: () =>
+          Promise.reject(new MiddlewareTermination('out_of_hours', 'Nobody works now.')),
+      }),
+      answer: () => ({
+        process: async () => ({ ...said('short'), callId: '' }),
+      }),
+    },
+    function: {},
+  };
+
+  it('puts layers around the run and its calls in the order of the manifest (AG-9)', async () => {
+    order.length = 0;
+    const settings = {
+      agentMiddleware: [{ name: 'outer', options: {} }],
+      chatMiddleware: [
+        { name: 'first', options: {} },
+        { name: 'second', options: {} },
+      ],
+    };
+    await act({ settings, registry, answers: [said('a')], run: (ctx) => ctx.llm(ask('q')) });
+    expect(order).toEqual([
+      'agent before',
+      'first before',
+      'second before',
+      'second after',
+      'first after',
+      'agent after',
+    ]);
+  });
+
+  it('lets a layer answer in place of what it stands around (AG-9)', async () => {
+    const settings = chat({ name: 'answer', options: {} });
+    const { asked, returned } = await act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
+    expect(returned).toMatchObject({ text: 'short' });
+    expect(asked.requests).toEqual([]);
+  });
+
+  it('ends the agent when a layer terminates, and no layer outside acts after (AG-9)', async () => {
+    order.length = 0;
+    const settings = chat({ name: 'first', options: {} }, { name: 'end', options: {} });
+    const run = act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
+    await expect(run).rejects.toMatchObject({
+      stop: { stopReason: 'error:out_of_hours', detail: 'Nobody works now.' },
+    });
+    expect(order).toEqual(['first before']);
+  });
+
+  it('names the middleware that it does not have, and the option that does not fit (AG-9, SYS-3)', async () => {
+    const run = async () => undefined;
+    await expect(act({ settings: chat({ name: 'cahce', options: {} }), run })).rejects.toThrow(
+      'chat_middleware names cahce, which this worker has not; it has cache, logging',
+    );
+    const wrong = chat({ name: 'retry', options: { max_retries: 0 } });
+    await expect(act({ settings: wrong, run })).rejects.toThrow(
+      'options of retry/max_retries must be >= 1.',
+    );
+  });
+
+  it('gives each branch layers of its own, so that no branch sees who is faster (AG-9, RT-1)', async () => {
+    const { asked } = await act({
+      settings: chat({ name: 'cache', options: {} }),
+      answers: [said('1'), said('2')],
+      run: (ctx) => ctx.all([1, 2].map(() => (branch) => branch.llm(ask('same')))),
+    });
+    expect(asked.requests).toHaveLength(2);
+  });
+});
+
+describe('built-in middleware', () => {
+  it('answers the same question from the cache, but keeps no failure (AG-9)', async () => {
+    const { asked, returned } = await act({
+      settings: chat({ name: 'cache', options: {} }),
+      answers: [failed('llm_timeout'), said('one'), said('other')],
+      run: async (ctx) => {
+        await ctx.llm(ask('q'));
+        await ctx.llm(ask('q'));
+        await ctx.llm(ask('another'));
+        return await ctx.llm(ask('q'));
+      },
+    });
+    expect(asked.requests).toHaveLength(3);
+    expect(returned).toMatchObject({ text: 'one' });
+  });
+
+  it('answers a repeated call of the tools named from the cache (AG-9)', async () => {
+    const { asked } = await act({
+      settings: functions({ name: 'cache', options: { tools: ['search'] } }),
+      outcomes: [executed({ hits: '1' }), executed({}), executed({})],
+      run: async (ctx) => {
+        for (const tool of ['search', 'search', 'write', 'write']) await ctx.tool(tool, '{}');
+      },
+    });
+    expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'write', 'write']);
+  });
+
+  it('retries what may pass, sleeping twice as long each time, and nothing else (AG-9)', async () => {
+    const retries = chat({ name: 'retry', options: { max_retries: 2, base_ms: 100 } });
+    const run = (ctx: AgentContext) => ctx.llm(ask('q'));
+    const answers = [failed('provider_error:http_500'), failed('llm_timeout'), said('at last')];
+    const passing = await act({ settings: retries, answers, run });
+    expect(passing.returned).toMatchObject({ text: 'at last' });
+    expect(passing.asked.slept).toEqual([100, 200]);
+    const lasting = [failed('budget_exhausted:cost')];
+    const refused = await act({ settings: retries, answers: lasting, run });
+    expect(refused.asked.requests).toHaveLength(1);
+  });
+
+  it('proposes a failed call again only of the tools named (AG-9)', async () => {
+    const { asked } = await act({
+      settings: functions({ name: 'retry', options: { tools: ['search'], base_ms: 0 } }),
+      outcomes: [toolFailed, executed({}), toolFailed],
+      run: async (ctx) => {
+        await ctx.tool('search', '{}');
+        await ctx.tool('pay', '{}');
+      },
+    });
+    expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'search', 'pay']);
+  });
+
+  it('lets so many calls through in any stretch of time, and sleeps for the rest (AG-9)', async () => {
+    const { asked } = await act({
+      settings: chat({ name: 'rate_limit', options: { calls: 2, per_ms: 1_000 } }),
+      answers: Array.from({ length: 5 }, () => said('a')),
+      run: async (ctx) => {
+        for (let n = 0; n < 5; n += 1) await ctx.llm(ask(`q${n}`));
+      },
+    });
+    expect(asked.slept).toEqual([1_000, 1_000]);
+  });
+
+  it('takes addresses and numbers out of what the model sees and says (AG-9)', async () => {
+    const { asked, returned } = await act({
+      settings: chat({ name: 'redaction', options: { patterns: ['order-\\d+'] } }),
+      answers: [said('wrote to a.b@example.org')],
+      run: (ctx) => ctx.llm(ask('Card 4111 1111 1111 1111, call +49 30 1234567, order-17, 42.')),
+    });
+    expect(asked.requests[0]?.messages[1]).toMatchObject({
+      text: 'Card [redacted], call [redacted], [redacted], 42.',
+    });
+    expect(returned).toMatchObject({ text: 'wrote to [redacted]' });
+  });
+
+  it('takes the same out of tool results (AG-9)', async () => {
+    const { returned } = await act({
+      settings: functions({ name: 'redaction', options: { kinds: ['email'] } }),
+      outcomes: [executed({ owner: 'a@example.org', card: '4111 1111 1111 1111' })],
+      run: (ctx) => ctx.tool('search', '{}'),
+    });
+    expect(returned).toMatchObject({
+      observation: { owner: '[redacted]', card: '4111 1111 1111 1111' },
+    });
+  });
+
+  it('shows the model what is wrong with its answer, and fails when it stays so (AG-9)', async () => {
+    const schema = { type: 'object', required: ['title'] };
+    const settings = chat({ name: 'output_validation', options: { schema } });
+    const run = (ctx: AgentContext) => ctx.llm(ask('q'));
+    const mended = await act({ settings, answers: [said('{}'), said('{"title":""}')], run });
+    expect(mended.returned).toMatchObject({ text: '{"title":""}' });
+    expect(mended.asked.requests[1]?.messages.at(-1)).toMatchObject({
+      text: expect.stringContaining("answer must have required property 'title'"),
+      hidden: 'output_validation',
+    });
+    const wrong = await act({ settings, answers: [said('{}'), said('no')], run });
+    expect(wrong.returned).toMatchObject({ stopReason: 'error:invalid_output' });
+  });
+
+  it('logs what was called, without content (AG-9)', async () => {
+    const on = [{ name: 'logging', options: {} }];
+    const { asked } = await act({
+      settings: { agentMiddleware: on, chatMiddleware: on, functionMiddleware: on },
+      answers: [said('a')],
+      outcomes: [executed({})],
+      run: async (ctx) => {
+        await ctx.llm(ask('q'));
+        await ctx.tool('search', '{}');
+      },
+    });
+    expect(asked.logged).toEqual(['agent begins', 'model call', 'tool call', 'agent returned']);
+  });
+});

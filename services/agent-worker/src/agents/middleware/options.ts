@@ -1,0 +1,26 @@
+import { InvalidRequestError, type JsonObject } from '@writ/kernel';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+
+/**
+ * A reader of a middleware's options by a JSON Schema, with its defaults filled in. The reader throws
+ * InvalidRequestError MIDDLEWARE_OPTIONS naming the option.
+ */
+export function optionsReader<T>(
+  middleware: string,
+  properties: Readonly<Record<string, JsonObject>>,
+  required: readonly string[] = [],
+): (options: JsonObject) => T {
+  const ajv = new Ajv2020({ useDefaults: true, strict: true });
+  const fits = ajv.compile<T>({
+    type: 'object',
+    additionalProperties: false,
+    properties,
+    required,
+  });
+  return (given) => {
+    const options: unknown = structuredClone(given);
+    if (fits(options)) return options;
+    const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${middleware}` });
+    throw new InvalidRequestError('MIDDLEWARE_OPTIONS', `${sentence}.`, { field: middleware });
+  };
+}

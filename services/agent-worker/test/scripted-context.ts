@@ -1,0 +1,85 @@
+import { ManualClock, RunMeta } from '@writ/kernel';
+import type { AgentManifest } from '../src/domain/agent/manifest.ts';
+import type { LlmOutcome, LlmRequest } from '../src/domain/calls/model-call.ts';
+import type { AgentContext, ModelAnswer, ProposalOutcome } from '../src/runtime/agent.ts';
+import type { Stop } from '../src/runtime/unwinding.ts';
+
+/** What a scripted context was asked to do. */
+export interface Asked {
+  readonly requests: LlmRequest[];
+  readonly calls: { readonly tool: string; readonly argumentsJson: string }[];
+  readonly slept: number[];
+  readonly logged: string[];
+}
+
+/** How a scripted context answers; each list is used up from its beginning. */
+export interface Script {
+  readonly manifest: AgentManifest;
+  readonly answers?: LlmOutcome[];
+  readonly outcomes?: ProposalOutcome[];
+}
+
+/** Thrown where the runtime would take the agent down. */
+export class ScriptedStop extends Error {
+  readonly stop: Stop;
+
+  constructor(stop: Stop) {
+    super(stop.stopReason);
+    this.stop = stop;
+  }
+}
+
+/** A context without a runtime: answers from a script, and remembers what it was asked. */
+export function scriptedContext({ manifest, answers = [], outcomes = [] }: Script): {
+  readonly ctx: AgentContext;
+  readonly asked: Asked;
+} {
+  const clock = new ManualClock(new Date(0));
+  const asked: Asked = { requests: [], calls: [], slept: [], logged: [] };
+  const ctx: AgentContext = {
+    manifest,
+    meta: RunMeta.standalone({ runId: 'run-1', clock }),
+    check: () => undefined,
+    now: () => clock.now(),
+    random: () => 1,
+    log: (message) => asked.logged.push(message),
+    tools: async () => [],
+    llm: async (request): Promise<ModelAnswer> => {
+      asked.requests.push(request);
+      return { ...next(answers, 'answer'), callId: `op-${asked.requests.length}` };
+    },
+    propose: unscripted,
+    tool: async (tool, argumentsJson) => {
+      asked.calls.push({ tool, argumentsJson });
+      return next(outcomes, 'outcome');
+    },
+    reply: unscripted,
+    spawn: unscripted,
+    ask: unscripted,
+    handOff: unscripted,
+    emit: unscripted,
+    follow: unscripted,
+    sleepUntilSignal: unscripted,
+    sleep: async (ms) => {
+      asked.slept.push(ms);
+      clock.advance(ms);
+    },
+    all: async (branches) => await Promise.all(branches.map((branch) => branch(ctx))),
+    step: async (_, work) => await work(),
+    flow: () => undefined,
+    stop: (stop) => {
+      throw new ScriptedStop(stop);
+    },
+  };
+  return { ctx, asked };
+}
+
+function next<T>(script: T[], what: string): T {
+  const item = script.shift();
+  if (item === undefined) throw new Error(`The script has no further ${what}.`);
+  return item;
+}
+
+function unscripted(): never {
+  throw new Error('Not scripted.');
+}
