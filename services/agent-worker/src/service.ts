@@ -13,6 +13,7 @@ import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
 import type { Service, ServiceParts } from '@writ/service';
 import { createOutboxRelay, type StoreLocation } from '@writ/store';
 import { AGENT_FACTORIES } from './agents/index.ts';
+import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
 import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
 import { createWorkerEvents } from './events.ts';
@@ -98,7 +99,7 @@ async function open(
     slots,
     events,
     telemetry,
-    factoryOf: (kind: string) => factoryOf(factories, kind),
+    factoryOf: (kind: string) => withMiddleware(factoryOf(factories, kind), BUILT_IN_MIDDLEWARE),
     settings: config,
     onEvents,
     onRunnable: () => loop.nudge(),
