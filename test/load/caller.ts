@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from './program.ts';
 
 /** A client in a process of its own, which is given orders and answers each of them. */
 export interface Caller {
@@ -15,6 +16,7 @@ export async function startCaller(file: string): Promise<Caller> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     serialization: 'advanced',
     execArgv: [],
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
   });
   const ended = once(child, 'exit').then(() => undefined);
   await Promise.race([once(child, 'message'), ended]);

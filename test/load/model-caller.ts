@@ -1,4 +1,5 @@
 /** A worker: makes the call that it is ordered, and answers with what it was told. */
+import { flushCompileCache } from 'node:module';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
@@ -22,6 +23,8 @@ process.on('message', (message) => {
   void answer(message as ModelOrder);
 });
 process.send?.('ready');
+// It ends by kill -9, which would leave the next process nothing.
+flushCompileCache();
 
 async function answer({ address, serviceToken, ...order }: ModelOrder): Promise<void> {
   const models = createRpcClient(ModelService, {

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** A server in a process of its own. */
@@ -11,6 +13,9 @@ export interface Program {
   /** kill -9; resolves when it is gone. */
   kill(): Promise<void>;
 }
+
+/** Where processes keep compiled modules for those that start after them: a third of a start is compiling. */
+export const COMPILE_CACHE = join(tmpdir(), 'writ-compile-cache');
 
 /** The service processes as their users start them. */
 export const SERVICE_MAINS = {
@@ -30,7 +35,7 @@ export async function startProgram(
   flags: readonly string[] = [],
 ): Promise<Program> {
   const child = spawn(process.execPath, [...flags, file], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const end = async (signal: NodeJS.Signals): Promise<void> => {

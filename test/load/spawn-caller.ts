@@ -1,4 +1,5 @@
 /** One of several supervisors: makes all the acquires that it is ordered at once, and answers with what came of them. */
+import { flushCompileCache } from 'node:module';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { contractPriority } from '@writ/identity';
 import { isWritError, type Priority } from '@writ/kernel';
@@ -27,6 +28,8 @@ process.on('message', (message) => {
   void acquireAll(message as SpawnOrder);
 });
 process.send?.('ready');
+// It ends by kill -9, which would leave the next process nothing.
+flushCompileCache();
 
 async function acquireAll(order: SpawnOrder): Promise<void> {
   const { address, serviceToken, tenant, runId, children } = order;
