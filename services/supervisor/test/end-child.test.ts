@@ -1,3 +1,4 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
@@ -7,6 +8,7 @@ import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Family, type Member } from './family.ts';
 
@@ -126,5 +128,35 @@ describe('EndChild', () => {
     expect(released()).toEqual([]);
     expect(await lead.end(scout.instance)).toMatchObject({ stopReason: 'cancelled', resumed: [] });
     expect(released()).toEqual([]);
+  });
+});
+
+describe('a child past its own deadline', () => {
+  const clock = new ManualClock(new Date());
+  let family: Family;
+  beforeEach(async () => {
+    family = await Family.start({ clock });
+  });
+  afterEach(() => family.close());
+
+  it('is frozen, cancelled and ended without anybody asking, and its run goes on (EM-1, SUP-8)', async () => {
+    const lead = await family.lead();
+    const executionBudget = { deadline: durationFromMs(20_000) };
+    const scout = await lead.child('op-1', 'scout', { executionBudget });
+    const nested = await lead.child('op-2', 'lead');
+    clock.advance(19_999);
+    const { fakes } = family.supervisor;
+    const before = fakes.sequence.length;
+    clock.advance(1);
+    await fakes.called(release);
+    expect(fakes.sequence.slice(before)).toEqual(['Freeze', 'Cancel', 'CloseTab', 'Release']);
+    expect(fakes.requests(AgentWorkerService.method.cancel)).toMatchObject([
+      { agentInstance: scout.instance, stopReason: 'deadline' },
+    ]);
+    expect((await lead.end(scout.instance)).stopReason).toBe('deadline');
+    const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
+    expect(run?.state).toBe(RunState.RUNNING);
+    // Its sister has until the run's own end.
+    expect((await lead.end(nested.instance)).stopReason).toBe('cancelled');
   });
 });

@@ -1,6 +1,7 @@
 import { type Migrations, outboxMigration } from '@writ/store';
 import { auditChainTables } from './schema/create-audit-chain.ts';
 import { childTables } from './schema/create-children.ts';
+import { deadlineColumns } from './schema/create-deadlines.ts';
 import { definitionTables } from './schema/create-definitions.ts';
 import { haltTables } from './schema/create-halts.ts';
 import { reviewTables } from './schema/create-review.ts';
@@ -15,4 +16,5 @@ export const supervisorMigrations: Migrations = {
   '0005_definitions': definitionTables,
   '0006_halts': haltTables,
   '0007_audit_chain': auditChainTables,
+  '0008_deadlines': deadlineColumns,
 };

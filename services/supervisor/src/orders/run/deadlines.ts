@@ -1,13 +1,14 @@
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import { activeAgents, clockOf, keyOf } from '../../store/agent/agents.ts';
+import { overdueAgents } from '../../store/agent/deadline.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
 import { overdueRuns } from '../../store/run/runs.ts';
 import type { OrderContext } from '../order-kind.ts';
 import { rootKeyOf } from './start-run.ts';
 
 /**
- * Ends what is over its time: runs past their deadline with `deadline`, agents past their active time
+ * Ends what is over its time: runs and children past their deadlines with `deadline`, agents past their active time
  * with `max_seconds` (EM-1, SUP-8). Called every now and then; the clock decides.
  */
 export async function endOverdue(context: Pick<OrderContext, 'store' | 'clock'>): Promise<void> {
@@ -16,6 +17,12 @@ export async function endOverdue(context: Pick<OrderContext, 'store' | 'clock'>)
   for (const run of await overdueRuns(store.db, now)) {
     await store.transaction(
       (trx) => recordEnding(trx, { ...rootKeyOf(run), stopReason: 'deadline' }, now),
+      { background: true },
+    );
+  }
+  for (const child of await overdueAgents(store.db, now)) {
+    await store.transaction(
+      (trx) => endChild(trx, { ...keyOf(child), stopReason: 'deadline' }, now),
       { background: true },
     );
   }

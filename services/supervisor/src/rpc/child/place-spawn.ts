@@ -7,11 +7,13 @@ import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { SpawnChildPayload } from '../../orders/agent/spawn-child.ts';
 import { type AgentRow, clockOf, insertAgent, loadAgent } from '../../store/agent/agents.ts';
+import { ownDeadline } from '../../store/agent/deadline.ts';
 import { newAgentRow } from '../../store/agent/new-agent.ts';
 import { findSpawn, insertSpawn } from '../../store/agent/spawns.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { type CallKey, loadDecision } from '../../store/review/decisions.ts';
 import { findDefinition } from '../../store/run/definitions.ts';
+import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { budgetFrom } from '../messages/budget.ts';
 import { priorityFrom, retentionFrom } from '../messages/supervision.ts';
@@ -62,7 +64,9 @@ export async function placeSpawn(
     resumed: null,
     created_at: now,
   });
-  await insertAgent(trx, newAgentRow({ ...child, manifest, models, parent: row }));
+  const agent = newAgentRow({ ...child, manifest, models, parent: row });
+  const deadlineAt = ownDeadline(await loadRun(trx, key), agent);
+  await insertAgent(trx, { ...agent, deadline_at: deadlineAt });
   const payload: SpawnChildPayload = { instance };
   const orderId = derivedId('ord', tenant, runId, instance, 'spawn_child');
   await placeOrder(trx, { orderId, kind: 'spawn_child', tenant, runId, payload }, now);

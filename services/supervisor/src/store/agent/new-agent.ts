@@ -13,7 +13,7 @@ export interface NewAgent extends AgentKey {
   readonly parent?: Pick<AgentRow, 'instance' | 'name' | 'depth'> | undefined;
 }
 
-/** The row of an agent that has done nothing yet; its clock stands. */
+/** The row of an agent that has done nothing yet; its clock stands. Its run's deadline binds it. */
 export function newAgentRow({ tenant, runId, instance, manifest, models, parent }: NewAgent) {
   const row: AgentRow = {
     tenant,
@@ -26,6 +26,7 @@ export function newAgentRow({ tenant, runId, instance, manifest, models, parent 
     manifest: manifestToJson(manifest),
     definition_hash: manifest.definitionHash,
     execution_budget: budgetToJson(manifest.executionBudget),
+    deadline_at: null,
     priority: manifest.priority,
     retention: manifest.retention,
     tools: JSON.stringify(manifest.tools),

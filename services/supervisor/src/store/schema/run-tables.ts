@@ -93,6 +93,8 @@ export interface AgentsTable {
   definition_hash: string;
   /** JSON: an execution budget. */
   execution_budget: string;
+  /** When the agent must be over by its own budget; null when only its run's deadline binds it. */
+  deadline_at: Date | null;
   priority: string;
   retention: string;
   /** JSON arrays of names. */
