@@ -1,0 +1,27 @@
+// Started and killed by audit-chain.test.ts: appends records and links them as fast as it can, and
+// prints a line only after a record's transaction has resolved.
+import { writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { openSigner } from '@writ/identity';
+import { ManualClock } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import { AuditChainer } from '../src/audit-chainer.ts';
+import { appendAudit } from '../src/store/audit.ts';
+import { openSupervisorStore } from '../src/store/supervisor-store.ts';
+
+const [dataDir = ''] = process.argv.slice(2);
+const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
+const file = join(dataDir, 'supervisor.db');
+const store = await openSupervisorStore({ dialect: 'sqlite', file }, () => undefined);
+const keyDir = join(dataDir, 'keys');
+const signer = await openSigner({ service: 'supervisor', keyDir, clock });
+const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
+const settings = { auditLingerMs: 0, auditPollMs: 1_000, auditLeaseMs: 5_000 };
+const config = { ...settings, replica: 'child', auditCheckpointRecords: 3, auditCheckpointMs: 1 };
+new AuditChainer({ store, signer, clock, telemetry, config }).start();
+
+for (let n = 0; ; n += 1) {
+  const entry = { tenant: 'acme', kind: 'decision', callId: `op-${n}`, facts: {} } as const;
+  await store.transaction((trx) => appendAudit(trx, entry, clock.now()));
+  writeSync(1, 'appended\n');
+}

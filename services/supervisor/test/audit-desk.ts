@@ -1,0 +1,139 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSigner, type Signer } from '@writ/identity';
+import { ManualClock } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import { AuditChainer, type ChainerParts } from '../src/audit-chainer.ts';
+import { appendAudit } from '../src/store/audit.ts';
+import { checkpointsOf } from '../src/store/audit-chain/checkpoints.ts';
+import { readChain, readChainEnd } from '../src/store/audit-chain/read-chain.ts';
+import {
+  openSupervisorStore,
+  type SupervisorStore,
+  type SupervisorTransaction,
+} from '../src/store/supervisor-store.ts';
+
+export const CHAINER_SETTINGS = {
+  auditLingerMs: 1,
+  auditPollMs: 20,
+  auditLeaseMs: 5_000,
+  auditCheckpointRecords: 3,
+  auditCheckpointMs: 60_000,
+} as const;
+
+/** A supervisor's store with audit records, and chainers at will. */
+export class AuditDesk {
+  readonly clock: ManualClock;
+  readonly dataDir: string;
+  readonly store: SupervisorStore;
+  readonly signer: Signer;
+  #appended = 0;
+
+  private constructor(dataDir: string, store: SupervisorStore, signer: Signer, clock: ManualClock) {
+    this.clock = clock;
+    this.dataDir = dataDir;
+    this.store = store;
+    this.signer = signer;
+  }
+
+  static async open(): Promise<AuditDesk> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'writ-audit-'));
+    const file = join(dataDir, 'supervisor.db');
+    const store = await openSupervisorStore({ dialect: 'sqlite', file }, () => undefined);
+    const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
+    const keyDir = join(dataDir, 'keys');
+    const signer = await openSigner({ service: 'supervisor', keyDir, clock });
+    return new AuditDesk(dataDir, store, signer, clock);
+  }
+
+  chainer(replica: string, store = this.store): AuditChainer {
+    const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
+    const config: ChainerParts['config'] = { ...CHAINER_SETTINGS, replica };
+    return new AuditChainer({ store, signer: this.signer, clock: this.clock, telemetry, config });
+  }
+
+  /** Appends records, each in a transaction of its own as reviews do. */
+  async append(tenant: string, count: number): Promise<void> {
+    for (let n = 0; n < count; n += 1) {
+      this.#appended += 1;
+      const callId = `op-${this.#appended}`;
+      await this.store.transaction((trx) =>
+        appendAudit(
+          trx,
+          { tenant, kind: 'decision', runId: 'run-1', instance: 'a-1', callId, facts: {} },
+          this.clock.now(),
+        ),
+      );
+    }
+  }
+
+  /** A tenant's chain as it stands: places, calls and what checkpoints cover. */
+  async chain(tenant: string) {
+    const filters = {
+      tenant,
+      runId: '',
+      instance: '',
+      kind: '',
+      since: undefined,
+      until: undefined,
+    };
+    const end = await readChainEnd(this.store.db, tenant);
+    return {
+      end,
+      records: await readChain(this.store.db, filters, 0, 10_000),
+      checkpoints: await checkpointsOf(this.store.db, tenant, 0, end.sequence),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+const STATEMENTS = ['selectFrom', 'insertInto', 'updateTable', 'deleteFrom', 'executeQuery'];
+
+/** What stands for the end of a process. */
+export class Crash extends Error {}
+
+/**
+ * A store that crashes before the `n`-th thing that it is asked to do, counted from zero: each
+ * statement of a transaction, each commit, and once more after each commit, when it is durable but
+ * nobody has heard of it. A crash after a commit keeps what was done; any other undoes it.
+ */
+export function crashingAt(store: SupervisorStore, n: number): SupervisorStore {
+  let left = n;
+  const step = (): void => {
+    if (left === 0) throw new Crash('The process is gone.');
+    left -= 1;
+  };
+  const counted = (trx: SupervisorTransaction): SupervisorTransaction =>
+    new Proxy(trx, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (STATEMENTS.includes(String(name))) step();
+          return Reflect.apply(value, target, args);
+        };
+      },
+    });
+  return new Proxy(store, {
+    get(target, name) {
+      if (name !== 'transaction') {
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      }
+      return async <T>(work: (trx: SupervisorTransaction) => Promise<T>): Promise<T> => {
+        const result = await target.transaction(async (trx) => {
+          const done = await work(counted(trx));
+          step();
+          return done;
+        });
+        step();
+        return result;
+      };
+    },
+  });
+}

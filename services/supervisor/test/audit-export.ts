@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { formatLine, type SignedHead, verifyExport } from '@writ/audit';
+import {
+  AuditService,
+  type ExportAuditResponse,
+} from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
+import { type JsonObject, systemClock } from '@writ/kernel';
+import type { PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
+
+/** An export line by line, as `writ audit export` writes it. */
+export async function exportLines(
+  supervisor: SupervisorUnderTest,
+  person: PersonName = 'anna',
+  afterSequence = 0n,
+): Promise<string[]> {
+  const stream = supervisor.as(person, AuditService).exportAudit({ afterSequence });
+  return (await Array.fromAsync(stream)).map(lineOf);
+}
+
+function lineOf({ entry }: ExportAuditResponse): string {
+  if (entry.case === undefined) throw new Error('An entry of an export is empty.');
+  if (entry.case !== 'record') return formatLine({ type: entry.case, signed: entry.value.signed });
+  const { sequence, previousHash, hash, canonicalJson } = entry.value;
+  const record = JSON.parse(canonicalJson) as JsonObject;
+  return formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record });
+}
+
+/** Verifies an export with nothing but the keys of the supervisor in a data folder. */
+export async function verifyWith(dataDir: string, lines: readonly string[], after = 0) {
+  const jwks = await readFile(join(dataDir, 'keys', 'supervisor.jwks.json'), 'utf8');
+  const trust = await trustPublicKeys('supervisor', jwks);
+  const verifier = createVerifier({ trust, clock: systemClock });
+  const readHead = async (signed: string): Promise<SignedHead> => {
+    const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
+    const { tenant, headHash, closesExport } = claims;
+    const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
+    return { tenant, count, headHash, previousCount, closesExport, signedAt };
+  };
+  return await verifyExport(lines, readHead, { after });
+}
