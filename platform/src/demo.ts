@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { dataDirOf } from './config.ts';
 import { chooseHuman } from './console/choose-human.ts';
 import { explain } from './console/explain.ts';
@@ -29,15 +29,22 @@ async function demo(): Promise<number> {
       const show = createRunShow((line) => {
         if (!options.json) console.log(line);
       });
+      const others: Run[] = [];
       const run = await session.runJob(human, {
         onStart: show.start,
+        onOther: (other) => {
+          others.push(other);
+          show.other(other);
+        },
         onEvent: show.event,
         onQuestion: () => console.error(`    (${human.description})`),
         onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),
       });
       show.end(run);
-      if (options.json) console.log(JSON.stringify(resultJson(run), null, 2));
-      return run.result?.status === RunStatus.OK ? 0 : 1;
+      const beside = others.length === 0 ? {} : { beside: others.map(resultJson) };
+      if (options.json) console.log(JSON.stringify({ ...resultJson(run), ...beside }, null, 2));
+      const isOk = [run, ...others].every(({ result }) => result?.status === RunStatus.OK);
+      return isOk ? 0 : 1;
     } finally {
       await session.close();
     }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { loadYaml } from '@writ/config';
-import { NotFoundError } from '@writ/kernel';
+import { type JsonObject, NotFoundError } from '@writ/kernel';
 import { loadScripts, type Script } from '@writ/testing/simulator';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../examples');
@@ -16,8 +16,25 @@ export interface Example {
   readonly agent: string;
   /** Script that the simulated model follows when none is asked for. */
   readonly script: string;
+  /** Runs that are there before the job's own, in order. */
+  readonly before: readonly ExampleRun[];
+  /** What the world says to agents that wait for it, in order. */
+  readonly signals: readonly ExampleSignal[];
   readonly folder: string;
   readonly scripts: readonly Script[];
+}
+
+/** A run that an example needs beside its own. */
+export interface ExampleRun {
+  readonly agent: string;
+  readonly goal: string;
+}
+
+/** One thing that the world says. */
+export interface ExampleSignal {
+  /** What is waited for, without what may follow a colon: `human_reply`, `new_source_item`. */
+  readonly name: string;
+  readonly payload: JsonObject;
 }
 
 const SCHEMA = {
@@ -30,6 +47,24 @@ const SCHEMA = {
     goal: { type: 'string', minLength: 1 },
     agent: { type: 'string' },
     script: { type: 'string' },
+    before: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['agent', 'goal'],
+        properties: { agent: { type: 'string' }, goal: { type: 'string', minLength: 1 } },
+      },
+    },
+    signals: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name', 'payload'],
+        properties: { name: { type: 'string', minLength: 1 }, payload: { type: 'object' } },
+      },
+    },
   },
 } as const;
 
@@ -50,7 +85,8 @@ export function loadExample(name: string): Example {
     );
   }
   const { value } = loadYaml<Omit<Example, 'folder' | 'scripts'>>(file, SCHEMA);
-  return { ...value, folder, scripts: loadScripts(join(folder, 'scripts')) };
+  const { before = [], signals = [] } = value as Partial<Example>;
+  return { ...value, before, signals, folder, scripts: loadScripts(join(folder, 'scripts')) };
 }
 
 /**

@@ -64,14 +64,16 @@ async function showRuns(
       const { follower, onStart, end } = show(human, stopwatch);
       return [end(await session.runJob(human, { ...follower, onStart }))];
     }
-    const finished: Run[] = [];
-    for (const run of runs) {
-      console.log('An earlier start left this run unfinished; it goes on.');
-      const { follower, onStart, end } = show(human, stopwatch);
-      onStart(run);
-      finished.push(end(await followRun(session.client, run.runId, human, follower)));
-    }
-    return finished;
+    // Side by side, since one may wait for another.
+    return await Promise.all(
+      runs.map(async (run) => {
+        console.log('An earlier start left this run unfinished; it goes on.');
+        const { follower, onStart, end } = show(human, stopwatch);
+        onStart(run);
+        const { client, answer } = session;
+        return end(await followRun(client, run.runId, human, { ...follower, answer }));
+      }),
+    );
   };
   const finished = await Promise.race([work(), stopped]);
   if (finished === undefined) return 'stopped';
@@ -92,7 +94,7 @@ function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
     runShow.end(run);
     return run;
   };
-  return { follower, onStart: runShow.start, end };
+  return { follower: { ...follower, onOther: runShow.other }, onStart: runShow.start, end };
 }
 
 /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */

@@ -4,7 +4,8 @@ import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { InvalidRequestError, newId } from '@writ/kernel';
 import { createTelemetry, traceparentOf, withSpan } from '@writ/telemetry';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
-import { followRun, type RunFollower } from './console/follow-run.ts';
+import { createSayings } from './console/answer-signals.ts';
+import { followRun, type RunFollower, untilWaiting } from './console/follow-run.ts';
 import type { Human } from './console/human.ts';
 import { scriptOf } from './example.ts';
 import { type ModelSource, openModelSource } from './model-source.ts';
@@ -15,9 +16,21 @@ export interface Session {
   readonly platform: Platform;
   readonly client: WritClient;
   readonly model: ModelSource;
-  /** Starts the example's job and follows it to its end; the whole run is one trace that begins here. */
-  runJob(human: Human, follower: RunFollower & { onStart(run: Run): void }): Promise<Run>;
+  /**
+   * Starts the example's job and follows it to its end; the whole run is one trace that begins here.
+   * Runs that the example needs beside it are there before, and are over when this answers.
+   */
+  runJob(human: Human, follower: JobFollower): Promise<Run>;
+  /** Says to an agent that waits what the example's world says. */
+  readonly answer: NonNullable<RunFollower['answer']>;
   close(): Promise<void>;
+}
+
+/** What a follower of a job wants to hear beside the events of its run. */
+export interface JobFollower extends RunFollower {
+  onStart(run: Run): void;
+  /** A run that stood beside the job's own has ended. */
+  onOther?(run: Run): void;
 }
 
 /** What a session is opened with. */
@@ -52,12 +65,21 @@ export async function openSession(
       apiKey: platform.apiKey,
       traceparent: traceparentOf,
     });
+    const answer = createSayings(client, example.signals);
     return {
       platform,
       client,
       model,
+      answer,
       runJob: (human, follower) =>
         withSpan(telemetry.tracer, `run ${example.name}`, {}, async () => {
+          const others: Run[] = [];
+          for (const { agent, goal } of example.before) {
+            const other = await client.runs.startRun({ requestId: newId('req'), agent, goal });
+            if (other.run === undefined) throw new Error('StartRun answered without a run.');
+            await untilWaiting(client, other.run.runId);
+            others.push(other.run);
+          }
           const { run } = await client.runs.startRun({
             requestId: newId('req'),
             agent: script.agent ?? example.agent,
@@ -66,7 +88,12 @@ export async function openSession(
           });
           if (run === undefined) throw new Error('StartRun answered without a run.');
           follower.onStart(run);
-          return await followRun(client, run.runId, human, follower);
+          const ended = await followRun(client, run.runId, human, { ...follower, answer });
+          for (const { runId } of others) {
+            const quiet = { ...follower, onEvent: () => undefined };
+            follower.onOther?.(await followRun(client, runId, human, quiet));
+          }
+          return ended;
         }),
       close: async () => {
         await platform.stop();

@@ -22,6 +22,8 @@ export interface RunFollower {
   onRefusedAnswer(sentence: string): void;
   /** How long the person took, in milliseconds. */
   onAnswered?(milliseconds: number): void;
+  /** Says something to an agent that waits, if there is something to say. */
+  answer?(runId: string, event: RunEvent): Promise<void>;
 }
 
 /**
@@ -39,6 +41,7 @@ export async function followRun(
   for await (const { event } of client.runs.watchRun({ runId })) {
     if (event === undefined) continue;
     follower.onEvent(event);
+    await follower.answer?.(runId, event);
     if (
       event.entry.case === 'hook' &&
       event.entry.value.type === HookEventType.APPROVAL_REQUESTED
@@ -49,6 +52,13 @@ export async function followRun(
   const { run } = await client.runs.getRun({ runId });
   if (run === undefined) throw new Error(`GetRun answered without a run for ${runId}.`);
   return run;
+}
+
+/** Resolves when an agent of a run waits for a signal, or the run is over. */
+export async function untilWaiting(client: WritClient, runId: string): Promise<void> {
+  for await (const { event } of client.runs.watchRun({ runId })) {
+    if (event?.entry.case === 'hook' && event.entry.value.waitingFor !== '') return;
+  }
 }
 
 async function settle(

@@ -25,6 +25,12 @@ export function createRunShow(print: (line: string) => void) {
       if (event.entry.case === 'hook') hook(event.entry.value);
     },
 
+    /** A run that stood beside. */
+    other(run: Run): void {
+      print('');
+      print(`${run.agent?.name ?? ''}: ${run.result?.answer || run.result?.stopReason || ''}`);
+    },
+
     end(run: Run): void {
       const result = run.result;
       if (result === undefined) return;

@@ -1,0 +1,29 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A brief as it stands on the shelf. */
+export interface Brief {
+  readonly title: string;
+  readonly text: string;
+  readonly run_id: string;
+  readonly idempotency_key: string;
+}
+
+/** Puts a brief on the shelf below `dataDir`; answers its number. Each call puts one there. */
+export function publish(dataDir: string, brief: Brief): number {
+  mkdirSync(dataDir, { recursive: true });
+  appendFileSync(fileIn(dataDir), `${JSON.stringify(brief)}\n`, { flush: true });
+  return readShelf(dataDir).length;
+}
+
+/** Every brief on the shelf, the oldest first. */
+export function readShelf(dataDir: string): Brief[] {
+  const file = fileIn(dataDir);
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Brief);
+}
+
+function fileIn(dataDir: string): string {
+  return join(dataDir, 'published-briefs.jsonl');
+}

@@ -1,0 +1,27 @@
+import { type JsonObject, type ToolContext, ToolFailure, type Tools } from '@writ/kernel';
+import { findDocuments, readDocument } from './library.ts';
+import { publish } from './shelf.ts';
+
+/** The team's tools. */
+export async function createTools({ dataDir }: ToolContext): Promise<Tools> {
+  return {
+    search_library: async (args) => ({ documents: findDocuments(textOf(args, 'words')) }),
+    read_document: async (args) => {
+      const name = textOf(args, 'document');
+      const text = readDocument(name);
+      if (text === undefined) throw new ToolFailure(`There is no document ${name}.`);
+      return { document: name, text };
+    },
+    publish_brief: async (args, { idempotencyKey, runId }) => {
+      const brief = { title: textOf(args, 'title'), text: textOf(args, 'text') };
+      const number = publish(dataDir, { ...brief, run_id: runId, idempotency_key: idempotencyKey });
+      return { status: 'ok', number, title: brief.title };
+    },
+  };
+}
+
+function textOf(args: JsonObject, name: string): string {
+  const value = args[name];
+  if (typeof value === 'string') return value;
+  throw new ToolFailure(`${name} must be a text.`);
+}
