@@ -170,6 +170,8 @@ export class FakePeers {
     });
     this.answer(ExecutionMeterService.method.freeze, () => ({}));
     this.answer(ToolGatewayService.method.freeze, () => ({}));
+    this.answer(ExecutionMeterService.method.unfreeze, () => ({ lifted: true }));
+    this.answer(ToolGatewayService.method.unfreeze, () => ({ lifted: true }));
     this.answer(AgentWorkerService.method.deliver, () => ({ accepted: true }));
     this.answer(AgentWorkerService.method.signal, () => ({ accepted: true }));
     this.answer(AgentWorkerService.method.cancel, () => ({ ended: 1 }));

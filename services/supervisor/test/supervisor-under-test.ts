@@ -182,13 +182,19 @@ export class SupervisorUnderTest {
   }
 
   /** A supervisor on the same state in a process of its own, to be killed. */
-  async spawnProcess(): Promise<{ readonly child: ChildProcess; readonly edgeAddress: string }> {
+  async spawnProcess(
+    changes: {
+      readonly execArgv?: readonly string[];
+      readonly env?: Readonly<Record<string, string>>;
+    } = {},
+  ): Promise<{ readonly child: ChildProcess; readonly edgeAddress: string }> {
     const agentsFile = join(this.#dataDir, 'agents.yaml');
     const policyFile = join(this.#dataDir, 'policy.yaml');
     await writeFile(agentsFile, AGENTS_YAML);
     await writeFile(policyFile, POLICY_YAML);
     const { addressOf } = this.fakes;
-    const child = spawn(process.execPath, [join(import.meta.dirname, '../src/main.ts')], {
+    const main = join(import.meta.dirname, '../src/main.ts');
+    const child = spawn(process.execPath, [...(changes.execArgv ?? []), main], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: {
         ...process.env,
@@ -202,6 +208,7 @@ export class SupervisorUnderTest {
         WRIT_EXECUTION_METER_ADDRESS: addressOf('execution-meter'),
         WRIT_TOOL_GATEWAY_ADDRESS: addressOf('tool-gateway'),
         WRIT_AGENT_WORKER_ADDRESS: addressOf('agent-worker'),
+        ...changes.env,
       },
     });
     const [line] = (await once(child.stdout, 'data')) as [Buffer];

@@ -1,0 +1,140 @@
+import { create } from '@bufbuild/protobuf';
+import { ControlService, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { InFlightCallSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { ManualClock } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type DeskAgent, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+
+const REASON = 'Refunds look wrong.';
+const HALTED = { reason: 'HALTED', message: `Halted by anna: ${REASON}` };
+
+describe('a halt in the supervisor', () => {
+  let clock: ManualClock;
+  let desk: RefundDesk;
+  let agent: DeskAgent;
+  let requests = 0;
+
+  beforeEach(async () => {
+    clock = new ManualClock();
+    desk = await RefundDesk.start({ clock });
+    agent = await desk.agent();
+  });
+  afterEach(() => desk.close());
+
+  const control = (person: 'anna' | 'eve' = 'anna') => desk.supervisor.as(person, ControlService);
+  const ofRun = () =>
+    ({ kind: { case: 'run', value: { tenant: 'acme', runId: agent.scope.runId } } }) as const;
+  async function halt(scope: ReturnType<typeof ofRun> | ReturnType<typeof ofAgent> = ofRun()) {
+    requests += 1;
+    const made = await control().halt({ requestId: `halt-${requests}`, scope, reason: REASON });
+    return made.halt;
+  }
+  const ofAgent = () =>
+    ({
+      kind: {
+        case: 'agent',
+        value: {
+          tenant: 'acme',
+          runId: agent.scope.runId,
+          agentInstance: agent.scope.agentInstance,
+        },
+      },
+    }) as const;
+  async function resume(haltId = ''): Promise<void> {
+    requests += 1;
+    await control().resume({ requestId: `resume-${requests}`, haltId });
+  }
+
+  it('stops the active clock from its order to its end (EM-1, SV-9)', async () => {
+    await agent.propose('op-1', LOOK_UP);
+    clock.advance(20_000);
+    const made = await halt();
+    clock.advance(60_000);
+    await resume(made?.haltId);
+    clock.advance(9_000);
+    expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
+    clock.advance(1_001);
+    expect((await agent.propose('op-3', LOOK_UP)).stopReason).toBe('max_seconds');
+  });
+
+  it('of one agent refuses its reviews, decisions and tokens at once (SV-9)', async () => {
+    await agent.propose('op-1', LOOK_UP);
+    const made = await halt(ofAgent());
+    await expect(agent.propose('op-2', LOOK_UP)).rejects.toMatchObject(HALTED);
+    await expect(agent.propose('op-1', LOOK_UP)).rejects.toMatchObject(HALTED);
+    await expect(agent.decisionNow('op-1')).rejects.toMatchObject(HALTED);
+    const worker = desk.supervisor.fakes.peer('agent-worker');
+    const supervision = worker.client(SupervisionService, {
+      audience: 'supervisor',
+      address: desk.supervisor.service.address,
+    });
+    const options = await agent.options();
+    await expect(supervision.refreshTokens({}, options)).rejects.toMatchObject(HALTED);
+    await resume(made?.haltId);
+    expect((await supervision.refreshTokens({}, options)).credentials).toBeDefined();
+  });
+
+  it('gives an approval back the time in which nobody could answer it (SV-5, SV-9)', async () => {
+    await desk.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+    await agent.propose('op-2', refund(1200));
+    const pending = async () => (await desk.approvals().listApprovals({})).approvals[0];
+    const before = await pending();
+    const made = await halt();
+    clock.advance(3_600_000);
+    await resume(made?.haltId);
+    const after = await pending();
+    expect(Number(after?.expireTime?.seconds) - Number(before?.expireTime?.seconds)).toBe(3_600);
+  });
+
+  it('lists what was under way and did not end (SV-9)', async () => {
+    const call = create(InFlightCallSchema, {
+      tenant: 'acme',
+      runId: agent.scope.runId,
+      callId: 'op-1',
+      target: 'desk',
+    });
+    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({ inFlight: [call] }));
+    expect((await halt())?.inFlight).toMatchObject([{ callId: 'op-1', target: 'desk' }]);
+  });
+
+  it('is one halt however often it is ordered, and lists newest first, in pages (SV-9)', async () => {
+    const order = { requestId: 'same', scope: ofRun(), reason: REASON };
+    const first = await control().halt(order);
+    expect((await control().halt(order)).halt?.haltId).toBe(first.halt?.haltId);
+    await expect(control().halt({ ...order, reason: 'Else.' })).rejects.toMatchObject({
+      reason: 'REQUEST_ID_REUSED',
+    });
+    clock.advance(1_000);
+    const second = await halt();
+    const page = await control().listHalts({ pageSize: 1 });
+    expect(page.halts).toMatchObject([{ haltId: second?.haltId, state: HaltState.IN_FORCE }]);
+    const { nextPageToken: pageToken } = page;
+    const next = await control().listHalts({ pageSize: 1, pageToken });
+    expect(next.halts).toMatchObject([{ haltId: first.halt?.haltId }]);
+    expect((await control('eve').listHalts({})).halts).toEqual([]);
+  });
+});
+
+describe('the quota of runs', () => {
+  it('is held in the transaction that starts one, and names setting and limit (SYS-3)', async () => {
+    const desk = await RefundDesk.start({ config: { maxRunsPerTenant: 2 } });
+    try {
+      const start = (requestId: string, person: 'anna' | 'eve' = 'anna') =>
+        desk.supervisor
+          .runs(person)
+          .startRun({ requestId, agent: 'refund-worker', goal: 'Do it.' });
+      const asked = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => start(id)));
+      expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+      await expect(start('e')).rejects.toMatchObject({
+        kind: 'resource_exhausted',
+        reason: 'RUN_QUOTA_EXCEEDED',
+        metadata: { setting: 'WRIT_TENANT_MAX_RUNS', used: '2', limit: '2' },
+      });
+      await start('f', 'eve');
+    } finally {
+      await desk.close();
+    }
+  });
+});

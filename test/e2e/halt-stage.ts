@@ -1,0 +1,251 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DescService } from '@bufbuild/protobuf';
+import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
+import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
+import { createWritClient, type WritClient } from '@writ/client';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
+import {
+  API_KEYS_FILE,
+  devApiKey,
+  mintAgentCredentials,
+  mintSlotGrant,
+  openApiKeys,
+  openSigner,
+  type ServiceName,
+  serviceTokens,
+  TRUST_FILE,
+  writeTrustFile,
+} from '@writ/identity';
+import { newId, systemClock } from '@writ/kernel';
+import { loadExample, readPlatformConfig } from '@writ/platform';
+import { type CallOptions, createRpcClient, type Person, type RpcClient } from '@writ/rpc';
+import type { Service, ServiceParts } from '@writ/service';
+import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
+import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
+import { createTelemetry } from '@writ/telemetry';
+import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
+import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
+import { TcpProxy } from './tcp-proxy.ts';
+
+/** Scripts whose first answer takes a minute, unless it is asked for again. */
+const HELD = ['held-a', 'held-b', 'held-c', 'held-d', 'held-e'] as const;
+const PLAYED = ['auto-1000', 'escalate-1200', ...HELD] as const;
+
+/** Which script the model of a run follows. */
+export type Play = (typeof PLAYED)[number];
+
+/** All five services, with wires that can be cut between the supervisor, the meter and the gateway. */
+export class HaltStage {
+  readonly simulator: ModelSimulator;
+  readonly meter: TcpProxy;
+  readonly gateway: TcpProxy;
+  readonly #dataDir: string;
+  readonly #addresses = new Map<ServiceName, string>();
+  readonly #services: Service[] = [];
+  readonly #closes: (() => void | Promise<void>)[] = [];
+  #edge = '';
+
+  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly TcpProxy[]) {
+    this.#dataDir = dataDir;
+    this.simulator = simulator;
+    const [meter, gateway] = wires;
+    if (meter === undefined || gateway === undefined) throw new Error('Two wires are needed.');
+    this.meter = meter;
+    this.gateway = gateway;
+  }
+
+  static async start(): Promise<HaltStage> {
+    const dataDir = mkdtempSync(join(tmpdir(), 'writ-halt-'));
+    const example = loadExample('refund-desk');
+    const simulator = await createModelSimulator({
+      scripts: [...example.scripts, ...HELD.map((name) => heldScript(name, example.scripts))],
+      defaultScript: 'auto-1000',
+    });
+    const known: { stage?: HaltStage } = {};
+    const wire = (service: ServiceName) =>
+      TcpProxy.start(() => known.stage?.address(service) ?? '');
+    const wires = [await wire('execution-meter'), await wire('tool-gateway')];
+    const stage = new HaltStage(dataDir, simulator, wires);
+    known.stage = stage;
+    await stage.#boot(example);
+    return stage;
+  }
+
+  address(service: ServiceName): string {
+    return this.#addresses.get(service) ?? '';
+  }
+
+  get edgeUrl(): string {
+    return `http://${this.#edge}`;
+  }
+
+  /** The public services for a person, or with the development key. */
+  async client(person?: Person): Promise<WritClient> {
+    const file = join(this.#dataDir, API_KEYS_FILE);
+    const apiKey = person
+      ? await openApiKeys({ file }).create(person)
+      : await devApiKey(this.#dataDir);
+    return createWritClient({ baseUrl: this.edgeUrl, apiKey });
+  }
+
+  /** Another worker for the root of a run, with later tokens: the test itself. */
+  async worker(run: Run): Promise<{
+    readonly options: CallOptions;
+    /** What it shows to the meter. */
+    readonly meterOptions: CallOptions;
+    readonly client: <S extends DescService>(service: S, at: ServiceName) => Promise<RpcClient<S>>;
+  }> {
+    const keyDir = join(this.#dataDir, 'keys');
+    const signer = (service: ServiceName) => openSigner({ service, keyDir, clock: systemClock });
+    const { tenant, runId, sessionId } = run;
+    const agent = { name: run.agent?.name ?? '', instance: run.agent?.instance ?? '' };
+    const scope = { tenant, runId, priority: Priority.NORMAL };
+    const credentials = await mintAgentCredentials(await signer('supervisor'), {
+      ...scope,
+      sessionId,
+      agent,
+      depth: 0,
+      models: PLAYED.map((play) => `sim-${play}`),
+      tools: [],
+    });
+    const epoch = 99n;
+    const grant = await mintSlotGrant(await signer('spawn-budget'), {
+      ...scope,
+      agentInstance: agent.instance,
+      epoch,
+    });
+    const shown = { slotGrant: grant.token, epoch };
+    return {
+      options: { ...shown, agentToken: credentials.supervisorToken ?? '' },
+      meterOptions: { ...shown, agentToken: credentials.executionMeterToken ?? '' },
+      client: async (service, at) => {
+        const client = createRpcClient(service, {
+          address: this.address(at),
+          telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
+          serviceToken: serviceTokens(await signer('agent-worker'), {
+            audience: at,
+            replica: 'test',
+          }),
+        });
+        this.#closes.push(() => client.close());
+        return client;
+      },
+    };
+  }
+
+  /** Starts a run whose model follows a script. */
+  async run(client: WritClient, play: Play, deadlineMs?: number): Promise<Run> {
+    const { run } = await client.runs.startRun({
+      requestId: newId('req'),
+      agent: 'refund-worker',
+      goal: 'Refund it.',
+      model: `sim-${play}`,
+      ...(deadlineMs && { runBudget: { deadline: { seconds: 0n, nanos: deadlineMs * 1e6 } } }),
+    });
+    if (run === undefined) throw new Error('StartRun answered without a run.');
+    return run;
+  }
+
+  /** Waits until a script was asked for its minute-long answer. */
+  async asked(play: Play): Promise<void> {
+    await this.simulator.until(({ script }) => script === play);
+  }
+
+  async close(): Promise<void> {
+    this.meter.open();
+    this.gateway.open();
+    for (const close of this.#closes) await close();
+    for (const service of this.#services.toReversed()) await service.stop();
+    this.meter.close();
+    this.gateway.close();
+    await this.simulator.close();
+    rmSync(this.#dataDir, { recursive: true, force: true });
+  }
+
+  async #boot(example: ReturnType<typeof loadExample>): Promise<void> {
+    const models = join(this.#dataDir, 'models.yaml');
+    writeFileSync(models, modelsYaml(this.simulator.url));
+    const { env } = readPlatformConfig(
+      { WRIT_MODELS_FILE: models, WRIT_LOG_LEVEL: 'silent' },
+      {
+        example,
+        dataDir: this.#dataDir,
+        freePorts: true,
+        model: {
+          description: '',
+          simulated: true,
+          env: { WRIT_SIMULATOR_URL: this.simulator.url, WRIT_SIMULATOR_KEY: 'simulated' },
+          close: async () => undefined,
+        },
+      },
+    );
+    await devApiKey(this.#dataDir);
+    const bus = createInProcessBus({ expects: [TIMELINE_CONSUMER], onError: () => undefined });
+    const parts = (service: ServiceName): ServiceParts => ({
+      telemetry: createTelemetry({ service, logLevel: 'silent' }),
+      bus,
+      addressOf: (called) => this.#wireTo(service, called),
+    });
+    const quick = { orderRetryMs: 10, orderRetryMaxMs: 50, haltWaitMs: 5_000, sweepMs: 50 };
+    const supervisor = await createSupervisor(
+      { ...readSupervisorConfig(env), ...quick },
+      parts('supervisor'),
+    );
+    this.#edge = supervisor.edgeAddress;
+    const slots = await createSpawnBudget(readSpawnBudgetConfig(env), parts('spawn-budget'));
+    const meter = await createExecutionMeter(
+      readExecutionMeterConfig(env),
+      parts('execution-meter'),
+    );
+    const gateway = await createToolGateway(readToolGatewayConfig(env), parts('tool-gateway'));
+    const worker = await createAgentWorker(
+      { ...readAgentWorkerConfig(env), parkMs: 60_000 },
+      parts('agent-worker'),
+    );
+    for (const service of [slots, meter, gateway, supervisor, worker]) {
+      this.#services.push(service);
+      this.#addresses.set(service.name as ServiceName, service.address);
+    }
+    await writeTrustFile(
+      join(this.#dataDir, TRUST_FILE),
+      Object.fromEntries(this.#addresses) as Record<ServiceName, string>,
+    );
+    for (const service of this.#services) await service.start();
+    this.#closes.push(() => bus.close());
+  }
+
+  #wireTo(caller: ServiceName, called: ServiceName): string {
+    if (caller === 'supervisor' && called === 'execution-meter') return this.meter.address;
+    if (caller === 'supervisor' && called === 'tool-gateway') return this.gateway.address;
+    return this.address(called);
+  }
+}
+
+function heldScript(name: string, scripts: readonly Script[]): Script {
+  const played = scripts.find((script) => script.name === 'auto-1000');
+  const [first, ...rest] = played?.entries ?? [];
+  if (first === undefined) throw new Error('There is no script to hold up.');
+  const held = { ...first, times: 1, reply: { ...first.reply, delay_ms: 60_000 } };
+  return { name, entries: [held, first, ...rest] };
+}
+
+function modelsYaml(url: string): string {
+  const models = PLAYED.map((play) => `  sim-${play}: { template: sim, model: "sim:${play}" }`);
+  return [
+    'templates:',
+    '  sim:',
+    `    base_url: ${url}`,
+    '    api_key_env: WRIT_SIMULATOR_KEY',
+    '    priced_as: gpt-4.1-mini',
+    '    max_output_tokens: 4096',
+    '    timeout: 60s',
+    '    max_retries: 2',
+    'models:',
+    '  refund-desk: { template: sim, model: "sim:auto-1000" }',
+    ...models,
+  ].join('\n');
+}
