@@ -22,7 +22,8 @@ export function formatPublicKeys(keys: readonly PublicKey[]): string {
 
 /**
  * Trust in the public keys of one service, offline: those of a JSON Web Key Set, such as
- * {@link formatPublicKeys} writes or a service's key file is; private parts are not looked at.
+ * {@link formatPublicKeys} writes or a service's key file is, or of a single JSON Web Key; private
+ * parts are not looked at.
  * @throws InvalidRequestError BAD_KEYS that says what is wrong
  */
 export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promise<Trust> {
@@ -48,6 +49,7 @@ function keysIn(jwks: string): readonly JsonValue[] {
     // The parser's message quotes the text, which may hold a private key.
     throw badKeys('they are not JSON');
   }
+  if (isJsonObject(value) && value.kty !== undefined) return [value];
   if (isJsonObject(value) && Array.isArray(value.keys) && value.keys.length > 0) return value.keys;
   throw badKeys('they are not a JSON Web Key Set with at least one key');
 }

@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { finished } from 'node:stream/promises';
+import { formatLine } from '@writ/audit';
+import type { ExportAuditResponse } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { DataLossError, isJsonObject, type JsonValue } from '@writ/kernel';
+import { type DoorOptions, openDoor } from '../../door.ts';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { recordNumber } from './record-number.ts';
+
+/** Options of `writ audit export`. */
+export interface ExportOptions extends DoorOptions {
+  readonly after: string;
+}
+
+/**
+ * Writes the chain of the caller's tenant, line by line: to a file, which is there only when the
+ * export is whole, or else to the output (SV-8).
+ * @throws what the platform answers; DataLossError RECORD_UNREADABLE
+ */
+export async function exportChain(
+  file: string | undefined,
+  options: ExportOptions,
+  io: CliIo,
+): Promise<Exit> {
+  const afterSequence = BigInt(recordNumber(options.after, '--after'));
+  const entries = openDoor(options, io).audit.exportAudit({ afterSequence });
+  if (file === undefined) {
+    for await (const entry of entries) io.print(lineOf(entry));
+    return EXIT.holds;
+  }
+  const draft = `${file}.part`;
+  try {
+    const lines = await writeLines(createWriteStream(draft), entries);
+    await rename(draft, file);
+    io.print(`Wrote ${lines} lines to ${file}.`);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  return EXIT.holds;
+}
+
+async function writeLines(
+  out: WriteStream,
+  entries: AsyncIterable<ExportAuditResponse>,
+): Promise<number> {
+  let lines = 0;
+  try {
+    await once(out, 'open');
+    for await (const entry of entries) {
+      if (!out.write(`${lineOf(entry)}\n`)) await once(out, 'drain');
+      lines += 1;
+    }
+  } finally {
+    out.end();
+  }
+  await finished(out);
+  return lines;
+}
+
+function lineOf({ entry }: ExportAuditResponse): string {
+  if (entry.case === undefined) throw unreadable('An entry of the export is empty.');
+  if (entry.case !== 'record') return formatLine({ type: entry.case, signed: entry.value.signed });
+  const { sequence, previousHash, hash, canonicalJson } = entry.value;
+  const record = parse(canonicalJson);
+  if (!isJsonObject(record)) throw unreadable(`Record ${sequence} is not a JSON object.`);
+  return formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record });
+}
+
+function parse(json: string): JsonValue | undefined {
+  try {
+    return JSON.parse(json) as JsonValue;
+  } catch {
+    // Named by its place by whoever asked.
+    return undefined;
+  }
+}
+
+function unreadable(sentence: string): DataLossError {
+  return new DataLossError('RECORD_UNREADABLE', sentence);
+}

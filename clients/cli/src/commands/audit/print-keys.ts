@@ -1,0 +1,38 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { formatPublicKeys } from '@writ/identity';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+
+/** Options of `writ audit keys`. */
+export interface KeysOptions {
+  readonly supervisor?: string;
+}
+
+/**
+ * Prints the supervisor's public keys as a JSON Web Key Set. Whoever verifies exports keeps them
+ * apart from the platform: an export proves nothing with keys that came with it (SV-8).
+ * @throws what the supervisor answers
+ */
+export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {
+  const address = supervisor ?? io.env.WRIT_SUPERVISOR_ADDRESS ?? '127.0.0.1:50051';
+  const telemetry = createTelemetry({ service: 'writ', logLevel: 'silent' });
+  const client = createRpcClient(KeyService, { address, telemetry });
+  try {
+    const { keys } = await client.getKeys({});
+    const known = keys.map(({ keyId, jwkJson, notBefore, notAfter }) => {
+      const { x } = JSON.parse(jwkJson) as { readonly x: string };
+      return {
+        keyId,
+        jwk: { kty: 'OKP', crv: 'Ed25519', x } as const,
+        notBefore: notBefore === undefined ? new Date(0) : timestampDate(notBefore),
+        ...(notAfter && { notAfter: timestampDate(notAfter) }),
+      };
+    });
+    io.print(formatPublicKeys(known).trimEnd());
+    return EXIT.holds;
+  } finally {
+    client.close();
+  }
+}

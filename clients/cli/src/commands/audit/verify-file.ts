@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { type ReadHead, type SoundExport, verifyExport } from '@writ/audit';
+import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
+import { InvalidRequestError, systemClock } from '@writ/kernel';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { readLines } from './read-lines.ts';
+import { recordNumber } from './record-number.ts';
+
+/** Options of `writ audit verify`. */
+export interface VerifyOptions {
+  readonly keys?: string;
+  readonly key?: string;
+  readonly tenant?: string;
+  readonly after: string;
+}
+
+/**
+ * Checks an export with the public keys alone, without any platform, and prints either what it holds
+ * or the first broken place in one sentence (SV-8).
+ * @throws InvalidRequestError KEYS_MISSING, BAD_KEYS, BAD_OPTION; what reading the files throws
+ */
+export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
+  const { keys = options.key, tenant } = options;
+  if (keys === undefined) {
+    throw new InvalidRequestError(
+      'KEYS_MISSING',
+      "Give --keys the file with the supervisor's public keys; `writ audit keys` prints them.",
+    );
+  }
+  const after = recordNumber(options.after, '--after');
+  const readHead = await headReader(await readFile(keys, 'utf8'));
+  const verdict = await verifyExport(readLines(file), readHead, {
+    ...(tenant !== undefined && { tenant }),
+    after,
+  });
+  io.print(verdict.holds ? summaryOf(verdict, after) : verdict.sentence);
+  return verdict.holds ? EXIT.holds : EXIT.fails;
+}
+
+async function headReader(jwks: string): Promise<ReadHead> {
+  const trust = await trustPublicKeys('supervisor', jwks);
+  const verifier = createVerifier({ trust, clock: systemClock });
+  return async (signed) => {
+    const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
+    const { tenant, headHash, closesExport } = claims;
+    const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
+    return { tenant, count, headHash, previousCount, closesExport, signedAt };
+  };
+}
+
+function summaryOf({ tenant, records, checkpoints, head }: SoundExport, after: number): string {
+  const which = records === 0 ? 'no records' : `${records} records, ${after + 1} to ${head.count}`;
+  const when = head.signedAt.toISOString();
+  return `The chain of tenant ${tenant} holds: ${which}, ${checkpoints} checkpoints, head signed at ${when}.`;
+}

@@ -1,0 +1,148 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CHAIN_START, formatLine, linkHash } from '@writ/audit';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { formatPublicKeys, mintCheckpoint, openSigner, type Signer } from '@writ/identity';
+import { canonicalJson, ManualClock } from '@writ/kernel';
+import { startTestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../src/cli.ts';
+import { EXIT } from '../src/io.ts';
+
+describe('writ audit', () => {
+  let folder: string;
+  let signer: Signer;
+  const at = (name: string) => join(folder, name);
+
+  /** What a command line prints, and its exit code. */
+  const writ = async (line: string, env: Readonly<Record<string, string>> = {}) => {
+    const [out, err]: [string[], string[]] = [[], []];
+    const print = (text: string) => void out.push(text);
+    const exit = await runCli(line.split(' '), { env, print, warn: (text) => void err.push(text) });
+    return { exit, out: out.join('\n'), err: err.join('\n') };
+  };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'writ-cli-'));
+    const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
+    signer = await openSigner({ service: 'supervisor', keyDir: at('keys'), clock });
+    await writeFile(at('keys.json'), formatPublicKeys(signer.publicKeys()));
+    await writeFile(at('export.jsonl'), (await chain()).map((line) => `${line}\n`).join(''));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  const chain = async (): Promise<string[]> => {
+    const lines: string[] = [];
+    let hash = CHAIN_START;
+    for (let sequence = 1; sequence <= 5; sequence += 1) {
+      const record = { tenant: 'acme', kind: 'decision', approver: 'Zoë\u2028' };
+      const previousHash = hash;
+      hash = linkHash(previousHash, canonicalJson(record));
+      lines.push(formatLine({ type: 'record', sequence, previousHash, hash, record }));
+    }
+    const claims = { tenant: 'acme', count: 5n, headHash: hash, previousCount: 0n };
+    const { token } = await mintCheckpoint(signer, { ...claims, closesExport: true });
+    return [...lines, formatLine({ type: 'head', signed: token })];
+  };
+
+  it('verifies an export with the public keys alone and says what it holds (SV-8)', async () => {
+    for (const keys of ['keys.json', 'keys/supervisor.jwks.json']) {
+      expect(await writ(`audit verify ${at('export.jsonl')} --keys ${at(keys)}`)).toEqual({
+        exit: EXIT.holds,
+        out: 'The chain of tenant acme holds: 5 records, 1 to 5, 0 checkpoints, head signed at 2026-01-01T12:00:00.000Z.',
+        err: '',
+      });
+    }
+    const [jwk] = (JSON.parse(await readFile(at('keys.json'), 'utf8')) as { keys: object[] }).keys;
+    await writeFile(at('key.json'), JSON.stringify(jwk));
+    const single = await writ(`audit verify ${at('export.jsonl')} --key ${at('key.json')}`);
+    expect(single.exit).toBe(EXIT.holds);
+  });
+
+  it('says the first broken place in one sentence and exits with 1 (SV-8)', async () => {
+    const lines = await chain();
+    const bytes = Buffer.from(lines.join('\n'));
+    const notText = Buffer.from(bytes);
+    notText[notText.indexOf('Zo') + 2] = 0xff;
+    const cases: readonly (readonly [string | Buffer, RegExp, string?])[] = [
+      [lines.toSpliced(2, 1).join('\n'), /^Line 3: record 3 is missing before record 4\.$/],
+      [bytes.toString().replace('Zoë', 'Zoe'), /^Line 1: record 1 was changed/],
+      [notText, /^Line 1: it is not JSON/],
+      [lines.slice(0, 4).join('\n'), /^The export ends after record 4 without a signed head/],
+      [
+        bytes,
+        /^Line 1: record 1 belongs to tenant acme, and the chain to rivals\.$/,
+        '--tenant rivals',
+      ],
+      [bytes, /^Line 1: record 1 is out of its place/, '--after 2'],
+    ];
+    for (const [content, sentence, options = '--after 0'] of cases) {
+      await writeFile(at('changed.jsonl'), content);
+      const result = await writ(
+        `audit verify ${at('changed.jsonl')} --keys ${at('keys.json')} ${options}`,
+      );
+      expect(result).toMatchObject({ exit: EXIT.fails, out: expect.stringMatching(sentence) });
+    }
+  });
+
+  it('takes a signature by another key for a broken place (SV-8)', async () => {
+    const { clock } = signer;
+    const other = await openSigner({ service: 'supervisor', keyDir: at('other'), clock });
+    await writeFile(at('other.json'), formatPublicKeys(other.publicKeys()));
+    const result = await writ(`audit verify ${at('export.jsonl')} --keys ${at('other.json')}`);
+    expect(result.exit).toBe(EXIT.fails);
+    expect(result.out).toMatch(/^Line 6: the head after record 5 does not count: .* no such key/);
+  });
+
+  it('exits with 2 when it could not be found out (SYS-4)', async () => {
+    const file = at('export.jsonl');
+    for (const [line, sentence] of [
+      [`audit verify ${file}`, '--keys'],
+      [`audit verify ${file} --keys ${file}`, 'These public keys cannot be used'],
+      [`audit verify ${at('none')} --keys ${at('keys.json')}`, 'no such file'],
+      [`audit verify ${file} --keys ${at('keys.json')} --after x`, '--after must be'],
+      ['audit export', 'WRIT_API_KEY'],
+      ['audit keys --supervisor 127.0.0.1:1', '127.0.0.1:1'],
+    ] as const) {
+      const { exit, err } = await writ(line);
+      expect([exit, err]).toEqual([EXIT.unknown, expect.stringContaining(sentence)]);
+    }
+  });
+
+  it('writes an export of a platform and fetches the keys that prove it (SV-8)', async () => {
+    const desk = await startTestPlatform({ env: { WRIT_AUDIT_CHECKPOINT_RECORDS: '3' } });
+    try {
+      const { edgeUrl, apiKey, addresses } = desk.platform;
+      const env = { WRIT_ADDRESS: edgeUrl, WRIT_API_KEY: apiKey };
+      const agent = 'refund-worker';
+      const goal = 'Refund 250 USD to user 42, who was charged twice.';
+      const run = desk.client.runs.runAgent({ start: { requestId: 'r-1', agent, goal } });
+      for await (const { event } of run) {
+        const entry = event?.entry;
+        const type = entry?.case === 'hook' ? entry.value.type : undefined;
+        if (type === HookEventType.APPROVAL_REQUESTED) break;
+      }
+      const keys = await writ(`audit keys --supervisor ${addresses.supervisor}`);
+      expect(keys.exit).toBe(EXIT.holds);
+      await writeFile(at('live-keys.json'), keys.out);
+      expect(await writ(`audit export ${at('live.jsonl')}`, env)).toMatchObject({
+        exit: EXIT.holds,
+        err: '',
+      });
+      const printed = await writ('audit export', env);
+      const verdict = await writ(
+        `audit verify ${at('live.jsonl')} --keys ${at('live-keys.json')} --tenant default`,
+      );
+      expect(verdict).toMatchObject({ exit: EXIT.holds, err: '' });
+      const [records] = /\d+(?= records)/.exec(verdict.out) ?? [];
+      expect(Number(records)).toBeGreaterThan(3);
+      expect(
+        printed.out.split('\n').filter((line) => line.endsWith('"type":"record"}')),
+      ).toHaveLength(Number(records));
+      expect(await writ(`audit export --after 2`, env)).toMatchObject({ exit: EXIT.holds });
+    } finally {
+      await desk.close();
+    }
+  });
+});
