@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
+import { benchReview } from './review.ts';
 import { spawn } from './spawn.ts';
 import { benchTool } from './tool.ts';
 
@@ -19,6 +20,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   spawn: {
     about: 'Acquire and Release of spawn-budget',
     run: (options) => bench(spawn, options),
+  },
+  review: {
+    about: 'ReviewAction of supervisor under fifty rules',
+    run: benchReview,
   },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
 };

@@ -130,7 +130,11 @@ describe('a worker that keeps calling', () => {
   let worker: ScriptedWorker;
   beforeAll(async () => {
     test = await startTestPlatform({
-      env: { ...familySettings(settings), WRIT_SLOT_GRANT_TTL: '2500ms', WRIT_SLOT_LEASE: '3500ms' },
+      env: {
+        ...familySettings(settings),
+        WRIT_SLOT_GRANT_TTL: '2500ms',
+        WRIT_SLOT_LEASE: '3500ms',
+      },
     });
     const stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
     worker = await ScriptedWorker.start(stage);

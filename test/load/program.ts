@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 export interface Program {
   /** `host:port`, as its first line said. */
   readonly address: string;
+  /** `host:port` for clients; empty when it has no such door. */
+  readonly edgeAddress: string;
   /** SIGTERM; resolves when it has ended. */
   stop(): Promise<void>;
   /** kill -9; resolves when it is gone. */
@@ -21,6 +23,7 @@ export const COMPILE_CACHE = join(tmpdir(), 'writ-compile-cache');
 export const SERVICE_MAINS = {
   'execution-meter': pathOf('../../services/execution-meter/src/main.ts'),
   'spawn-budget': pathOf('../../services/spawn-budget/src/main.ts'),
+  supervisor: pathOf('../../services/supervisor/src/main.ts'),
   'tool-gateway': pathOf('../../services/tool-gateway/src/main.ts'),
 } as const;
 
@@ -43,17 +46,19 @@ export async function startProgram(
     await ended;
   };
   const ended = once(child, 'exit');
-  const address = await Promise.race([addressFrom(child), ended.then(() => undefined)]);
-  if (address === undefined) throw new Error(`${file} ended before it listened.`);
-  return { address, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
+  const addresses = await Promise.race([addressesFrom(child), ended.then(() => undefined)]);
+  if (addresses === undefined) throw new Error(`${file} ended before it listened.`);
+  return { ...addresses, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }
 
-async function addressFrom({ stdout }: ChildProcess): Promise<string | undefined> {
+async function addressesFrom({
+  stdout,
+}: ChildProcess): Promise<Pick<Program, 'address' | 'edgeAddress'> | undefined> {
   let output = '';
   for await (const chunk of stdout ?? []) {
     output += String(chunk);
-    const address = /listens on (\S+)\n/.exec(output)?.[1];
-    if (address !== undefined) return address;
+    const found = /listens on ([^\s,]+)(?:, for clients on (\S+))?\n/.exec(output);
+    if (found !== null) return { address: found[1] ?? '', edgeAddress: found[2] ?? '' };
   }
   return undefined;
 }

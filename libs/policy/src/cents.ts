@@ -1,5 +1,7 @@
 /** The largest number of cents counted: past it a JSON number is no longer exact. */
 export const MAX_CENTS = BigInt(Number.MAX_SAFE_INTEGER);
+/** Below it no two amounts of whole cents are the same JSON number. */
+const EXACT_CENTS = 1e13;
 
 /**
  * A USD amount in whole cents, a fraction of a cent counted as a whole one (SV-3). The amount is
@@ -29,6 +31,9 @@ export function clamp(value: bigint): bigint {
 
 function toCents(usd: number, rounding: 'up' | 'down'): bigint {
   if (!Number.isFinite(usd)) throw new RangeError('an amount must be a finite number');
+  const cents = Math.round(usd * 100);
+  // The usual amount has two decimals: then it is the number nearest to them, and no other is.
+  if (cents / 100 === usd && Math.abs(cents) < EXACT_CENTS) return BigInt(cents);
   const [mantissa = '0', exponent = '0'] = usd.toExponential().split('e');
   const [whole = '0', fraction = ''] = mantissa.split('.');
   const digits = BigInt(whole + fraction);

@@ -14,6 +14,7 @@ import { type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { resultMessage } from './rpc/messages/result.ts';
+import { noteChange } from './store/change/changes.ts';
 import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
@@ -83,6 +84,17 @@ export interface SupervisorEvents {
   ): Promise<void>;
 }
 
+/** Appends to the outbox, and wakes its relay once that is committed. */
+async function tell(
+  trx: SupervisorTransaction,
+  ...message: DropFirst<Parameters<typeof appendOutbox>>
+): Promise<void> {
+  noteChange(trx, 'outbox');
+  await appendOutbox(trx, ...message);
+}
+
+type DropFirst<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
+
 /** Creates the supervisor's events. */
 export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
   const emit = async (
@@ -116,7 +128,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       traceparent,
       ...fields,
     });
-    await appendOutbox(
+    await tell(
       trx,
       {
         eventId,
@@ -183,11 +195,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
         haltId,
       });
       const payload = toBinary(HookEventSchema, event);
-      await appendOutbox(
-        trx,
-        { eventId, subject: hookSubject({ tenant, event: 'HALTED' }), payload },
-        at,
-      );
+      await tell(trx, { eventId, subject: hookSubject({ tenant, event: 'HALTED' }), payload }, at);
       telemetry.log.info({ tenant, halt_id: haltId, event_id: eventId }, 'HALTED');
     },
   };

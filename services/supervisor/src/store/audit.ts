@@ -1,6 +1,9 @@
 import { canonicalJson, type JsonObject } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
+import type { Insertable } from 'kysely';
 import { noteChange } from './change/changes.ts';
-import type { SupervisorTransaction } from './supervisor-store.ts';
+import type { AuditTable } from './schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** What an audit record tells of (SV-8). */
 type AuditKind =
@@ -42,25 +45,39 @@ export async function appendAudit(
   const given = Object.entries({ ...facts, ...place }).filter(
     ([, value]) => value !== undefined && value !== '',
   );
-  await trx
-    .insertInto('audit')
-    .values({
+  await insertRecord(trx, {
+    tenant,
+    recorded_at: at,
+    kind,
+    run_id: runId,
+    instance,
+    call_id: callId,
+    canonical_json: canonicalJson({
+      ...Object.fromEntries(given),
       tenant,
-      recorded_at: at,
       kind,
-      run_id: runId,
-      instance,
-      call_id: callId,
-      canonical_json: canonicalJson({
-        ...Object.fromEntries(given),
-        tenant,
-        kind,
-        record_time: at.toISOString(),
-      }),
-      sequence: null,
-      previous_hash: null,
-      hash: null,
-    })
-    .execute();
+      record_time: at.toISOString(),
+    }),
+    sequence: null,
+    previous_hash: null,
+    hash: null,
+  });
   noteChange(trx, 'audit');
 }
+
+const COLUMNS = [
+  'tenant',
+  'recorded_at',
+  'kind',
+  'run_id',
+  'instance',
+  'call_id',
+  'canonical_json',
+  'sequence',
+  'previous_hash',
+  'hash',
+] as const;
+
+const insertRecord = prepareQuery((db: SupervisorReader, row: Insertable<AuditTable>) =>
+  db.insertInto('audit').values(pickColumns(row, COLUMNS)),
+);

@@ -17,29 +17,29 @@ export interface SupervisorStore extends Store<SupervisorDatabase> {
 
 /**
  * Opens the supervisor's store.
- * @param onCommit called after every commit that a request or order waited for; must not throw
+ * @param onEvents called after every commit that left something in the outbox; must not throw
  * @throws what openStore throws
  */
 export async function openSupervisorStore(
   location: StoreLocation,
-  onCommit: () => void,
+  onEvents: () => void,
 ): Promise<SupervisorStore> {
   const store = await openStore<SupervisorDatabase>({
     location,
     migrations: supervisorMigrations,
     service: 'supervisor',
   });
-  return new ObservedStore(store, onCommit);
+  return new ObservedStore(store, onEvents);
 }
 
 class ObservedStore implements SupervisorStore {
   readonly changes = new Changes();
   readonly #store: Store<SupervisorDatabase>;
-  readonly #onCommit: () => void;
+  readonly #onEvents: () => void;
 
-  constructor(store: Store<SupervisorDatabase>, onCommit: () => void) {
+  constructor(store: Store<SupervisorDatabase>, onEvents: () => void) {
     this.#store = store;
-    this.#onCommit = onCommit;
+    this.#onEvents = onEvents;
   }
 
   get dialect(): Store<SupervisorDatabase>['dialect'] {
@@ -67,8 +67,9 @@ class ObservedStore implements SupervisorStore {
       used = trx;
       return await work(trx);
     }, options);
-    if (used !== undefined) this.changes.announce(notedChanges(used));
-    this.#onCommit();
+    const topics = used === undefined ? undefined : notedChanges(used);
+    if (topics?.has('outbox')) this.#onEvents();
+    if (topics !== undefined) this.changes.announce(topics);
     return result;
   }
 

@@ -21,8 +21,22 @@ export function manifestToJson(manifest: AgentManifest): string {
   return JSON.stringify(plainManifest(manifest));
 }
 
+/** Manifests that were read lately: every review needs its agent's, and they never change. */
+const read = new Map<string, AgentManifest>();
+const MOST_READ = 1_000;
+
 /** The manifest that {@link manifestToJson} wrote. */
 export function manifestFromJson(text: string): AgentManifest {
+  const known = read.get(text);
+  if (known !== undefined) return known;
+  const manifest = parseManifest(text);
+  const oldest = read.keys().next();
+  if (read.size >= MOST_READ && oldest.done !== true) read.delete(oldest.value);
+  read.set(text, manifest);
+  return manifest;
+}
+
+function parseManifest(text: string): AgentManifest {
   const { executionBudget, ...rest } = JSON.parse(text) as Omit<
     AgentManifest,
     'executionBudget'

@@ -11,7 +11,7 @@ import {
   rawText,
   readProposal,
 } from '../../domain/review/proposal.ts';
-import { clockColumns, clockOf, saveAgent } from '../../store/agent/agents.ts';
+import { clockChanges, clockOf, saveAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
@@ -74,7 +74,7 @@ export async function reviewProposal(
   });
   const step = countsNoStep ? 0 : acting.agent.steps + 1;
   await saveAgent(trx, acting.key, {
-    ...clockColumns(clock),
+    ...clockChanges(clock, acting.agent),
     ...(late === undefined && !countsNoStep && { steps: step }),
   });
   const facts = await loadFacts(trx, acting.key, context.policy);

@@ -1,4 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import type { RunKey } from '../change/changes.ts';
@@ -23,14 +24,17 @@ export async function findAgent(
   db: SupervisorReader,
   key: AgentKey,
 ): Promise<AgentRow | undefined> {
-  return await db
+  return (await selectAgent(db, key)).rows[0];
+}
+
+const selectAgent = prepareQuery((db: SupervisorReader, key: AgentKey) =>
+  db
     .selectFrom('agents')
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('instance', '=', key.instance)
-    .executeTakeFirst();
-}
+    .where('instance', '=', key.instance),
+);
 
 /**
  * Reads an agent.
@@ -90,13 +94,41 @@ export async function saveAgent(
   key: AgentKey,
   changes: Partial<AgentRow>,
 ): Promise<void> {
-  await trx
-    .updateTable('agents')
-    .set(changes)
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('instance', '=', key.instance)
-    .execute();
+  const columns = Object.keys(changes).sort() as (keyof AgentRow)[];
+  if (columns.length === 0) return;
+  await updateOf(columns)(trx, {
+    ...changes,
+    key_tenant: key.tenant,
+    key_run: key.runId,
+    key_instance: key.instance,
+  });
+}
+
+interface AgentChange extends Partial<AgentRow> {
+  readonly key_tenant: string;
+  readonly key_run: string;
+  readonly key_instance: string;
+}
+
+const updates = new Map<string, ReturnType<typeof prepareUpdate>>();
+
+/** There are as many forms of this query as there are callers. */
+function updateOf(columns: readonly (keyof AgentRow)[]): ReturnType<typeof prepareUpdate> {
+  const name = columns.join();
+  const known = updates.get(name) ?? prepareUpdate(columns);
+  updates.set(name, known);
+  return known;
+}
+
+function prepareUpdate(columns: readonly (keyof AgentRow)[]) {
+  return prepareQuery((db: SupervisorReader, change: AgentChange) =>
+    db
+      .updateTable('agents')
+      .set(pickColumns(change, columns))
+      .where('tenant', '=', change.key_tenant)
+      .where('run_id', '=', change.key_run)
+      .where('instance', '=', change.key_instance),
+  );
 }
 
 /** The key of a row. */
@@ -122,6 +154,14 @@ export function clockColumns(
     active_since: clock.activeSince,
     last_seen_at: clock.lastSeenAt,
   };
+}
+
+/** Only what an agent's sign of life changes: while its clock runs, no index needs to be touched. */
+export function clockChanges(clock: ActiveClock, agent: AgentRow): Partial<AgentRow> {
+  const isSame =
+    clock.activeMs === agent.active_ms &&
+    clock.activeSince?.getTime() === agent.active_since?.getTime();
+  return isSame ? { last_seen_at: clock.lastSeenAt } : clockColumns(clock);
 }
 
 /**

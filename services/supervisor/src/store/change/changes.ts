@@ -7,11 +7,12 @@ export interface RunKey {
   readonly runId: string;
 }
 
-/** What somebody may wait for: a run's timeline, orders that are due, halts, audit records and their links, a tenant's approvals. */
+/** What somebody may wait for: a run's timeline, orders that are due, halts, events to hand on, audit records and their links, a tenant's approvals. */
 export type Topic =
   | `run:${string}/${string}`
   | 'orders'
   | 'halts'
+  | 'outbox'
   | 'audit'
   | 'audit-linked'
   | `approvals:${string}`;

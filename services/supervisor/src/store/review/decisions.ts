@@ -1,4 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { AgentKey } from '../agent/agents.ts';
 import type { RunKey } from '../change/changes.ts';
@@ -18,23 +19,68 @@ export async function insertDecision(
   trx: SupervisorTransaction,
   decision: DecisionRow,
 ): Promise<void> {
-  await trx.insertInto('decisions').values(decision).execute();
+  await insertRow(trx, decision);
 }
+
+const COLUMNS = [
+  'tenant',
+  'run_id',
+  'instance',
+  'call_id',
+  'decision_id',
+  'sequence',
+  'proposal_digest',
+  'model_call_id',
+  'step',
+  'composed',
+  'partial',
+  'verdict',
+  'reason',
+  'rule_id',
+  'risk',
+  'policy_version',
+  'raw_text',
+  'action',
+  'revised_action',
+  'executed_action',
+  'executed_from',
+  'approval_id',
+  'stop_reason',
+  'phase',
+  'settled',
+  'run_ended',
+  'definition_digest',
+  'args_sha256',
+  'writ_count',
+  'last_writ_id',
+  'last_writ_expires_at',
+  'facts_before',
+  'facts_after',
+  'decided_at',
+  'latency_us',
+] as const satisfies readonly (keyof DecisionRow)[];
+
+const insertRow = prepareQuery((db: SupervisorReader, row: DecisionRow) =>
+  db.insertInto('decisions').values(pickColumns(row, COLUMNS)),
+);
 
 /** The decision on a proposal; undefined when there is none. */
 export async function findDecision(
   db: SupervisorReader,
   key: CallKey,
 ): Promise<DecisionRow | undefined> {
-  return await db
+  return (await selectDecision(db, key)).rows[0];
+}
+
+const selectDecision = prepareQuery((db: SupervisorReader, key: CallKey) =>
+  db
     .selectFrom('decisions')
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .where('instance', '=', key.instance)
-    .where('call_id', '=', key.callId)
-    .executeTakeFirst();
-}
+    .where('call_id', '=', key.callId),
+);
 
 /**
  * The decision on a proposal.
@@ -96,19 +142,19 @@ export async function hasComposed(
 }
 
 /** How many tool calls of a run were approved so far. */
-export async function countApprovedCalls(
-  trx: SupervisorTransaction,
-  { tenant, runId }: RunKey,
-): Promise<number> {
-  const row = await trx
+export async function countApprovedCalls(trx: SupervisorTransaction, run: RunKey): Promise<number> {
+  const { rows } = await countCalls(trx, run);
+  return Number(rows[0]?.calls ?? 0);
+}
+
+const countCalls = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .selectFrom('decisions')
     .select((select) => select.fn.countAll<number>().as('calls'))
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .where('args_sha256', 'is not', null)
-    .executeTakeFirstOrThrow();
-  return Number(row.calls);
-}
+    .where('args_sha256', 'is not', null),
+);
 
 /** The decisions of a run in their order (SV-7). */
 export async function decisionsOf(

@@ -1,21 +1,22 @@
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { RunKey } from '../change/changes.ts';
-import type { SupervisorTransaction } from '../supervisor-store.ts';
+import type { FactsTable } from '../schema/review-tables.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The facts of a run as they stand; those of a new run when nothing was recorded yet (SV-3). */
 export async function loadFacts(
   trx: SupervisorTransaction,
-  { tenant, runId }: RunKey,
+  run: RunKey,
   policy: Policy,
 ): Promise<Facts> {
-  const row = await trx
-    .selectFrom('facts')
-    .select('state')
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .executeTakeFirst();
+  const [row] = (await selectFacts(trx, run)).rows;
   return row === undefined ? initialFacts(policy) : (JSON.parse(row.state) as Facts);
 }
+
+const selectFacts = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db.selectFrom('facts').select('state').where('tenant', '=', tenant).where('run_id', '=', runId),
+);
 
 /** Records the facts of a run in the transaction that changes them. */
 export async function saveFacts(
@@ -24,9 +25,16 @@ export async function saveFacts(
   facts: Facts,
 ): Promise<void> {
   const state = JSON.stringify(facts);
-  await trx
-    .insertInto('facts')
-    .values({ tenant, run_id: runId, state })
-    .onConflict((conflict) => conflict.columns(['tenant', 'run_id']).doUpdateSet({ state }))
-    .execute();
+  await upsertFacts(trx, { tenant, run_id: runId, state });
 }
+
+const upsertFacts = prepareQuery((db: SupervisorReader, row: FactsTable) =>
+  db
+    .insertInto('facts')
+    .values(pickColumns(row, ['tenant', 'run_id', 'state']))
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant', 'run_id'])
+        .doUpdateSet((set) => ({ state: set.ref('excluded.state') })),
+    ),
+);

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
 import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
@@ -39,13 +40,16 @@ export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow
 
 /** A run of a tenant, undefined when there is none. */
 export async function findRun(db: SupervisorReader, key: RunKey): Promise<RunRow | undefined> {
-  return await db
+  return (await selectRun(db, key)).rows[0];
+}
+
+const selectRun = prepareQuery((db: SupervisorReader, key: RunKey) =>
+  db
     .selectFrom('runs')
     .selectAll()
     .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .executeTakeFirst();
-}
+    .where('run_id', '=', key.runId),
+);
 
 /** The run that a request started; undefined when it started none. */
 export async function findRunByRequest(

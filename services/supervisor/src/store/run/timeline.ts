@@ -1,5 +1,7 @@
 import { NotFoundError } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
+import type { TimelineTable } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One event to record. */
@@ -28,30 +30,41 @@ export async function appendTimeline(
   at: Date,
 ): Promise<number> {
   const { tenant, runId, eventId, entry } = event;
-  const known = await trx
-    .selectFrom('timeline')
-    .select('sequence')
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .where('event_id', '=', eventId)
-    .executeTakeFirst();
+  const [known] = (await selectSequence(trx, event)).rows;
   if (known !== undefined) return known.sequence;
-  const run = await trx
+  const [run] = (await takeSequence(trx, event)).rows;
+  if (run === undefined) throw runNotFound(runId);
+  const sequence = run.last_sequence;
+  const row = { tenant, run_id: runId, sequence, event_id: eventId, recorded_at: at, entry };
+  await insertEntry(trx, row);
+  noteChange(trx, runTopic(event));
+  return sequence;
+}
+
+const selectSequence = prepareQuery(
+  (db: SupervisorReader, event: RunKey & { readonly eventId: string }) =>
+    db
+      .selectFrom('timeline')
+      .select('sequence')
+      .where('tenant', '=', event.tenant)
+      .where('run_id', '=', event.runId)
+      .where('event_id', '=', event.eventId),
+);
+
+const takeSequence = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .updateTable('runs')
     .set((row) => ({ last_sequence: row('last_sequence', '+', 1) }))
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .returning('last_sequence')
-    .executeTakeFirst();
-  if (run === undefined) throw runNotFound(runId);
-  const sequence = run.last_sequence;
-  await trx
-    .insertInto('timeline')
-    .values({ tenant, run_id: runId, sequence, event_id: eventId, recorded_at: at, entry })
-    .execute();
-  noteChange(trx, runTopic(event));
-  return sequence;
-}
+    .returning('last_sequence'),
+);
+
+const ENTRY_COLUMNS = ['tenant', 'run_id', 'sequence', 'event_id', 'recorded_at', 'entry'] as const;
+
+const insertEntry = prepareQuery((db: SupervisorReader, row: TimelineTable) =>
+  db.insertInto('timeline').values(pickColumns(row, ENTRY_COLUMNS)),
+);
 
 /** At most `limit` events of a run after a place, in order. */
 export async function readTimeline(
