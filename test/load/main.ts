@@ -1,9 +1,12 @@
 /** `npm run load` lists the proofs, `npm run load -- NAME [--seed N]` runs one; `all` runs all of them. */
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
+import { flood } from './flood.ts';
+import { gatewayKill } from './gateway-kill.ts';
 import { meterCap } from './meter-cap.ts';
 import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
+import { orderKills } from './orders.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { streamAbort } from './stream-abort.ts';
 
@@ -36,9 +39,22 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     about: 'how soon a provider sees that a stream was aborted (EM-8, EM-9)',
     run: () => onMeter((stage) => streamAbort(stage, { times: 50 })),
   },
+  'gateway-kill': {
+    about: '300 kill -9 of the gateway between intent and outcome of calls (TG-5)',
+    run: (seed) => gatewayKill({ kills: 300, seed }),
+  },
+  flood: {
+    about: '10,000 calls at once on one slow source, beside the calls of another (TG-6)',
+    run: () => flood({ calls: 10_000, idleMs: 4_000 }),
+  },
   'answered-then-killed': {
     about: 'workers killed after the provider answered (EM-7)',
     run: () => onMeter((stage) => answeredThenKilled(stage, { times: 20 })),
+  },
+  'order-kills': {
+    about:
+      'the platform killed at each step of every order, and again while it recovers (SUP-8, SUP-9)',
+    run: (seed) => orderKills({ furtherKills: 6, seed }),
   },
 };
 

@@ -5,6 +5,14 @@ const answer = (id: unknown, body: object) =>
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n`);
 
 let learnt = false;
+let cancelled = 0;
+
+const PICTURE = {
+  type: 'resource_link',
+  name: 'cat',
+  uri: 'https://pictures.test/cat.png',
+  mimeType: 'image/png',
+};
 
 const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
   pid: (id) => answer(id, { result: { content: [{ type: 'text', text: String(process.pid) }] } }),
@@ -22,6 +30,10 @@ const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
     );
     answer(id, { result: { content: [{ type: 'text', text: 'learnt' }] } });
   },
+  hang: () => undefined,
+  cancelled: (id) =>
+    answer(id, { result: { content: [{ type: 'text', text: String(cancelled) }] } }),
+  picture: (id) => answer(id, { result: { content: [PICTURE] } }),
   babble: (id) => {
     process.stdout.write('this is no message\n');
     answer(id, { result: { content: [{ type: 'text', text: 'well' }] } });
@@ -40,5 +52,6 @@ for await (const line of createInterface({ input: process.stdin })) {
     const names = [...Object.keys(TOOLS), ...(learnt ? ['trick'] : [])];
     const tools = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
     answer(id, { result: { tools } });
-  } else if (method === 'tools/call') TOOLS[params.name]?.(id);
+  } else if (method === 'notifications/cancelled') cancelled += 1;
+  else if (method === 'tools/call') TOOLS[params.name]?.(id);
 }

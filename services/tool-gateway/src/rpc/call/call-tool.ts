@@ -20,12 +20,18 @@ import {
   refuseExpired,
 } from './presented-call.ts';
 import { runTool } from './run-tool.ts';
+import { Turnstile } from './turnstile.ts';
+
+/** Writs that are verified at a time: enough that nobody waits for a thread that is free. */
+const CHECKED_AT_A_TIME = 2;
 
 /** Executes one action under a writ for exactly that action, once (TG-1, TG-2, TG-5, TG-8). */
 export function callTool(context: GatewayContext): Handlers<typeof ToolGatewayService>['callTool'] {
+  const turnstile = new Turnstile(CHECKED_AT_A_TIME);
   return async (request, call) => {
+    const lane = context.tools.now.registry.tools.get(request.tool)?.source ?? '';
     try {
-      const presented = await readPresentedCall(context, request, call);
+      const presented = await turnstile.pass(lane, () => readPresentedCall(context, request, call));
       const { row, replayed } = await become(context, presented, call);
       return toCallToolResponse(row, replayed);
     } catch (error) {

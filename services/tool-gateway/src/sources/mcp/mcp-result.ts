@@ -6,8 +6,8 @@ import type { ToolAnswer } from '../source.ts';
 const MAX_MESSAGE = 1_000;
 
 /**
- * What an MCP server's answer comes to: its structured content, else its text, else all of its
- * content as JSON.
+ * What an MCP server's answer comes to: its structured content, else its text, else the URL of an
+ * image where that is all, else all of its content as JSON.
  */
 export function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const { content, structuredContent, isError } = result;
@@ -23,5 +23,16 @@ export function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   if (texts.length > 0 && texts.length === content.length) {
     return { kind: 'output', output: { kind: 'text', content: text } };
   }
+  const [only] = content;
+  const image = content.length === 1 && only !== undefined ? imageAt(only) : undefined;
+  if (image !== undefined) return { kind: 'output', output: { kind: 'image', ...image } };
   return toJsonAnswer(tool, JSON.stringify({ content }));
+}
+
+function imageAt(block: CallToolResult['content'][number]) {
+  if (block.type !== 'resource_link') return undefined;
+  const { uri, mimeType: mediaType = '' } = block;
+  const isImage =
+    mediaType.startsWith('image/') && /^https?:$/.test(URL.parse(uri)?.protocol ?? '');
+  return isImage ? { content: uri, mediaType } : undefined;
 }

@@ -92,6 +92,28 @@ describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
     expect((await invoke('pid')).kind).toBe('output');
   });
 
+  it('is told when a call is called off while it runs (SUP-6)', async () => {
+    expect((await invoke('pid')).kind).toBe('output');
+    const calledOff = new AbortController();
+    const hanging = invoke('hang', calledOff.signal);
+    // One pipe, in order: when this is answered, the other has begun.
+    await invoke('pid');
+    calledOff.abort();
+    expect(await hanging).toEqual({ kind: 'lost', message: 'odd__hang was called off.' });
+    expect(await invoke('cancelled')).toMatchObject({ output: { content: '1' } });
+  });
+
+  it('may give back the URL of an image', async () => {
+    expect(await invoke('picture')).toEqual({
+      kind: 'output',
+      output: {
+        kind: 'image',
+        content: 'https://pictures.test/cat.png',
+        mediaType: 'image/png',
+      },
+    });
+  });
+
   it('offers tools as most risky and destructive, whatever it says', async () => {
     const offer = await source.offer?.();
     expect(offer?.odd__pid).toMatchObject({ sideEffect: 'destructive', risk: 1 });

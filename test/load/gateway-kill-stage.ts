@@ -1,0 +1,203 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
+import {
+  type InvokeRequest,
+  ToolProviderService,
+} from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
+import { mintWrit } from '@writ/identity';
+import { sha256Hex } from '@writ/kernel';
+import { type ClosableRpcClient, createRpcServer, type RpcServer, route } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+import { type Program, SERVICE_MAINS, startProgram } from './program.ts';
+
+const AGENT = { name: 'payer', instance: 'payer-1' };
+const TENANT = 'acme';
+const HOUR_MS = 3_600_000;
+
+/** What a tool of the stage does; it runs in this process, which nobody kills. */
+export type Tool = (call: InvokeRequest) => Promise<void>;
+
+/** A tool call that can be asked for again and again. */
+export interface StagedCall {
+  readonly tool: string;
+  readonly callId: string;
+  /** Default `run-1`. */
+  readonly runId?: string;
+}
+
+/** A call with the writ that orders it, as a worker sends it. */
+export interface StagedOrder {
+  readonly call: {
+    readonly tenant: string;
+    readonly runId: string;
+    readonly agentInstance: string;
+    readonly callId: string;
+  };
+  readonly tool: string;
+  readonly argumentsJson: string;
+  readonly writ: string;
+}
+
+/** How a stage is set. */
+export interface GatewayStageOptions {
+  /** What tools.yaml says of each tool, and what the tool does. */
+  readonly tools: Readonly<Record<string, { readonly entry: object; readonly run: Tool }>>;
+  /** Settings of sources, by name; each is served by a program of its own in this process. */
+  readonly sources: Readonly<Record<string, object>>;
+}
+
+type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
+
+/** A tool gateway in a process of its own, between a supervisor, a worker and tools that outlive it. */
+export class GatewayStage {
+  readonly dir: string;
+  readonly #stack: AsyncDisposableStack;
+  readonly #supervisor: KeyPeer;
+  readonly #worker: KeyPeer;
+  #program: Program | undefined;
+  #asWorker: Gateway | undefined;
+  #digests: ReadonlyMap<string, string> = new Map();
+
+  static async start(options: GatewayStageOptions): Promise<GatewayStage> {
+    const dir = await mkdtemp(join(tmpdir(), 'writ-load-'));
+    const stack = new AsyncDisposableStack();
+    stack.defer(() => rm(dir, { recursive: true, force: true }));
+    const sources: Record<string, object> = {};
+    for (const [name, settings] of Object.entries(options.sources)) {
+      const provider = await serveTools(options.tools);
+      stack.defer(() => provider.close(0));
+      sources[name] = { kind: 'provider', address: provider.address, ...settings };
+    }
+    const tools = Object.entries(options.tools).map(([name, { entry }]) => ({
+      name,
+      description: `The tool ${name}.`,
+      input_schema: { type: 'object', properties: {} },
+      max_calls_per_agent: 1_000_000,
+      max_repeats: 1_000_000,
+      risk: 0,
+      ...entry,
+    }));
+    await writeFile(join(dir, 'tools.yaml'), JSON.stringify({ tools, sources }));
+    const supervisor = await startKeyPeer('supervisor');
+    const worker = await startKeyPeer('agent-worker');
+    stack.defer(() => Promise.all([supervisor.close(), worker.close()]).then(() => undefined));
+    const stage = new GatewayStage(dir, stack, supervisor, worker);
+    await stage.boot();
+    return stage;
+  }
+
+  private constructor(
+    dir: string,
+    stack: AsyncDisposableStack,
+    supervisor: KeyPeer,
+    worker: KeyPeer,
+  ) {
+    this.dir = dir;
+    this.#stack = stack;
+    this.#supervisor = supervisor;
+    this.#worker = worker;
+  }
+
+  /** Starts the gateway's process on what is stored. */
+  async boot(): Promise<void> {
+    this.#asWorker?.close();
+    this.#program = await startProgram(SERVICE_MAINS['tool-gateway'], {
+      WRIT_DATA: this.dir,
+      WRIT_TOOLS_FILE: join(this.dir, 'tools.yaml'),
+      WRIT_TOOL_GATEWAY_PORT: '0',
+      WRIT_SUPERVISOR_ADDRESS: this.#supervisor.address,
+      WRIT_AGENT_WORKER_ADDRESS: this.#worker.address,
+      WRIT_LOG_LEVEL: 'silent',
+    });
+    const to = { audience: 'tool-gateway', address: this.#program.address } as const;
+    this.#asWorker = this.#worker.client(ToolGatewayService, to);
+    if (this.#digests.size > 0) return;
+    const { tools } = await this.#supervisor.client(ToolGatewayService, to).listTools({});
+    this.#digests = new Map(tools.map((tool) => [tool.name, tool.definitionDigest]));
+  }
+
+  /** kill -9, at once; resolves when the process is gone. */
+  async kill(): Promise<void> {
+    await this.#program?.kill();
+  }
+
+  /** A request with a writ for exactly this call, fresh each time. */
+  async order({ tool, callId, runId = 'run-1' }: StagedCall): Promise<StagedOrder> {
+    const argumentsJson = '{}';
+    const { token: writ } = await mintWrit(
+      this.#supervisor.signer,
+      {
+        tenant: TENANT,
+        runId,
+        agent: AGENT,
+        callId,
+        tool,
+        definitionDigest: this.#digests.get(tool) ?? '',
+        argsSha256: sha256Hex(argumentsJson),
+        decisionId: 'decision-1',
+        policyVersion: 'policy-1',
+        executedFrom: 'original',
+        allowedTools: [tool],
+        sessionId: 'session-1',
+      },
+      HOUR_MS,
+    );
+    const call = { tenant: TENANT, runId, agentInstance: AGENT.instance, callId };
+    return { call, tool, argumentsJson, writ };
+  }
+
+  /** What another process needs to call as the worker. */
+  async door(): Promise<{ readonly address: string; readonly serviceToken: string }> {
+    const address = this.#program?.address ?? '';
+    return { address, serviceToken: await this.#worker.serviceToken('tool-gateway')() };
+  }
+
+  /** Asks the gateway that runs now. */
+  call(order: StagedOrder): ReturnType<Gateway['callTool']> {
+    if (this.#asWorker === undefined) throw new Error('The gateway has not been started.');
+    return this.#asWorker.callTool(order, { epoch: 1n, timeoutMs: 120_000 });
+  }
+
+  /** Calls whose intent is recorded and whose outcome is not, in the gateway's own file. */
+  underWay(): number {
+    const file = new DatabaseSync(join(this.dir, 'tool-gateway.db'), { readOnly: true });
+    try {
+      const row = file.prepare("select count(*) as calls from calls where state = 'intent'").get();
+      return Number(row?.calls ?? 0);
+    } finally {
+      file.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#asWorker?.close();
+    await this.kill();
+    await this.#stack.disposeAsync();
+  }
+}
+
+async function serveTools(tools: GatewayStageOptions['tools']): Promise<RpcServer> {
+  const server = await createRpcServer({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [
+      route(ToolProviderService, {
+        describeTools: async () => ({ tools: [] }),
+        invoke: async (call) => {
+          await tools[call.tool]?.run(call);
+          const result = { kind: ResultKind.JSON, content: '{"status":"done"}' };
+          return { outcome: { case: 'result', value: result } };
+        },
+      }),
+    ],
+    gate: async () => ({}),
+    telemetry: createTelemetry({ service: 'load', logLevel: 'silent' }),
+  });
+  server.setServing(true);
+  return server;
+}
