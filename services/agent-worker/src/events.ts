@@ -8,7 +8,7 @@ import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemet
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerTransaction } from './store/worker-store.ts';
 
-type EventName = 'STEP_START' | 'STEP_END' | 'FLOW_START' | 'FLOW_END';
+type EventName = 'STEP_START' | 'STEP_END' | 'FLOW_START' | 'FLOW_END' | 'GUARDRAIL_TRIP';
 
 type EventAgent = Pick<
   AgentRow,
@@ -22,6 +22,20 @@ interface StepScope {
   readonly step: number;
 }
 
+/** A guardrail of an agent that tripped. */
+interface TripScope extends StepScope {
+  readonly callId: string;
+  readonly guardrail: string;
+}
+
+/** What only some events carry. */
+interface EventDetails {
+  readonly status?: string;
+  readonly waitingFor?: string;
+  readonly callId?: string;
+  readonly dimension?: string;
+}
+
 /** Every hook event that the worker emits, once; each inside the transaction of its fact (HK-1, HK-2). */
 export interface WorkerEvents {
   /** A think-act cycle began; `waitsFor` names the signal that it begins with, empty for none. */
@@ -32,6 +46,8 @@ export interface WorkerEvents {
   flowStarted(trx: WorkerTransaction, agent: EventAgent, at: Date): Promise<void>;
   /** A flow ended, with `ok` or a stop reason. */
   flowEnded(trx: WorkerTransaction, agent: EventAgent, status: string, at: Date): Promise<void>;
+  /** A guardrail tripped. */
+  guardrailTripped(trx: WorkerTransaction, scope: TripScope, at: Date): Promise<void>;
 }
 
 /** Creates the worker's events. */
@@ -40,12 +56,13 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
     trx: WorkerTransaction,
     { agent, step }: StepScope,
     name: EventName,
-    { status = '', waitingFor = '' }: { readonly status?: string; readonly waitingFor?: string },
+    details: EventDetails,
     at: Date,
   ): Promise<void> => {
     const { tenant, run_id: runId, instance } = agent;
     const traceparent = traceparentOf() ?? agent.traceparent;
-    const eventId = derivedId('evt', runId, instance, step === 0 ? 'flow' : `step-${step}`, name);
+    const fact = details.callId ?? (step === 0 ? 'flow' : `step-${step}`);
+    const eventId = derivedId('evt', runId, instance, fact, name);
     const event = create(HookEventSchema, {
       eventId,
       type: HookEventType[name],
@@ -57,8 +74,7 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       agent: { name: agent.name, instance },
       step,
       traceparent,
-      status,
-      waitingFor,
+      ...details,
     });
     await appendOutbox(
       trx,
@@ -81,5 +97,7 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
     flowStarted: (trx, agent, at) => emit(trx, { agent, step: 0 }, 'FLOW_START', {}, at),
     flowEnded: (trx, agent, status, at) =>
       emit(trx, { agent, step: 0 }, 'FLOW_END', { status }, at),
+    guardrailTripped: (trx, { callId, guardrail, ...scope }, at) =>
+      emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at),
   };
 }

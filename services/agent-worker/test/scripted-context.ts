@@ -1,6 +1,6 @@
-import { ManualClock, RunMeta } from '@writ/kernel';
+import { ManualClock, RunMeta, Supervision } from '@writ/kernel';
 import type { AgentManifest } from '../src/domain/agent/manifest.ts';
-import type { LlmOutcome, LlmRequest } from '../src/domain/calls/model-call.ts';
+import type { ChatTurn, LlmOutcome, LlmRequest } from '../src/domain/calls/model-call.ts';
 import type { AgentContext, ModelAnswer, ProposalOutcome } from '../src/runtime/agent.ts';
 import type { Stop } from '../src/runtime/unwinding.ts';
 
@@ -10,6 +10,8 @@ export interface Asked {
   readonly calls: { readonly tool: string; readonly argumentsJson: string }[];
   readonly slept: number[];
   readonly logged: string[];
+  readonly tripped: string[];
+  readonly remembered: ChatTurn[];
 }
 
 /** How a scripted context answers; each list is used up from its beginning. */
@@ -17,6 +19,8 @@ export interface Script {
   readonly manifest: AgentManifest;
   readonly answers?: LlmOutcome[];
   readonly outcomes?: ProposalOutcome[];
+  /** What earlier runs left in the session. */
+  readonly history?: readonly ChatTurn[];
 }
 
 /** Thrown where the runtime would take the agent down. */
@@ -30,15 +34,26 @@ export class ScriptedStop extends Error {
 }
 
 /** A context without a runtime: answers from a script, and remembers what it was asked. */
-export function scriptedContext({ manifest, answers = [], outcomes = [] }: Script): {
+export function scriptedContext({ manifest, answers = [], outcomes = [], history = [] }: Script): {
   readonly ctx: AgentContext;
   readonly asked: Asked;
 } {
   const clock = new ManualClock(new Date(0));
-  const asked: Asked = { requests: [], calls: [], slept: [], logged: [] };
+  const asked: Asked = {
+    requests: [],
+    calls: [],
+    slept: [],
+    logged: [],
+    tripped: [],
+    remembered: [],
+  };
   const ctx: AgentContext = {
     manifest,
-    meta: RunMeta.standalone({ runId: 'run-1', clock }),
+    meta: RunMeta.standalone({
+      runId: 'run-1',
+      clock,
+      supervision: Supervision.root({ name: 'writer', instance: 'writer-1' }, { runId: 'run-1' }),
+    }),
     check: () => undefined,
     now: () => clock.now(),
     random: () => 1,
@@ -67,6 +82,9 @@ export function scriptedContext({ manifest, answers = [], outcomes = [] }: Scrip
     all: async (branches) => await Promise.all(branches.map((branch) => branch(ctx))),
     step: async (_, work) => await work(),
     flow: () => undefined,
+    trip: (guardrail) => asked.tripped.push(guardrail),
+    recall: async () => history,
+    remember: (turns) => asked.remembered.splice(0, Infinity, ...turns),
     stop: (stop) => {
       throw new ScriptedStop(stop);
     },

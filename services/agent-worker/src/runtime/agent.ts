@@ -3,8 +3,9 @@ import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Message } from '../domain/agent/message.ts';
 import type { Reply } from '../domain/agent/reply.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
-import type { LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
+import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo, ToolOutcome } from '../domain/calls/tool-call.ts';
+import type { Guardrail } from '../domain/guardrails/guardrails.ts';
 import type { Stop } from './unwinding.ts';
 
 /**
@@ -166,6 +167,17 @@ export interface AgentContext {
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
   /** Tells watchers, once, that a flow began or ended, with `ok` or a stop reason (HK-1). */
   flow(moment: 'started' | 'ended', status?: string): void;
+  /** Tells watchers, once, that a guardrail tripped (AG-6, HK-1). */
+  trip(guardrail: Guardrail): void;
+
+  /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  recall(): Promise<readonly ChatTurn[]>;
+  /**
+   * Has the session remember these turns of this run, in place of those given before; they are kept
+   * when the agent ends with an approved answer, and only where retention is PERMANENT (SUP-4, AG-8).
+   */
+  remember(turns: readonly ChatTurn[]): void;
+
   /** Ends the agent. */
   stop(stop: Stop): never;
 }

@@ -2,9 +2,11 @@ import { type AgentRef, canonicalDigest, type JsonObject, type RunMeta } from '@
 import type { Logger } from '@writ/telemetry';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Reply } from '../domain/agent/reply.ts';
-import type { LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
+import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
+import type { Guardrail } from '../domain/guardrails/guardrails.ts';
 import type { Operation, OperationKind } from '../domain/journal/entry.ts';
+import { loadHistory } from '../store/history.ts';
 import type {
   AgentContext,
   HandoffOutcome,
@@ -213,6 +215,27 @@ export class RuntimeContext implements AgentContext {
     });
   }
 
+  trip(guardrail: Guardrail): void {
+    const { commits, events, session, steps } = this.#scope;
+    this.#atOnce('trip', { guardrail }, (callId) => {
+      const trip = { agent: session.row, step: steps.current, callId, guardrail };
+      commits.add((trx, at) => events.guardrailTripped(trx, trip, at));
+      return null;
+    });
+  }
+
+  async recall(): Promise<readonly ChatTurn[]> {
+    const { session, store } = this.#scope;
+    const { value } = await this.#effect('recall', '', true, () =>
+      loadHistory(store.db, session.row),
+    );
+    return value;
+  }
+
+  remember(turns: readonly ChatTurn[]): void {
+    this.#scope.session.conversation = turns;
+  }
+
   stop(stop: Stop): never {
     throw this.#unwindWith(new Stopped(stop));
   }
@@ -221,14 +244,15 @@ export class RuntimeContext implements AgentContext {
   #atOnce<T extends number | JsonObject | null>(
     kind: OperationKind,
     args: unknown,
-    live: () => T,
+    live: (callId: string) => T,
   ): T {
     this.check();
     const { journal, lane } = this.#scope;
-    const operation = this.#operation(lane.next(), kind, args);
+    const call = lane.next();
+    const operation = this.#operation(call, kind, args);
     const recorded = journal.recall(operation);
     if (recorded !== undefined) return recorded.value as T;
-    const value = live();
+    const value = live(call.callId);
     journal.record({ ...operation, value }, kind === 'now' || kind === 'random');
     return value;
   }

@@ -1,10 +1,13 @@
-import { derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { derivedId, HistoryRetention, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import { agentEnded } from '../store/agent-ended.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
+import { saveHistory } from '../store/history.ts';
 import { followParking } from '../store/timers.ts';
+import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { RuntimeContext } from './context.ts';
 import type { RunScope } from './scope.ts';
+import type { Session } from './session.ts';
 import {
   CameMeanwhile,
   Drained,
@@ -128,11 +131,22 @@ async function end(scope: RunScope, stands: string): Promise<LeaseOutcome> {
     changes: rest(scope, { type: 'ended', stopReason }),
     also: async (trx, at) => {
       hasWoken = await agentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
+      if (stopReason === 'success') await keepConversation(trx, session, at);
     },
   });
   session.note({ type: 'ended', stopReason });
   if (hasWoken) scope.onRunnable();
   return stopReason;
+}
+
+/** What the next run of the session shall know of this one (AG-8). */
+async function keepConversation(
+  trx: WorkerTransaction,
+  { row, meta, conversation }: Session,
+  at: Date,
+): Promise<void> {
+  const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;
+  if (isKept && conversation !== undefined) await saveHistory(trx, row, conversation, at);
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {

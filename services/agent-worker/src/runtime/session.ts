@@ -9,6 +9,7 @@ import {
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
 import { restoreSupervision } from '../domain/agent/supervision.ts';
+import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { type AgentChanges, type AgentRow, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
 import { type LeasedAgent, saveLeased } from '../store/leases.ts';
@@ -50,6 +51,8 @@ export class Session {
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
   answer: string | undefined;
+  /** The conversation that the session shall remember if the agent ends with an approved answer. */
+  conversation: readonly ChatTurn[] | undefined;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();

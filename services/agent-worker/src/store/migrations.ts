@@ -237,6 +237,26 @@ const messages: Migration = {
   },
 };
 
+/** What agents said in earlier runs of a session (AG-8). */
+const history: Migration = {
+  async up(db) {
+    await keyed(
+      db,
+      'history',
+      {
+        tenant: 'text',
+        session_id: 'text',
+        agent: 'text',
+        run_id: 'text',
+        position: 'integer',
+        turn: 'text',
+        kept_at: 'timestamptz',
+      },
+      ['tenant', 'session_id', 'agent', 'kept_at', 'run_id', 'position'],
+    );
+  },
+};
+
 /** Every migration of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -244,4 +264,5 @@ export const workerMigrations: Migrations = {
   '0003_slots': slots,
   '0004_branches': branches,
   '0005_messages': messages,
+  '0006_history': history,
 };

@@ -128,6 +128,20 @@ interface FollowsTable {
   followed_at: Date;
 }
 
+/** One turn that an agent's run left in its session (AG-8). */
+interface HistoryTable {
+  tenant: string;
+  session_id: string;
+  /** Name of the agent's manifest: each run has an instance of its own. */
+  agent: string;
+  run_id: string;
+  /** Within the run, from 0. */
+  position: number;
+  /** A chat turn as JSON. */
+  turn: string;
+  kept_at: Date;
+}
+
 /** Orders to end agents, so that a delivery that comes later than its cancellation is refused. */
 export interface CancelsTable {
   tenant: string;
@@ -152,5 +166,6 @@ export interface WorkerDatabase {
   cancels: CancelsTable;
   timers: TimersTable;
   follows: FollowsTable;
+  history: HistoryTable;
   outbox: OutboxTable;
 }

@@ -2,7 +2,6 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmRequest, ToolOffer } from '../../domain/calls/model-call.ts';
 import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
-import { textOf } from '../first-message.ts';
 import { type ChatPipeline, createChatPipeline } from './pipeline.ts';
 import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
@@ -31,11 +30,9 @@ export class ChatLoop {
 
   /** Works on a message until the agent has ended. */
   async run(message: Message): Promise<void> {
-    const { instructions, limits } = this.#ctx.manifest;
+    const { limits } = this.#ctx.manifest;
     this.#offers = await this.#toolbox.offers(this.#ctx);
-    if (instructions !== '') this.#turns.push({ role: 'system', text: instructions });
     this.#turns.push(...(await this.#pipeline.open(this.#ctx, message)));
-    this.#turns.push({ role: 'user', text: textOf(message) });
     const most = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
     for (let iteration = 1; iteration <= most; iteration += 1) {
       if (await this.#ctx.step(iteration, () => this.#iterate(iteration))) return;
@@ -52,16 +49,16 @@ export class ChatLoop {
     this.#ctx.check();
     const view = await this.#pipeline.view(this.#ctx, this.#turns);
     const request = requestFor(this.#ctx.manifest, view, this.#offers, iteration === 1);
-    const answer = this.#answered(await this.#pipeline.ask(this.#ctx, request));
+    const answer = this.#answered(await this.#ctx.llm(request));
     const { text, toolUses = [], callId } = answer;
     this.#turns.push({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
-    const verdict = this.#pipeline.judge(answer);
+    const verdict = this.#pipeline.judge(this.#ctx, answer);
     if (verdict.kind === 'stop') this.#ctx.stop(verdict.stop);
     if (verdict.kind === 'ask_again') {
       this.#turns.push(verdict.turn);
       return false;
     }
-    if (toolUses.length === 0) return await this.#finish(text, callId);
+    if (toolUses.length === 0) return await this.#finish(verdict.text, callId);
     const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId);
     for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
     this.#turns.push({ role: 'tool', results: outcomes.map(({ result }) => result) });
@@ -73,7 +70,7 @@ export class ChatLoop {
     if (answer === '') {
       this.#ctx.stop({ stopReason: 'llm_empty', phase: 'worker', callId: modelCallId });
     }
-    await this.#pipeline.close(this.#ctx, this.#turns);
+    this.#pipeline.close(this.#ctx, this.#turns);
     const outcome = await this.#ctx.reply(answer, { modelCallId });
     if (outcome.kind === 'finished') return true;
     if (outcome.kind === 'refused') this.#refusals.take(outcome.stop);

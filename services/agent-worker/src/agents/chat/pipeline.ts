@@ -1,43 +1,40 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
-import type { ChatTurn, LlmRequest } from '../../domain/calls/model-call.ts';
-import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
-import type { Stop } from '../../runtime/unwinding.ts';
-
-/** What follows from a model's answer before anything of it is acted on. */
-export type AnswerVerdict =
-  /** Act on it. */
-  | { readonly kind: 'go_on' }
-  /** Ask again, with this turn added. */
-  | { readonly kind: 'ask_again'; readonly turn: ChatTurn }
-  /** End the agent. */
-  | { readonly kind: 'stop'; readonly stop: Stop };
+import type { ChatTurn } from '../../domain/calls/model-call.ts';
+import type { AgentContext } from '../../runtime/agent.ts';
+import { createGuard, type Guard } from './guard.ts';
+import { openConversation } from './open-conversation.ts';
+import { createView, type View } from './view.ts';
 
 /**
- * What stands around the turns of a conversing agent, one for each run of it: where history, views,
- * guardrails and middleware belong (AG-6, AG-8, AG-9). What they keep between turns follows from the
- * journal, since the agent runs again from its start; so their effects go through the context, too.
+ * What stands around the turns of a conversing agent, one for each run of it (AG-6, AG-8). What it
+ * keeps between turns follows from the journal, since the agent runs again from its start; so its
+ * effects go through the context, too.
  */
 export interface ChatPipeline {
-  /** Turns of the session that come before this message. */
+  /** The turns before the first model call: instructions, the session so far, the message. */
   open(ctx: AgentContext, message: Message): Promise<readonly ChatTurn[]>;
   /** What the model is shown of the whole conversation, which stays as it is (AG-2). */
-  view(ctx: AgentContext, turns: readonly ChatTurn[]): Promise<readonly ChatTurn[]>;
-  /** Makes one model call. */
-  ask(ctx: AgentContext, request: LlmRequest): Promise<ModelAnswer>;
-  /** Looks at an answer. */
-  judge(answer: Extract<ModelAnswer, { kind: 'answer' }>): AnswerVerdict;
-  /** The conversation, the answer to `message` included, just before that is proposed. */
-  close(ctx: AgentContext, turns: readonly ChatTurn[]): Promise<void>;
+  readonly view: View;
+  /** Looks at an answer before anything of it is acted on. */
+  readonly judge: Guard;
+  /** Takes the conversation, the answer included, just before that is proposed. */
+  close(ctx: AgentContext, turns: readonly ChatTurn[]): void;
 }
 
 /** Creates what a manifest asks for. */
-export function createChatPipeline(_manifest: AgentManifest): ChatPipeline {
+export function createChatPipeline(manifest: AgentManifest): ChatPipeline {
+  const { instructions } = manifest;
+  let known = 0;
   return {
-    open: async () => [],
-    view: async (_ctx, turns) => turns,
-    ask: (ctx, request) => ctx.llm(request),
-    judge: () => ({ kind: 'go_on' }),
-    close: async () => undefined,
+    async open(ctx, message) {
+      const { history, turn } = await openConversation(ctx, message);
+      const head: ChatTurn[] = instructions === '' ? [] : [{ role: 'system', text: instructions }];
+      known = head.length + history.length;
+      return [...head, ...history, turn];
+    },
+    view: createView(manifest),
+    judge: createGuard(manifest),
+    close: (ctx, turns) => ctx.remember(turns.slice(known)),
   };
 }

@@ -1,8 +1,9 @@
 import type { AgentRef, JsonObject, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Reply } from '../../domain/agent/reply.ts';
-import type { LlmRequest } from '../../domain/calls/model-call.ts';
+import type { ChatTurn, LlmRequest } from '../../domain/calls/model-call.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
+import type { Guardrail } from '../../domain/guardrails/guardrails.ts';
 import type {
   AgentContext,
   HandoffOutcome,
@@ -136,6 +137,18 @@ export class MiddlewareContext implements AgentContext {
 
   flow(moment: 'started' | 'ended', status?: string): void {
     this.#inner.flow(moment, status);
+  }
+
+  trip(guardrail: Guardrail): void {
+    this.#inner.trip(guardrail);
+  }
+
+  recall(): Promise<readonly ChatTurn[]> {
+    return this.#inner.recall();
+  }
+
+  remember(turns: readonly ChatTurn[]): void {
+    this.#inner.remember(turns);
   }
 
   stop(stop: Stop): never {

@@ -1,33 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { manifestOf } from '../../../test/manifest.ts';
 import { scriptedContext } from '../../../test/scripted-context.ts';
 import type { AgentManifest, MiddlewareSetting } from '../../domain/agent/manifest.ts';
 import type { LlmOutcome, LlmRequest } from '../../domain/calls/model-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
 import { BUILT_IN_MIDDLEWARE, MiddlewareTermination, withMiddleware } from './index.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
-
-const manifest: AgentManifest = {
-  name: 'writer',
-  definitionHash: '',
-  kind: 'react',
-  description: '',
-  instructions: 'Write.',
-  finalInstructions: '',
-  model: { model: 'desk', alsoAllowed: [], jsonMode: false },
-  tools: ['search'],
-  limits: {},
-  subAgents: [],
-  guardrails: {},
-  context: { strategy: '', options: {} },
-  agentMiddleware: [],
-  chatMiddleware: [],
-  functionMiddleware: [],
-  initialToolChoice: '',
-  outputTopic: '',
-  followTopics: [],
-  unreviewedDeltas: false,
-  options: {},
-};
 
 const said = (text: string): LlmOutcome => ({
   kind: 'answer',
@@ -81,7 +59,7 @@ interface Scene {
 
 /** Runs an agent function inside the middleware of its manifest. */
 async function act({ settings, run, registry = BUILT_IN_MIDDLEWARE, ...script }: Scene) {
-  const withSettings = { ...manifest, ...settings };
+  const withSettings = manifestOf(settings);
   const { ctx, asked } = scriptedContext({ manifest: withSettings, ...script });
   let returned: unknown;
   const factory = withMiddleware(

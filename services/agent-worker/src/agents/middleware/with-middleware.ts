@@ -7,7 +7,7 @@ import { MiddlewareContext, orTerminate, runContextOf } from './middleware-conte
 
 /**
  * A factory whose agents run inside the middleware of their manifest, in its order (AG-9).
- * The agents' factory throws InvalidRequestError MIDDLEWARE_UNKNOWN or MIDDLEWARE_OPTIONS.
+ * The agents' factory throws InvalidRequestError MIDDLEWARE_UNKNOWN or BAD_OPTIONS.
  */
 export function withMiddleware(factory: AgentFactory, registry: MiddlewareRegistry): AgentFactory {
   return (manifest, instance) => {

@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compact } from './compact.ts';
-import { exchangesOf, type Turn, tokensOf } from './exchanges.ts';
+import { exchangesOf, type Turn as RoleTurn, tokensOf } from './exchanges.ts';
 import { planSummary } from './plan-summary.ts';
 import { slidingWindow } from './sliding-window.ts';
 import { truncateToolResults } from './truncate-tool-results.ts';
+
+interface Turn extends RoleTurn {
+  readonly text: string;
+}
 
 const count = ({ text }: Turn): number => text.length;
 const turn = (role: Turn['role'], text: string): Turn => ({ role, text });
@@ -106,9 +110,12 @@ describe('a view of a conversation', () => {
   });
 
   it('has long tool results cut and marked, no character in halves (AG-8)', () => {
-    const [cut] = truncateToolResults([turn('tool', 'abc😀def')], 4);
-    expect(cut?.text).toBe('abc\n[cut: 8 characters in all]');
-    expect(truncateToolResults([turn('user', 'abcdef')], 4)[0]?.text).toBe('abcdef');
+    const results = ['abc😀def', 'abcd'].map((text) => ({ id: 'use-1', text, isError: false }));
+    const turns = [{ role: 'tool', results } as const, { role: 'user', text: 'abcdef' } as const];
+    expect(truncateToolResults(turns, 4)).toMatchObject([
+      { results: [{ text: 'abc\n[cut: 8 characters in all]' }, { text: 'abcd' }] },
+      { text: 'abcdef' },
+    ]);
   });
 
   it('has its older part set apart for a summary (AG-8)', () => {

@@ -1,7 +1,6 @@
 /** What these rules know of a turn. */
 export interface Turn {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
-  readonly text: string;
 }
 
 /** A conversation in pieces that may be left out as a whole. */

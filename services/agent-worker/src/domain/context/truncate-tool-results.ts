@@ -1,13 +1,20 @@
-import type { Turn } from './exchanges.ts';
+import type { ChatTurn } from '../calls/model-call.ts';
 
 /** The turns with every tool result over `maxLength` characters cut and marked (AG-8). */
-export function truncateToolResults<T extends Turn>(
-  turns: readonly T[],
-  maxLength: number,
-): readonly T[] {
+export function truncateToolResults(turns: readonly ChatTurn[], maxLength: number): ChatTurn[] {
   return turns.map((turn) => {
-    if (turn.role !== 'tool' || turn.text.length <= maxLength) return turn;
-    const kept = turn.text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
-    return { ...turn, text: `${kept}\n[cut: ${turn.text.length} characters in all]` };
+    if (turn.role !== 'tool') return turn;
+    const results = turn.results.map((result) => ({
+      ...result,
+      text: cut(result.text, maxLength),
+    }));
+    return { ...turn, results };
   });
+}
+
+function cut(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  // Half of a surrogate pair is no character.
+  const kept = text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
+  return `${kept}\n[cut: ${text.length} characters in all]`;
 }

@@ -15,6 +15,8 @@ export type OperationKind =
   | 'spawn'
   | 'tool'
   | 'tools'
+  | 'recall'
+  | 'trip'
   | 'log'
   | 'now'
   | 'random';

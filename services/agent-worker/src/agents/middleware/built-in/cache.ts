@@ -1,7 +1,7 @@
 import { canonicalDigest } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext, Middleware } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 const SIZE = { type: 'integer', minimum: 1, maximum: 10_000, default: 100 };
 

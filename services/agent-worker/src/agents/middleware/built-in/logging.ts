@@ -1,11 +1,11 @@
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import { optionsReader } from '../../options.ts';
 import type {
   AgentRunContext,
   ChatContext,
   CreateMiddleware,
   FunctionContext,
 } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 const readOptions = optionsReader('logging', {});
 

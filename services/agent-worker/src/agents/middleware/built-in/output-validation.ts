@@ -2,8 +2,8 @@ import { InvalidRequestError, type JsonObject } from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { LlmRequest } from '../../../domain/calls/model-call.ts';
 import type { ModelAnswer } from '../../../runtime/agent.ts';
+import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
   'output_validation',
@@ -75,7 +75,7 @@ function compile(ajv: Ajv2020, schema: JsonObject): ValidateFunction {
     return ajv.compile(schema);
   } catch (error) {
     throw new InvalidRequestError(
-      'MIDDLEWARE_OPTIONS',
+      'BAD_OPTIONS',
       `options of output_validation: schema is no JSON Schema: ${String(error)}.`,
       { field: 'output_validation' },
     );

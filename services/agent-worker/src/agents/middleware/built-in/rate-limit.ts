@@ -1,5 +1,5 @@
+import { optionsReader } from '../../options.ts';
 import type { AgentRunContext, CreateMiddleware } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 const readOptions = optionsReader<{ calls: number; per_ms: number }>(
   'rate_limit',

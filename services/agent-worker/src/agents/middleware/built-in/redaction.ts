@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { ChatTurn } from '../../../domain/calls/model-call.ts';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 interface RedactionOptions {
   readonly kinds: (keyof typeof KINDS)[];
@@ -63,7 +63,7 @@ function compile(pattern: string): RegExp {
     return new RegExp(pattern, 'gu');
   } catch (error) {
     throw new InvalidRequestError(
-      'MIDDLEWARE_OPTIONS',
+      'BAD_OPTIONS',
       `options of redaction: patterns must be regular expressions: ${String(error)}.`,
       { field: 'redaction' },
     );

@@ -1,4 +1,5 @@
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
+import { optionsReader } from '../../options.ts';
 import type {
   AgentRunContext,
   ChatContext,
@@ -6,7 +7,6 @@ import type {
   FunctionContext,
   Middleware,
 } from '../middleware.ts';
-import { optionsReader } from '../options.ts';
 
 interface Backoff {
   readonly max_retries: number;

@@ -2,11 +2,11 @@ import { InvalidRequestError, type JsonObject } from '@writ/kernel';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
 /**
- * A reader of a middleware's options by a JSON Schema, with its defaults filled in. The reader throws
- * InvalidRequestError MIDDLEWARE_OPTIONS naming the option.
+ * A reader of a manifest's options by a JSON Schema, with its defaults filled in. The reader throws
+ * InvalidRequestError BAD_OPTIONS naming the option.
  */
 export function optionsReader<T>(
-  middleware: string,
+  whose: string,
   properties: Readonly<Record<string, JsonObject>>,
   required: readonly string[] = [],
 ): (options: JsonObject) => T {
@@ -20,7 +20,7 @@ export function optionsReader<T>(
   return (given) => {
     const options: unknown = structuredClone(given);
     if (fits(options)) return options;
-    const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${middleware}` });
-    throw new InvalidRequestError('MIDDLEWARE_OPTIONS', `${sentence}.`, { field: middleware });
+    const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${whose}` });
+    throw new InvalidRequestError('BAD_OPTIONS', `${sentence}.`, { field: whose });
   };
 }

@@ -1,0 +1,87 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import type { ChatTurn, ToolUse } from '../../domain/calls/model-call.ts';
+import {
+  DEFAULT_GUARDRAILS,
+  FRESH_COUNTERS,
+  type Guardrail,
+  type GuardrailCounters,
+  type GuardrailObservation,
+  observe,
+} from '../../domain/guardrails/guardrails.ts';
+import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
+import type { Stop } from '../../runtime/unwinding.ts';
+
+/** What follows from a model's answer before anything of it is acted on. */
+export type AnswerVerdict =
+  /** Act on it; `text` is the whole answer, with the parts that were cut off before it. */
+  | { readonly kind: 'go_on'; readonly text: string }
+  /** Ask again, with this turn added. */
+  | { readonly kind: 'ask_again'; readonly turn: ChatTurn }
+  /** End the agent. */
+  | { readonly kind: 'stop'; readonly stop: Stop };
+
+/** Looks at each answer of a model. */
+export type Guard = (
+  ctx: AgentContext,
+  answer: Extract<ModelAnswer, { kind: 'answer' }>,
+) => AnswerVerdict;
+
+const CONTINUE: ChatTurn = {
+  role: 'user',
+  hidden: 'max_tokens_recovery',
+  text: 'Your answer was cut off by its length limit. Go on where it stopped, and repeat nothing.',
+};
+
+/**
+ * The guardrails of one run of an agent (AG-6). What they count follows from the journaled answers, so
+ * that it is the same after a crash.
+ */
+export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): Guard {
+  const { maxTokensRecoveries, maxRepeatedToolSteps } = guardrails;
+  const limits = {
+    maxTokensRecoveries: maxTokensRecoveries ?? DEFAULT_GUARDRAILS.maxTokensRecoveries,
+    maxRepeatedToolSteps: maxRepeatedToolSteps ?? DEFAULT_GUARDRAILS.maxRepeatedToolSteps,
+  };
+  let counters: GuardrailCounters = FRESH_COUNTERS;
+  let cutOff = '';
+
+  return (ctx, { text, toolUses = [], endReason, nearBudget, callId }) => {
+    const trips = (observation: GuardrailObservation): Guardrail | undefined => {
+      const outcome = observe(limits, counters, observation);
+      counters = outcome.counters;
+      if (outcome.tripped !== undefined) ctx.trip(outcome.tripped);
+      return outcome.tripped;
+    };
+    trips({ kind: 'budget', near: nearBudget });
+    if (toolUses.length > 0) {
+      cutOff = '';
+      const calls = toolUses.map(({ tool, argumentsJson }) => ({
+        tool,
+        args: argsOf(argumentsJson),
+      }));
+      if (trips({ kind: 'tool_step', calls }) === undefined) return { kind: 'go_on', text };
+      return { kind: 'stop', stop: stuck(toolUses, callId, counters.repeatedToolSteps) };
+    }
+    const whole = cutOff + text;
+    const isCut = endReason === 'max_tokens' && trips({ kind: 'truncated' }) !== undefined;
+    cutOff = isCut ? whole : '';
+    return isCut ? { kind: 'ask_again', turn: CONTINUE } : { kind: 'go_on', text: whole };
+  };
+}
+
+function stuck(uses: readonly ToolUse[], callId: string, times: number): Stop {
+  const tools = Array.from(new Set(uses.map(({ tool }) => tool))).join(', ');
+  const detail = `The model asked for the same tool calls (${tools}) ${times + 1} times in a row; max_repeated_tool_steps allows no more.`;
+  return { stopReason: 'stuck', phase: 'worker', callId, detail };
+}
+
+function argsOf(argumentsJson: string): JsonObject {
+  try {
+    const args = JSON.parse(argumentsJson) as JsonValue;
+    if (isJsonObject(args)) return args;
+  } catch {
+    // What is no JSON is told apart by its text.
+  }
+  return { text: argumentsJson };
+}

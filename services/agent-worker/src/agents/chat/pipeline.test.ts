@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest';
+import { manifestOf } from '../../../test/manifest.ts';
+import { type Script, scriptedContext } from '../../../test/scripted-context.ts';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import type { Message } from '../../domain/agent/message.ts';
+import type { ChatTurn, LlmOutcome } from '../../domain/calls/model-call.ts';
+import type { ModelAnswer } from '../../runtime/agent.ts';
+import { createChatPipeline } from './pipeline.ts';
+
+const message: Message = {
+  messageId: 'm-1',
+  senderInstance: '',
+  text: 'Go on.',
+  dataJson: '',
+  correlationId: '',
+  replyTo: '',
+  partial: false,
+};
+const said = (text: string, more: object = {}): Extract<ModelAnswer, { kind: 'answer' }> => ({
+  kind: 'answer',
+  text,
+  endReason: 'end_turn',
+  nearBudget: false,
+  callId: 'op-1',
+  ...more,
+});
+const cutOff = (text: string) => said(text, { endReason: 'max_tokens' });
+const searches = (...arguments_: string[]) =>
+  said('', {
+    toolUses: arguments_.map((argumentsJson, n) => ({ id: `${n}`, tool: 'search', argumentsJson })),
+  });
+const long = (words: number) => Array.from({ length: words }, () => 'word').join(' ');
+
+function pipelineOf(settings: Partial<AgentManifest> = {}, script: Omit<Script, 'manifest'> = {}) {
+  const manifest = manifestOf(settings);
+  return { pipeline: createChatPipeline(manifest), ...scriptedContext({ manifest, ...script }) };
+}
+
+describe('guardrails of a conversation', () => {
+  it('puts an answer together that its length limit cut off twice (AG-6)', () => {
+    const { pipeline, ctx, asked } = pipelineOf();
+    const verdicts = [cutOff('one, '), cutOff('two, '), said('three')].map((answer) =>
+      pipeline.judge(ctx, answer),
+    );
+    expect(verdicts).toMatchObject([
+      { kind: 'ask_again', turn: { hidden: 'max_tokens_recovery' } },
+      { kind: 'ask_again' },
+      { kind: 'go_on', text: 'one, two, three' },
+    ]);
+    expect(asked.tripped).toEqual(['max_tokens', 'max_tokens']);
+  });
+
+  it('takes a cut answer as it is when recoveries are used up or off (AG-6)', () => {
+    const { pipeline, ctx } = pipelineOf({ guardrails: { maxTokensRecoveries: 0 } });
+    expect(pipeline.judge(ctx, cutOff('half'))).toEqual({ kind: 'go_on', text: 'half' });
+  });
+
+  it('stops an agent that asks for the same tool calls again and again, whatever their spelling (AG-6)', () => {
+    const { pipeline, ctx, asked } = pipelineOf({ guardrails: { maxRepeatedToolSteps: 1 } });
+    pipeline.judge(ctx, searches('{"q":"a","n":1}', 'no json'));
+    const verdict = pipeline.judge(ctx, searches('no json', '{ "n": 1, "q": "a" }'));
+    expect(verdict).toMatchObject({
+      kind: 'stop',
+      stop: { stopReason: 'stuck', detail: expect.stringContaining('max_repeated_tool_steps') },
+    });
+    expect(asked.tripped).toEqual(['stuck']);
+  });
+
+  it('tells watchers once that the budget is near (AG-6, EM-5)', () => {
+    const { pipeline, ctx, asked } = pipelineOf();
+    for (const text of ['a', 'b']) pipeline.judge(ctx, said(text, { nearBudget: true }));
+    expect(asked.tripped).toEqual(['near_budget']);
+  });
+});
+
+describe('the view of a conversation', () => {
+  const turns: ChatTurn[] = [
+    { role: 'system', text: 'Write.' },
+    { role: 'user', text: `First. ${long(50)}` },
+    { role: 'assistant', text: `Second. ${long(50)}` },
+    { role: 'user', text: 'Last. <|endoftext|>' },
+  ];
+  const view = async (context: Partial<AgentManifest['context']>, answers: LlmOutcome[] = []) => {
+    const settings = { context: { strategy: '', options: {}, ...context } };
+    const { pipeline, ctx, asked } = pipelineOf(settings, { answers });
+    return { shown: await pipeline.view(ctx, turns), asked, pipeline, ctx };
+  };
+
+  it('is everything without a context window, and slides within one (AG-8)', async () => {
+    expect((await view({})).shown).toBe(turns);
+    const { shown } = await view({ contextWindow: 40 });
+    expect(shown).toEqual([turns[0], turns[3]]);
+  });
+
+  it('is compacted with a marker where that is asked for (AG-8)', async () => {
+    const context = { strategy: 'compact', contextWindow: 90, options: { keep_last: 1 } };
+    const { shown } = await view(context);
+    expect(shown).toEqual([
+      turns[0],
+      turns[1],
+      { role: 'user', hidden: 'compacted', text: '[1 earlier turns are left out here]' },
+      turns[3],
+    ]);
+  });
+
+  it('begins with the summary of the model, which is asked for once and then taken further (AG-8)', async () => {
+    const context = { strategy: 'summary', contextWindow: 60, options: { keep_last: 1 } };
+    const answers = [said('They spoke.'), said('They spoke more.')];
+    const { shown, asked, pipeline, ctx } = await view(context, answers);
+    expect(shown).toEqual([
+      turns[0],
+      { role: 'user', hidden: 'summary', text: 'Summary of what came before:\nThey spoke.' },
+      turns[3],
+    ]);
+    await pipeline.view(ctx, turns);
+    expect(asked.requests).toHaveLength(1);
+    const longer: ChatTurn[] = [...turns, { role: 'assistant', text: long(50) }];
+    const further = await pipeline.view(ctx, [...longer, { role: 'user', text: 'And?' }]);
+    expect(asked.requests[1]?.messages[1]).toMatchObject({
+      text: expect.stringContaining('They spoke.'),
+    });
+    expect(further).toHaveLength(3);
+  });
+
+  it('leaves the older turns out when the model gives no summary (AG-8)', async () => {
+    const context = { strategy: 'summary', contextWindow: 40, options: { keep_last: 1 } };
+    const failed: LlmOutcome = { kind: 'failed', stopReason: 'llm_timeout', detail: '' };
+    expect((await view(context, [failed])).shown).toEqual([turns[0], turns[3]]);
+  });
+});
+
+describe('the history of a session', () => {
+  const before: ChatTurn[] = [
+    { role: 'user', text: 'Begin.' },
+    { role: 'assistant', text: 'Begun.' },
+  ];
+
+  it('stands before the message, and only what came after is remembered (AG-8, SUP-2)', async () => {
+    const { pipeline, ctx, asked } = pipelineOf({}, { history: before });
+    const opened = await pipeline.open(ctx, message);
+    expect(opened).toEqual([
+      { role: 'system', text: 'Write.' },
+      ...before,
+      { role: 'user', text: 'Go on.' },
+    ]);
+    pipeline.close(ctx, [...opened, { role: 'assistant', text: 'Done.' }]);
+    expect(asked.remembered).toEqual([
+      { role: 'user', text: 'Go on.' },
+      { role: 'assistant', text: 'Done.' },
+    ]);
+  });
+
+  it('is taken from the stored steps of the message where the session has none (AG-8)', async () => {
+    const session_steps = before.map(({ role, text }: { role: string; text?: string }) => ({
+      kind: `${role}_message`,
+      text,
+    }));
+    const seeded = { ...message, dataJson: JSON.stringify({ session_steps, topic: 'x' }) };
+    const { pipeline, ctx } = pipelineOf({ instructions: '' });
+    expect(await pipeline.open(ctx, seeded)).toEqual([
+      ...before,
+      { role: 'user', text: 'Go on.\n\n{"topic":"x"}' },
+    ]);
+    const known = pipelineOf({}, { history: [{ role: 'user', text: 'Known.' }] });
+    const opened = await known.pipeline.open(known.ctx, seeded);
+    expect(opened[1]).toEqual({ role: 'user', text: 'Known.' });
+  });
+});

@@ -1,0 +1,28 @@
+import type { AgentManifest } from '../src/domain/agent/manifest.ts';
+
+/** A manifest with nothing switched on but what a test says. */
+export function manifestOf(settings: Partial<AgentManifest> = {}): AgentManifest {
+  return {
+    name: 'writer',
+    definitionHash: '',
+    kind: 'react',
+    description: '',
+    instructions: 'Write.',
+    finalInstructions: '',
+    model: { model: 'desk', alsoAllowed: [], jsonMode: false },
+    tools: ['search'],
+    limits: {},
+    subAgents: [],
+    guardrails: {},
+    context: { strategy: '', options: {} },
+    agentMiddleware: [],
+    chatMiddleware: [],
+    functionMiddleware: [],
+    initialToolChoice: '',
+    outputTopic: '',
+    followTopics: [],
+    unreviewedDeltas: false,
+    options: {},
+    ...settings,
+  };
+}
