@@ -1,0 +1,117 @@
+import { newId } from '@writ/kernel';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../src/cli.ts';
+
+let test: TestPlatform;
+
+beforeAll(async () => {
+  test = await startTestPlatform();
+});
+afterAll(() => test.close());
+
+/** Runs a command line; answers its exit code and what it wrote. */
+async function writ(args: readonly string[], changes: Readonly<Record<string, string>> = {}) {
+  const { edgeUrl: WRIT_ADDRESS, apiKey: WRIT_API_KEY } = test.platform;
+  const out: string[] = [];
+  const err: string[] = [];
+  const exit = await runCli(args, {
+    env: { WRIT_ADDRESS, WRIT_API_KEY, WRIT_DATA: test.dataDir, ...changes },
+    print: (line) => out.push(line),
+    warn: (line) => err.push(line),
+  });
+  return { exit, out, err };
+}
+
+async function start(): Promise<string> {
+  const { run } = await test.client.runs.startRun({
+    requestId: newId('req'),
+    agent: 'refund-worker',
+    goal: 'Refund it.',
+    model: 'sim-auto-1000',
+  });
+  return run?.runId ?? '';
+}
+
+const REASON = ['--reason', 'Refunds look wrong.'];
+const haltId = ([line = '']: readonly string[]) => line.split(' ')[0] ?? '';
+
+describe('writ halt', () => {
+  it.each([
+    ['a run', async () => ['--run', await start()]],
+    ['a tenant', async () => ['--tenant', 'default']],
+    ['everything', async () => ['--everything', '--end-runs']],
+  ])('stops %s, shows it, and lifts it (SV-9)', async (_, scope) => {
+    const halted = await writ(['halt', ...(await scope()), ...REASON]);
+    expect(halted).toMatchObject({ exit: 0, err: [] });
+    expect(halted.out[0]).toMatch(
+      /^hlt_\S+ {2}in force .* by developer at .*Refunds look wrong\.$/,
+    );
+    const id = haltId(halted.out);
+    expect((await writ(['halts', '--in-force'])).out.map((line) => haltId([line]))).toEqual([id]);
+    const resumed = await writ(['resume', id]);
+    expect(resumed.exit).toBe(0);
+    expect(resumed.out[0]).toContain('resumed, lifted by developer');
+    expect((await writ(['halts', '--in-force'])).out).toEqual([]);
+    expect((await writ(['halts'])).out[0]).toContain(id);
+  });
+
+  it('stops one agent of a run (SV-9)', async () => {
+    const runId = await start();
+    const { run } = await test.client.runs.getRun({ runId });
+    const agent = run?.agent?.instance ?? '';
+    const halted = await writ(['halt', '--run', runId, '--agent', agent, ...REASON]);
+    expect(halted.out[0]).toContain(`agent default/${runId}/${agent}`);
+    expect((await writ(['resume', haltId(halted.out)])).exit).toBe(0);
+  });
+
+  it('says what is missing, wrong or not known, and changes nothing then (SYS-3)', async () => {
+    const wrong = [
+      ['halt', ...REASON],
+      ['halt', '--agent', 'a', ...REASON],
+      ['halt', '--everything', '--tenant', 'default', ...REASON],
+      ['halt', '--tenant', 'default'],
+      ['halt', '--run', 'run-0', ...REASON],
+      ['resume', 'hlt-0'],
+    ];
+    for (const args of wrong) {
+      const { exit, out, err } = await writ(args);
+      expect({ exit, out }, args.join(' ')).toEqual({ exit: 2, out: [] });
+      expect(err.join(' ')).toMatch(/--\w+|no run run-0|no halt hlt-0/);
+    }
+    expect((await writ(['halts', '--in-force'])).out).toEqual([]);
+  });
+});
+
+describe('writ keys', () => {
+  it('makes a key that works at once, lists it without its text, and revokes it without a restart (SYS-6)', async () => {
+    const made = await writ([
+      'keys',
+      'create',
+      ...['--tenant', 'acme', '--subject', 'ada', '--role', 'caller', 'admin'],
+    ]);
+    expect(made.exit).toBe(0);
+    const [key = ''] = made.out;
+    const halts = () => writ(['halts'], { WRIT_API_KEY: key });
+    expect((await halts()).exit).toBe(0);
+    const { out } = await writ(['keys', 'list']);
+    const line = out.find((one) => one.includes('acme')) ?? '';
+    expect(line).toContain('ada  caller,admin');
+    expect(out.join()).not.toContain(key);
+    expect((await writ(['keys', 'revoke', line.split(' ')[0] ?? ''])).exit).toBe(0);
+    await expect
+      .poll(async () => (await halts()).err.join(), { interval: 20 })
+      .toContain('API key is not valid');
+    expect((await writ(['keys', 'revoke', 'nobody'])).exit).toBe(1);
+  });
+
+  it('refuses a role that there is not (SYS-3)', async () => {
+    const { exit, err } = await writ([
+      'keys',
+      'create',
+      ...['--tenant', 'acme', '--subject', 'ada', '--role', 'root'],
+    ]);
+    expect(exit).toBe(2);
+    expect(err.join()).toContain('caller, approver, admin, operator');
+  });
+});
