@@ -3,6 +3,7 @@ import { answeredThenKilled } from './answered-then-killed.ts';
 import { meterCap } from './meter-cap.ts';
 import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
+import { orderKills } from './orders.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { streamAbort } from './stream-abort.ts';
 
@@ -38,3 +39,7 @@ describe('the meter in a process of its own', () => {
 it('grants no more slots than there are to four processes that ask at once, and each pause has one beneficiary (SB-2, SB-6)', async () => {
   await spawnCap({ acquires: 120 });
 });
+
+it('carries every order to its end when the platform is killed at each of its steps: one child, and nothing of it left behind (SUP-8, SUP-9)', async () => {
+  await orderKills({});
+}, 120_000);

@@ -11,8 +11,8 @@ import { openSigner, type ServiceName, type Signer, serviceTokens } from '@writ/
 import { systemClock } from '@writ/kernel';
 import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
-import { vi } from 'vitest';
 import { ScriptedAgent, type Tokens } from './scripted-agent.ts';
+import { until } from './until.ts';
 
 /** A platform that runs somewhere: what a worker beside it needs to know. */
 export interface Stage {
@@ -82,17 +82,15 @@ export class ScriptedWorker {
     }));
   }
 
+  /** Whether an agent of a run was told anything since it was delivered. */
+  isSignalled(runId: string): boolean {
+    return this.#inbox.prepare('SELECT 1 FROM signals WHERE run_id = ?').get(runId) !== undefined;
+  }
+
   /** Takes up an agent, the root when none is named, once it is delivered: it has a slot grant then. */
   async take(runId: string, instance?: string): Promise<ScriptedAgent> {
-    const delivered = await vi.waitFor(
-      () => {
-        const found = this.delivered(runId).find(
-          (agent) => instance === undefined || agent.instance === instance,
-        );
-        if (found === undefined) throw new Error(`${instance ?? runId} is not delivered.`);
-        return found;
-      },
-      { timeout: 10_000, interval: 10 },
+    const delivered = await until(`the delivery of ${instance ?? runId}`, () =>
+      this.delivered(runId).find((agent) => instance === undefined || agent.instance === instance),
     );
     const agent = new ScriptedAgent(this, delivered);
     await agent.renew();

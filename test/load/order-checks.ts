@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { NotFoundError } from '@writ/kernel';
+import type { OrderRun, OrderStage } from './order-run.ts';
+
+/** Checks that a run is over, and that each of its orders was carried out once and left nothing behind. */
+export async function assertWhole(
+  { client, worker, slots, tabs }: OrderStage,
+  dataDir: string,
+  { name, runId }: OrderRun,
+): Promise<void> {
+  const { run } = await client.runs.getRun({ runId });
+  assert.equal(run?.result?.stopReason, 'success', name);
+
+  const agents = worker.delivered(runId);
+  assert.deepEqual(agents.map((agent) => agent.name).sort(), ['lead', 'scout'], name);
+  const { pool } = await slots.getPool({ tenant: 'default', runId });
+  assert.equal(pool?.totalSpawns, 1, name);
+  await assertNothingHeld({ worker, slots, tabs }, runId);
+
+  const events = await Array.fromAsync(client.runs.watchRun({ runId }));
+  const told = (type: HookEventType) =>
+    events.filter(({ event }) => event?.entry.case === 'hook' && event.entry.value.type === type)
+      .length;
+  const { RUN_START, HANDOFF, APPROVAL_DECIDED, RUN_END } = HookEventType;
+  for (const type of [RUN_START, HANDOFF, APPROVAL_DECIDED, RUN_END]) {
+    assert.equal(told(type), 1, `${name}: events of type ${type}`);
+  }
+  assert.deepEqual(ordersOf(dataDir, runId), ORDERS, name);
+}
+
+/** Checks that a run was ended while it was being set up, and that nothing is left of what there was. */
+export async function assertUndone(
+  stage: OrderStage,
+  dataDir: string,
+  { name, runId }: OrderRun,
+): Promise<void> {
+  assert.ok(stage.worker.delivered(runId).length <= 2, name);
+  await assertNothingHeld(stage, runId);
+  for (const { kind, state } of ordersOf(dataDir, runId)) {
+    assert.equal(state, 'done', `${name}: ${kind}`);
+  }
+}
+
+async function assertNothingHeld(
+  { worker, slots, tabs }: Pick<OrderStage, 'worker' | 'slots' | 'tabs'>,
+  runId: string,
+): Promise<void> {
+  // A run that was ended before it had a pool has none.
+  const pool = await unlessUnknown(slots.getPool({ tenant: 'default', runId }));
+  assert.notEqual(pool?.pool?.closed, false, runId);
+  assert.deepEqual(pool?.pool?.waiting ?? [], [], runId);
+  for (const { instance, state } of worker.delivered(runId)) {
+    assert.match(state, /COMPLETED|CANCELLED/, instance);
+    const tab = { tenant: 'default', runId, agentInstance: instance };
+    const account = (await tabs.getTab({ tab })).tab;
+    assert.equal(account?.state, TabState.CLOSED, instance);
+    for (const { reservedTokens, reservedCostNanoUsd, reservedTurns } of account?.levels ?? []) {
+      assert.deepEqual([reservedTokens, reservedCostNanoUsd, reservedTurns], [0n, 0n, 0n]);
+    }
+  }
+}
+
+async function unlessUnknown<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
+}
+
+const ORDERS = ['end_child', 'end_run', 'spawn_child', 'start_run', 'wake_agent'].map((kind) => ({
+  kind,
+  state: 'done',
+}));
+
+function ordersOf(dataDir: string, runId: string) {
+  const book = new DatabaseSync(join(dataDir, 'supervisor.db'), { readOnly: true });
+  try {
+    const rows = book
+      .prepare('SELECT kind, state FROM orders WHERE run_id = ? ORDER BY kind')
+      .all(runId);
+    return rows.map((row) => ({ ...row }));
+  } finally {
+    book.close();
+  }
+}

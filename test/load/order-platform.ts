@@ -1,0 +1,115 @@
+// Forked and killed by orders.ts: the whole platform, whose supervisor can be held at its calls to peers.
+import { type DescMessage, fromBinary, toJson } from '@bufbuild/protobuf';
+import { Client, type ClientUnaryCall } from '@grpc/grpc-js';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import type { JsonValue } from '@writ/kernel';
+import { startTestPlatform } from '@writ/testing/platform';
+import { familySettings } from '../e2e/scripted/family.ts';
+
+/** What this process tells. */
+export type OrderNews =
+  | {
+      readonly kind: 'up';
+      readonly edgeUrl: string;
+      readonly apiKey: string;
+      readonly addresses: Readonly<Record<string, string>>;
+    }
+  /** A call to a peer, the first time that it is made. */
+  | { readonly kind: 'call'; readonly runId: string; readonly call: string }
+  /** The order stands still here for ever. */
+  | { readonly kind: 'held'; readonly runId: string; readonly stop: string };
+
+/** What it is told: where the runs that begin from now on are held, one each. */
+export interface HoldOrder {
+  readonly stops: readonly string[];
+}
+
+type Unary = (
+  path: string,
+  serialize: (bytes: Buffer) => Buffer,
+  deserialize: (bytes: Buffer) => Buffer,
+  request: Buffer,
+  metadata: object,
+  options: object,
+  callback: (error: unknown, response?: Buffer) => void,
+) => ClientUnaryCall;
+
+const PEERS = [SpawnBudgetService, ExecutionMeterService, ToolGatewayService, AgentWorkerService];
+const INPUTS = new Map<string, DescMessage>(
+  PEERS.flatMap(({ typeName, methods }) =>
+    methods.map((method) => [`/${typeName}/${method.name}`, method.input] as const),
+  ),
+);
+
+const waiting: string[] = [];
+/** By run: where it is held. */
+const stops = new Map<string, string | undefined>();
+/** By run and method: the ids under which it was called; a call that is made again is the same call. */
+const ids = new Map<string, string[]>();
+
+const tell = (news: OrderNews): boolean | undefined => process.send?.(news);
+
+const { prototype } = Client as unknown as { prototype: { makeUnaryRequest: Unary } };
+const send = prototype.makeUnaryRequest;
+prototype.makeUnaryRequest = function (this: Client, ...args) {
+  const [path, serialize, deserialize, request, metadata, options, callback] = args;
+  const known = callOf(path, request);
+  if (known === undefined) return send.apply(this, args);
+  const { runId, call } = known;
+  const stop = stops.get(runId);
+  const holdAt = (moment: string) => {
+    if (stop !== moment) return false;
+    tell({ kind: 'held', runId, stop });
+    return true;
+  };
+  if (holdAt(`before ${call}`)) return { cancel: () => undefined } as ClientUnaryCall;
+  const answered: typeof callback = (error, response) => {
+    if (error !== null || !holdAt(`after ${call}`)) callback(error, response);
+  };
+  return send.call(this, path, serialize, deserialize, request, metadata, options, answered);
+};
+
+/** A call that belongs to a run, by a name that is the same in every run. */
+function callOf(path: string, request: Buffer): { runId: string; call: string } | undefined {
+  const input = INPUTS.get(path);
+  if (input === undefined) return undefined;
+  const message = toJson(input, fromBinary(input, request));
+  const runId = textAt(message, ['runId']);
+  const id = textAt(message, ['requestId', 'orderId', 'callId']);
+  if (runId === undefined || id === undefined) return undefined;
+  if (!stops.has(runId)) stops.set(runId, waiting.shift());
+  const method = path.slice(path.lastIndexOf('.') + 1).replace('/', '.');
+  const seen = ids.get(`${runId} ${method}`) ?? [];
+  ids.set(`${runId} ${method}`, seen);
+  const isNew = !seen.includes(id);
+  if (isNew) seen.push(id);
+  const call = `${method} ${seen.indexOf(id) + 1}`;
+  if (isNew) tell({ kind: 'call', runId, call });
+  return { runId, call };
+}
+
+/** The first text in a message that stands under one of these names. */
+function textAt(value: JsonValue, names: readonly string[]): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    if (names.includes(name) && typeof inner === 'string') return inner;
+    const found = textAt(inner as JsonValue, names);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+process.on('message', (order: HoldOrder) => {
+  waiting.push(...order.stops);
+});
+
+// Nobody is left who could kill it.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+
+const dataDir = process.env.WRIT_DATA ?? '';
+const { platform } = await startTestPlatform({ dataDir, env: familySettings(dataDir) });
+const { edgeUrl, apiKey, addresses } = platform;
+tell({ kind: 'up', edgeUrl, apiKey, addresses });
