@@ -1,7 +1,8 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { Client, credentials } from '@grpc/grpc-js';
+import { Client, credentials, status } from '@grpc/grpc-js';
 
-const METHOD = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+/** The same messages under two names: servers of some languages know only the older one. */
+const VERSIONS = ['grpc.reflection.v1', 'grpc.reflection.v1alpha'];
 const LIST_SERVICES = 7;
 const SERVICES = 6;
 const TIMEOUT_MS = 5_000;
@@ -15,26 +16,38 @@ export async function listServices(address: string): Promise<readonly string[]> 
     'grpc.enable_http_proxy': 0,
   });
   try {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    const stream = client.makeBidiStreamRequest<Buffer, Buffer>(
-      METHOD,
-      (bytes) => bytes,
-      (bytes) => bytes,
-      { deadline: Date.now() + TIMEOUT_MS },
-    );
-    stream.on('data', resolve);
-    stream.on('error', reject);
-    stream.on('end', () => reject(new Error('Reflection gave no answer.')));
-    stream.write(
-      Buffer.from(
-        new BinaryWriter().tag(LIST_SERVICES, WireType.LengthDelimited).string('').finish(),
-      ),
-    );
-    stream.end();
-    return namesIn(await promise);
+    for (const version of VERSIONS) {
+      try {
+        return namesIn(await ask(client, version));
+      } catch (error) {
+        if (!isUnimplemented(error)) throw error;
+      }
+    }
+    throw new Error('The server has no reflection.');
   } finally {
     client.close();
   }
+}
+
+function ask(client: Client, version: string): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const stream = client.makeBidiStreamRequest<Buffer, Buffer>(
+    `/${version}.ServerReflection/ServerReflectionInfo`,
+    (bytes) => bytes,
+    (bytes) => bytes,
+    { deadline: Date.now() + TIMEOUT_MS },
+  );
+  stream.on('data', resolve);
+  stream.on('error', reject);
+  stream.on('end', () => reject(new Error('Reflection gave no answer.')));
+  const request = new BinaryWriter().tag(LIST_SERVICES, WireType.LengthDelimited).string('');
+  stream.write(Buffer.from(request.finish()));
+  stream.end();
+  return promise;
+}
+
+function isUnimplemented(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === status.UNIMPLEMENTED;
 }
 
 /** ServerReflectionResponse.list_services_response.service[].name. */

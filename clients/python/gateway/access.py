@@ -1,0 +1,126 @@
+"""Who may call what, and as whom: the gate in front of every RPC (SYS-6)."""
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+import protovalidate
+from writ.identity.v1 import claims_pb2 as claims_pb
+
+from .errors import DETAILS_KEY, GatewayError, denied, invalid, unauthenticated
+from .tokens import SKEW_S, KeyRing, verify
+
+#: By RPC: the services that may call it, and whether a worker needs an agent's token.
+CALLERS: Mapping[str, tuple[tuple[str, ...], bool]] = {
+    "ListTools": (("supervisor", "agent-worker"), True),
+    "CallTool": (("agent-worker",), False),
+    "GetReceipt": (("supervisor", "agent-worker"), True),
+    "VoidWrit": (("supervisor",), False),
+    "ResolveOutcome": (("supervisor",), False),
+    "Freeze": (("supervisor",), False),
+    "Unfreeze": (("supervisor",), False),
+}
+SERVICES = ("supervisor", "agent-worker")
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, as proven by the call's credentials."""
+
+    service: str
+    replica: str
+    #: Tenants that it serves; empty means all.
+    tenants: tuple[str, ...]
+    #: The agent of a worker's agent token.
+    agent: Any = None
+    epoch: int = 0
+    traceparent: str = ""
+
+    def assert_serves(self, tenant: str) -> None:
+        """A compromised worker reaches only the tenants that it serves."""
+        if self.tenants and tenant not in self.tenants:
+            raise denied("TENANT_NOT_SERVED", f"This {self.service} does not serve {tenant}.")
+
+
+class Door:
+    """Answers RPCs: gate, validation, handler, and errors in their one form."""
+
+    def __init__(self, ring: KeyRing) -> None:
+        """`ring` holds the keys of whoever may call."""
+        self._ring = ring
+
+    async def answer(
+        self,
+        method: str,
+        request: Q,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+        handler: Callable[[Q, Caller], Awaitable[R]],
+    ) -> R:
+        """What `handler` makes of the request, or an abort with google.rpc.ErrorInfo (SYS-3)."""
+        try:
+            headers = {key: str(value) for key, value in context.invocation_metadata() or ()}
+            caller = await self._authenticate(method, headers)
+            validate(request)
+            return await handler(request, caller)
+        except GatewayError as error:
+            details = ((DETAILS_KEY, error.details()),)
+            await context.abort(error.code, error.message, details)
+            raise AssertionError("abort raises") from error
+
+    async def _authenticate(self, method: str, headers: Mapping[str, str]) -> Caller:
+        services, needs_agent = CALLERS[method]
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise unauthenticated("TOKEN_MISSING", f"{method} needs a service token.")
+        shown = await verify(self._ring, "service", token, SERVICES, claims_pb.ServiceClaims())
+        name = shown.claims.name
+        if time.time() >= shown.expires_at + SKEW_S:
+            raise unauthenticated("TOKEN_EXPIRED", "The service token has expired.")
+        if name != shown.issuer or shown.subject != name or name not in services:
+            raise denied("CALLER_NOT_ALLOWED", f"A {shown.issuer} may not call {method}.")
+        caller = {
+            "service": name,
+            "replica": shown.claims.replica,
+            "tenants": tuple(shown.claims.tenants),
+            "traceparent": headers.get("traceparent", ""),
+        }
+        if name != "agent-worker":
+            return Caller(**caller)
+        epoch = _epoch(headers.get("writ-epoch", ""), required=method == "CallTool")
+        return Caller(
+            **caller,
+            epoch=epoch,
+            agent=await self._agent(headers, caller["tenants"]) if needs_agent else None,
+        )
+
+    async def _agent(self, headers: Mapping[str, str], tenants: tuple[str, ...]) -> Any:
+        token = headers.get("writ-agent-token", "")
+        if not token:
+            raise unauthenticated("TOKEN_MISSING", "A worker needs an agent token here.")
+        shown = await verify(self._ring, "agent", token, ("supervisor",), claims_pb.AgentClaims())
+        if time.time() >= shown.expires_at + SKEW_S:
+            raise unauthenticated("TOKEN_EXPIRED", "The agent token has expired.")
+        Caller("agent-worker", "", tenants).assert_serves(shown.claims.tenant)
+        return shown.claims
+
+
+def validate(request: Any) -> None:
+    """Holds a request against the rules of the contract; names the first field that breaks one."""
+    for violation in protovalidate.collect_violations(request)[:1]:
+        path = violation.proto.field
+        field = ".".join(element.field_name for element in path.elements) if path else ""
+        raise invalid("INVALID_FIELD", f"{field}: {violation.proto.message}.", field)
+
+
+def _epoch(text: str, *, required: bool) -> int:
+    if not text and not required:
+        return 0
+    if not re.fullmatch(r"0|[1-9]\d{0,17}", text):
+        raise invalid("EPOCH_MISSING", "The lease epoch is needed in writ-epoch.", "writ-epoch")
+    return int(text)

@@ -1,0 +1,350 @@
+"""CallTool: a call is executed under a valid writ for exactly it, once (TG-1, TG-2, TG-5)."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from writ.supervision.v1 import supervision_service_pb2 as supervision_pb
+from writ.tool.v1 import tool_gateway_service_pb2 as gateway_pb
+from writ.tool.v1 import tool_pb2 as tool_pb
+from writ.tool.v1 import tool_provider_service_pb2 as provider_pb
+
+from .access import Caller
+from .checks import judge
+from .errors import Code, GatewayError
+from .outcomes import STATUS, Outcomes, cap, pick_fields, timestamp
+from .registry import Registry, Tool
+from .sources import Answer, OpenSource
+from .store import Call, CallKey, Freeze, Store, scopes_over
+from .strict_json import sha256_hex
+from .tokens import KeyRing, Verified
+from .writs import key_of, read_writ, refuse_expired, refuse_other
+
+
+@dataclass
+class UnderWay:
+    """A call that this process is working on; repeats of it join."""
+
+    key: CallKey
+    tool: str
+    task: "asyncio.Task[Call]" = field(init=False)
+    #: Gets the error that the call ends with when it is called off.
+    called_off: "asyncio.Future[GatewayError]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    started_at: float | None = None
+    #: It goes on when nobody waits any more: a repeat will ask for what it did.
+    goes_on: bool = False
+    waiting: int = 0
+
+    def call_off(self, error: GatewayError) -> None:
+        """Tells the tool to stop, and lets nothing begin that has not."""
+        if not self.called_off.done():
+            self.called_off.set_result(error)
+
+
+class Calls:
+    """The calls of this gateway: on record, and under way."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: Store,
+        outcomes: Outcomes,
+        ring: KeyRing,
+        sources: Mapping[str, OpenSource],
+    ) -> None:
+        """Settles what a former process left between intent and outcome (TG-5)."""
+        self._registry = registry
+        self._store = store
+        self._outcomes = outcomes
+        self._ring = ring
+        self._sources = sources
+        self._under_way: dict[CallKey, UnderWay] = {}
+        for call in store.calls_without_outcome():
+            # What may run again waits for the repeat of its call.
+            if call.side_effect == "destructive":
+                with store.transaction():
+                    outcomes.record_doubt(call, "was interrupted")
+
+    def is_under_way(self, key: CallKey) -> bool:
+        """Whether this process is working on the call."""
+        return key in self._under_way
+
+    def within(self, scope: str) -> list[UnderWay]:
+        """What is under way within a scope."""
+        return [one for key, one in self._under_way.items() if scope in scopes_over(key)]
+
+    async def call_tool(
+        self, request: gateway_pb.CallToolRequest, caller: Caller
+    ) -> gateway_pb.CallToolResponse:
+        """Answers CallTool. What does not fit its writ is put on record for the supervisor."""
+        key = key_of(request.call)
+        try:
+            shown = await read_writ(self._ring, request)
+            caller.assert_serves(key.tenant)
+            return await self._become(request, key, shown, caller)
+        except GatewayError as error:
+            if error.code == Code.PERMISSION_DENIED:
+                with self._store.transaction():
+                    self._report_refusal(request, key, caller, error)
+            raise
+
+    async def _become(
+        self,
+        request: gateway_pb.CallToolRequest,
+        key: CallKey,
+        shown: Verified,
+        caller: Caller,
+    ) -> gateway_pb.CallToolResponse:
+        self._admit_worker(key, caller.epoch)
+        known = self._store.find_call(key)
+        if known is not None:
+            refuse_other(known, request)
+            if known.state != "intent":
+                return to_response(known, replayed=True)
+        entry = self._under_way.get(key)
+        joined = entry is not None
+        if entry is None:
+            refuse_expired(shown)
+            entry = self._under_way[key] = UnderWay(key, request.tool)
+            entry.task = asyncio.create_task(self._attempt(entry, request, shown, caller))
+            # Whoever waits is told; that nobody does any more is no fault.
+            entry.task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        call = await _wait_for(entry)
+        refuse_other(call, request)
+        return to_response(call, replayed=joined)
+
+    def _admit_worker(self, key: CallKey, epoch: int) -> None:
+        """Shuts out a worker that lost its lease, and remembers one that has it by now (RT-2)."""
+        seen = self._store.epoch(key)
+        if epoch < seen:
+            said = f"Epoch {epoch} is stale: epoch {seen} was seen, so another worker has the lease."
+            raise GatewayError(Code.FAILED_PRECONDITION, "STALE_EPOCH", said)
+        if epoch > seen:
+            with self._store.transaction():
+                self._store.remember_epoch(key, epoch)
+
+    async def _attempt(
+        self,
+        entry: UnderWay,
+        request: gateway_pb.CallToolRequest,
+        shown: Verified,
+        caller: Caller,
+    ) -> Call:
+        """A place at the source, then intent, the tool and outcome."""
+        tool = self._registry.tools.get(request.tool)
+        source = self._sources[tool.source] if tool else None
+        held = False
+        try:
+            if source is not None:
+                held = await _take_place(entry, source)
+            with self._store.transaction():
+                call, run = self._begin(request, shown, caller)
+            if run is None or source is None:
+                return call
+            entry.started_at, entry.goes_on = call.started_at, run.side_effect == "destructive"
+            started = time.monotonic()
+            answer = await _run(entry, source, _invocation(call, run, request), run, caller)
+            with self._store.transaction():
+                return self._end(entry, call, run, answer, time.monotonic() - started)
+        finally:
+            if source is not None and held:
+                source.release()
+            del self._under_way[entry.key]
+
+    def _begin(
+        self, request: gateway_pb.CallToolRequest, shown: Verified, caller: Caller
+    ) -> tuple[Call, Tool | None]:
+        """Checks, freeze and intent in one transaction; or a refusal with its receipt (TG-2)."""
+        key, writ = key_of(request.call), shown.claims
+        known = self._store.find_call(key)
+        if known is not None:
+            return self._take_up(known, shown)
+        refuse_expired(shown)
+        verdict = judge(self._registry, self._store, key, writ, request.arguments_json)
+        tool = verdict.tool or self._registry.tools.get(request.tool)
+        call = Call(
+            key.tenant,
+            key.run_id,
+            key.agent_instance,
+            key.call_id,
+            agent_name=writ.agent.name,
+            step=request.step,
+            tool=request.tool,
+            side_effect=tool.side_effect if tool else "destructive",
+            args_sha256=writ.args_sha256,
+            args_hash=verdict.args_hash,
+            counts_tool=verdict.tool is not None or verdict.counts_tool,
+            counts_signature=verdict.tool is not None,
+            writ_id=shown.id,
+            definition_digest=tool.digest if tool else "",
+            registry_version=self._registry.version,
+            result_fields=json.dumps(list(writ.result_fields)),
+        )
+        if verdict.tool is None:
+            if verdict.repetition is not None:
+                call.repetition = verdict.repetition.SerializeToString()
+            self._outcomes.record(call, "refused", verdict.stop_reason, verdict.message)
+            return call, None
+        self._refuse_frozen(key)
+        self._store.write_call(call)
+        return call, verdict.tool
+
+    def _take_up(self, known: Call, shown: Verified) -> tuple[Call, Tool | None]:
+        """Goes on with a call whose first attempt left no outcome: it may run again, or is in doubt."""
+        if known.state != "intent":
+            return known, None
+        tool = self._registry.tools.get(known.tool)
+        changed = tool is None or tool.digest != known.definition_digest
+        if known.side_effect == "destructive" or changed:
+            return self._outcomes.record_doubt(known, "was interrupted"), None
+        refuse_expired(shown)
+        self._refuse_frozen(known.key)
+        return known, tool
+
+    def _end(self, entry: UnderWay, call: Call, tool: Tool, answer: Answer, duration_s: float) -> Call:
+        """Outcome and receipt in one transaction; of what was called off and may run again, nothing."""
+        if answer.ending == "lost":
+            if entry.called_off.done() and tool.side_effect != "destructive":
+                raise entry.called_off.result()
+            call.duration_s = duration_s
+            return self._outcomes.record_doubt(call, answer.message.removeprefix(f"{tool.name} "))
+        if answer.ending == "error" or answer.result is None:
+            return self._outcomes.record(
+                call, "error", answer.stop_reason, answer.message, duration_s=duration_s
+            )
+        result = cap(answer.result, tool.max_output_bytes)
+        said = f"The result of {tool.name} was cut to {tool.max_output_bytes} bytes."
+        return self._outcomes.record(
+            call,
+            "ok",
+            "",
+            said if result.truncated else "",
+            duration_s=duration_s,
+            result=result.SerializeToString(),
+            picked=pick_fields(answer.value, json.loads(call.result_fields)),
+        )
+
+    def _refuse_frozen(self, key: CallKey) -> None:
+        for freeze in self._store.freezes_over(key)[:1]:
+            raise frozen_error(freeze)
+
+    def _report_refusal(
+        self,
+        request: gateway_pb.CallToolRequest,
+        key: CallKey,
+        caller: Caller,
+        error: GatewayError,
+    ) -> None:
+        """Tells the supervisor's audit of somebody who asked for what no writ allows (TG-1)."""
+        tenant = key.tenant
+        if caller.tenants and tenant not in caller.tenants:
+            # Nobody writes into the record of a tenant that it does not serve.
+            tenant = caller.tenants[0]
+        refusal = supervision_pb.RefusedAttempt(
+            tenant=tenant,
+            run_id=key.run_id,
+            agent_instance=key.agent_instance,
+            call_id=key.call_id,
+            reason=error.reason,
+            field=error.metadata.get("field", ""),
+            writ_sha256=sha256_hex(request.writ),
+            presented_by=caller.replica,
+        )
+        refusal.refusal_id = f"refusal_{sha256_hex(refusal.SerializeToString())[:40]}"
+        refusal.refuse_time.CopyFrom(timestamp(time.time()))
+        self._store.add_report(refusal.refusal_id, "refusal", refusal.SerializeToString())
+
+
+async def _wait_for(entry: UnderWay) -> Call:
+    """What the call comes to. The last one to go away calls off what may be repeated (SUP-6)."""
+    entry.waiting += 1
+    try:
+        return await asyncio.shield(entry.task)
+    finally:
+        entry.waiting -= 1
+        if entry.waiting == 0 and not entry.goes_on:
+            gone = "Nobody waits for the call any more."
+            entry.call_off(GatewayError(Code.CANCELLED, "CANCELLED", gone))
+
+
+async def _first(*futures: "asyncio.Future[Any]") -> None:
+    """Waits until one of them is done."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _take_place(entry: UnderWay, source: OpenSource) -> bool:
+    """Waits for a place at the source; raises the reason when the call is called off first."""
+    task = asyncio.ensure_future(source.acquire())
+    await _first(task, entry.called_off)
+    if not task.done():
+        task.cancel()
+        raise entry.called_off.result()
+    task.result()
+    if entry.called_off.done():
+        source.release()
+        raise entry.called_off.result()
+    return True
+
+
+async def _run(
+    entry: UnderWay,
+    source: OpenSource,
+    request: provider_pb.InvokeRequest,
+    tool: Tool,
+    caller: Caller,
+) -> Answer:
+    """Runs a tool once, within its time limit and until it is called off. Never raises."""
+    request.deadline.CopyFrom(timestamp(time.time() + tool.timeout_s))
+    task = asyncio.ensure_future(source.invoke(request, tool.timeout_s, caller.traceparent))
+    await _first(task, entry.called_off)
+    if not task.done():
+        task.cancel()
+        return Answer("lost", f"{tool.name} was called off")
+    return task.result()
+
+
+def _invocation(call: Call, tool: Tool, request: gateway_pb.CallToolRequest) -> provider_pb.InvokeRequest:
+    parts = (call.tenant, call.run_id, call.agent_instance, call.call_id)
+    return provider_pb.InvokeRequest(
+        tool=tool.name,
+        arguments_json=request.arguments_json,
+        # The same for every repeat of one call, and for no other (TG-5).
+        idempotency_key=f"idem_{sha256_hex(json.dumps(parts))[:40]}",
+        tenant=call.tenant,
+        run_id=call.run_id,
+        agent_name=call.agent_name,
+        call_id=call.call_id,
+    )
+
+
+def frozen_error(freeze: Freeze) -> GatewayError:
+    """What a frozen call is refused with; it leaves no receipt and burns nothing (TG-8)."""
+    by = f" by {freeze.ordered_by}" if freeze.ordered_by else ""
+    if freeze.cause == "halt":
+        said = f"Halted{by}: {freeze.reason}"
+        return GatewayError(Code.FAILED_PRECONDITION, "HALTED", said, order_id=freeze.order_id)
+    said = f"Frozen{by} ({freeze.cause}): {freeze.reason}"
+    return GatewayError(Code.FAILED_PRECONDITION, "FROZEN", said, order_id=freeze.order_id)
+
+
+def to_response(call: Call, *, replayed: bool) -> gateway_pb.CallToolResponse:
+    """The answer to a call with an outcome, the first time and every time after."""
+    response = gateway_pb.CallToolResponse(
+        status=STATUS[call.state],
+        stop_reason=call.stop_reason,
+        message=call.message,
+        receipt=call.receipt,
+        replayed=replayed,
+    )
+    if call.result is not None:
+        response.result.CopyFrom(tool_pb.ToolResult.FromString(call.result))
+    if call.repetition:
+        response.repetition.CopyFrom(gateway_pb.Repetition.FromString(call.repetition))
+    if call.duration_s is not None:
+        response.duration.FromMilliseconds(round(call.duration_s * 1000))
+    return response

@@ -1,0 +1,91 @@
+"""The checks between a valid writ and the freeze, in the order of TG-2: the first that fails decides."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from writ.tool.v1 import tool_gateway_service_pb2 as gateway_pb
+
+from .registry import Registry, Tool
+from .store import CallKey, Store
+from .strict_json import BadJsonError, Json, args_hash, parse_strict
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks make of a call: a tool to run, or a refusal."""
+
+    tool: Tool | None = None
+    stop_reason: str = ""
+    message: str = ""
+    args_hash: str = ""
+    #: A repeat of the same arguments got past the tool's limit, and counts for it.
+    counts_tool: bool = False
+    repetition: gateway_pb.Repetition | None = None
+
+
+def judge(registry: Registry, store: Store, key: CallKey, writ: Any, arguments_json: str) -> Verdict:
+    """Judges a call whose writ fits; `writ` are its claims."""
+    name: str = writ.tool
+    made = store.count_run(key)
+    if writ.HasField("max_tool_calls") and made >= writ.max_tool_calls:
+        said = f"The run has made {made} calls; the limit is {writ.max_tool_calls}."
+        return Verdict(stop_reason="max_tool_calls", message=said)
+    if name not in writ.allowed_tools:
+        said = f"Agent {writ.agent.name} may not call {name}."
+        return Verdict(stop_reason=f"tool_denied:{name}", message=said)
+    tool = registry.tools.get(name)
+    if tool is None:
+        said = f"This gateway has no tool {name}."
+        return Verdict(stop_reason=f"tool_missing:{name}", message=said)
+    if tool.digest != writ.definition_digest:
+        said = f"The definition of {name} is not the one that was reviewed; propose the call again."
+        return Verdict(stop_reason=f"tool_changed:{name}", message=said)
+    try:
+        args = parse_arguments(arguments_json)
+    except BadJsonError as error:
+        return Verdict(stop_reason=f"tool_bad_args:{name}", message=str(error))
+    if problems := tool.problems(args):
+        return Verdict(stop_reason=f"tool_bad_args:{name}", message=" ".join(problems))
+    return _judge_repeats(tool, store, key, args_hash(args))
+
+
+def _judge_repeats(tool: Tool, store: Store, key: CallKey, hashed: str) -> Verdict:
+    calls = store.counted(key, tool.name)
+    if len(calls) >= tool.max_calls_per_agent:
+        limit = tool.max_calls_per_agent
+        return Verdict(
+            stop_reason="loop_detected:per_tool_limit",
+            message=f"This agent has made {len(calls)} calls of {tool.name}; the limit is {limit}.",
+            repetition=_repetition(tool, calls, limit, ""),
+        )
+    same = store.counted(key, tool.name, hashed)
+    if len(same) >= tool.max_repeats:
+        return Verdict(
+            stop_reason="loop_detected:signature_repeat",
+            message=f"This agent has made {len(same)} calls of {tool.name} with these same arguments"
+            f" ({hashed}); the limit is {tool.max_repeats}. Use the result that is there, or other"
+            " arguments.",
+            args_hash=hashed,
+            counts_tool=True,
+            repetition=_repetition(tool, same, tool.max_repeats, hashed),
+        )
+    return Verdict(tool=tool, args_hash=hashed)
+
+
+def _repetition(tool: Tool, calls: list[tuple[str, str]], limit: int, hashed: str) -> gateway_pb.Repetition:
+    executed = [call_id for call_id, state in calls if state != "refused"]
+    return gateway_pb.Repetition(
+        tool=tool.name,
+        args_hash=hashed,
+        earlier_call_id=executed[-1] if executed else "",
+        calls=len(calls),
+        limit=limit,
+    )
+
+
+def parse_arguments(arguments_json: str) -> dict[str, Json]:
+    """Reads arguments from the exact bytes that were signed (TG-4). Raises BadJsonError."""
+    args = parse_strict(arguments_json, "arguments_json")
+    if isinstance(args, dict):
+        return args
+    raise BadJsonError("arguments_json must be a JSON object.")

@@ -1,0 +1,44 @@
+"""Errors as they cross the wire: a gRPC status with google.rpc.ErrorInfo (SYS-3)."""
+
+import grpc
+from google.protobuf.any_pb2 import Any
+from google.rpc.error_details_pb2 import ErrorInfo
+from google.rpc.status_pb2 import Status
+
+DETAILS_KEY = "grpc-status-details-bin"
+Code = grpc.StatusCode
+
+
+class GatewayError(Exception):
+    """What a call is answered with in place of a response: one clear sentence and a stable reason."""
+
+    def __init__(self, code: grpc.StatusCode, reason: str, message: str, **metadata: str) -> None:
+        """`metadata` names the field, limit or id that is meant; never content."""
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.metadata = metadata
+
+    def details(self) -> bytes:
+        """The google.rpc.Status that clients of every language read."""
+        info = ErrorInfo(domain="writ", reason=self.reason, metadata=self.metadata)
+        packed = Any()
+        packed.Pack(info)
+        code: int = self.code.value[0]
+        return Status(code=code, message=self.message, details=[packed]).SerializeToString()
+
+
+def invalid(reason: str, message: str, field: str) -> GatewayError:
+    """The request is wrong, whatever the state."""
+    return GatewayError(Code.INVALID_ARGUMENT, reason, message, field=field)
+
+
+def denied(reason: str, message: str, **metadata: str) -> GatewayError:
+    """The caller may not do this."""
+    return GatewayError(Code.PERMISSION_DENIED, reason, message, **metadata)
+
+
+def unauthenticated(reason: str, message: str, **metadata: str) -> GatewayError:
+    """Nobody knows who calls."""
+    return GatewayError(Code.UNAUTHENTICATED, reason, message, **metadata)

@@ -1,0 +1,150 @@
+"""The tools of tools.yaml, and what their arguments must be (TG-3, TG-6)."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+
+from .strict_json import Json, sha256_hex, trim
+
+SIDE_EFFECTS = ("read_only", "idempotent", "destructive")
+MAX_NAMED = 16
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program that serves ToolProviderService, and how many calls it takes at a time."""
+
+    name: str
+    address: str
+    max_in_flight: int
+    max_queued: int
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as tools.yaml declares it, with every default filled in."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    side_effect: str
+    timeout_s: float
+    max_output_bytes: int
+    max_calls_per_agent: int
+    max_repeats: int
+    risk: float
+    source: str
+    #: SHA-256 over the definition: a writ names it (TG-1).
+    digest: str
+
+    def problems(self, args: dict[str, Json]) -> list[str]:
+        """Everything that is wrong with arguments that are about to be executed, one sentence each."""
+        trimmed = trim(args)
+        assert isinstance(trimmed, dict)
+        properties: dict[str, Any] = self.schema.get("properties", {})
+        required = self.schema.get("required", [])
+        found = [
+            f"Argument {name[:64]} is not one that the tool takes."
+            for name in trimmed
+            if name not in properties and not self._admits(name)
+        ]
+        for name, spec in properties.items():
+            if name not in trimmed:
+                if name in required:
+                    found.append(f"Argument {name} is required and missing.")
+            elif (name in required and trimmed[name] == "") or not self._accepts(spec, trimmed[name]):
+                found.append(f"Argument {name} does not fit its schema.")
+        if not found and not Draft202012Validator(self.schema).is_valid(trimmed):
+            found.append("The arguments together break a rule of the schema.")
+        more = [f"And {len(found) - MAX_NAMED} more."] if len(found) > MAX_NAMED else []
+        return found[:MAX_NAMED] + more
+
+    def _accepts(self, spec: Any, value: Json) -> bool:
+        """Each argument by itself, beside the schema's own definitions."""
+        definitions = {key: self.schema[key] for key in ("$defs",) if key in self.schema}
+        return bool(Draft202012Validator({**definitions, "allOf": [spec]}).is_valid(value))
+
+    def _admits(self, name: str) -> bool:
+        extra = self.schema.get("additionalProperties", False) is not False
+        patterns = self.schema.get("patternProperties", {})
+        return extra or any(re.search(pattern, name) for pattern in patterns)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Every tool of the gateway, in the order of names."""
+
+    tools: Mapping[str, Tool]
+    sources: Mapping[str, Source]
+    #: Content hash of the whole registry.
+    version: str
+
+
+def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Registry:
+    """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses stand for `variables`.
+
+    Raises ValueError naming what is wrong. What this gateway does not implement (other kinds of sources,
+    allowlists) is refused and not ignored (SYS-4).
+    """
+    document = yaml.safe_load(path.read_text())
+    if unknown := set(document) - {"tools", "sources"}:
+        raise ValueError(f"{path}: {', '.join(sorted(unknown))} is not supported here.")
+    sources = {name: _source(name, entry, variables) for name, entry in document["sources"].items()}
+    tools: dict[str, Tool] = {}
+    for entry in sorted(document["tools"], key=lambda entry: str(entry["name"])):
+        tool = _tool(entry)
+        if tool.name in tools or tool.source not in sources:
+            raise ValueError(f"{path}: {tool.name} is there twice, or has no source.")
+        tools[tool.name] = tool
+    version = sha256_hex("".join(tool.digest for tool in tools.values()))
+    return Registry(tools, sources, version)
+
+
+def _tool(entry: Mapping[str, Any]) -> Tool:
+    name, side_effect, schema = entry["name"], entry["side_effect"], entry["input_schema"]
+    if not _NAME.fullmatch(name) or side_effect not in SIDE_EFFECTS:
+        raise ValueError(f"{name}: its name or its side_effect is not one that there is.")
+    if schema.get("type") != "object":
+        raise ValueError(f"{name}: input_schema must be of the type object.")
+    Draft202012Validator.check_schema(schema)
+    described = {
+        "name": name,
+        "description": str(entry["description"]).strip(),
+        "schema": schema,
+        "side_effect": side_effect,
+        "timeout_s": _seconds(entry.get("timeout", "30s")),
+        "max_output_bytes": int(entry.get("max_output_bytes", 65_536)),
+        "max_calls_per_agent": int(entry.get("max_calls_per_agent", 2)),
+        "max_repeats": int(entry.get("max_repeats", 1)),
+        "risk": float(entry["risk"]),
+        "source": entry["source"],
+    }
+    return Tool(**described, digest=sha256_hex(json.dumps(described, sort_keys=True)))
+
+
+def _source(name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> Source:
+    if entry.get("kind") != "provider":
+        raise ValueError(f"{name}: only sources of the kind provider are supported here.")
+    address = re.sub(
+        r"\$\{(\w+)(?::-([^}]*))?\}",
+        lambda found: variables.get(found[1]) or found[2] or "",
+        entry["address"],
+    )
+    if not re.fullmatch(r"[^\s:]+:\d{1,5}", address):
+        raise ValueError(f"{name}: its address must be host:port, such as 127.0.0.1:50061.")
+    return Source(name, address, int(entry.get("max_in_flight", 32)), int(entry.get("max_queued", 256)))
+
+
+def _seconds(text: str) -> float:
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text):
+        return float(found[1]) * _UNITS[found[2]]
+    raise ValueError(f"{text} is no duration, such as 30s.")

@@ -1,0 +1,63 @@
+"""Delivers receipts and refused attempts to the supervisor until it has them (TG-8)."""
+
+import asyncio
+import json
+import logging
+import time
+
+import grpc
+from writ.supervision.v1 import supervision_service_pb2 as supervision_pb
+from writ.supervision.v1.supervision_service_pb2_grpc import SupervisionServiceStub
+
+from .store import Store
+from .strict_json import sha256_hex
+from .tokens import SigningKey, decode
+
+BATCH = 128
+POLL_S = 1.0
+RETRY_MAX_S = 30.0
+
+log = logging.getLogger("gateway")
+
+
+async def deliver_reports(store: Store, key: SigningKey, supervisor: str, delay_s: float) -> None:
+    """Runs until it is cancelled: delayed, in batches, and again with back-off."""
+    wait = poll = min(POLL_S, max(delay_s, 0.02))
+    async with grpc.aio.insecure_channel(supervisor) as channel:
+        stub = SupervisionServiceStub(channel)
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                while await _deliver(store, key, stub, delay_s):
+                    pass
+                wait = poll
+            except grpc.RpcError as error:
+                wait = min(RETRY_MAX_S, max(wait, POLL_S) * 2)
+                log.warning("receipts were not delivered: %s", error.code().name)
+
+
+async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, delay_s: float) -> bool:
+    """Delivers one batch; says whether more may be waiting."""
+    pending = store.open_reports(time.time() - delay_s, BATCH)
+    if not pending:
+        return False
+    receipts = [content.decode() for _, kind, content in pending if kind == "receipt"]
+    refusals = [
+        supervision_pb.RefusedAttempt.FromString(content) for _, kind, content in pending if kind == "refusal"
+    ]
+    answer = await stub.ReportReceipts(
+        supervision_pb.ReportReceiptsRequest(receipts=receipts, refusals=refusals),
+        metadata=(("authorization", f"Bearer {key.service_token('supervisor')}"),),
+        timeout=10,
+    )
+    known = {_id_of(receipt): sha256_hex(receipt) for receipt in receipts}
+    taken = [known[one] for one in answer.acknowledged_receipt_ids if one in known]
+    taken += answer.acknowledged_refusal_ids
+    with store.transaction():
+        store.acknowledge(taken)
+    # What was not acknowledged is delivered again, but not at once.
+    return len(taken) == BATCH
+
+
+def _id_of(receipt: str) -> str:
+    return str(json.loads(decode(receipt.split(".")[1]))["jti"])

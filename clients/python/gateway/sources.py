@@ -1,0 +1,130 @@
+"""Tool providers: programs that serve ToolProviderService, and their places (TG-6)."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+from writ.tool.v1 import tool_pb2 as tool_pb
+from writ.tool.v1 import tool_provider_service_pb2 as provider_pb
+from writ.tool.v1.tool_provider_service_pb2_grpc import ToolProviderServiceStub
+
+from .errors import Code, GatewayError
+from .registry import Source
+from .strict_json import BadJsonError, Json, parse_strict
+from .tokens import SigningKey
+
+MAX_RESULT_BYTES = 4 * 1024 * 1024
+MAX_MESSAGE = 1_000
+#: Statuses that a server gives before it runs anything.
+REFUSALS = {
+    Code.INVALID_ARGUMENT,
+    Code.UNAUTHENTICATED,
+    Code.PERMISSION_DENIED,
+    Code.NOT_FOUND,
+    Code.FAILED_PRECONDITION,
+    Code.UNIMPLEMENTED,
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a run: `ok`; `error`, by the tool's own word; or `lost`, so that nobody knows."""
+
+    ending: str
+    message: str = ""
+    stop_reason: str = ""
+    result: tool_pb.ToolResult | None = None
+    value: Json = None
+
+
+class OpenSource:
+    """A provider. A call waits for its place before its intent is recorded, never after (SUP-8)."""
+
+    def __init__(self, source: Source, key: SigningKey) -> None:
+        """Connects at the first call; that it is away now harms nobody."""
+        self._source = source
+        self._key = key
+        self._channel = grpc.aio.insecure_channel(source.address)
+        self._stub = ToolProviderServiceStub(self._channel)
+        self._places = asyncio.Semaphore(source.max_in_flight)
+        self._queued = 0
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._channel.close()
+
+    async def acquire(self) -> None:
+        """Waits for a place. Raises OVERLOADED, which leaves no trace, when too many wait (TG-8)."""
+        source = self._source
+        if self._places.locked() and self._queued >= source.max_queued:
+            raise GatewayError(
+                Code.RESOURCE_EXHAUSTED,
+                "OVERLOADED",
+                f"The source {source.name} runs {source.max_in_flight} calls and {source.max_queued}"
+                " more wait. Nothing was executed; try again later.",
+                source=source.name,
+            )
+        self._queued += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._queued -= 1
+
+    def release(self) -> None:
+        """Gives a place back."""
+        self._places.release()
+
+    async def invoke(self, request: provider_pb.InvokeRequest, timeout_s: float, traceparent: str) -> Answer:
+        """Runs a tool once. Whatever goes wrong is an answer; being cancelled tells the provider."""
+        tool = request.tool
+        metadata = [("authorization", f"Bearer {self._key.service_token('tool-provider')}")]
+        if traceparent:
+            metadata.append(("traceparent", traceparent))
+        try:
+            answer = await asyncio.wait_for(
+                self._stub.Invoke(request, metadata=metadata, timeout=timeout_s + 0.5), timeout_s
+            )
+        except asyncio.TimeoutError:
+            limit = round(timeout_s * 1000)
+            return Answer("lost", f"{tool} did not answer within its limit of {limit} ms")
+        except grpc.aio.AioRpcError as error:
+            return _from_error(tool, error)
+        outcome = answer.WhichOneof("outcome")
+        if outcome == "failure":
+            said = answer.failure.message.strip()[:MAX_MESSAGE] or f"{tool} failed."
+            return Answer("error", said, f"tool_error:{tool}")
+        return _from_result(tool, answer.result if outcome == "result" else None)
+
+
+def _from_result(tool: str, result: tool_pb.ToolResult | None) -> Answer:
+    kind: Any = result.kind if result is not None else None
+    if result is not None and kind == tool_pb.RESULT_KIND_TEXT:
+        return Answer("ok", result=tool_pb.ToolResult(kind=kind, content=result.content))
+    if result is not None and kind == tool_pb.RESULT_KIND_IMAGE:
+        if urlsplit(result.content).scheme in ("http", "https"):
+            image = tool_pb.ToolResult(kind=kind, content=result.content, media_type=result.media_type)
+            return Answer("ok", result=image)
+    elif result is not None and kind == tool_pb.RESULT_KIND_JSON:
+        try:
+            value = parse_strict(result.content, "result", MAX_RESULT_BYTES)
+            if isinstance(value, dict):
+                json_result = tool_pb.ToolResult(kind=kind, content=result.content)
+                return Answer("ok", result=json_result, value=value)
+        except BadJsonError:
+            pass
+    said = f"{tool} gave back something that is no JSON object."
+    return Answer("error", said, f"tool_bad_result:{tool}")
+
+
+def _from_error(tool: str, error: grpc.aio.AioRpcError) -> Answer:
+    code, stop_reason = error.code(), f"tool_error:{tool}"
+    if code in REFUSALS:
+        return Answer("error", f"The provider of {tool} refused the call.", stop_reason)
+    if code == Code.INTERNAL:
+        return Answer("error", f"{tool} failed.", stop_reason)
+    # gRPC says so only before anything was sent.
+    if code == Code.UNAVAILABLE and "failed to connect" in (error.details() or ""):
+        return Answer("error", f"The provider of {tool} cannot be reached.", stop_reason)
+    return Answer("lost", f"The provider of {tool} did not answer")

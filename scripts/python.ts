@@ -1,0 +1,70 @@
+/**
+ * Makes what the Python programs need: a virtual environment with their pinned packages, and the generated
+ * code of the contracts. Does nothing when that is there and nothing changed since.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { runCommand } from './run-command.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const FOLDER = join(ROOT, 'node_modules/.cache/writ-python');
+const STAMP = join(FOLDER, 'made-from');
+const INPUTS = [
+  'clients/python/requirements.txt',
+  'clients/python/generate.py',
+  'proto/**/*.proto',
+  'vendor/proto/**/*.proto',
+];
+
+/** Where the Python programs live. */
+export const PYTHON_FOLDER = join(ROOT, 'clients/python');
+
+/** The interpreter that has everything, or why there is none. */
+export function findPython(): { readonly python: string } | { readonly missing: string } {
+  const made = existsSync(STAMP) && existsSync(join(PYTHON_FOLDER, 'gen/writ'));
+  if (!made) return { missing: 'it was not made: npm run python' };
+  if (readFileSync(STAMP, 'utf8') !== inputsDigest()) {
+    return { missing: 'packages or contracts changed since it was made: npm run python' };
+  }
+  return { python: join(FOLDER, 'bin/python') };
+}
+
+async function makePython(): Promise<void> {
+  if ('python' in findPython()) return;
+  const python = process.env.WRIT_PYTHON || 'python3';
+  const own = join(FOLDER, 'bin/python');
+  await run(python, '-m', 'venv', FOLDER);
+  await run(
+    own,
+    '-m',
+    'pip',
+    'install',
+    '-q',
+    '--disable-pip-version-check',
+    '-r',
+    'clients/python/requirements.txt',
+  );
+  await run(own, 'clients/python/generate.py');
+  writeFileSync(STAMP, inputsDigest());
+}
+
+function inputsDigest(): string {
+  const hash = createHash('sha256');
+  for (const file of globSync(INPUTS, { cwd: ROOT }).sort()) {
+    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
+  }
+  return hash.digest('hex');
+}
+
+async function run(tool: string, ...args: readonly string[]): Promise<void> {
+  const { code, output } = await runCommand(tool, ...args);
+  if (code !== 0) throw new Error(`${tool} ${args.join(' ')} failed:\n${output}`);
+}
+
+if (import.meta.main) {
+  await makePython();
+  const found = findPython();
+  if ('missing' in found) throw new Error(found.missing);
+  console.log(found.python);
+}

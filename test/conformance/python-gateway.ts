@@ -1,0 +1,48 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { PYTHON_FOLDER } from '../../scripts/python.ts';
+
+/** The gateway of clients/python in a process of its own. */
+export interface PythonGateway {
+  /** `host:port`, the same after a restart. */
+  readonly address: string;
+  /** Kills it with SIGKILL and starts it again on the same port and state. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the Python gateway and waits until it listens; the settings are those of any gateway. */
+export async function startPythonGateway(
+  python: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<PythonGateway> {
+  const start = async (port: string): Promise<{ child: ChildProcess; address: string }> => {
+    const child = spawn(python, ['-m', 'gateway'], {
+      cwd: PYTHON_FOLDER,
+      env: { ...process.env, ...settings, WRIT_TOOL_GATEWAY_PORT: port },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    for await (const line of createInterface({ input: child.stdout })) {
+      const address = /listens on (\S+)$/.exec(line)?.[1];
+      if (address !== undefined) return { child, address };
+    }
+    throw new Error(`${python} -m gateway ended before it listened.`);
+  };
+  const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  };
+  let running = await start('0');
+  const { address } = running;
+  return {
+    address,
+    restart: async () => {
+      await end(running.child, 'SIGKILL');
+      running = await start(address.split(':')[1] ?? '0');
+    },
+    stop: () => end(running.child, 'SIGTERM'),
+  };
+}
