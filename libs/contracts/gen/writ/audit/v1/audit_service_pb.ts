@@ -43,7 +43,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   recordTime?: Timestamp | undefined;
 
   /**
-   * What it records: `run_started`, `run_ended`, `agent_started`, `agent_refused`, `agent_ended`,
+   * What it records: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`,
    * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`.
    *
    * @generated from field: string kind = 4;
