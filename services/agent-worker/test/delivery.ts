@@ -11,17 +11,38 @@ import { DESK_TOOLS } from './refund-rules.ts';
 export const TENANT = 'acme';
 /** The run of a test that has only one. */
 export const RUN = 'run-1';
-/** The agent of every run. */
+/** The root agent of every run. */
 export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const;
 /** Trace context of every run. */
 export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
 
+/** An agent of a run as records of the fakes name it: the root by its run alone. */
+export function agentKey(runId: string, instance: string): string {
+  return instance === AGENT.instance ? runId : `${runId}/${instance}`;
+}
+
+/** What stands before the lines of agents other than the root. */
+export function lineOf(instance: string, line: string): string {
+  return instance === AGENT.instance ? line : `${instance} ${line}`;
+}
+
 /** Fields of a manifest that tests change. */
-interface ManifestFields {
+export interface ManifestFields {
   kind: AgentKind;
-  limits: { maxSteps?: number; maxRefusals?: number; maxRetries?: number };
+  name: string;
+  limits: {
+    maxSteps?: number;
+    maxRefusals?: number;
+    maxRetries?: number;
+    maxIterations?: number;
+  };
+  subAgents: { name: string; askTimeout?: Duration }[];
+  initialToolChoice: string;
+  outputTopic: string;
+  followTopics: string[];
+  optionsJson: string;
   onRefusal: RefusalHandling;
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
@@ -32,6 +53,11 @@ export interface DeliveryOptions {
   readonly runId?: string;
   readonly requestId?: string;
   readonly manifest?: Partial<ManifestFields>;
+  /** Instead of the root. */
+  readonly agent?: { readonly name: string; readonly instance: string };
+  /** Who asked it; nobody when left out. */
+  readonly from?: string;
+  readonly correlationId?: string;
   readonly goal?: string;
   readonly deadline?: Date;
   /** Life of the agent's tokens, ms. */
@@ -41,20 +67,28 @@ export interface DeliveryOptions {
 /** The request of a delivery, without tokens. */
 export function deliveryRequest(options: DeliveryOptions) {
   const { runId = RUN, requestId = `deliver-${runId}`, goal, deadline } = options;
+  const { agent = AGENT, from = '', correlationId = '' } = options;
   return {
     requestId,
     tenant: TENANT,
-    agent: AGENT,
+    agent,
     supervision: {
       runId,
       sessionId: 'session-1',
       root: AGENT,
-      depth: 0,
+      ...(from !== '' && { parent: AGENT }),
+      depth: from === '' ? 0 : 1,
       spawnBudget: {},
       executionBudget: { maxTokens: 10_000n, maxCostNanoUsd: 5_000_000_000n },
     },
     manifest: manifestWith(options.manifest),
-    message: { messageId: requestId, text: goal ?? 'Refund the annual plan of user 42.' },
+    message: {
+      messageId: requestId,
+      text: goal ?? 'Refund the annual plan of user 42.',
+      senderInstance: from,
+      replyTo: from,
+      correlationId,
+    },
     traceparent: TRACEPARENT,
     ...(deadline && { deadline: timestampFromDate(deadline) }),
   };

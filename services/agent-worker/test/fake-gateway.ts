@@ -8,6 +8,7 @@ import {
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { type JsonObject, PermissionDeniedError } from '@writ/kernel';
 import { type Route, route, unimplemented } from '@writ/rpc';
+import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 import { DESK_TOOLS, runTool } from './refund-rules.ts';
@@ -50,11 +51,12 @@ export class FakeGateway {
           return { registryVersion, tools: DESK_TOOLS.filter(({ name }) => names.includes(name)) };
         },
         callTool: async (request) => {
-          const callId = request.call?.callId ?? '';
+          const { callId = '', agentInstance = '' } = request.call ?? {};
           this.requests.push(request);
-          await this.#faults.pass(`before call_tool ${callId}`);
-          const answer = this.#execute(request, callId);
-          await this.#faults.pass(`after call_tool ${callId}`);
+          const line = lineOf(agentInstance, callId);
+          await this.#faults.pass(`before call_tool ${line}`);
+          const answer = this.#execute(request, callId, line);
+          await this.#faults.pass(`after call_tool ${line}`);
           return answer;
         },
       }),
@@ -68,9 +70,10 @@ export class FakeGateway {
     this.#calls.set(`${runId}/${callId}`, { ...known, answer });
   }
 
-  #execute(request: CallToolRequest, callId: string): Answer {
+  #execute(request: CallToolRequest, callId: string, line: string): Answer {
     const { tool, argumentsJson, writ } = request;
-    const key = `${request.call?.runId}/${callId}`;
+    const { runId = '', agentInstance = '' } = request.call ?? {};
+    const key = `${agentKey(runId, agentInstance)}/${callId}`;
     const text = `${tool} ${argumentsJson}`;
     const known = this.#calls.get(key);
     if (known !== undefined) {
@@ -83,7 +86,7 @@ export class FakeGateway {
     if (!writ.startsWith(`writ-${callId}-`)) {
       throw new PermissionDeniedError('WRIT_MISMATCH', 'The writ is for another call.');
     }
-    this.executed.push(`${callId} ${tool}`);
+    this.executed.push(`${line} ${tool}`);
     const args = JSON.parse(argumentsJson) as JsonObject;
     const answer: Answer = this.answer?.(tool, args) ?? {
       status: CallStatus.OK,

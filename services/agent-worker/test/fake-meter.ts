@@ -1,5 +1,5 @@
 import { toJsonString } from '@bufbuild/protobuf';
-import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import {
   type GenerateRequest,
   GenerateRequestSchema,
@@ -7,11 +7,24 @@ import {
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { DeadlineError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
 import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
-/** A model: the prompt's JSON in, text out. */
-export type FakeModel = (prompt: JsonObject, request: GenerateRequest) => Promise<string> | string;
+/** What a fake model says: text, or tools to call. */
+export type FakeAnswer =
+  | string
+  | {
+      readonly text?: string;
+      readonly toolUses: readonly { readonly tool: string; readonly args: JsonObject }[];
+    };
+
+/** A model: the prompt's JSON in, an answer out. */
+export type FakeModel = (
+  prompt: JsonObject,
+  request: GenerateRequest,
+  agent: string,
+) => Promise<FakeAnswer> | FakeAnswer;
 
 /** Answers model calls from a fake model, and remembers as the contract asks. */
 export class FakeMeter {
@@ -20,7 +33,7 @@ export class FakeMeter {
   readonly requests: GenerateRequest[] = [];
   model: FakeModel;
   readonly #faults: FaultSwitches;
-  readonly #answers = new Map<string, { readonly request: string; readonly text: string }>();
+  readonly #answers = new Map<string, { readonly request: string; readonly answer: FakeAnswer }>();
 
   constructor(faults: FaultSwitches, model: FakeModel) {
     this.#faults = faults;
@@ -33,18 +46,19 @@ export class FakeMeter {
       route(ModelService, {
         listModels: unimplemented('The fake meter does not do this.'),
         async *generate(request, call) {
-          const { runId } = requireAgent(call);
+          const { runId, agent } = requireAgent(call);
           meter.requests.push(request);
           try {
-            await meter.#faults.pass(`before generate ${request.callId}`);
-            const text = await meter.#answer(runId, request);
-            await meter.#faults.pass(`after generate ${request.callId}`);
+            const line = lineOf(agent.instance, request.callId);
+            await meter.#faults.pass(`before generate ${line}`);
+            const answer = await meter.#answer(runId, agent.instance, request);
+            await meter.#faults.pass(`after generate ${line}`);
             yield {
               chunk: {
                 case: 'finished',
                 value: {
-                  message: { role: 3, parts: [{ kind: { case: 'text', value: text } }] },
-                  endReason: EndReason.END_TURN,
+                  message: { role: ChatRole.ASSISTANT, parts: partsOf(answer, request.callId) },
+                  endReason: typeof answer === 'string' ? EndReason.END_TURN : EndReason.TOOL_USE,
                 },
               },
             };
@@ -61,25 +75,39 @@ export class FakeMeter {
     ];
   }
 
-  async #answer(runId: string, request: GenerateRequest): Promise<string> {
-    const key = `${runId}/${request.callId}`;
+  async #answer(runId: string, instance: string, request: GenerateRequest): Promise<FakeAnswer> {
+    const key = `${agentKey(runId, instance)}/${request.callId}`;
     const text = toJsonString(GenerateRequestSchema, request);
     const known = this.#answers.get(key);
     if (known !== undefined) {
       if (known.request !== text) throw reused(request.callId);
-      return known.text;
+      return known.answer;
     }
-    this.paid.push(request.callId);
-    const answer = await this.model(promptOf(request), request);
-    this.#answers.set(key, { request: text, text: answer });
+    this.paid.push(lineOf(instance, request.callId));
+    const answer = await this.model(promptOf(request), request, instance);
+    this.#answers.set(key, { request: text, answer });
     return answer;
   }
 }
 
-/** The JSON of the user's turn. */
+/** The JSON of the user's turn; empty when it is none. */
 export function promptOf({ messages }: GenerateRequest): JsonObject {
   const part = messages.at(-1)?.parts[0]?.kind;
-  return JSON.parse(part?.case === 'text' ? part.value : '{}') as JsonObject;
+  const isJson = part?.case === 'text' && part.value.startsWith('{');
+  return JSON.parse(isJson ? part.value : '{}') as JsonObject;
+}
+
+function partsOf(answer: FakeAnswer, callId: string) {
+  if (typeof answer === 'string') return [{ kind: { case: 'text' as const, value: answer } }];
+  const { text = '', toolUses } = answer;
+  return [
+    ...(text === '' ? [] : [{ kind: { case: 'text' as const, value: text } }]),
+    ...toolUses.map(({ tool, args }, index) => {
+      const toolUseId = `use-${callId}-${index}`;
+      const value = { toolUseId, tool, argumentsJson: JSON.stringify(args) };
+      return { kind: { case: 'toolUse' as const, value } };
+    }),
+  ];
 }
 
 /** What a meter says when the model did not answer in time. */

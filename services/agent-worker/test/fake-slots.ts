@@ -14,7 +14,7 @@ import {
 } from '@writ/identity';
 import { type AgentRef, isWritError, Priority, UnavailableError } from '@writ/kernel';
 import { type CallContext, type Route, route, unimplemented } from '@writ/rpc';
-import { AGENT, TENANT } from './delivery.ts';
+import { AGENT, agentKey, TENANT } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
 /** Whose slot moved. */
@@ -60,7 +60,7 @@ export class FakeSlots {
     this.#verifier = verifier;
   }
 
-  /** Says where the agent of a run stands from now on, and tells who watches if `hint`. */
+  /** Says where an agent, the root when only its run is named, stands from now on, and tells who watches if `hint`. */
   set(runId: string, standing: Standing, { hint = false } = {}): void {
     this.#standings.set(runId, standing);
     if (!hint) return;
@@ -119,15 +119,16 @@ export class FakeSlots {
       const agent = await readAgentToken(this.#verifier, agentToken, { audience, caller });
       const { tenant, runId } = agent;
       const { instance } = agent.agent;
-      if (epoch < (this.#epochs.get(runId) ?? 0n)) {
+      const key = agentKey(runId, instance);
+      if (epoch < (this.#epochs.get(key) ?? 0n)) {
         this.staleEpochs.push(epoch);
         return { refusal: 'STALE_EPOCH' };
       }
-      this.#epochs.set(runId, epoch);
+      this.#epochs.set(key, epoch);
       const name = INTENTS.get(intent) ?? 'NONE';
-      this.renewals.push(`${runId} ${name} ${epoch}`);
+      this.renewals.push(`${key} ${name} ${epoch}`);
       await this.#faults.pass(`before renew ${name}`);
-      const standing = this.#standings.get(runId) ?? 'ACTIVE';
+      const standing = this.#standings.get(key) ?? 'ACTIVE';
       const state = SlotState[standing];
       if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
       if (standing !== 'ACTIVE') return { runId, slot: { state } };

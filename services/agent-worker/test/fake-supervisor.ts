@@ -16,8 +16,9 @@ import {
   type ReportOutcomeRequest,
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { InvalidRequestError, type JsonObject } from '@writ/kernel';
-import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { derivedId, InvalidRequestError, isJsonObject, type JsonObject } from '@writ/kernel';
+import { type CallContext, type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { agentKey, lineOf } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 import { actionMessage, type DeskAction, ruleOn } from './refund-rules.ts';
 
@@ -33,6 +34,16 @@ const VERDICTS = {
   escalate: Verdict.ESCALATE,
   invalid: Verdict.INVALID,
 } as const;
+
+/** A child that is to be handed to a worker. */
+export interface FakeChild {
+  readonly runId: string;
+  readonly agent: { readonly name: string; readonly instance: string };
+  readonly from: string;
+  readonly goal: string;
+  readonly correlationId: string;
+  readonly requestId: string;
+}
 
 /** Reviews by the refund desk's rules, and remembers as the contract asks. */
 export class FakeSupervisor {
@@ -50,11 +61,23 @@ export class FakeSupervisor {
   /** Stop reason and answer of the ending that stands, by run. */
   readonly endings = new Map<string, { readonly stopReason: string; readonly answer: string }>();
   refreshes = 0;
+  /** What is said to proposals. */
+  rule: typeof ruleOn = ruleOn;
+  /** Says to a delegation why it gets no slot; undefined gives it one. */
+  slotRefusal: (agent: string) => string | undefined = () => undefined;
+  /** Hands a child to a worker. */
+  deliverChild: (child: FakeChild) => Promise<unknown> = () =>
+    Promise.reject(new Error('Nobody takes children.'));
+  /** `instance outcome` of children that were ended by their parent, once each. */
+  readonly ended: string[] = [];
   /** Makes the tokens that RefreshTokens answers with. */
   credentials: (runId: string) => Promise<MessageInitShape<typeof AgentCredentialsSchema>>;
   readonly #faults: FaultSwitches;
   readonly #decisions = new Map<string, Recorded>();
+  /** Ends an agent at its worker. */
+  endAgent: (runId: string, instance: string) => Promise<unknown> = async () => undefined;
   readonly #executed: string[] = [];
+  readonly #spawned = new Map<string, FakeChild['agent']>();
   #writs = 0;
 
   constructor(faults: FaultSwitches) {
@@ -67,39 +90,84 @@ export class FakeSupervisor {
     return [
       route(ReviewService, {
         reviewAction: async (request, call) => {
-          const { runId } = requireAgent(call);
+          const agent = agentOf(call);
           this.epochs.push(call.caller.epoch ?? -1n);
           this.workers.push(call.caller.service?.replica);
           this.grants.push(call.caller.slotGrant?.agentInstance);
           this.requests.push(request);
-          await this.#faults.pass(`before review ${request.callId}`);
-          const decision = this.#review(runId, request);
-          await this.#faults.pass(`after review ${request.callId}`);
+          const line = lineOf(agent.instance, request.callId);
+          await this.#faults.pass(`before review ${line}`);
+          const decision = this.#review(agent, request);
+          await this.#faults.pass(`after review ${line}`);
           return { decision };
         },
         getDecision: async ({ callId }, call) => {
-          const { runId } = requireAgent(call);
           await this.#faults.pass(`before decision ${callId}`);
-          return { decision: this.currentDecision(runId, callId) };
+          return { decision: this.currentDecision(agentOf(call).key, callId) };
         },
       }),
       route(SupervisionService, {
         getManifest: unused,
-        spawnChild: unused,
-        endChild: unused,
+        spawnChild: async ({ callId, delegation, correlationId }, call) => {
+          const { instance, runId, key } = agentOf(call);
+          const { agent: name = '', task = '' } = delegation ?? {};
+          const line = lineOf(instance, callId);
+          await this.#faults.pass(`before spawn ${line}`);
+          const slotRefusal = this.slotRefusal(name);
+          const action = { kind: { case: 'delegation', value: { agent: name, task } } } as const;
+          const decision = {
+            decisionId: `dec-${callId}`,
+            callId,
+            verdict: Verdict.APPROVE,
+            reason: 'handed_over',
+            action,
+            executedAction: action,
+            executedFrom: ExecutedFrom.ORIGINAL,
+            settled: true,
+          };
+          const id = `${key}/${callId}`;
+          if (!this.#spawned.has(id)) {
+            const others = [...this.#spawned.values()].filter((one) => one.name === name);
+            this.#spawned.set(id, { name, instance: `${name}-${others.length + 1}` });
+            this.decided.push(`${line} approve handoff ${name}`);
+          }
+          const child = this.#spawned.get(id) ?? { name, instance: '' };
+          if (slotRefusal !== undefined) return { decision, slotRefusal };
+          const requestId = derivedId('deliver', runId, child.instance);
+          await this.deliverChild({
+            runId,
+            agent: child,
+            from: instance,
+            goal: task,
+            correlationId,
+            requestId,
+          });
+          await this.#faults.pass(`after spawn ${line}`);
+          return { decision, child };
+        },
+        endChild: async ({ childInstance, outcome, callId }, call) => {
+          const { runId, instance } = agentOf(call);
+          const line = lineOf(instance, callId);
+          await this.#faults.pass(`before end ${line}`);
+          const ended = `${childInstance} ${outcome}`;
+          if (!this.ended.includes(ended)) this.ended.push(ended);
+          await this.endAgent(runId, childInstance);
+          await this.#faults.pass(`after end ${line}`);
+          return { stopReason: 'success' };
+        },
         reportReceipts: unused,
         refreshTokens: async (_, call) => {
           this.refreshes += 1;
-          return { credentials: await this.credentials(requireAgent(call).runId) };
+          return { credentials: await this.credentials(agentOf(call).runId) };
         },
         reportOutcome: async (request, call) => {
-          const { runId } = requireAgent(call);
+          const { key } = agentOf(call);
           this.reports.push(request);
           await this.#faults.pass(`before report ${request.stopReason}`);
           this.#take(request);
-          this.#end(runId, request.stopReason);
+          this.#end(key, request.stopReason);
           await this.#faults.pass(`after report ${request.stopReason}`);
-          return { stopReason: this.endings.get(runId)?.stopReason ?? '' };
+          return { stopReason: this.endings.get(key)?.stopReason ?? '' };
         },
       }),
     ];
@@ -145,7 +213,7 @@ export class FakeSupervisor {
     });
   }
 
-  #review(runId: string, request: ReviewActionRequest): Decision {
+  #review({ key: runId, instance }: FakeAgent, request: ReviewActionRequest): Decision {
     const { callId, proposal } = request;
     const text = JSON.stringify([proposal.case, proposal.value], (key, value) =>
       key === '$typeName' ? undefined : value,
@@ -156,14 +224,7 @@ export class FakeSupervisor {
       return this.currentDecision(runId, callId);
     }
     this.#take(request);
-    const raw =
-      proposal.case === 'rawText'
-        ? proposal.value
-        : JSON.stringify({
-            kind: 'final',
-            answer: proposal.value?.kind.case === 'final' ? proposal.value.kind.value.answer : '',
-          });
-    const { verdict, reason, action } = ruleOn(raw, this.#executed);
+    const { verdict, reason, action } = this.rule(rawTextOf(proposal), this.#executed);
     if (verdict === 'approve' && action?.kind === 'tool') this.#executed.push(action.name);
     const isFinal = verdict === 'approve' && action?.kind === 'final';
     const decision = create(DecisionSchema, {
@@ -182,7 +243,8 @@ export class FakeSupervisor {
     if (verdict === 'escalate') decision.approvalId = 'apr-1';
     if (verdict === 'block') decision.stopReason = `supervisor_block:${reason}`;
     if (verdict === 'invalid') decision.stopReason = `invalid_action:${reason}`;
-    this.decided.push(`${callId} ${verdict} ${action?.kind === 'tool' ? action.name : 'final'}`);
+    const line = lineOf(instance, callId);
+    this.decided.push(`${line} ${verdict} ${action?.kind === 'tool' ? action.name : 'final'}`);
     this.#decisions.set(`${runId}/${callId}`, { proposal: text, action, decision });
     if (isFinal) this.#end(runId, 'success', action.answer);
     return this.currentDecision(runId, callId);
@@ -202,6 +264,33 @@ export class FakeSupervisor {
     if (recorded !== undefined) return recorded;
     throw new InvalidRequestError('NO_DECISION', `Nothing was proposed as ${callId}.`);
   }
+}
+
+/** An agent that calls, and its name in the fakes' records. */
+interface FakeAgent {
+  readonly runId: string;
+  readonly instance: string;
+  readonly key: string;
+}
+
+function agentOf(call: CallContext): FakeAgent {
+  const { runId, agent } = requireAgent(call);
+  return { runId, instance: agent.instance, key: agentKey(runId, agent.instance) };
+}
+
+function rawTextOf(proposal: ReviewActionRequest['proposal']): string {
+  if (proposal.case === 'rawText') return proposal.value;
+  const kind = proposal.value?.kind;
+  if (kind?.case === 'tool') {
+    const { tool: name, argumentsJson } = kind.value;
+    return JSON.stringify({ kind: 'tool', name, args: argumentsOf(argumentsJson) });
+  }
+  return JSON.stringify({ kind: 'final', answer: kind?.case === 'final' ? kind.value.answer : '' });
+}
+
+function argumentsOf(text: string): JsonObject {
+  const value: unknown = JSON.parse(text);
+  return isJsonObject(value as JsonObject) ? (value as JsonObject) : {};
 }
 
 /** What a service says to a call_id with another request. */

@@ -1,8 +1,15 @@
 import type { WritError } from '@writ/kernel';
 
 /** A moment of a call at a fake service: before it did anything, or after it recorded its answer. */
-export type Moment =
-  `${'before' | 'after'} ${'generate' | 'review' | 'call_tool' | 'report' | 'decision' | 'renew'} ${string}`;
+export type Moment = `${'before' | 'after'} ${
+  | 'generate'
+  | 'review'
+  | 'call_tool'
+  | 'report'
+  | 'decision'
+  | 'renew'
+  | 'spawn'
+  | 'end'} ${string}`;
 
 /** Makes a fake service fail or fall silent at chosen moments, once each. */
 export class FaultSwitches {

@@ -33,7 +33,14 @@ import {
   type AgentWorkerParts,
   createAgentWorker,
 } from '../src/index.ts';
-import { AGENT, type DeliveryOptions, deliveryRequest, RUN, TENANT } from './delivery.ts';
+import {
+  AGENT,
+  type DeliveryOptions,
+  deliveryRequest,
+  type ManifestFields,
+  RUN,
+  TENANT,
+} from './delivery.ts';
 import { FakeGateway } from './fake-gateway.ts';
 import { FakeMeter, type FakeModel } from './fake-meter.ts';
 import { FakeSlots } from './fake-slots.ts';
@@ -92,6 +99,13 @@ export class World {
   /** The data folder of the worker. */
   get dataDir(): string {
     return this.#folder;
+  }
+
+  /** The worker that was started last. */
+  get lastWorker(): AgentWorker {
+    const worker = this.#workers.at(-1);
+    if (worker === undefined) throw new Error('No worker was started.');
+    return worker;
   }
 
   /** Where the fakes are. */
@@ -158,12 +172,29 @@ export class World {
 
   /** Hands a refund desk over to the worker. */
   async deliver(options: DeliveryOptions = {}): Promise<boolean> {
-    const { runId = RUN, tokenTtlMs } = options;
+    const { runId = RUN, tokenTtlMs, agent } = options;
     const { accepted } = await this.worker.deliver({
       ...deliveryRequest(options),
-      credentials: await this.credentials(runId, tokenTtlMs),
+      credentials: await this.credentials(runId, tokenTtlMs, agent),
     });
     return accepted;
+  }
+
+  /** Has the supervisor make children of these manifests when it is asked to. */
+  withChildren(manifests: Readonly<Record<string, Partial<ManifestFields>>>): void {
+    this.supervisor.deliverChild = (child) =>
+      this.deliver({
+        ...child,
+        manifest: { name: child.agent.name, ...manifests[child.agent.name] },
+      });
+    this.supervisor.endAgent = (runId, agentInstance) =>
+      this.worker.cancel({
+        requestId: `end-${agentInstance}`,
+        tenant: TENANT,
+        runId,
+        agentInstance,
+        stopReason: 'cancelled',
+      });
   }
 
   /** A person decides about an action, and the worker is told. */
@@ -185,24 +216,27 @@ export class World {
   }
 
   /** An agent's tokens. */
-  async credentials(runId: string, ttlMs?: number) {
-    const agent = { tenant: TENANT, runId, agent: AGENT };
-    return await this.#peer('supervisor').agentCredentials(agent, ttlMs);
+  async credentials(runId: string, ttlMs?: number, agent: DeliveryOptions['agent'] = AGENT) {
+    return await this.#peer('supervisor').agentCredentials({ tenant: TENANT, runId, agent }, ttlMs);
   }
 
   /** Where the agent stands. */
-  async describe(runId = RUN): Promise<AgentDescription> {
+  async describe(runId = RUN, name: string = AGENT.name): Promise<AgentDescription> {
     const { agents } = await this.worker.describeRun({ tenant: TENANT, runId });
-    const [agent] = agents;
+    const agent = agents.find((candidate) => candidate.agent?.name === name);
     if (agent === undefined) throw new Error(`There is no agent of ${runId}.`);
     return agent;
   }
 
   /** Resolves when the agent has come to a state. */
-  async until(state: keyof typeof AgentState, runId = RUN): Promise<AgentDescription> {
+  async until(
+    state: keyof typeof AgentState,
+    runId = RUN,
+    name: string = AGENT.name,
+  ): Promise<AgentDescription> {
     return await vi.waitFor(
       async () => {
-        const agent = await this.describe(runId);
+        const agent = await this.describe(runId, name);
         if (agent.state === AgentState[state]) return agent;
         throw new Error(`The agent is ${agent.state} (${agent.stopReason}), not ${state}.`);
       },

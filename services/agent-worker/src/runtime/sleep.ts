@@ -1,6 +1,5 @@
 import { canonicalDigest } from '@writ/kernel';
 import type { Operation } from '../domain/journal/entry.ts';
-import { agentColumns } from '../store/keys.ts';
 import { insertTimer } from '../store/timers.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
@@ -15,17 +14,8 @@ export async function sleep(scope: RunScope, ms: number): Promise<void> {
   if (journal.recall(operation) === undefined) {
     const dueAt = new Date(session.meta.clock.now().getTime() + ms);
     journal.record({ ...operation, value: null }, false);
-    commits.add((trx) =>
-      insertTimer(trx, {
-        ...agentColumns(session.lease),
-        timer_id: callId,
-        name,
-        payload: '{}',
-        due_at: dueAt,
-        remaining_ms: null,
-        waits_with: null,
-      }),
-    );
+    const timer = { ...session.lease, timerId: callId, name, payload: '{}', dueAt };
+    commits.add((trx, at) => insertTimer(trx, timer, at));
   }
   await awaitSignal(scope, name, { branch, position, part: 1 });
 }

@@ -1,5 +1,6 @@
 import type { RunState } from '@writ/kernel';
 import type { Selectable } from 'kysely';
+import { findAgent } from './agents.ts';
 import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
 import type { TimersTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
@@ -7,9 +8,40 @@ import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 /** A signal that comes at a time. */
 export type TimerRow = Selectable<TimersTable>;
 
-/** Sets a timer. */
-export async function insertTimer(trx: WorkerTransaction, timer: TimerRow): Promise<void> {
-  await trx.insertInto('timers').values(timer).execute();
+/** A timer that is to be set. */
+export interface NewTimer extends AgentKey {
+  readonly timerId: string;
+  readonly name: string;
+  /** JSON object. */
+  readonly payload: string;
+  readonly dueAt: Date;
+  /** The agent of the run while whose parking it stands still; left out for none. */
+  readonly waitsWith?: string;
+}
+
+/** Sets a timer; with an agent that is parked already it stands still at once (SB-4). */
+export async function insertTimer(
+  trx: WorkerTransaction,
+  timer: NewTimer,
+  at: Date,
+): Promise<void> {
+  const { timerId, name, payload, dueAt, waitsWith } = timer;
+  await trx
+    .insertInto('timers')
+    .values({
+      ...agentColumns(timer),
+      timer_id: timerId,
+      name,
+      payload,
+      due_at: dueAt,
+      remaining_ms: null,
+      waits_with: waitsWith ?? null,
+    })
+    .execute();
+  if (waitsWith === undefined) return;
+  const target = { ...timer, instance: waitsWith };
+  const agent = await findAgent(trx, target);
+  if (agent?.state === 'PARKED') await stopTimers(trx, target, at);
 }
 
 /** Takes a timer away; answers false when it is gone already. */

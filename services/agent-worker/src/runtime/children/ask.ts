@@ -1,7 +1,6 @@
 import { type AgentRef, canonicalDigest } from '@writ/kernel';
 import { type Reply, replySignal } from '../../domain/agent/reply.ts';
 import type { Operation } from '../../domain/journal/entry.ts';
-import { agentColumns } from '../../store/keys.ts';
 import { deleteTimer, insertTimer } from '../../store/timers.ts';
 import type { NumberedCall } from '../journal.ts';
 import type { RunScope } from '../scope.ts';
@@ -39,17 +38,15 @@ function startTimer(
   const dueAt = new Date(session.meta.clock.now().getTime() + timeoutMs);
   journal.record({ ...operation, value: null }, false);
   const timedOut: Reply = { kind: 'timed_out' };
-  commits.add((trx) =>
-    insertTimer(trx, {
-      ...agentColumns(session.lease),
-      timer_id: callId,
-      name: replySignal(instance),
-      payload: JSON.stringify(timedOut),
-      due_at: dueAt,
-      remaining_ms: null,
-      waits_with: instance,
-    }),
-  );
+  const timer = {
+    ...session.lease,
+    timerId: callId,
+    name: replySignal(instance),
+    payload: JSON.stringify(timedOut),
+    dueAt,
+    waitsWith: instance,
+  };
+  commits.add((trx, at) => insertTimer(trx, timer, at));
 }
 
 async function endChild(

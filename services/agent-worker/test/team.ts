@@ -1,0 +1,43 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { AGENT, type ManifestFields } from './delivery.ts';
+import type { FakeAnswer, FakeModel } from './fake-meter.ts';
+import type { World } from './world.ts';
+
+/** An orchestrator over two react agents, with what their models say. */
+
+export const LEAD: Partial<ManifestFields> = {
+  kind: AgentKind.ORCHESTRATOR,
+  tools: [],
+  subAgents: [{ name: 'reader' }, { name: 'counter' }],
+};
+
+const CHILD: Partial<ManifestFields> = { kind: AgentKind.REACT, tools: ['get_refund_context'] };
+
+/** Has the supervisor approve everything and make the team's children. */
+export function gatherTeam(world: World): void {
+  world.withChildren({ reader: CHILD, counter: CHILD });
+  world.supervisor.rule = approveAll;
+}
+
+/** Approves whatever is an action. */
+export function approveAll(raw: string) {
+  return { verdict: 'approve', reason: 'allowed', action: JSON.parse(raw) } as const;
+}
+
+/** Each child looks once and answers; the lead hands over to both, then answers. */
+export const teamModel: FakeModel = (_, { messages }, agent): FakeAnswer => {
+  const turn = messages.filter(({ role }) => role === 3).length;
+  if (agent === AGENT.instance) {
+    if (turn > 0) return `Both said: ${resultsOf(messages).join(' and ')}.`;
+    const handOver = (to: string) => ({ tool: `handoff_${to}`, args: { task: `Do it, ${to}.` } });
+    return { toolUses: [handOver('reader'), handOver('counter')] };
+  }
+  if (turn === 0) return { toolUses: [{ tool: 'get_refund_context', args: { user_id: 42 } }] };
+  return `${agent.split('-')[0]} is done`;
+};
+
+function resultsOf(messages: Parameters<FakeModel>[1]['messages']): string[] {
+  return (messages.at(-1)?.parts ?? []).flatMap(({ kind }) =>
+    kind.case === 'toolResult' ? [kind.value.content] : [],
+  );
+}
