@@ -1,0 +1,52 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { PreconditionError } from '@writ/kernel';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { AGENT, RUN } from './delivery.ts';
+import type { FakeModel } from './fake-meter.ts';
+import { approveAll, LEAD } from './team.ts';
+import { World } from './world.ts';
+
+const ONE = { ...LEAD, subAgents: [{ name: 'helper' }] };
+const SPAWN = 'spawn op-3-0-0';
+
+const model: FakeModel = (_, { messages }, agent) => {
+  if (agent !== AGENT.instance) return 'Helped.';
+  const last = messages.at(-1)?.parts[0]?.kind;
+  if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
+  return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
+};
+
+describe('a delegation', () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.start({ model });
+    world.supervisor.rule = approveAll;
+    world.withChildren({ helper: { kind: AgentKind.REACT, tools: [] } });
+    await world.startWorker();
+  });
+
+  it('whose child could not be set up is an error result for whoever asked (AG-3)', async () => {
+    world.faults.failAt(
+      `before ${SPAWN}`,
+      new PreconditionError('SPAWN_FAILED', 'No tab was had.'),
+    );
+    await world.deliver({ manifest: ONE });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toContain('No tab was had.');
+    expect(world.supervisor.ended).toEqual([]);
+  });
+
+  it('that a paused agent asks for parks it, and is made once when its slot is back (SB-4, AG-3)', async () => {
+    const { reached, letGo } = world.faults.holdAt(`before ${SPAWN}`);
+    await world.deliver({ manifest: ONE });
+    await reached;
+    world.faults.failAt(`after ${SPAWN}`, new PreconditionError('AGENT_PAUSED', 'Paused.'));
+    world.slots.set(RUN, 'PAUSED');
+    letGo();
+    await world.until('PARKED');
+    world.slots.set(RUN, 'ACTIVE');
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toContain('Helped.');
+    expect(world.supervisor.ended).toEqual(['helper-1 replied']);
+  });
+});
