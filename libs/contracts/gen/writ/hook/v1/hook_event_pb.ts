@@ -336,14 +336,14 @@ export const HookEventType = {
   HALTED: 16,
 
   /**
-   * Spawn budget: an agent lost its slot to another.
+   * Spawn budget: an agent lost its slot to another, or the lease on it lapsed.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_PAUSED = 17;
    */
   AGENT_PAUSED: 17,
 
   /**
-   * Spawn budget: a paused agent got a slot again.
+   * Spawn budget: an agent that was paused or lapsed has a slot again.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_RESUMED = 18;
    */

@@ -89,7 +89,7 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   delegation?: DelegationAction | undefined;
 
   /**
-   * Narrower budget than the parent's.
+   * Narrower budget than the manifest's; more than the parent has is refused (BUDGET_ABOVE_PARENT).
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget execution_budget = 3;
    */
