@@ -1,86 +1,331 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { callerRow, openSigner, type ServiceName, serviceTokens } from '@writ/identity';
-import { systemClock } from '@writ/kernel';
+import {
+  API_KEYS_FILE,
+  callerRow,
+  callerTable,
+  openApiKeys,
+  ROLES,
+  rpcKey,
+  SERVICE_NAMES,
+  type ServiceName,
+} from '@writ/identity';
+import { newId } from '@writ/kernel';
+import type { Role } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { FileIssuer, Forge, type TokenAgent, unsigned } from './identities.ts';
+import { closeRawCalls, rawCall } from './raw-call.ts';
+import { requestFor } from './request-for.ts';
 
-const SERVED: readonly (readonly [ServiceName, DescService])[] = [
-  ['supervisor', SupervisionService],
-  ['supervisor', ReviewService],
-  ['spawn-budget', SpawnBudgetService],
-  ['execution-meter', ExecutionMeterService],
-  ['execution-meter', ModelService],
-  ['tool-gateway', ToolGatewayService],
-  ['agent-worker', AgentWorkerService],
+const PUBLIC: readonly DescService[] = [RunService, ApprovalService, AuditService, ControlService];
+const INTERNAL: readonly (readonly [DescService, ServiceName])[] = [
+  [SupervisionService, 'supervisor'],
+  [ReviewService, 'supervisor'],
+  [SpawnBudgetService, 'spawn-budget'],
+  [ExecutionMeterService, 'execution-meter'],
+  [ModelService, 'execution-meter'],
+  [ToolGatewayService, 'tool-gateway'],
+  [AgentWorkerService, 'agent-worker'],
 ];
+/** Served by tool authors; and keys, which anybody may have. */
+const ELSEWHERE = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
 
-const FORBIDDEN = SERVED.flatMap(([server, service]) =>
-  service.methods
-    .filter((method) => {
-      const row = callerRow(method);
-      return !(row !== undefined && 'services' in row && row.services.includes('agent-worker'));
-    })
-    .map((method) => [`${service.typeName}/${method.name}`, server, method] as const),
+const methodsOf = (service: DescService) =>
+  service.methods.map((method) => [rpcKey(method), method] as const);
+const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
+const INTERNAL_RPCS = INTERNAL.flatMap(([service, server]) =>
+  methodsOf(service).map(([rpc, method]) => [rpc, method, server] as const),
 );
 
+const GOAL = 'Refund Anna quietly.';
+const { OK, UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND, INVALID_ARGUMENT, UNAVAILABLE } = status;
+
+let dataDir: string;
 let test: TestPlatform;
+let forge: Forge;
+let victim: TokenAgent;
+/** Things of the tenant `default`, by the names of the fields that ask for them. */
+let things: Record<string, string>;
+let session: string;
+const issuer = new FileIssuer();
+const keys: Record<string, string> = {};
 
 beforeAll(async () => {
-  test = await startTestPlatform();
+  dataDir = mkdtempSync(join(tmpdir(), 'writ-boundaries-'));
+  const jwks = join(dataDir, 'issuer.json');
+  writeFileSync(jwks, issuer.jwks);
+  const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+  const everyRole: Role[] = ['caller', 'approver', 'admin'];
+  keys.other = await apiKeys.create({ subject: 'eve', tenant: 'rivals', roles: everyRole });
+  for (const role of ROLES) {
+    keys[role] = await apiKeys.create({ subject: role, tenant: 'default', roles: [role] });
+  }
+  keys.revoked = await apiKeys.create({ subject: 'bob', tenant: 'default', roles: everyRole });
+  await apiKeys.revoke(keys.revoked.split('_')[1] ?? '');
+  test = await startTestPlatform({
+    dataDir,
+    env: {
+      WRIT_OIDC_ISSUER: issuer.name,
+      WRIT_OIDC_AUDIENCE: issuer.audience,
+      WRIT_OIDC_JWKS_FILE: jwks,
+    },
+  });
+  forge = new Forge(dataDir);
+  await makeThings();
 });
-afterAll(() => test.close());
+afterAll(async () => {
+  closeRawCalls();
+  await test.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
 
-/** Calls with an empty request: who may not call is refused before the request is looked at. */
-function call(server: ServiceName, method: DescMethod, token: string | undefined): Promise<number> {
-  const client = new Client(test.platform.addresses[server], credentials.createInsecure());
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-  const path = `/${method.parent.typeName}/${method.name}`;
-  const identity = (bytes: Buffer) => bytes;
-  return new Promise<number>((answer) => {
-    if (method.methodKind === 'unary') {
-      client.makeUnaryRequest(path, identity, identity, Buffer.alloc(0), metadata, (error) =>
-        answer(error?.code ?? status.OK),
-      );
-    } else {
-      const stream = client.makeServerStreamRequest(
-        path,
-        identity,
-        identity,
-        Buffer.alloc(0),
-        metadata,
-      );
-      stream.on('data', () => answer(status.OK));
-      stream.on('error', (error: { code?: number }) => answer(error.code ?? status.UNKNOWN));
-    }
-  }).finally(() => client.close());
+/** A run that waits for a person, and a halt. */
+async function makeThings(): Promise<void> {
+  const { runs, approvals, control } = test.client;
+  const { run } = await runs.startRun({
+    requestId: newId('req'),
+    agent: 'refund-worker',
+    goal: GOAL,
+    model: 'sim-escalate-1200',
+  });
+  const { runId = '', tenant = '', sessionId = '' } = run ?? {};
+  session = sessionId;
+  victim = { tenant, runId, instance: run?.agent?.instance ?? '' };
+  const approvalId = await vi.waitFor(async () => {
+    const [approval] = (await approvals.listApprovals({ runId })).approvals;
+    if (approval === undefined) throw new Error('Nobody was asked yet.');
+    return approval.approvalId;
+  });
+  const scope = { kind: { case: 'run', value: { tenant, runId } } } as const;
+  const { halt } = await control.halt({ requestId: newId('req'), scope, reason: GOAL });
+  const haltId = halt?.haltId ?? '';
+  await control.resume({ requestId: newId('req'), haltId });
+  things = {
+    tenant,
+    run_id: runId,
+    agent_instance: victim.instance,
+    approval_id: approvalId,
+    halt_id: haltId,
+  };
 }
 
-describe("a worker's token", () => {
-  it.each(FORBIDDEN)('is refused on %s (SYS-4, SYS-6, SUP-9)', async (_, server, method) => {
-    const signer = await openSigner({
-      service: 'agent-worker',
-      keyDir: join(test.dataDir, 'keys'),
-      clock: systemClock,
-    });
-    const token = await serviceTokens(signer, { audience: server, replica: 'worker-1' })();
-    expect(await call(server, method, token)).toBe(status.PERMISSION_DENIED);
+/** A request that names those things, whole enough to be taken from whoever may make it. */
+function request(method: DescMethod): Uint8Array {
+  return requestFor(method.input, {
+    ...things,
+    request_id: newId('req'),
+    agent: 'refund-worker',
+    goal: 'Something else.',
+    reason: 'Because.',
+    name: 'poke',
   });
+}
 
-  it('is needed at all: without a token no RPC answers (SYS-4)', async () => {
-    for (const [server, service] of SERVED) {
-      for (const method of service.methods) {
-        expect(await call(server, method, undefined), method.name).toBe(status.UNAUTHENTICATED);
+function leaks(bytes: Buffer): string[] {
+  const text = bytes.toString('latin1');
+  const { run_id, approval_id, halt_id, agent_instance } = things;
+  return [GOAL, session, run_id, approval_id, halt_id, agent_instance].filter(
+    (thing): thing is string => thing !== undefined && text.includes(thing),
+  );
+}
+
+const edge = () => new URL(test.platform.edgeUrl).host;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+it('every service that has rows in the caller table is among those that are tried (SYS-6)', () => {
+  const tried = [...PUBLIC_RPCS, ...INTERNAL_RPCS].map(([rpc]) => rpc);
+  const known = [...callerTable.keys()].filter((rpc) => !ELSEWHERE.test(rpc));
+  expect(tried.toSorted()).toEqual(known.toSorted());
+});
+
+describe('at the public door', () => {
+  it.each(PUBLIC_RPCS)(
+    '%s is refused to whoever proves nothing (SYS-4, SYS-6)',
+    async (_, method) => {
+      const strangers = {
+        'no key': {},
+        'an empty key': bearer(''),
+        'another scheme': { authorization: `Basic ${test.platform.apiKey}` },
+        'an unknown key': bearer(`writ_${'a'.repeat(12)}_${'A'.repeat(43)}`),
+        'a changed key': bearer(`${test.platform.apiKey.slice(0, -1)}_`),
+        'a revoked key': bearer(keys.revoked ?? ''),
+        'an expired token': bearer(issuer.token({ exp: 1 })),
+        "a foreign issuer's token": bearer(issuer.token({ iss: 'https://else.example' })),
+        'a token by another key': bearer(new FileIssuer().token()),
+        'an unsigned token': bearer(unsigned(issuer.token())),
+        'a token for another audience': bearer(issuer.token({ aud: 'else' })),
+        'a token of no tenant': bearer(issuer.token({ tenant: undefined })),
+        "a service's token": bearer(await forge.service('supervisor', 'supervisor')),
+        "an agent's token": bearer(await forge.agent(victim, 'supervisor')),
+      };
+      const answers = await Promise.all(
+        Object.entries(strangers).map(async ([who, headers]) => {
+          const { code, bytes } = await rawCall(edge(), method, request(method), headers);
+          return [who, code, bytes.length];
+        }),
+      );
+      expect(answers).toEqual(Object.keys(strangers).map((who) => [who, UNAUTHENTICATED, 0]));
+    },
+  );
+
+  it.each(PUBLIC_RPCS)('%s is refused to people of other roles (SYS-6)', async (_, method) => {
+    const row = callerRow(method);
+    const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
+    expect(allowed).not.toEqual([]);
+    for (const role of [...ROLES.filter((one) => !allowed.includes(one)), 'nobody']) {
+      for (const token of [keys[role], issuer.token({ roles: [role] })]) {
+        if (token === undefined) continue;
+        const { code } = await rawCall(edge(), method, request(method), bearer(token));
+        expect(code, role).toBe(PERMISSION_DENIED);
       }
     }
   });
+
+  it.each(PUBLIC_RPCS)(
+    '%s shows nothing of a tenant to another one (SYS-6)',
+    async (rpc, method) => {
+      const tenant = 'rivals';
+      const own = ['caller', 'approver', 'admin'];
+      for (const token of [keys.other ?? '', issuer.token({ tenant, roles: own })]) {
+        const answer = await rawCall(edge(), method, request(method), bearer(token));
+        expect(leaks(answer.bytes)).toEqual([]);
+        if (
+          /\/(Get|Watch|Cancel|Signal|Decide|Resume|Halt)[A-Z]?/.test(rpc) &&
+          !/Watch.*s$/.test(rpc)
+        )
+          expect(answer.code, answer.sentence).toBe(NOT_FOUND);
+      }
+    },
+  );
+
+  it('takes those very requests from the tenant itself, so that it was them that were refused (SYS-6)', async () => {
+    const refused: readonly number[] = [
+      UNAUTHENTICATED,
+      PERMISSION_DENIED,
+      NOT_FOUND,
+      INVALID_ARGUMENT,
+    ];
+    const allRefused = [];
+    for (const [rpc, method] of PUBLIC_RPCS) {
+      const { code, sentence } = await rawCall(
+        edge(),
+        method,
+        request(method),
+        bearer(issuer.token()),
+      );
+      if (refused.includes(code)) allRefused.push([rpc, code, sentence]);
+    }
+    expect(allRefused).toEqual([]);
+  });
+});
+
+describe('between services', () => {
+  it.each(INTERNAL_RPCS)(
+    '%s is refused to whoever proves nothing, and to other services (SYS-4, SYS-6, SUP-9)',
+    async (_, method, server) => {
+      const row = callerRow(method);
+      const allowed: readonly ServiceName[] =
+        row !== undefined && 'services' in row ? row.services : [];
+      const [caller = 'supervisor'] = allowed;
+      const elsewhere = SERVICE_NAMES.find((name) => name !== server) ?? 'supervisor';
+      const token = await forge.service(caller, server);
+      const strangers: Record<string, Record<string, string>> = {
+        'no token': {},
+        'an API key': bearer(test.platform.apiKey),
+        'a token for another audience': bearer(await forge.service(caller, elsewhere)),
+        'an expired token': bearer(await forge.service(caller, server, { expired: true })),
+        'a token by another key': bearer(await forge.service(caller, server, { stranger: true })),
+        'an unsigned token': bearer(unsigned(token)),
+        "an agent's token": bearer(await forge.agent(victim, 'supervisor')),
+      };
+      for (const [who, headers] of Object.entries(strangers)) {
+        const { code, bytes } = await rawCall(
+          test.platform.addresses[server],
+          method,
+          request(method),
+          headers,
+        );
+        expect([who, code, bytes.length]).toEqual([who, UNAUTHENTICATED, 0]);
+      }
+      for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
+        const { code, sentence } = await rawCall(
+          test.platform.addresses[server],
+          method,
+          request(method),
+          bearer(await forge.service(other, server)),
+        );
+        // A service that has no business here at all is not even in the trust list.
+        const isStranger = /^The keys of .* cannot be had/.test(sentence);
+        expect([other, code], sentence).toEqual([
+          other,
+          isStranger ? UNAVAILABLE : PERMISSION_DENIED,
+        ]);
+      }
+    },
+  );
+
+  it.each(
+    INTERNAL_RPCS.filter(([, method]) => {
+      const row = callerRow(method);
+      return row !== undefined && 'services' in row && row.agentToken === 'required';
+    }),
+  )(
+    '%s is refused to a worker without a good token for an agent that it serves (SYS-6, SUP-9)',
+    async (_, method, server) => {
+      const row = callerRow(method);
+      const allowExpired = row !== undefined && 'services' in row && row.allowExpiredAgentToken;
+      const foreign = { tenant: 'rivals', runId: victim.runId, instance: victim.instance };
+      const sibling = { ...victim, runId: 'run-of-another' };
+      const good = await forge.agent(victim, server);
+      const elsewhere = server === 'supervisor' ? 'execution-meter' : 'supervisor';
+      const ask = async (
+        agentToken: string,
+        grantOf: TokenAgent = victim,
+        tenants: string[] = [],
+      ) =>
+        await rawCall(test.platform.addresses[server], method, request(method), {
+          ...bearer(await forge.service('agent-worker', server, { tenants })),
+          ...(agentToken !== '' && { 'writ-agent-token': agentToken }),
+          'writ-slot-grant': await forge.grant(grantOf),
+          'writ-epoch': '1000',
+        });
+      const codes = {
+        'no token': (await ask('')).code,
+        'a token for another audience': (await ask(await forge.agent(victim, elsewhere))).code,
+        'an unsigned token': (await ask(unsigned(good))).code,
+        ...(!allowExpired && {
+          'an expired token': (await ask(await forge.agent(victim, server, true))).code,
+        }),
+      };
+      for (const [who, code] of Object.entries(codes)) {
+        expect([who, code]).toEqual([who, UNAUTHENTICATED]);
+      }
+      expect((await ask(good, victim, ['rivals'])).code).toBe(PERMISSION_DENIED);
+      // A grant for another agent is no grant for this one.
+      for (const other of [foreign, sibling]) {
+        expect((await ask(good, other)).code).toBe(PERMISSION_DENIED);
+      }
+      // Another tenant's agent, or one of another run, is who it is: it finds nothing of this one.
+      for (const other of [foreign, sibling]) {
+        const answer = await ask(await forge.agent(other, server), other);
+        expect(leaks(answer.bytes)).toEqual([]);
+        if (answer.code === OK) expect(method.name).toMatch(/^List/);
+      }
+    },
+  );
 });
