@@ -7,6 +7,8 @@ import type { ModelSource } from './model-source.ts';
 /** Everything that an embedded platform is started with. */
 export interface PlatformConfig {
   readonly dataDir: string;
+  /** Another gateway's `host:port`, which the platform uses instead of starting its own (TG-7). */
+  readonly toolGatewayAddress?: string;
   /** What the services' own settings are read from. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for every service's telemetry. */
@@ -42,7 +44,12 @@ export function readPlatformConfig(
   env: NodeJS.ProcessEnv,
   { example, model, dataDir, freePorts = false, spanProcessors }: PlatformOptions,
 ): PlatformConfig {
-  const { logLevel, otlpEndpoint } = readEnv(env, {
+  const { logLevel, otlpEndpoint, toolGatewayAddress } = readEnv(env, {
+    toolGatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
+      optional: true,
+      pattern: /^\S+:\d{1,5}$/,
+      about: 'another tool gateway, as host:port; the platform then starts none',
+    }),
     logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
       default: 'warn',
       about: 'how much the services log',
@@ -54,6 +61,7 @@ export function readPlatformConfig(
   });
   return {
     dataDir,
+    ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
     env: {
       WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),

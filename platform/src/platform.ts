@@ -72,7 +72,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
 }
 
 async function createServices(config: PlatformConfig, stops: (() => Promise<void>)[]) {
-  const { env } = config;
+  const { env, toolGatewayAddress } = config;
   const telemetryOf = (service: string): Telemetry => {
     const telemetry = createTelemetry({ service, ...config.telemetry });
     stops.push(() => telemetry.shutdown());
@@ -110,13 +110,20 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     'execution-meter': await add('execution-meter', (parts) =>
       createExecutionMeter(readExecutionMeterConfig(env), parts),
     ),
-    'tool-gateway': await add('tool-gateway', (parts) =>
-      createToolGateway(readToolGatewayConfig(env), parts),
+    'tool-gateway': await add('tool-gateway', async (parts) =>
+      toolGatewayAddress === undefined
+        ? await createToolGateway(readToolGatewayConfig(env), parts)
+        : elsewhere(toolGatewayAddress),
     ),
     'agent-worker': await add('agent-worker', (parts) =>
       createAgentWorker(readAgentWorkerConfig(env), parts),
     ),
   };
+}
+
+/** A service that somebody else starts and stops. */
+function elsewhere(address: string): Service {
+  return { address, start: () => Promise.resolve(), stop: () => Promise.resolve() };
 }
 
 async function inReverse(stops: readonly (() => Promise<void>)[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { PYTHON_FOLDER } from '../../scripts/python.ts';
+import { findPython, PYTHON_FOLDER } from '../../scripts/python.ts';
 
 /** The gateway of clients/python in a process of its own. */
 export interface PythonGateway {
@@ -10,6 +10,19 @@ export interface PythonGateway {
   /** Kills it with SIGKILL and starts it again on the same port and state. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/**
+ * The interpreter of the Python programs; undefined, and said so, when there is none. Where toolchains are
+ * required that is an error.
+ */
+export function requirePython(): string | undefined {
+  const found = findPython();
+  if ('python' in found) return found.python;
+  const said = `The gateway in Python is not tested: ${found.missing}`;
+  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(said);
+  process.stderr.write(`skipped: ${said}\n`);
+  return undefined;
 }
 
 /** Starts the Python gateway and waits until it listens; the settings are those of any gateway. */

@@ -1,6 +1,7 @@
 """`python -m gateway`: settings from the environment, then serve until SIGTERM."""
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ from .store import Store
 from .tokens import KeyRing, SigningKey
 
 GRACE_S = 5.0
+DEFAULTS = {"supervisor": "127.0.0.1:50051", "agent-worker": "127.0.0.1:50055"}
 
 
 def setting(name: str, default: str) -> str:
@@ -32,15 +34,24 @@ def setting(name: str, default: str) -> str:
     return os.environ.get(name) or default
 
 
+def address_of(service: str) -> str:
+    """Where a service is: from the trust file that an embedded platform writes, else from a setting."""
+    if trust_file := os.environ.get("WRIT_TRUST_FILE"):
+        try:
+            return str(json.loads(Path(trust_file).read_text())[service])
+        except (OSError, ValueError, KeyError) as error:
+            raise LookupError(f"{trust_file} does not say where {service} is") from error
+    name = f"WRIT_{service.upper().replace('-', '_')}_ADDRESS"
+    return setting(name, DEFAULTS[service])
+
+
 async def main() -> None:
     """Opens state, keys, tools and the port, and serves."""
     folder = Path(setting("WRIT_DATA", ".writ"))
-    supervisor = setting("WRIT_SUPERVISOR_ADDRESS", "127.0.0.1:50051")
-    worker = setting("WRIT_AGENT_WORKER_ADDRESS", "127.0.0.1:50055")
-    registry = load_registry(Path(setting("WRIT_TOOLS_FILE", "examples/refund-desk/tools.provider.yaml")))
+    registry = load_registry(Path(setting("WRIT_TOOLS_FILE", "examples/refund-desk/tools.yaml")))
     key = SigningKey(folder / "keys")
     store = Store(folder / "python-gateway.db")
-    ring = KeyRing({"supervisor": supervisor, "agent-worker": worker})
+    ring = KeyRing(address_of)
     sources = {name: OpenSource(source, key) for name, source in registry.sources.items()}
     outcomes = Outcomes(store, key)
     calls = Calls(registry, store, outcomes, ring, sources)
@@ -65,7 +76,7 @@ async def main() -> None:
     print(f"python tool gateway listens on {host}:{port}", flush=True)
 
     delay_s = int(setting("WRIT_RECEIPT_DELAY_MS", "2000")) / 1000
-    reports = asyncio.create_task(deliver_reports(store, key, supervisor, delay_s))
+    reports = asyncio.create_task(deliver_reports(store, key, address_of, delay_s))
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)

@@ -92,8 +92,9 @@ class Registry:
 def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Registry:
     """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses stand for `variables`.
 
-    Raises ValueError naming what is wrong. What this gateway does not implement (other kinds of sources,
-    allowlists) is refused and not ignored (SYS-4).
+    Tools run in programs that serve ToolProviderService: for a source of another kind,
+    `WRIT_SOURCE_<NAME>` says where one is. Raises ValueError naming what is wrong; what this gateway does
+    not implement, such as allowlists, is refused and not ignored (SYS-4).
     """
     document = yaml.safe_load(path.read_text())
     if unknown := set(document) - {"tools", "sources"}:
@@ -132,13 +133,16 @@ def _tool(entry: Mapping[str, Any]) -> Tool:
 
 
 def _source(name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> Source:
-    if entry.get("kind") != "provider":
-        raise ValueError(f"{name}: only sources of the kind provider are supported here.")
-    address = re.sub(
-        r"\$\{(\w+)(?::-([^}]*))?\}",
-        lambda found: variables.get(found[1]) or found[2] or "",
-        entry["address"],
-    )
+    setting = f"WRIT_SOURCE_{name.upper().replace('-', '_')}"
+    address = variables.get(setting, "")
+    if not address and entry.get("kind") != "provider":
+        raise ValueError(f"{name}: its tools do not run here; set {setting} to a provider of them.")
+    if not address:
+        address = re.sub(
+            r"\$\{(\w+)(?::-([^}]*))?\}",
+            lambda found: variables.get(found[1]) or found[2] or "",
+            entry["address"],
+        )
     if not re.fullmatch(r"[^\s:]+:\d{1,5}", address):
         raise ValueError(f"{name}: its address must be host:port, such as 127.0.0.1:50061.")
     return Source(name, address, int(entry.get("max_in_flight", 32)), int(entry.get("max_queued", 256)))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Callable
 
 import grpc
 from writ.supervision.v1 import supervision_service_pb2 as supervision_pb
@@ -20,20 +21,24 @@ RETRY_MAX_S = 30.0
 log = logging.getLogger("gateway")
 
 
-async def deliver_reports(store: Store, key: SigningKey, supervisor: str, delay_s: float) -> None:
+async def deliver_reports(
+    store: Store, key: SigningKey, address_of: Callable[[str], str], delay_s: float
+) -> None:
     """Runs until it is cancelled: delayed, in batches, and again with back-off."""
     wait = poll = min(POLL_S, max(delay_s, 0.02))
-    async with grpc.aio.insecure_channel(supervisor) as channel:
-        stub = SupervisionServiceStub(channel)
-        while True:
-            await asyncio.sleep(wait)
-            try:
+    while True:
+        await asyncio.sleep(wait)
+        if not store.open_reports(time.time() - delay_s, 1):
+            continue
+        try:
+            async with grpc.aio.insecure_channel(address_of("supervisor")) as channel:
+                stub = SupervisionServiceStub(channel)
                 while await _deliver(store, key, stub, delay_s):
                     pass
-                wait = poll
-            except grpc.RpcError as error:
-                wait = min(RETRY_MAX_S, max(wait, POLL_S) * 2)
-                log.warning("receipts were not delivered: %s", error.code().name)
+            wait = poll
+        except (grpc.RpcError, LookupError) as error:
+            wait = min(RETRY_MAX_S, max(wait, POLL_S) * 2)
+            log.warning("receipts were not delivered: %s", type(error).__name__)
 
 
 async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, delay_s: float) -> bool:

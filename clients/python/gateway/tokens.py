@@ -8,7 +8,8 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,13 +106,13 @@ def key_id_of(x: str) -> str:
 class KeyRing:
     """Keys of the services whose signatures count, fetched with GetKeys when a key id is first met."""
 
-    def __init__(self, addresses: Mapping[str, str]) -> None:
-        """`addresses` maps service names to host:port."""
-        self._addresses = addresses
+    def __init__(self, address_of: Callable[[str], str]) -> None:
+        """`address_of` gives host:port of a service, or raises LookupError."""
+        self._address_of = address_of
         self._keys: dict[str, dict[str, tuple[Ed25519PublicKey, float]]] = {}
         self._fetched_at: dict[str, float] = {}
         self._tried_at: dict[str, float] = {}
-        self._locks = {name: asyncio.Lock() for name in addresses}
+        self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def find(self, issuer: str, key_id: str) -> Ed25519PublicKey | None:
         """The key, or None when there is none such. Raises UNAVAILABLE when nobody can tell (SYS-4)."""
@@ -129,9 +130,9 @@ class KeyRing:
 
     async def _fetch(self, issuer: str) -> dict[str, tuple[Ed25519PublicKey, float]]:
         try:
-            async with grpc.aio.insecure_channel(self._addresses[issuer]) as channel:
+            async with grpc.aio.insecure_channel(self._address_of(issuer)) as channel:
                 answer = await KeyServiceStub(channel).GetKeys(keys_pb.GetKeysRequest(), timeout=3)
-        except grpc.RpcError as error:
+        except (grpc.RpcError, LookupError) as error:
             raise _keys_unavailable(issuer) from error
         if answer.service != issuer:
             raise _keys_unavailable(issuer)

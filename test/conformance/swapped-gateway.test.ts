@@ -1,0 +1,119 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { readLedger } from '@writ/example-refund-desk/ledger';
+import { newId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { followRun, readHuman, resultJson } from '@writ/platform/console';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type PythonGateway, requirePython, startPythonGateway } from './python-gateway.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const python = requirePython();
+const example = loadExample('refund-desk');
+
+describe.skipIf(python === undefined)('the refund desk on a gateway of another make (TG-7)', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-swap-'));
+  const stops: (() => Promise<void>)[] = [];
+  let gateway: PythonGateway;
+  let test: TestPlatform;
+
+  beforeAll(async () => {
+    const tools = `127.0.0.1:${await freePort()}`;
+    gateway = await startPythonGateway(python ?? '', {
+      WRIT_DATA: join(dataDir, 'gateway'),
+      WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
+      WRIT_SOURCE_DESK: tools,
+      WRIT_TRUST_FILE: join(dataDir, 'trust.json'),
+      WRIT_RECEIPT_DELAY_MS: '0',
+    });
+    stops.push(() => gateway.stop());
+    stops.push(await startTools(tools, gateway.address));
+    test = await startTestPlatform({
+      dataDir,
+      env: { WRIT_TOOL_GATEWAY_ADDRESS: gateway.address },
+    });
+    stops.push(() => test.close());
+  });
+
+  afterAll(async () => {
+    for (const stop of stops.toReversed()) await stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  /** Starts the desk's own provider process. */
+  async function startTools(address: string, gatewayAddress: string): Promise<() => Promise<void>> {
+    const child = spawn(process.execPath, ['examples/refund-desk/src/provider.ts'], {
+      cwd: ROOT,
+      env: {
+        ...process.env,
+        REFUND_TOOLS_PORT: address.split(':')[1],
+        WRIT_DATA: dataDir,
+        WRIT_TOOL_GATEWAY_ADDRESS: gatewayAddress,
+        WRIT_LOG_LEVEL: 'silent',
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(createInterface({ input: child.stdout }), 'line');
+    return async () => {
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    };
+  }
+
+  async function play(script: string, human: string) {
+    const { run } = await test.client.runs.startRun({
+      requestId: newId('req'),
+      agent: example.agent,
+      goal: example.goal,
+      model: `sim-${script}`,
+    });
+    if (run === undefined) throw new Error('StartRun answered without a run.');
+    const ended = await followRun(test.client, run.runId, readHuman(human, neverAsked), {
+      onEvent: () => undefined,
+      onQuestion: () => undefined,
+      onRefusedAnswer: () => undefined,
+    });
+    return resultJson(ended);
+  }
+
+  it('pays what a person approved, once, with one address changed (TG-7, SV-5, SV-6)', async () => {
+    const result = await play('escalate-1200', 'cap:800');
+    expect(result).toMatchObject({ status: 'ok', stop_reason: 'success' });
+    expect(result.trace).toMatchObject([
+      { tool: 'get_refund_context', ok: true },
+      { tool: 'issue_refund', executed_from: 'human_revised', human_approved: true, ok: true },
+      { tool: 'send_refund_email', ok: true },
+      { tool: 'final', ok: true },
+    ]);
+    expect(readLedger(dataDir).refunds.map(({ amount_cents }) => amount_cents)).toEqual([80_000]);
+    expect(test.platform.addresses['tool-gateway']).toBe(gateway.address);
+  });
+
+  it('stops a repeated call where ours does (TG-7, TG-2)', async () => {
+    const expected = example.scripts.find(({ name }) => name === 'repeat-call')?.expect;
+    const { status, stop_reason } = await play('repeat-call', 'approve');
+    expect({ status, stop_reason }).toEqual(expected);
+  });
+});
+
+function neverAsked(): never {
+  throw new Error('Nobody is at the terminal.');
+}
+
+/** A port that is free now. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('There is no port.');
+  return address.port;
+}
