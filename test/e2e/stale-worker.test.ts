@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { isWritError } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
@@ -9,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { familySettings } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker, supervisorClient } from './scripted/scripted-worker.ts';
+import { until } from './scripted/until.ts';
 
 /** An agent that may not go on, with what its worker holds from before. */
 interface Stale {
@@ -182,6 +185,24 @@ describe('a worker that keeps calling', () => {
       expect(answers).toEqual(refused);
     },
   );
+
+  it.concurrent('uses active time up only under a lease: who lost it is alive when one that kept it is out of time (EM-1, SB-8)', async () => {
+    const { run } = await test.client.runs.startRun({
+      requestId: 'start-silent',
+      agent: 'lead',
+      goal: 'Find it.',
+    });
+    const root = await worker.take(run?.runId ?? '');
+    const executionBudget = { maxActive: durationFromMs(5_000) };
+    const silent = await root.child('op-1', 'scout', { executionBudget });
+    const busy = await root.child('op-2', 'scout', { executionBudget });
+    const isOver = async () => (await busy.renew())?.state === SlotState.RELEASED || undefined;
+    await until('the busy one to run out of time', isOver, 250);
+    await root.renew();
+    expect((await root.endChild(busy.instance, 'end-2')).stopReason).toBe('max_seconds');
+    expect((await silent.renew())?.state).toBe(SlotState.ACTIVE);
+    expect((await silent.propose('op-1', 42))?.stopReason).toBe('');
+  });
 
   it('and whose child is to have more than its parent is refused where children are made (SUP-9)', async () => {
     const { agent, root } = await acting();
