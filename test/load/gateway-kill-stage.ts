@@ -163,11 +163,18 @@ export class GatewayStage {
     return this.#asWorker.callTool(order, { epoch: 1n, timeoutMs: 120_000 });
   }
 
-  /** Calls whose intent is recorded and whose outcome is not, in the gateway's own file. */
+  /**
+   * Destructive calls whose intent is recorded and whose outcome is not, in the gateway's own file:
+   * none of them is older than its last start, which settles those that it finds.
+   */
   underWay(): number {
     const file = new DatabaseSync(join(this.dir, 'tool-gateway.db'), { readOnly: true });
     try {
-      const row = file.prepare("select count(*) as calls from calls where state = 'intent'").get();
+      const row = file
+        .prepare(
+          "select count(*) as calls from calls where state = 'intent' and side_effect = 'destructive'",
+        )
+        .get();
       return Number(row?.calls ?? 0);
     } finally {
       file.close();

@@ -24,7 +24,7 @@ const ENDINGS: Readonly<Record<string, readonly CallStatus[]>> = {
  * on the next one what has no answer (TG-5). The tools run elsewhere and append what they do to a file
  * before they answer: that ledger shows no destructive tool executed twice, and every call ends as
  * done, refused or outcome_unknown.
- * @param kills how many are to fall while a call has intent and no outcome
+ * @param kills how many are to fall while a destructive call has intent and no outcome
  */
 export async function gatewayKill({
   kills,
@@ -114,7 +114,7 @@ export async function gatewayKill({
       ...check(ledger, ended),
       kills: rounds,
       'of them between intent and outcome': counted,
-      'calls hit there': between,
+      'destructive calls hit there': between,
     };
   } finally {
     await stage.close();
