@@ -13,7 +13,7 @@ export { loadPolicy, reloadPolicy } from './load.ts';
 export type { Decision, RuleTrace } from './review.ts';
 export { review } from './review.ts';
 export type { TableResult } from './run-table.ts';
-export { factsWith, runPolicyTable } from './run-table.ts';
+export { factsWith, reviewRow, runPolicyTable } from './run-table.ts';
 export type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
 export { parsePolicyTable } from './table.ts';
 export type {

@@ -43,6 +43,31 @@ human:
     ]);
   });
 
+  it('looks at the facts once the action counts, and once its receipt has come (SV-3)', () => {
+    const counting = loadPolicy(
+      `policy: p
+facts:
+  open: { kind: gate, initial: false, updates: [{ tool: pay, set: result.ok }] }
+  sum: { kind: cap, initial: 1, updates: [{ tool: pay, count: int(args.n) }] }
+rules: [{ id: pay, match: { tool: pay }, decide: approve, reason: ok }]
+human: { four_eyes: [pay] }
+`,
+      { file: 'p.yaml' },
+    );
+    const table = `rows:
+  - { name: counts, action: { tool: pay, args: { n: 5 } }, after: { sum: 6, open: false } }
+  - { name: opens, action: { tool: pay, args: { n: 5 } }, receipt: { status: succeeded, fields: { ok: true } }, after: { sum: 6, open: true } }
+  - { name: wrong, action: { tool: pay, args: { n: 5 } }, receipt: { status: refused }, after: { sum: 6 } }
+human:
+  - { name: own, tool: pay, args: {}, started_run: true, refused: four_eyes }
+  - { name: other, tool: pay, args: {}, comment: approved_by_human }
+`;
+    const results = runPolicyTable(counting, parsePolicyTable(table, { file: 't.yaml' }));
+    expect(results.flatMap(({ differences }) => differences)).toEqual([
+      'afterwards facts.sum is 1, expected 6.',
+    ]);
+  });
+
   it('says what differs (SV-3)', () => {
     const results = run(`rows:
   - name: wrong in every way
@@ -71,7 +96,7 @@ human:
     ['rows: {}', 't.yaml:1:7: rows must be a list, not a mapping.'],
     [
       'rows: [{ name: a, action: { tool: x } }]',
-      't.yaml:1:8: rows[0] must have expect, finally or both.',
+      't.yaml:1:8: rows[0] must have expect, finally or after.',
     ],
     [
       'rows: [{ name: a, action: {}, expect: { decision: block } }]',

@@ -1,8 +1,8 @@
 import { canonicalJson, type JsonObject, Priority } from '@writ/kernel';
 import type { ReviewInput } from './context.ts';
 import type { Facts } from './fact-types.ts';
-import { initialFacts } from './facts.ts';
-import { reviewToFixpoint } from './fixpoint.ts';
+import { applyPending, applyReceipt, factValues, initialFacts } from './facts.ts';
+import { type ReviewOutcome, reviewToFixpoint } from './fixpoint.ts';
 import { checkHumanDecision, needsOtherEyes } from './human.ts';
 import { type Decision, review } from './review.ts';
 import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
@@ -38,6 +38,11 @@ export function factsWith(policy: Policy, values: Readonly<Record<string, FactVa
   return { base: { ...base, ...Object.fromEntries(known) }, calls };
 }
 
+/** What the rules come to in the situation of a row, whatever the row expects (SV-10). */
+export function reviewRow(policy: Policy, row: TableRow): ReviewOutcome {
+  return reviewToFixpoint(policy, inputOf(row, factsWith(policy, row.facts as never)));
+}
+
 function runRow(policy: Policy, row: TableRow): readonly string[] {
   const facts = factsWith(policy, row.facts as Record<string, FactValue>);
   const ignored = Object.entries(row.facts).filter(([name, value]) => facts.base[name] !== value);
@@ -51,7 +56,26 @@ function runRow(policy: Policy, row: TableRow): readonly string[] {
     const { decision, action } = reviewToFixpoint(policy, input);
     differences.push(...compare('finally ', row.finally, decision, action));
   }
+  if (row.after !== undefined) {
+    differences.push(...compareFacts(row.after, factsAfter(policy, input, row)));
+  }
   return differences;
+}
+
+/** The facts once the last word was put on record, and then what the receipt says, if there is one. */
+function factsAfter(policy: Policy, input: ReviewInput, row: TableRow): JsonObject {
+  const { verdict, action } = reviewToFixpoint(policy, input);
+  const call = { callId: 'call', tool: action.name ?? '' };
+  let { facts } = input;
+  if (verdict === 'approve') facts = applyPending(policy, facts, call.callId, action);
+  if (row.receipt !== undefined) facts = applyReceipt(policy, facts, { ...call, ...row.receipt });
+  return { ...factValues(policy, facts) };
+}
+
+function compareFacts(expected: JsonObject, facts: JsonObject): readonly string[] {
+  return Object.entries(expected)
+    .filter(([name, wanted]) => facts[name] !== wanted)
+    .map(([name, wanted]) => `afterwards facts.${name} is ${facts[name]}, expected ${wanted}.`);
 }
 
 function inputOf(row: TableRow, facts: Facts): ReviewInput {

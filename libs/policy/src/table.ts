@@ -1,4 +1,5 @@
 import type { JsonObject, PriorityName } from '@writ/kernel';
+import type { FactReceipt } from './fact-types.ts';
 import { ACTION_KINDS } from './match.ts';
 import { PRIORITY_NAMES } from './read-match.ts';
 import type { Spot } from './spot.ts';
@@ -34,6 +35,10 @@ export interface TableRow {
   readonly expect: Expectation | undefined;
   /** Of the last word after all revisions (SV-10). */
   readonly finally: Expectation | undefined;
+  /** The receipt of the call that was approved, before `after` is looked at. */
+  readonly receipt: Pick<FactReceipt, 'status' | 'fields'> | undefined;
+  /** Values of facts once the action counts, or its receipt has come. */
+  readonly after: JsonObject | undefined;
 }
 
 /** One approval by a person and whether the policy lets it pass (SV-5). */
@@ -73,6 +78,8 @@ const ROW_KEYS = [
   'approved_by_human',
   'expect',
   'finally',
+  'receipt',
+  'after',
 ];
 const HUMAN_KEYS = [
   'name',
@@ -84,6 +91,7 @@ const HUMAN_KEYS = [
   'comment',
   'refused',
 ];
+const RECEIPT_STATUSES = ['succeeded', 'failed', 'refused', 'unknown'] as const;
 const EXPECT_KEYS = ['decision', 'reason', 'rule', 'risk', 'args'];
 const ACTION_KEYS = ['kind', 'tool', 'args', 'answer', 'agent', 'task'];
 
@@ -109,8 +117,8 @@ export function parsePolicyTable(text: string, options: { readonly file: string 
 function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
   const members = source.map(spot, { keys: ROW_KEYS, required: ['name', 'action'] });
   if (members === undefined) return undefined;
-  if (!members.has('expect') && !members.has('finally')) {
-    source.refuse(spot, `${spot.path} must have expect, finally or both.`);
+  if (!['expect', 'finally', 'after'].some((key) => members.has(key))) {
+    source.refuse(spot, `${spot.path} must have expect, finally or after.`);
   }
   const { text, json, integer } = readers(source, members);
   const priority = members.get('priority');
@@ -129,7 +137,18 @@ function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
     approvedByHuman: readFlag(source, members.get('approved_by_human')),
     expect: readExpectation(source, members.get('expect')),
     finally: readExpectation(source, members.get('finally')),
+    receipt: readReceipt(source, members.get('receipt')),
+    after: json('after'),
   };
+}
+
+function readReceipt(source: YamlSource, spot: Spot | undefined): TableRow['receipt'] {
+  const members = spot && source.map(spot, { keys: ['status', 'fields'], required: ['status'] });
+  const statusSpot = members?.get('status');
+  const fieldsSpot = members?.get('fields');
+  const status = statusSpot && source.word(statusSpot, RECEIPT_STATUSES);
+  if (status === undefined) return undefined;
+  return { status, fields: fieldsSpot && source.json(fieldsSpot) };
 }
 
 function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {

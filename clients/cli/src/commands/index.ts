@@ -4,6 +4,7 @@ import { auditCommands } from './audit/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
 import { haltCommands } from './halt/index.ts';
 import { keyCommands } from './keys/index.ts';
+import { policyCommands } from './policy/index.ts';
 
 /** Adds a command group to the program; its actions tell by `done` what came of them. */
 export type CommandGroup = (program: Command, io: CliIo, done: (exit: Exit) => void) => void;
@@ -14,4 +15,5 @@ export const COMMANDS: readonly CommandGroup[] = [
   gatewayCommands,
   haltCommands,
   keyCommands,
+  policyCommands,
 ];
