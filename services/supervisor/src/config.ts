@@ -51,6 +51,8 @@ export interface SupervisorConfig {
   readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
   readonly watchPollMs: number;
+  /** How long the contents of a run that is not kept can be read after its end. */
+  readonly purgeAfterMs: number;
   /** How long the audit chainer waits after a commit for others, to link them together. */
   readonly auditLingerMs: number;
   /** Between two looks for audit records that another process wrote. */
@@ -83,6 +85,7 @@ export const SUPERVISOR_DEFAULTS = {
   oidc: undefined,
   drainMs: 5_000,
   watchPollMs: 1_000,
+  purgeAfterMs: 30_000,
   auditLingerMs: 50,
   auditPollMs: 1_000,
   auditLeaseMs: 5_000,
@@ -128,6 +131,11 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       min: 1_000,
       about: 'how long a signing key is used before the next one',
     }),
+    purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
+      default: SUPERVISOR_DEFAULTS.purgeAfterMs,
+      min: 0,
+      about: 'how long after its end the contents of a run that is not kept can be read',
+    }),
     auditCheckpointRecords: variable.integer('WRIT_AUDIT_CHECKPOINT_RECORDS', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointRecords,
       min: 1,
@@ -155,6 +163,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     approvalTtlMs,
     fourEyes,
     keyRotationMs,
+    purgeAfterMs: values.purgeAfterMs,
     auditCheckpointRecords: values.auditCheckpointRecords,
     auditCheckpointMs: values.auditCheckpointMs,
   };

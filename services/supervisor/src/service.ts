@@ -24,6 +24,7 @@ import { openPolicy } from './policy-file.ts';
 import { expireApprovals } from './rpc/approval/expire-approvals.ts';
 import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
+import { purgeRuns } from './rpc/run/purge-runs.ts';
 import { recordHooks } from './rpc/run/record-hooks.ts';
 import { cutClocks } from './store/agent/agents.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
@@ -69,6 +70,7 @@ async function open(
     {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
+      purgeRuns: () => purgeRuns(context),
       followFiles,
     },
     config.sweepMs,

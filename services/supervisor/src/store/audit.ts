@@ -9,6 +9,7 @@ import type { SupervisorReader, SupervisorTransaction } from './supervisor-store
 type AuditKind =
   | 'run_started'
   | 'run_ended'
+  | 'run_purged'
   | 'agent_started'
   | 'agent_refused'
   | 'agent_ended'

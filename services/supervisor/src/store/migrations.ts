@@ -4,6 +4,7 @@ import { childTables } from './schema/create-children.ts';
 import { deadlineColumns } from './schema/create-deadlines.ts';
 import { definitionTables } from './schema/create-definitions.ts';
 import { haltTables } from './schema/create-halts.ts';
+import { purgeColumns } from './schema/create-purges.ts';
 import { reviewTables } from './schema/create-review.ts';
 import { runTables } from './schema/create-runs.ts';
 
@@ -17,4 +18,5 @@ export const supervisorMigrations: Migrations = {
   '0006_halts': haltTables,
   '0007_audit_chain': auditChainTables,
   '0008_deadlines': deadlineColumns,
+  '0009_purges': purgeColumns,
 };

@@ -33,6 +33,7 @@ export function runMessage(
     createTime: timestampFromDate(run.created_at),
     ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
     ...(run.ended_at && { endTime: timestampFromDate(run.ended_at) }),
+    ...(run.purged_at && { purgeTime: timestampFromDate(run.purged_at) }),
     labels: JSON.parse(run.labels) as Record<string, string>,
     ...(run.result !== null && { result: storedResult(run.result, options.brief === true) }),
     lastSequence: BigInt(run.last_sequence),

@@ -6,10 +6,11 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
 /**
  * Builds the result of a run that is over again, after a receipt or an observation that came late
- * (SV-7, TG-8). The result of a run that lives is built when it ends.
+ * (SV-7, TG-8). The result of a run that lives is built when it ends; of what is deleted, none is
+ * (SUP-4).
  */
 export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
-  if (run.result === null) return;
+  if (run.result === null || run.purged_at !== null) return;
   const key: AgentKey = {
     tenant: run.tenant,
     runId: run.run_id,

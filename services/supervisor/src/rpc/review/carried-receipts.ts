@@ -31,11 +31,14 @@ export function carriedReceipts(
       for (const receipt of receipts) {
         if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') throw unfit(receipt);
       }
+      if (shown.length === 0) return;
+      const run = await loadRun(trx, agent);
+      if (run.purged_at !== null) return;
       let kept = false;
       for (const { callId, content, sha256 } of shown) {
         kept = (await keepObservation(trx, { ...agent, callId }, content, sha256)) || kept;
       }
-      if (kept) await amendResult(trx, await loadRun(trx, agent));
+      if (kept) await amendResult(trx, run);
     };
   };
 }

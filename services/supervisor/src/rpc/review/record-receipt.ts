@@ -38,16 +38,21 @@ export async function recordReceipt(
   const key = { tenant, runId, instance, callId };
   const decision = await findDecision(trx, key);
   if (decision === undefined || !fitsCall(receipt, approvedCall(decision))) return 'unfit';
-  if (!(await insertReceipt(trx, receiptRow(receipt, at)))) return 'known';
-  const facts = await loadFacts(trx, key, desk.policy);
-  const settled = settleReceipt(desk.policy, facts, receipt);
-  if (settled !== facts) await saveFacts(trx, key, settled);
+  const acting = await actingOf(trx, await loadAgent(trx, key));
+  const isPurged = acting.run.purged_at !== null;
+  // Of a run whose contents are deleted, a late receipt is kept without any (SUP-4).
+  const row = { ...receiptRow(receipt, at), ...(isPurged && { claims: '{}' }) };
+  if (!(await insertReceipt(trx, row))) return 'known';
+  if (!isPurged) {
+    const facts = await loadFacts(trx, key, desk.policy);
+    const settled = settleReceipt(desk.policy, facts, receipt);
+    if (settled !== facts) await saveFacts(trx, key, settled);
+  }
   await appendAudit(
     trx,
     { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt) },
     at,
   );
-  const acting = await actingOf(trx, await loadAgent(trx, key));
   if (isAlive(acting)) {
     if (receipt.status === 'unknown') await openResolve(trx, desk, acting, decision, receipt, at);
     else if (receipt.resolvedBy !== '') await settleResolve(trx, desk, acting, receipt, at);

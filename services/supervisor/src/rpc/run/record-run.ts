@@ -106,6 +106,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     usage: null,
     result: null,
     ended_at: null,
+    purged_at: null,
   };
 }
 

@@ -84,6 +84,22 @@ export async function readTimeline(
     .execute();
 }
 
+/** Puts another entry in the place of a recorded one (SUP-4). */
+export async function replaceEntry(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+  sequence: number,
+  entry: Uint8Array,
+): Promise<void> {
+  await trx
+    .updateTable('timeline')
+    .set({ entry })
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('sequence', '=', sequence)
+    .execute();
+}
+
 /** The error for a run that does not exist for its tenant. */
 export function runNotFound(runId: string): NotFoundError {
   return new NotFoundError('RUN_NOT_FOUND', `There is no run ${runId}.`, { run_id: runId });

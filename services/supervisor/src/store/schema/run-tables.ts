@@ -51,6 +51,8 @@ export interface RunsTable {
   /** JSON of domain/result; null before the terminal state. */
   result: string | null;
   ended_at: Date | null;
+  /** When its contents were deleted (SUP-4). */
+  purged_at: Date | null;
 }
 
 /** One row for each agent that a run may hand work to, as it was defined when the run began. */

@@ -1,0 +1,31 @@
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
+import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+
+/**
+ * A timeline entry without its content: that it was, and what it decided by which rule, stays; what
+ * hooks tell are ids anyway (SUP-4, HK-1). Undefined when there is nothing to take out.
+ */
+export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
+  const event = fromBinary(RunEventSchema, bytes);
+  const { entry } = event;
+  if (entry.case === 'decision') {
+    const { action, revisedAction, executedAction, humanApproval } = entry.value;
+    for (const shown of [action, revisedAction, executedAction]) withhold(shown);
+    if (humanApproval !== undefined) humanApproval.comment = '';
+  } else if (entry.case === 'result') {
+    const result = entry.value;
+    result.answer = '';
+    result.history = [];
+    result.rawAction = '';
+    result.workerDetail = '';
+    withhold(result.action);
+  } else return undefined;
+  return toBinary(RunEventSchema, event);
+}
+
+function withhold(action: Action | undefined): void {
+  if (action?.kind.case === 'tool') action.kind.value.argumentsJson = '{}';
+  else if (action?.kind.case === 'final') action.kind.value.answer = '';
+  else if (action?.kind.case === 'delegation') action.kind.value.task = '';
+}
