@@ -146,6 +146,7 @@ describe('a paused agent', () => {
     clock.advance(9_999);
     expect((await scout.spawn('op-2', 'scout')).decision?.stopReason).toBe('');
     clock.advance(2);
-    expect((await scout.final('op-3')).stopReason).toBe('max_seconds');
+    await family.supervisor.fakes.called(release);
+    expect((await lead.end(scout.instance)).stopReason).toBe('max_seconds');
   });
 });
