@@ -1,11 +1,14 @@
 import { parseArgs } from 'node:util';
+import { callPayloads } from './call-payloads.ts';
 import { judgePayload } from './judge-payload.ts';
 import { payloads } from './payloads.ts';
 
-// Many more argument texts than the tests take: `npm run fuzz -- --count 1000000 --seed 7`.
+// Many more argument texts than the tests take: `npm run fuzz -- --count 1000000 --wire 20000 --seed 7`.
+// The first so many go through the checks of a call, the others through CallTool of a gateway that runs.
 const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '1000000' },
+    wire: { type: 'string', default: '20000' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
@@ -23,4 +26,9 @@ for (let index = 0; index < count; index += 1) {
 }
 const seconds = ((performance.now() - start) / 1_000).toFixed(1);
 console.log(`${count} payloads of seed ${seed} in ${seconds} s, ${failures} judged wrongly`);
-process.exitCode = failures === 0 ? 0 : 1;
+const wireStart = performance.now();
+const problems = await callPayloads(Number(values.wire), seed);
+for (const problem of problems) console.error(problem);
+const wireSeconds = ((performance.now() - wireStart) / 1_000).toFixed(1);
+console.log(`${values.wire} calls over the wire in ${wireSeconds} s, ${problems.length} problems`);
+process.exitCode = failures + problems.length === 0 ? 0 : 1;
