@@ -1,8 +1,8 @@
 import type { Halt } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { newId } from '@writ/kernel';
+import type { CommandGroup } from '../../command-group.ts';
 import { type DoorOptions, openDoor, withDoor } from '../../door.ts';
 import { EXIT } from '../../io.ts';
-import type { CommandGroup } from '../index.ts';
 import { haltLine } from './halt-line.ts';
 import { type ScopeOptions, scopeFrom } from './scope.ts';
 

@@ -3,9 +3,9 @@ import { API_KEYS_FILE, type ApiKeys, isRole, openApiKeys, ROLES } from '@writ/i
 import { InvalidRequestError } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import type { Command } from 'commander';
+import type { CommandGroup } from '../../command-group.ts';
 import type { CliIo } from '../../io.ts';
 import { EXIT } from '../../io.ts';
-import type { CommandGroup } from '../index.ts';
 
 interface FileOptions {
   readonly data?: string;
