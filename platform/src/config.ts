@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readEnv, variable } from '@writ/config';
 import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
@@ -67,6 +68,7 @@ export function readPlatformConfig(
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),
       WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
       WRIT_MODELS_FILE: join(example.folder, 'models.yaml'),
+      ...agentModulesOf(example),
       ...given(env),
       ...model.env,
       WRIT_DATA: dataDir,
@@ -83,6 +85,12 @@ export function readPlatformConfig(
 /** The data folder that the environment names, as an absolute path; undefined when it names none. */
 export function dataDirOf(env: NodeJS.ProcessEnv): string | undefined {
   return env.WRIT_DATA === undefined || env.WRIT_DATA === '' ? undefined : resolve(env.WRIT_DATA);
+}
+
+/** The agents that an example has written in TypeScript, if it has some. */
+function agentModulesOf({ folder }: Example): Record<string, string> {
+  const module = join(folder, 'src/agents.ts');
+  return existsSync(module) ? { WRIT_AGENT_MODULES: module } : {};
 }
 
 function given(env: NodeJS.ProcessEnv): Record<string, string> {

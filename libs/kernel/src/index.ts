@@ -11,6 +11,16 @@ export {
   parseWorkerAction,
   validateWorkerAction,
 } from './action.ts';
+export type {
+  AgentDefinition,
+  AgentModule,
+  AgentOperations,
+  AgentTask,
+  HandoffAnswer,
+  ModelQuestion,
+  ToolAnswer,
+} from './agent-function.ts';
+export { defineAgent } from './agent-function.ts';
 export { argsHash, argsHashText } from './args-hash.ts';
 export type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
 export { compileContract } from './argument-contract.ts';

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
 import { doorVariables } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
@@ -15,6 +15,8 @@ export interface AgentWorkerConfig {
   readonly workerId: string;
   /** Tenants that it serves; none given means all (SYS-6). */
   readonly tenants: readonly string[];
+  /** Absolute paths of modules with agents that are written in TypeScript (AG-1). */
+  readonly agentModules: readonly string[];
   readonly maxConcurrentAgents: number;
   /** How long an agent stays with a worker that gives no sign of life. */
   readonly leaseTtlMs: number;
@@ -42,6 +44,7 @@ export const AGENT_WORKER_DEFAULTS = {
   host: '127.0.0.1',
   workerId: 'worker-1',
   tenants: [],
+  agentModules: [],
   maxConcurrentAgents: 64,
   leaseTtlMs: 15_000,
   pollMs: 1_000,
@@ -72,6 +75,11 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
       item: /^[a-z0-9_-]{1,64}$/,
       about: 'the tenants that this worker serves, all when it is not set',
     }),
+    agentModules: variable.list('WRIT_AGENT_MODULES', {
+      default: [...AGENT_WORKER_DEFAULTS.agentModules],
+      item: /^\S.*$/,
+      about: 'modules with agents that are written in TypeScript',
+    }),
     maxConcurrentAgents: variable.integer('WRIT_WORKER_MAX_AGENTS', {
       default: AGENT_WORKER_DEFAULTS.maxConcurrentAgents,
       min: 1,
@@ -86,6 +94,7 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
   return {
     ...AGENT_WORKER_DEFAULTS,
     ...values,
+    agentModules: values.agentModules.map((path) => resolve(path)),
     store: { dialect: 'sqlite', file: join(values.dataDir, 'agent-worker.db') },
   };
 }

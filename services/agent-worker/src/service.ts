@@ -12,7 +12,8 @@ import { InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
 import type { Service, ServiceParts } from '@writ/service';
 import { createOutboxRelay, type StoreLocation } from '@writ/store';
-import { AGENT_FACTORIES } from './agents/index.ts';
+import { loadAgentModules } from './agents/custom/load-modules.ts';
+import { factoryFinder } from './agents/index.ts';
 import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
 import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
@@ -84,7 +85,8 @@ async function open(
   });
   const events = createWorkerEvents(telemetry);
   const onEvents = () => relay.nudge();
-  const factories = { ...AGENT_FACTORIES, ...parts.agents };
+  const written = await loadAgentModules(config.agentModules);
+  const findFactory = factoryFinder(written, parts.agents);
   const slots = new SlotRenewer({
     peer: peers.spawnBudget,
     store,
@@ -99,7 +101,8 @@ async function open(
     slots,
     events,
     telemetry,
-    factoryOf: (kind: string) => withMiddleware(factoryOf(factories, kind), BUILT_IN_MIDDLEWARE),
+    factoryOf: (kind: AgentKind, name: string) =>
+      withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
     settings: config,
     onEvents,
     onRunnable: () => loop.nudge(),
@@ -111,7 +114,7 @@ async function open(
     settings: config,
     run: (session) => runAgent(runParts, session),
   });
-  const canRun = (kind: AgentKind) => factories[kind] !== undefined;
+  const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
   const handlers = { store, clock, events, onEvents, tenants, canRun, agents: loop };
   const routes = [workerRoute(handlers), keyRoute(signer)];
   const server = await listen(config, { telemetry, clock, addressOf, signer, routes, opened });
@@ -144,12 +147,13 @@ async function open(
   };
 }
 
-function factoryOf(factories: Partial<Record<string, AgentFactory>>, kind: string): AgentFactory {
-  const factory = factories[kind];
-  if (factory !== undefined) return factory;
-  throw new InternalError('NO_AGENT_FACTORY', `Nothing runs agents of the kind ${kind} here.`, {
-    kind,
-  });
+/** The worker was started with other modules than when it took the agent in. */
+function noFactory(kind: string, name: string): never {
+  throw new InternalError(
+    'NO_AGENT_FACTORY',
+    `Nothing here runs the agent ${name} of the kind ${kind}.`,
+    { kind, agent: name },
+  );
 }
 
 async function listen(

@@ -1,5 +1,7 @@
+import type { AgentDefinition } from '@writ/kernel';
 import type { AgentKind } from '../domain/agent/manifest.ts';
 import type { AgentFactory } from '../runtime/agent.ts';
+import { createCustomAgent } from './custom/custom-agent.ts';
 import { createInformationAgent } from './feed/information-agent.ts';
 import { createPersonalFeedAgent } from './feed/personal-feed-agent.ts';
 import { createFlowAgent } from './flow/flow-agent.ts';
@@ -9,7 +11,7 @@ import { createReactAgent } from './react/react-agent.ts';
 import { createUserProxyAgent } from './user-proxy/user-proxy-agent.ts';
 
 /** The loops that this worker has, by kind (AG-1). */
-export const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {
+const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {
   react: createReactAgent,
   'json-action': createJsonActionAgent,
   orchestrator: createOrchestratorAgent,
@@ -18,3 +20,21 @@ export const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>>
   'personal-feed': createPersonalFeedAgent,
   flow: createFlowAgent,
 };
+
+/**
+ * Finds what runs agents of a kind: what was put in its place, else a built-in loop, else, for
+ * `custom`, the agent of that name that is written in TypeScript.
+ */
+export function factoryFinder(
+  written: ReadonlyMap<string, AgentDefinition>,
+  inPlace: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {},
+): (kind: AgentKind, name: string) => AgentFactory | undefined {
+  return (kind, name) => {
+    const factory = inPlace[kind] ?? AGENT_FACTORIES[kind];
+    if (factory !== undefined || kind !== 'custom') return factory;
+    const definition = written.get(name);
+    return (
+      definition && ((manifest, instance) => createCustomAgent(definition, manifest, instance))
+    );
+  };
+}

@@ -48,7 +48,8 @@ export function deliver({
     assertServesTenant(call.caller, request.tenant);
     if (tenants.length > 0 && !tenants.includes(request.tenant)) throw notServed(request.tenant);
     const rows = rowsOf(complete(request), clock.now());
-    if (!canRun(rows.manifest.kind)) throw kindNotImplemented(rows.manifest.kind);
+    const { kind, name } = rows.manifest;
+    if (!canRun(kind, name)) throw notImplemented(kind, name);
     const accepted = await store.transaction(async (trx) => {
       if (await isRepeat(trx, rows)) return false;
       await insertAgent(trx, rows.agent);
@@ -159,10 +160,13 @@ function notServed(tenant: string): PermissionDeniedError {
   );
 }
 
-function kindNotImplemented(kind: string): PreconditionError {
-  return new PreconditionError(
-    'AGENT_KIND_NOT_IMPLEMENTED',
-    `This worker cannot run agents of the kind ${kind} yet.`,
-    { field: 'manifest.kind', kind },
-  );
+function notImplemented(kind: string, name: string): PreconditionError {
+  const why =
+    kind === 'custom'
+      ? `no module of WRIT_AGENT_MODULES defines the agent ${name}, whose kind is custom`
+      : `it has no loop for the kind ${kind}`;
+  return new PreconditionError('AGENT_KIND_NOT_IMPLEMENTED', `This worker cannot run it: ${why}.`, {
+    field: 'manifest.kind',
+    kind,
+  });
 }

@@ -14,8 +14,8 @@ export interface HandlerDependencies {
   readonly onEvents: () => void;
   /** Tenants that this worker serves; none given means all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Whether this worker can run agents of a kind. */
-  readonly canRun: (kind: AgentKind) => boolean;
+  /** Whether this worker can run agents of a kind and name. */
+  readonly canRun: (kind: AgentKind, name: string) => boolean;
   readonly agents: {
     /** Says that an agent may have become runnable. */
     nudge(): void;

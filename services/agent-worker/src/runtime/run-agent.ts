@@ -17,6 +17,7 @@ import {
   withSpan,
 } from '@writ/telemetry';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
+import type { AgentKind } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import { loadInbox } from '../store/inbox.ts';
@@ -43,8 +44,8 @@ export interface RunParts {
   readonly slots: Pick<SlotRenewer, 'hold' | 'letGo'>;
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
-  /** Finds what runs agents of a kind. */
-  readonly factoryOf: (kind: string) => AgentFactory;
+  /** Finds what runs agents of a kind and name. */
+  readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
   /** Told after a commit that wrote to the outbox. */
   readonly onEvents: () => void;
@@ -97,7 +98,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   let thrown: unknown;
   try {
     const inbox = await loadInbox(parts.store.db, session.lease);
-    await parts.factoryOf(row.kind)(manifest, row.instance).run(context, inbox);
+    await parts.factoryOf(manifest.kind, manifest.name)(manifest, row.instance).run(context, inbox);
     return await endReturned(scope, context);
   } catch (error) {
     thrown = error;

@@ -1,0 +1,27 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A report as it went out. */
+export interface Report {
+  readonly text: string;
+  readonly run_id: string;
+}
+
+/** Sends a report, which here means a line in a file below `dataDir`; answers its number. */
+export function sendReport(dataDir: string, report: Report): number {
+  mkdirSync(dataDir, { recursive: true });
+  appendFileSync(fileIn(dataDir), `${JSON.stringify(report)}\n`, { flush: true });
+  return sentReports(dataDir).length;
+}
+
+/** Every report that went out, the oldest first. */
+export function sentReports(dataDir: string): Report[] {
+  const file = fileIn(dataDir);
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Report);
+}
+
+function fileIn(dataDir: string): string {
+  return join(dataDir, 'sent-reports.jsonl');
+}
