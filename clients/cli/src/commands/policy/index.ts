@@ -1,7 +1,7 @@
 import { isWritError } from '@writ/kernel';
 import { formatProblem, PolicyError } from '@writ/policy';
+import type { CommandGroup } from '../../command-group.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import type { CommandGroup } from '../index.ts';
 import { readPolicy } from './documents.ts';
 import { type ExplainOptions, explainAction } from './explain-action.ts';
 import { testFolder } from './test-folder.ts';
