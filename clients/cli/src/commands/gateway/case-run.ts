@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { type DescMethod, fromJson, type JsonObject, toJson } from '@bufbuild/protobuf';
 import { Health } from '@writ/contracts/grpc/health/v1/health_pb';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import type { RefusedAttempt } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import {
   CallToolRequestSchema,
   CallToolResponseSchema,
@@ -108,6 +109,19 @@ export class CaseRun {
       const { token = '' } = this.#answers.get(step.reported) ?? {};
       const twice = () => (stage.reported.get(token) ?? 0) >= 2 || undefined;
       await stage.world.until(twice, 'the receipt to be reported, and again');
+      return undefined;
+    }
+    if (step.refusal_reported !== undefined) {
+      const { reason, ...call } = step.refusal_reported;
+      const { tenant, runId, callId } = this.#nameOf(call);
+      const isIt = (one: RefusedAttempt): boolean =>
+        one.tenant === tenant &&
+        one.runId === runId &&
+        one.callId === callId &&
+        one.reason === reason &&
+        one.writSha256 !== '';
+      const find = () => Array.from(stage.refusals.values()).find(isIt);
+      await stage.world.until(find, `the refusal of ${callId} to be reported`);
       return undefined;
     }
     if (step.health !== undefined) return await health(gateway, step.health);
@@ -257,17 +271,21 @@ export class CaseRun {
         const isRepeat = seen.has(hash);
         seen.add(hash);
         const call = { tool: 'echo', call_id: `v-${at}-${spelling}`, arguments_json: spelled };
-        return { name: `${name}, spelling ${spelling + 1}`, call, isRepeat };
+        const wanted = sha256Hex(`{"value":${text}}`).slice(0, 12);
+        return { name: `${name}, spelling ${spelling + 1}`, call, isRepeat, wanted };
       }),
     );
     const fault = async (repeats: boolean): Promise<string | undefined> => {
-      const wanted = repeats ? 'loop_detected:signature_repeat' : '';
       const made = calls
         .filter(({ isRepeat }) => isRepeat === repeats)
-        .map(async ({ name, call }) => {
+        .map(async ({ name, call, wanted }) => {
           const { view } = await this.#call(call);
-          if (view.stop_reason === wanted) return undefined;
-          return `${name}: stop_reason is "${view.stop_reason ?? view.reason}", not "${wanted}"`;
+          const repeated = {
+            stop_reason: 'loop_detected:signature_repeat',
+            repetition: { args_hash: wanted },
+          };
+          const differs = mismatch(view, repeats ? repeated : { stop_reason: '' });
+          return differs && `${name}: ${differs}`;
         });
       return (await Promise.all(made)).find((what) => what !== undefined);
     };

@@ -1,4 +1,7 @@
-import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import {
+  type RefusedAttempt,
+  SupervisionService,
+} from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
 import {
@@ -42,6 +45,8 @@ export interface Stage {
   readonly addresses: StageAddresses;
   /** How often each receipt was reported to the supervisor; acknowledged from the second time on. */
   readonly reported: ReadonlyMap<string, number>;
+  /** Refused attempts that were reported, by their ids. */
+  readonly refusals: ReadonlyMap<string, RefusedAttempt>;
   close(): Promise<void>;
 }
 
@@ -75,6 +80,7 @@ export async function openStage(
   const worker = new Issuer('agent-worker');
   const world = new ToolWorld();
   const reported = new Map<string, number>();
+  const refusals = new Map<string, RefusedAttempt>();
   const servers: RpcServer[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close(0)));
@@ -99,15 +105,17 @@ export async function openStage(
           endChild: notHere,
           refreshTokens: notHere,
           reportOutcome: notHere,
-          reportReceipts: async ({ receipts }) => {
+          reportReceipts: async ({ receipts, refusals: attempts }) => {
             const acknowledgedReceiptIds: string[] = [];
             for (const token of receipts) {
               const times = (reported.get(token) ?? 0) + 1;
               reported.set(token, times);
               if (times >= 2) acknowledgedReceiptIds.push((await readReceipt(verifier, token)).id);
             }
+            const acknowledgedRefusalIds = attempts.map(({ refusalId }) => refusalId);
+            for (const attempt of attempts) refusals.set(attempt.refusalId, attempt);
             world.changed();
-            return { acknowledgedReceiptIds };
+            return { acknowledgedReceiptIds, acknowledgedRefusalIds };
           },
         }),
       ]),
@@ -126,7 +134,7 @@ export async function openStage(
       ]),
     };
     const stranger = new Issuer('supervisor');
-    return { supervisor, worker, stranger, world, addresses, reported, close };
+    return { supervisor, worker, stranger, world, addresses, reported, refusals, close };
   } catch (error) {
     await close();
     throw error;

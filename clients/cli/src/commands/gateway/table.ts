@@ -75,6 +75,8 @@ export interface Step {
   readonly audience?: string;
   /** Waits until the receipt of a labelled answer was reported to the supervisor. */
   readonly reported?: string;
+  /** Waits until an attempt to make this call was reported as refused for this reason. */
+  readonly refusal_reported?: { readonly call_id: string; readonly reason: string };
   readonly health?: string;
   readonly reflection?: Fields;
   /** Kills the gateway and starts it again. */
@@ -119,7 +121,7 @@ interface TableDocument {
 
 const ACTIONS = [
   ...['call', 'start', 'finish', 'leave', 'runs', 'answer', 'told', 'rpc', 'reported'],
-  ...['health', 'reflection', 'restart', 'args_hash_vectors'],
+  ...['refusal_reported', 'health', 'reflection', 'restart', 'args_hash_vectors'],
 ] as const;
 
 /** Fields, or a `${name}` that stands for them. */
