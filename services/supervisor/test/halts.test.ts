@@ -2,8 +2,9 @@ import { create } from '@bufbuild/protobuf';
 import { ControlService, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { InFlightCallSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { ManualClock } from '@writ/kernel';
+import { ManualClock, UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type DeskAgent, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
 
@@ -57,6 +58,25 @@ describe('a halt in the supervisor', () => {
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
     clock.advance(1_001);
     expect((await agent.propose('op-3', LOOK_UP)).stopReason).toBe('max_seconds');
+  });
+
+  it('stops it also while the meter and the gateway do not answer (EM-1, SV-9)', async () => {
+    await agent.propose('op-1', LOOK_UP);
+    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => {
+      throw new UnavailableError('AWAY', 'Away.');
+    });
+    const order = { requestId: 'halt-0', scope: ofRun(), reason: REASON };
+    await expect(control().halt(order, { timeoutMs: 400 })).rejects.toMatchObject({
+      reason: 'HALT_PENDING',
+      metadata: { waiting_for: 'execution-meter' },
+    });
+    clock.advance(60_000);
+    const { runId } = agent.scope;
+    const { run } = await desk.supervisor.runs().getRun({ runId });
+    expect(run?.state).toBe(RunState.PARKED);
+    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
+    await resume((await control().halt(order)).halt?.haltId);
+    expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
   it('of one agent refuses its reviews, decisions and tokens at once (SV-9)', async () => {

@@ -7,7 +7,7 @@ export const ORDER_STEPS = {
   spawn_child: ['acquire', 'open_tab', 'deliver'],
   end_child: ['freeze', 'cancel', 'close_tab', 'release'],
   end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
-  halt: ['freeze', 'park', 'confirm', 'end', 'tell'],
+  halt: ['enforce', 'confirm', 'end', 'tell'],
   resume: ['unfreeze', 'lift', 'tell'],
 } as const;
 

@@ -1,5 +1,6 @@
 import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { derivedId } from '@writ/kernel';
+import type { Halt } from '../../domain/halt/halt.ts';
 import { inFlightJson } from '../../rpc/messages/halt.ts';
 import { agentRefOf } from '../../rpc/messages/supervision.ts';
 import { keyOf } from '../../store/agent/agents.ts';
@@ -16,8 +17,8 @@ import type { HaltPayload } from './halt-payload.ts';
 import { tellAgents } from './tell-agents.ts';
 
 /**
- * Enforces a halt (SV-9): the meter and the gateway refuse and abort, its agents are parked with their
- * clocks, then it counts as in force; after that its runs are ended where the order says so, and the
+ * Enforces a halt (SV-9): the meter and the gateway refuse and abort while its agents are parked with
+ * their clocks, then it counts as in force; after that its runs are ended where the order says so, and the
  * worker is told. From the first commit on the supervisor itself refuses, whatever becomes of the rest.
  */
 export function haltOrder(context: OrderContext): HaltOrderHandler {
@@ -33,7 +34,7 @@ export function haltOrder(context: OrderContext): HaltOrderHandler {
     };
 
   /** What one has said is kept also when the other says nothing. */
-  const enforce = async (
+  const note = async (
     halt: HaltRow,
     ask: Promise<readonly InFlightCall[]>,
     changes: (at: Date, inFlight: string) => Partial<HaltRow>,
@@ -46,41 +47,22 @@ export function haltOrder(context: OrderContext): HaltOrderHandler {
 
   return {
     steps: {
-      freeze: whileWanted(async (halt) => {
-        const order = haltOf(halt);
+      enforce: whileWanted(async (row) => {
+        const halt = haltOf(row);
         const asked = await Promise.allSettled([
-          enforce(halt, peers.executionMeter.halt(order), (meter_at, meter_in_flight) => ({
+          note(row, peers.executionMeter.halt(halt), (meter_at, meter_in_flight) => ({
             meter_at,
             meter_in_flight,
           })),
-          enforce(halt, peers.toolGateway.halt(order), (gateway_at, gateway_in_flight) => ({
+          note(row, peers.toolGateway.halt(halt), (gateway_at, gateway_in_flight) => ({
             gateway_at,
             gateway_in_flight,
           })),
+          // Not afterwards: clocks stand also while somebody does not answer.
+          parkRuns(context, halt),
         ]);
         const failed = asked.find((answer) => answer.status === 'rejected');
         if (failed !== undefined) throw failed.reason;
-        return {};
-      }),
-
-      park: whileWanted(async (row) => {
-        const halt = haltOf(row);
-        for await (const key of runsInScope(store.db, halt.scope)) {
-          await store.transaction(
-            async (trx) => {
-              const run = await loadRun(trx, key);
-              const at = clock.now();
-              for (const agent of await parkHalted(trx, key, halt)) {
-                const isConcerned =
-                  halt.scope.instance !== undefined || agent.parent_instance === null;
-                // One entry a run: its root stands for all of it.
-                if (!isConcerned) continue;
-                await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, at);
-              }
-            },
-            { background: true },
-          );
-        }
         return {};
       }),
 
@@ -113,6 +95,23 @@ export function haltOrder(context: OrderContext): HaltOrderHandler {
       }),
     },
   };
+}
+
+/** Parks what a halt covers, run by run; each run's timeline gets an entry for its root, or for the agent that is meant. */
+async function parkRuns({ store, events, clock }: OrderContext, halt: Halt): Promise<void> {
+  for await (const key of runsInScope(store.db, halt.scope)) {
+    await store.transaction(
+      async (trx) => {
+        const run = await loadRun(trx, key);
+        for (const agent of await parkHalted(trx, key, halt)) {
+          const isMeant = halt.scope.instance !== undefined || agent.parent_instance === null;
+          if (!isMeant) continue;
+          await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
+        }
+      },
+      { background: true },
+    );
+  }
 }
 
 async function endRuns({ store, clock }: OrderContext, row: HaltRow): Promise<void> {

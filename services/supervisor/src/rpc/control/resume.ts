@@ -7,6 +7,7 @@ import { resumeOrderOf } from '../../orders/halt/halt-payload.ts';
 import type { OrderContext } from '../../orders/order-kind.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { type HaltRow, loadHalt, saveHalt, scopeOf } from '../../store/halt/halts.ts';
+import { busyTenants } from '../../store/halt/runs-in-scope.ts';
 import { hurryOrder, placeOrder } from '../../store/orders.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -49,7 +50,8 @@ async function order(
   await saveHalt(trx, row.halt_id, { state: 'lifting', resumed_by: by.subject });
   await placeOrder(trx, resumeOrderOf(row), at);
   const facts = { ...haltFacts(row), resumed_by: by.subject };
-  for (const tenant of new Set([row.ordered_for, row.tenant ?? row.ordered_for, by.tenant])) {
+  const stopped = row.tenant === null ? await busyTenants(trx) : [row.tenant];
+  for (const tenant of new Set([row.ordered_for, by.tenant, ...stopped])) {
     await appendAudit(trx, { tenant, kind: 'resume', facts }, at);
   }
 }
