@@ -22,7 +22,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/run/v1/run.proto.
  */
 export const file_writ_run_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChV3cml0L3J1bi92MS9ydW4ucHJvdG8SC3dyaXQucnVuLnYxIrQCCghUcmFjZVJvdxIMCgRzdGVwGAEgASgNEgwKBHRvb2wYAiABKAkSEQoJYXJnc19oYXNoGAMgASgJEjQKE3N1cGVydmlzb3JfZGVjaXNpb24YBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0EjMKDWV4ZWN1dGVkX2Zyb20YBSABKA4yHC53cml0LnJldmlldy52MS5FeGVjdXRlZEZyb20SCgoCb2sYBiABKAgSEwoLc3RvcF9yZWFzb24YByABKAkSGwoOaHVtYW5fYXBwcm92ZWQYCCABKAhIAIgBARIsCgVhZ2VudBgJIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgKIAEoCUIRCg9faHVtYW5fYXBwcm92ZWQiuQMKDEhpc3RvcnlFbnRyeRIMCgRzdGVwGAEgASgNEiYKBmFjdGlvbhgCIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIpCghkZWNpc2lvbhgDIAEoDjIXLndyaXQucmV2aWV3LnYxLlZlcmRpY3QSDgoGcmVhc29uGAQgASgJEi4KDnJldmlzZWRfYWN0aW9uGAUgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi8KD2V4ZWN1dGVkX2FjdGlvbhgGIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIzCg1leGVjdXRlZF9mcm9tGAcgASgOMhwud3JpdC5yZXZpZXcudjEuRXhlY3V0ZWRGcm9tEhgKEG9ic2VydmF0aW9uX2pzb24YCCABKAkSNQoOaHVtYW5fYXBwcm92YWwYCSABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEiwKBWFnZW50GAogASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAsgASgJEhIKCnVudmVyaWZpZWQYDCABKAgixgIKCVJ1blJlc3VsdBImCgZzdGF0dXMYASABKA4yFi53cml0LnJ1bi52MS5SdW5TdGF0dXMSEwoLc3RvcF9yZWFzb24YAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGYW5zd2VyGAQgASgJEiQKBXVzYWdlGAUgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMSJAoFdHJhY2UYBiADKAsyFS53cml0LnJ1bi52MS5UcmFjZVJvdxIqCgdoaXN0b3J5GAcgAygLMhkud3JpdC5ydW4udjEuSGlzdG9yeUVudHJ5EhIKCnJhd19hY3Rpb24YCCABKAkSJgoGYWN0aW9uGAkgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEhUKDXdvcmtlcl9kZXRhaWwYCiABKAkSEgoKdW52ZXJpZmllZBgLIAEoCCLYBQoDUnVuEg4KBnJ1bl9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnRlbmFudBgDIAEoCRIsCgVhZ2VudBgEIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSJAoFc3RhdGUYBSABKA4yFS53cml0LnJ1bi52MS5SdW5TdGF0ZRIMCgRnb2FsGAYgASgJEhAKCHRyYWNlX2lkGAcgASgJEhcKD2RlZmluaXRpb25faGFzaBgIIAEoCRISCgpjcmVhdGVkX2J5GAkgASgJEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKBmxhYmVscxgNIAMoCzIcLndyaXQucnVuLnYxLlJ1bi5MYWJlbHNFbnRyeRImCgZyZXN1bHQYDiABKAsyFi53cml0LnJ1bi52MS5SdW5SZXN1bHQSFQoNbGFzdF9zZXF1ZW5jZRgPIAEoAxI4CgpydW5fYnVkZ2V0GBAgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSLwoIcHJpb3JpdHkYESABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5EjgKCXJldGVudGlvbhgSIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbhIuCgpwdXJnZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIm4KDExpdmVQcm9ncmVzcxIsCgVhZ2VudBgBIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDAoEc3RlcBgCIAEoDRISCgp0ZXh0X2RlbHRhGAMgASgJEg4KBm1pc3NlZBgEIAEoDSK0AgoIUnVuRXZlbnQSEAoIc2VxdWVuY2UYASABKAMSLwoLcmVjb3JkX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlY2lzaW9uGAMgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb25IABInCgRob29rGAQgASgLMhcud3JpdC5ob29rLnYxLkhvb2tFdmVudEgAEigKBnJlc3VsdBgFIAEoCzIWLndyaXQucnVuLnYxLlJ1blJlc3VsdEgAEi0KCHByb2dyZXNzGAYgASgLMhkud3JpdC5ydW4udjEuTGl2ZVByb2dyZXNzSAASLAoFYWdlbnQYByABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQgcKBWVudHJ5IlYKCUFnZW50SW5mbxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhcKD2RlZmluaXRpb25faGFzaBgDIAEoCRINCgV0b29scxgEIAMoCSrzAgoIUnVuU3RhdGUSGQoVUlVOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRUlVOX1NUQVRFX1BFTkRJTkcQARIVChFSVU5fU1RBVEVfUlVOTklORxACEhcKE1JVTl9TVEFURV9TVVNQRU5ERUQQAxIUChBSVU5fU1RBVEVfUEFSS0VEEAQSFAoQUlVOX1NUQVRFX0VORElORxAFEhcKE1JVTl9TVEFURV9DT01QTEVURUQQBhIUChBSVU5fU1RBVEVfUEFVU0VEEAcSFwoTUlVOX1NUQVRFX0NBTkNFTExFRBAIEhcKE1JVTl9TVEFURV9USU1FRF9PVVQQCRIXChNSVU5fU1RBVEVfTUFYX1NURVBTEAoSHQoZUlVOX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhQKEFJVTl9TVEFURV9IQUxURUQQDBIVChFSVU5fU1RBVEVfQkxPQ0tFRBANEhMKD1JVTl9TVEFURV9FUlJPUhAOKmoKCVJ1blN0YXR1cxIaChZSVU5fU1RBVFVTX1VOU1BFQ0lGSUVEEAASEQoNUlVOX1NUQVRVU19PSxABEhYKElJVTl9TVEFUVVNfUEFSVElBTBACEhYKElJVTl9TVEFUVVNfU1RPUFBFRBADYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_hook_v1_hook_event, file_writ_meter_v1_usage, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
+  fileDesc("ChV3cml0L3J1bi92MS9ydW4ucHJvdG8SC3dyaXQucnVuLnYxIrQCCghUcmFjZVJvdxIMCgRzdGVwGAEgASgNEgwKBHRvb2wYAiABKAkSEQoJYXJnc19oYXNoGAMgASgJEjQKE3N1cGVydmlzb3JfZGVjaXNpb24YBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0EjMKDWV4ZWN1dGVkX2Zyb20YBSABKA4yHC53cml0LnJldmlldy52MS5FeGVjdXRlZEZyb20SCgoCb2sYBiABKAgSEwoLc3RvcF9yZWFzb24YByABKAkSGwoOaHVtYW5fYXBwcm92ZWQYCCABKAhIAIgBARIsCgVhZ2VudBgJIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgKIAEoCUIRCg9faHVtYW5fYXBwcm92ZWQiuQMKDEhpc3RvcnlFbnRyeRIMCgRzdGVwGAEgASgNEiYKBmFjdGlvbhgCIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIpCghkZWNpc2lvbhgDIAEoDjIXLndyaXQucmV2aWV3LnYxLlZlcmRpY3QSDgoGcmVhc29uGAQgASgJEi4KDnJldmlzZWRfYWN0aW9uGAUgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi8KD2V4ZWN1dGVkX2FjdGlvbhgGIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIzCg1leGVjdXRlZF9mcm9tGAcgASgOMhwud3JpdC5yZXZpZXcudjEuRXhlY3V0ZWRGcm9tEhgKEG9ic2VydmF0aW9uX2pzb24YCCABKAkSNQoOaHVtYW5fYXBwcm92YWwYCSABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEiwKBWFnZW50GAogASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAsgASgJEhIKCnVudmVyaWZpZWQYDCABKAgixgIKCVJ1blJlc3VsdBImCgZzdGF0dXMYASABKA4yFi53cml0LnJ1bi52MS5SdW5TdGF0dXMSEwoLc3RvcF9yZWFzb24YAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGYW5zd2VyGAQgASgJEiQKBXVzYWdlGAUgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMSJAoFdHJhY2UYBiADKAsyFS53cml0LnJ1bi52MS5UcmFjZVJvdxIqCgdoaXN0b3J5GAcgAygLMhkud3JpdC5ydW4udjEuSGlzdG9yeUVudHJ5EhIKCnJhd19hY3Rpb24YCCABKAkSJgoGYWN0aW9uGAkgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEhUKDXdvcmtlcl9kZXRhaWwYCiABKAkSEgoKdW52ZXJpZmllZBgLIAEoCCLYBQoDUnVuEg4KBnJ1bl9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnRlbmFudBgDIAEoCRIsCgVhZ2VudBgEIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSJAoFc3RhdGUYBSABKA4yFS53cml0LnJ1bi52MS5SdW5TdGF0ZRIMCgRnb2FsGAYgASgJEhAKCHRyYWNlX2lkGAcgASgJEhcKD2RlZmluaXRpb25faGFzaBgIIAEoCRISCgpjcmVhdGVkX2J5GAkgASgJEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKBmxhYmVscxgNIAMoCzIcLndyaXQucnVuLnYxLlJ1bi5MYWJlbHNFbnRyeRImCgZyZXN1bHQYDiABKAsyFi53cml0LnJ1bi52MS5SdW5SZXN1bHQSFQoNbGFzdF9zZXF1ZW5jZRgPIAEoAxI4CgpydW5fYnVkZ2V0GBAgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSLwoIcHJpb3JpdHkYESABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5EjgKCXJldGVudGlvbhgSIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbhIuCgpwdXJnZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIucBCgxMaXZlUHJvZ3Jlc3MSLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEgwKBHN0ZXAYAiABKA0SEgoKdGV4dF9kZWx0YRgDIAEoCRIOCgZtaXNzZWQYBCABKA0SLAoIYWN0aXZpdHkYBSABKA4yGi53cml0LnJ1bi52MS5BZ2VudEFjdGl2aXR5EhIKCnVucmV2aWV3ZWQYBiABKAgSDwoHY2FsbF9pZBgHIAEoCRIPCgdhdHRlbXB0GAggASgNEhMKC3RleHRfb2Zmc2V0GAkgASgNIrQCCghSdW5FdmVudBIQCghzZXF1ZW5jZRgBIAEoAxIvCgtyZWNvcmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVjaXNpb24YAyABKAsyGC53cml0LnJldmlldy52MS5EZWNpc2lvbkgAEicKBGhvb2sYBCABKAsyFy53cml0Lmhvb2sudjEuSG9va0V2ZW50SAASKAoGcmVzdWx0GAUgASgLMhYud3JpdC5ydW4udjEuUnVuUmVzdWx0SAASLQoIcHJvZ3Jlc3MYBiABKAsyGS53cml0LnJ1bi52MS5MaXZlUHJvZ3Jlc3NIABIsCgVhZ2VudBgHIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWZCBwoFZW50cnkiVgoJQWdlbnRJbmZvEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFwoPZGVmaW5pdGlvbl9oYXNoGAMgASgJEg0KBXRvb2xzGAQgAygJKvMCCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIVChFSVU5fU1RBVEVfUEVORElORxABEhUKEVJVTl9TVEFURV9SVU5OSU5HEAISFwoTUlVOX1NUQVRFX1NVU1BFTkRFRBADEhQKEFJVTl9TVEFURV9QQVJLRUQQBBIUChBSVU5fU1RBVEVfRU5ESU5HEAUSFwoTUlVOX1NUQVRFX0NPTVBMRVRFRBAGEhQKEFJVTl9TVEFURV9QQVVTRUQQBxIXChNSVU5fU1RBVEVfQ0FOQ0VMTEVEEAgSFwoTUlVOX1NUQVRFX1RJTUVEX09VVBAJEhcKE1JVTl9TVEFURV9NQVhfU1RFUFMQChIdChlSVU5fU1RBVEVfQlVER0VUX0VYQ0VFREVEEAsSFAoQUlVOX1NUQVRFX0hBTFRFRBAMEhUKEVJVTl9TVEFURV9CTE9DS0VEEA0SEwoPUlVOX1NUQVRFX0VSUk9SEA4qagoJUnVuU3RhdHVzEhoKFlJVTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIRCg1SVU5fU1RBVFVTX09LEAESFgoSUlVOX1NUQVRVU19QQVJUSUFMEAISFgoSUlVOX1NUQVRVU19TVE9QUEVEEAMq6QEKDUFnZW50QWN0aXZpdHkSHgoaQUdFTlRfQUNUSVZJVFlfVU5TUEVDSUZJRUQQABIaChZBR0VOVF9BQ1RJVklUWV9SVU5OSU5HEAESIwofQUdFTlRfQUNUSVZJVFlfV0FJVElOR19GT1JfVE9PTBACEiQKIEFHRU5UX0FDVElWSVRZX1dBSVRJTkdfRk9SX0lOUFVUEAMSHAoYQUdFTlRfQUNUSVZJVFlfU1VTUEVOREVEEAQSGQoVQUdFTlRfQUNUSVZJVFlfUEFSS0VEEAUSGAoUQUdFTlRfQUNUSVZJVFlfRU5ERUQQBmIGcHJvdG8z", [file_google_protobuf_timestamp, file_writ_hook_v1_hook_event, file_writ_meter_v1_usage, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
 
 /**
  * TraceRow is one step in one line.
@@ -447,7 +447,8 @@ export const RunSchema: GenMessage<Run> = /*@__PURE__*/
 
 /**
  * LiveProgress is something that is happening now. Not durable, not reviewed,
- * never the answer.
+ * never the answer. It travels over the bus on the subject
+ * `writ.progress.v1.<tenant>.<run_id>.<agent instance>`, and only to those who look.
  *
  * @generated from message writ.run.v1.LiveProgress
  */
@@ -460,7 +461,7 @@ export type LiveProgress = Message<"writ.run.v1.LiveProgress"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Step of the agent.
+   * Step of the agent, from 1; zero outside of steps.
    *
    * @generated from field: uint32 step = 2;
    */
@@ -474,11 +475,46 @@ export type LiveProgress = Message<"writ.run.v1.LiveProgress"> & {
   textDelta: string;
 
   /**
-   * Events that this watcher was too slow for.
+   * Messages right before this one that this watcher was too slow for.
    *
    * @generated from field: uint32 missed = 4;
    */
   missed: number;
+
+  /**
+   * What the agent is doing from now on.
+   *
+   * @generated from field: writ.run.v1.AgentActivity activity = 5;
+   */
+  activity: AgentActivity;
+
+  /**
+   * The text has passed no review; true wherever there is text.
+   *
+   * @generated from field: bool unreviewed = 6;
+   */
+  unreviewed: boolean;
+
+  /**
+   * The model call that the text is of.
+   *
+   * @generated from field: string call_id = 7;
+   */
+  callId: string;
+
+  /**
+   * Its attempt, from 1; the text of an earlier one is void.
+   *
+   * @generated from field: uint32 attempt = 8;
+   */
+  attempt: number;
+
+  /**
+   * Where in the attempt's text the piece begins, in bytes of UTF-8; a gap was missed.
+   *
+   * @generated from field: uint32 text_offset = 9;
+   */
+  textOffset: number;
 };
 
 /**
@@ -776,4 +812,73 @@ export type RunStatus = (typeof RunStatus)[keyof typeof RunStatus] | UnknownEnum
  */
 export const RunStatusSchema: GenEnum<RunStatus> = /*@__PURE__*/
   enumDesc(file_writ_run_v1_run, 1);
+
+/**
+ * AgentActivity says what an agent is doing, in its worker's own words.
+ *
+ * @generated from enum writ.run.v1.AgentActivity
+ */
+export const AgentActivity = {
+  /**
+   * Not said: the message is about text.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Runs.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_RUNNING = 1;
+   */
+  RUNNING: 1,
+
+  /**
+   * Runs, with a tool call under way.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_WAITING_FOR_TOOL = 2;
+   */
+  WAITING_FOR_TOOL: 2,
+
+  /**
+   * Waits for somebody at the keyboard.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_WAITING_FOR_INPUT = 3;
+   */
+  WAITING_FOR_INPUT: 3,
+
+  /**
+   * Sleeps until a signal, a person or a time.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_SUSPENDED = 4;
+   */
+  SUSPENDED: 4,
+
+  /**
+   * Preempted or halted.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_PARKED = 5;
+   */
+  PARKED: 5,
+
+  /**
+   * Terminal: over; how it ended is in the timeline.
+   *
+   * @generated from enum value: AGENT_ACTIVITY_ENDED = 6;
+   */
+  ENDED: 6,
+} as const;
+
+/**
+ * AgentActivity says what an agent is doing, in its worker's own words.
+ *
+ * @generated from enum writ.run.v1.AgentActivity
+ */
+export type AgentActivity = (typeof AgentActivity)[keyof typeof AgentActivity] | UnknownEnum;
+
+/**
+ * Describes the enum writ.run.v1.AgentActivity.
+ */
+export const AgentActivitySchema: GenEnum<AgentActivity> = /*@__PURE__*/
+  enumDesc(file_writ_run_v1_run, 2);
 
