@@ -32,16 +32,16 @@ describe('writ audit', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  const chain = async (): Promise<string[]> => {
+  const chain = async (records = 5, approver = 'Zoë\u2028'): Promise<string[]> => {
     const lines: string[] = [];
     let hash = CHAIN_START;
-    for (let sequence = 1; sequence <= 5; sequence += 1) {
-      const record = { tenant: 'acme', kind: 'decision', approver: 'Zoë\u2028' };
+    for (let sequence = 1; sequence <= records; sequence += 1) {
+      const record = { tenant: 'acme', kind: 'decision', approver };
       const previousHash = hash;
       hash = linkHash(previousHash, canonicalJson(record));
       lines.push(formatLine({ type: 'record', sequence, previousHash, hash, record }));
     }
-    const claims = { tenant: 'acme', count: 5n, headHash: hash, previousCount: 0n };
+    const claims = { tenant: 'acme', count: BigInt(records), headHash: hash, previousCount: 0n };
     const { token } = await mintCheckpoint(signer, { ...claims, closesExport: true });
     return [...lines, formatLine({ type: 'head', signed: token })];
   };
@@ -84,6 +84,20 @@ describe('writ audit', () => {
       );
       expect(result).toMatchObject({ exit: EXIT.fails, out: expect.stringMatching(sentence) });
     }
+  });
+
+  it('compares with an earlier export of the same chain (SV-8)', async () => {
+    const verify = `audit verify ${at('export.jsonl')} --keys ${at('keys.json')} --continues`;
+    await writeFile(at('earlier.jsonl'), (await chain(3)).join('\n'));
+    expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({ exit: EXIT.holds });
+    await writeFile(at('earlier.jsonl'), (await chain(3, 'Eve')).join('\n'));
+    expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({
+      exit: EXIT.fails,
+      out: 'Line 3: something up to record 3 is not what it was when the earlier export was made.',
+    });
+    await writeFile(at('earlier.jsonl'), (await chain(7)).join('\n'));
+    expect((await writ(`${verify} ${at('earlier.jsonl')}`)).exit).toBe(EXIT.fails);
+    expect(await writ(`${verify} ${at('keys.json')}`)).toMatchObject({ exit: EXIT.unknown });
   });
 
   it('takes a signature by another key for a broken place (SV-8)', async () => {

@@ -1,11 +1,5 @@
 export { CHAIN_START, linkHash } from './chain.ts';
 export type { ExportLine, RecordLine, SignedLine } from './export-line.ts';
 export { formatLine, parseLine } from './export-line.ts';
-export type {
-  BrokenExport,
-  Expected,
-  ReadHead,
-  SignedHead,
-  SoundExport,
-} from './verify-export.ts';
+export type { BrokenExport, Expected, ReadHead, SignedHead, SoundExport } from './verdict.ts';
 export { verifyExport } from './verify-export.ts';

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHAIN_START, linkHash } from './chain.ts';
 import { formatLine, parseLine, type RecordLine } from './export-line.ts';
-import { type SignedHead, verifyExport } from './verify-export.ts';
+import type { SignedHead } from './verdict.ts';
+import { verifyExport } from './verify-export.ts';
 
 const RECORDS = 60;
 const EVERY = 16;
@@ -44,6 +45,12 @@ function exported(tenant: string, records = RECORDS, after = 0): string[] {
   const head = { tenant, count: records, headHash: hash, previousCount, closesExport: true };
   lines.push(formatLine({ type: 'head', signed: sign(head) }));
   return lines;
+}
+
+/** The signature that ends an export. */
+function headOf(lines: readonly string[]): string {
+  const head = parseLine(lines.at(-1) ?? '');
+  return typeof head === 'string' || head.type === 'record' ? '' : head.signed;
 }
 
 const ACME = exported('acme');
@@ -188,6 +195,38 @@ describe('verifyExport', () => {
       holds: false,
       sentence: 'Line 1: records 1 to 20 are missing before record 21.',
     });
+  });
+
+  it('finds a chain that was written anew since an earlier export, or is shorter (SV-8)', async () => {
+    const earlier = signatures.get(headOf(exported('acme', 40)));
+    if (earlier === undefined) throw new Error('It was never signed.');
+    const asEarlier = (lines: readonly string[], more = {}) =>
+      verifyExport(lines, readHead, { earlier, ...more });
+    expect(await asEarlier(ACME)).toMatchObject({ holds: true });
+    for (const after of [20, 39, 40]) {
+      const part = exported('acme', RECORDS, after);
+      expect(await asEarlier(part, { after })).toMatchObject({ holds: true });
+    }
+    const other = { ...earlier, headHash: 'f'.repeat(64) };
+    for (const after of [0, 39, 40]) {
+      const part = exported('acme', RECORDS, after);
+      expect(await verifyExport(part, readHead, { earlier: other, after })).toMatchObject({
+        holds: false,
+        sentence: expect.stringMatching(/something up to record 40 is not what it was/),
+      });
+    }
+    const nothing = exported('acme', 40, 40);
+    expect(await verifyExport(nothing, readHead, { earlier: other, after: 40 })).toMatchObject({
+      holds: false,
+    });
+    await expect(asEarlier(exported('acme', RECORDS, 50), { after: 50 })).rejects.toMatchObject({
+      reason: 'NOT_COMPARABLE',
+    });
+    expect(await asEarlier(exported('acme', 30))).toMatchObject({
+      holds: false,
+      sentence: 'The chain ends with record 30, and the earlier export had 40.',
+    });
+    expect(await asEarlier(RIVALS)).toMatchObject({ holds: false, line: 1 });
   });
 
   it('does not take a failure to read a signature for a verdict (SYS-4)', async () => {

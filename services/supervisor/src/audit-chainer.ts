@@ -11,7 +11,7 @@ import { ChangeAlarm } from './store/change/change-alarm.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** Records linked in one transaction: few, since a review that comes meanwhile waits for it. */
-const BATCH = 64;
+const BATCH = 32;
 
 /** What the chainer works with. */
 export interface ChainerParts {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { formatLine, linkHash } from '@writ/audit';
 import type { JsonObject } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -10,6 +10,7 @@ import { holdLease } from '../src/store/audit-chain/lease.ts';
 import { AuditDesk, Crash, crashingAt } from './audit-desk.ts';
 import { verifyWith } from './audit-export.ts';
 
+const PROGRAM = fileURLToPath(new URL('./audit-child.ts', import.meta.url));
 const TENANTS = ['acme', 'rivals'] as const;
 
 describe('the audit chainer', () => {
@@ -120,7 +121,7 @@ describe('the audit chainer', () => {
     const pass = desk.chainer('one').pass();
     let between = 0;
     while ((await desk.chain('acme')).end.sequence < 300) {
-      // Each of these waits for at most one batch of 64.
+      // Each of these waits for at most one batch of 32.
       await desk.store.transaction((trx) =>
         holdLease(trx, { name: 'a-review', holder: 'x', ttlMs: 1 }, desk.clock.now()),
       );
@@ -132,10 +133,9 @@ describe('the audit chainer', () => {
   });
 
   it('goes on where a killed process was, again and again (SV-8)', async () => {
-    const program = join(import.meta.dirname, 'audit-child.ts');
     let acknowledged = 0;
     for (const enough of [40, 120]) {
-      const child: ChildProcess = spawn(process.execPath, [program, desk.dataDir], {
+      const child: ChildProcess = spawn(process.execPath, [PROGRAM, desk.dataDir], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       const exited = once(child, 'exit');

@@ -14,7 +14,7 @@ import {
   type SupervisorTransaction,
 } from '../src/store/supervisor-store.ts';
 
-export const CHAINER_SETTINGS = {
+const CHAINER_SETTINGS = {
   auditLingerMs: 1,
   auditPollMs: 20,
   auditLeaseMs: 5_000,

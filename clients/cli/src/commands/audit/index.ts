@@ -23,6 +23,7 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
     .option('--key <file>', 'the same, for a single key')
     .option('--tenant <tenant>', 'whose chain it must be')
     .option('--after <record>', 'the record after which the export begins', '0')
+    .option('--continues <file>', 'an earlier export, of which nothing may have changed since')
     .action(async (file: string, options: VerifyOptions) => {
       const { verifyFile } = await import('./verify-file.ts');
       done(await verifyFile(file, options, io));

@@ -1,5 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type ReadHead, type SoundExport, verifyExport } from '@writ/audit';
+import {
+  parseLine,
+  type ReadHead,
+  type SignedHead,
+  type SoundExport,
+  verifyExport,
+} from '@writ/audit';
 import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
@@ -12,12 +18,14 @@ export interface VerifyOptions {
   readonly key?: string;
   readonly tenant?: string;
   readonly after: string;
+  readonly continues?: string;
 }
 
 /**
  * Checks an export with the public keys alone, without any platform, and prints either what it holds
  * or the first broken place in one sentence (SV-8).
- * @throws InvalidRequestError KEYS_MISSING, BAD_KEYS, BAD_OPTION; what reading the files throws
+ * @throws InvalidRequestError KEYS_MISSING, BAD_KEYS, BAD_OPTION, NO_HEAD; UnauthenticatedError when
+ *   the head of the earlier export does not count; what reading the files throws
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
   const { keys = options.key, tenant } = options;
@@ -29,8 +37,11 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
   }
   const after = recordNumber(options.after, '--after');
   const readHead = await headReader(await readFile(keys, 'utf8'));
+  const earlier =
+    options.continues === undefined ? undefined : await headOf(options.continues, readHead);
   const verdict = await verifyExport(readLines(file), readHead, {
     ...(tenant !== undefined && { tenant }),
+    ...(earlier && { earlier }),
     after,
   });
   io.print(verdict.holds ? summaryOf(verdict, after) : verdict.sentence);
@@ -46,6 +57,15 @@ async function headReader(jwks: string): Promise<ReadHead> {
     const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
     return { tenant, count, headHash, previousCount, closesExport, signedAt };
   };
+}
+
+/** The head that ends an earlier export. */
+async function headOf(file: string, readHead: ReadHead): Promise<SignedHead> {
+  let last = '';
+  for await (const line of readLines(file)) last = line;
+  const head = parseLine(last);
+  if (typeof head !== 'string' && head.type === 'head') return await readHead(head.signed);
+  throw new InvalidRequestError('NO_HEAD', `${file} does not end with the head of an export.`);
 }
 
 function summaryOf({ tenant, records, checkpoints, head }: SoundExport, after: number): string {
