@@ -1,6 +1,7 @@
+import { sha256Hex } from '@writ/kernel';
 import type { HaltRow } from '../../store/halt/halts.ts';
 
-/** What goes on record of a halt (SV-8). */
+/** What goes on record of a halt (SV-8): the reason, in somebody's own words, only by its digest. */
 export function haltFacts(halt: HaltRow) {
   return {
     halt_id: halt.halt_id,
@@ -8,6 +9,6 @@ export function haltFacts(halt: HaltRow) {
     ordered_by: halt.ordered_by,
     ordered_for: halt.ordered_for,
     end_runs: halt.end_runs,
-    reason: halt.reason,
+    reason_sha256: sha256Hex(halt.reason),
   };
 }
