@@ -1,15 +1,21 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readEnv, variable } from '@writ/config';
+import type { ServiceName } from '@writ/identity';
 import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 import type { Example } from './example.ts';
 import type { ModelSource } from './model-source.ts';
+
+/** Puts something between a service and those who call it. */
+export type Reroute = (service: ServiceName, address: string) => Promise<string>;
 
 /** Everything that an embedded platform is started with. */
 export interface PlatformConfig {
   readonly dataDir: string;
   /** Another gateway's `host:port`, which the platform uses instead of starting its own (TG-7). */
   readonly toolGatewayAddress?: string;
+  /** Gives the address at which the others find a service, by its own; default: that one. */
+  readonly reroute?: Reroute;
   /** What the services' own settings are read from. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for every service's telemetry. */
@@ -26,6 +32,8 @@ export interface PlatformOptions {
   readonly dataDir: string;
   /** Take any free ports instead of the usual ones. */
   readonly freePorts?: boolean;
+  /** What stands between the services. */
+  readonly reroute?: Reroute;
   /** Further takers of spans. */
   readonly spanProcessors?: TelemetryOptions['spanProcessors'];
 }
@@ -43,7 +51,7 @@ const FREE_PORTS = Object.fromEntries(
  */
 export function readPlatformConfig(
   env: NodeJS.ProcessEnv,
-  { example, model, dataDir, freePorts = false, spanProcessors }: PlatformOptions,
+  { example, model, dataDir, freePorts = false, reroute, spanProcessors }: PlatformOptions,
 ): PlatformConfig {
   const { logLevel, otlpEndpoint, toolGatewayAddress } = readEnv(env, {
     toolGatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
@@ -63,6 +71,7 @@ export function readPlatformConfig(
   return {
     dataDir,
     ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
+    ...(reroute === undefined ? {} : { reroute }),
     env: {
       WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),

@@ -95,7 +95,8 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     create: (parts: ServiceParts) => Promise<S>,
   ): Promise<S> => {
     const service = await create({ telemetry: telemetryOf(name), bus, addressOf });
-    addresses.set(name, service.address);
+    const { address } = service;
+    addresses.set(name, (await config.reroute?.(name, address)) ?? address);
     stops.push(() => service.stop());
     return service;
   };

@@ -33,9 +33,13 @@ describe('rules that change while runs are under way', () => {
     const agent = await desk.agent();
     let step = 0;
     await expect
-      .poll(async () => (await agent.propose(`look-${(step += 1)}`, LOOK_UP)).policyVersion, {
-        interval: 15,
-      })
+      .poll(
+        async () => {
+          step += 1;
+          return (await agent.propose(`look-${step}`, LOOK_UP)).policyVersion;
+        },
+        { interval: 15 },
+      )
       .toBe(version);
   };
 

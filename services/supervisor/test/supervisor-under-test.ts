@@ -186,12 +186,18 @@ export class SupervisorUnderTest {
     changes: {
       readonly execArgv?: readonly string[];
       readonly env?: Readonly<Record<string, string>>;
+      readonly agents?: string;
+      readonly policy?: string;
     } = {},
-  ): Promise<{ readonly child: ChildProcess; readonly edgeAddress: string }> {
+  ): Promise<{
+    readonly child: ChildProcess;
+    readonly address: string;
+    readonly edgeAddress: string;
+  }> {
     const agentsFile = join(this.#dataDir, 'agents.yaml');
     const policyFile = join(this.#dataDir, 'policy.yaml');
-    await writeFile(agentsFile, AGENTS_YAML);
-    await writeFile(policyFile, POLICY_YAML);
+    await writeFile(agentsFile, changes.agents ?? AGENTS_YAML);
+    await writeFile(policyFile, changes.policy ?? POLICY_YAML);
     const { addressOf } = this.fakes;
     const main = join(import.meta.dirname, '../src/main.ts');
     const child = spawn(process.execPath, [...(changes.execArgv ?? []), main], {
@@ -213,7 +219,8 @@ export class SupervisorUnderTest {
     });
     const [line] = (await once(child.stdout, 'data')) as [Buffer];
     const edgeAddress = /for clients on (\S+)/.exec(line.toString())?.[1] ?? '';
-    return { child, edgeAddress };
+    const address = /listens on ([^\s,]+)/.exec(line.toString())?.[1] ?? '';
+    return { child, address, edgeAddress };
   }
 
   /** What a worker needs to act for the root that was delivered last. */

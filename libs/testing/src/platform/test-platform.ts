@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
+import type { ServiceName } from '@writ/identity';
 import {
   loadExample,
+  type ModelSource,
   openModelSource,
   type Platform,
   readPlatformConfig,
@@ -20,6 +22,8 @@ export interface TestPlatformOptions {
   readonly dataDir?: string;
   /** Settings beside the defaults, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Puts something between services, or before the model, and those who call them. */
+  readonly reroute?: (service: ServiceName | 'model', address: string) => Promise<string>;
 }
 
 /** The whole platform on free ports with a simulated model, and what a test looks at. */
@@ -42,13 +46,16 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   const env = { WRIT_LOG_LEVEL: 'silent', ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
-  const model = await openModelSource(env, example, { script: example.script, dataDir });
+  const { reroute } = options;
+  const source = await openModelSource(env, example, { script: example.script, dataDir });
+  const model = reroute === undefined ? source : await rerouted(source, reroute);
   const platform = await startPlatform(
     readPlatformConfig(env, {
       example,
       model,
       dataDir,
       freePorts: true,
+      ...(reroute === undefined ? {} : { reroute }),
       spanProcessors: [spans],
     }),
   );
@@ -67,5 +74,18 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       await model.close();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+async function rerouted(
+  source: ModelSource,
+  reroute: NonNullable<TestPlatformOptions['reroute']>,
+): Promise<ModelSource> {
+  const url = new URL(source.env.WRIT_SIMULATOR_URL ?? '');
+  url.host = await reroute('model', url.host);
+  const there = url.href.replace(/\/$/, '');
+  return {
+    ...source,
+    env: { ...source.env, OPENAI_BASE_URL: there, WRIT_SIMULATOR_URL: there },
   };
 }

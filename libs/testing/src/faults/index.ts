@@ -1,0 +1,1 @@
+export { type FaultyWire, startFaultyWire, type WireFault } from './faulty-wire.ts';
