@@ -48,6 +48,7 @@ export class CaseRun {
   readonly #setting: CaseSetting;
   readonly #answers = new Map<string, Answer>();
   readonly #started = new Map<string, Started>();
+  readonly #orders = new Set<string>();
   /** By call: the digest of the arguments that came first, and the ids of all writs. */
   readonly #sent = new Map<string, { readonly digest: string; readonly writIds: Set<string> }>();
 
@@ -55,11 +56,18 @@ export class CaseRun {
     this.#setting = setting;
   }
 
-  /** Takes every step. Rejects with one phrase that names the step and what was wrong. */
+  /**
+   * Takes every step, and leaves no order in force. Rejects with one phrase that names the step and
+   * what was wrong.
+   */
   async run({ steps }: Case): Promise<void> {
-    for (const [at, step] of steps.entries()) {
-      const fault = await this.#take(step).catch((error: unknown) => said(error));
-      if (fault !== undefined) throw new Error(`step ${at + 1}: ${fault}`);
+    try {
+      for (const [at, step] of steps.entries()) {
+        const fault = await this.#take(step).catch((error: unknown) => said(error));
+        if (fault !== undefined) throw new Error(`step ${at + 1}: ${fault}`);
+      }
+    } finally {
+      await this.#liftOrders();
     }
     const fault = this.#executionFault();
     if (fault !== undefined) throw new Error(fault);
@@ -224,6 +232,12 @@ export class CaseRun {
     }
   }
 
+  async #liftOrders(): Promise<void> {
+    for (const orderId of this.#orders) {
+      await this.#rpc('unfreeze', { request: { order_id: orderId } });
+    }
+  }
+
   #agentToken(claims: Readonly<Record<string, unknown>>): string {
     const { stage, names } = this.#setting;
     const agent = { name: 'payer', instance: 'payer-1' };
@@ -248,6 +262,7 @@ export class CaseRun {
     const { names } = this.#setting;
     if (Array.isArray(value)) return value.map((item: unknown) => this.#owned(item));
     if (typeof value === 'string') {
+      if (key === 'order_id') this.#orders.add(value);
       return ['tenant', 'run_id', 'order_id'].includes(key) ? `${value}-${names.id}` : value;
     }
     if (typeof value !== 'object' || value === null) return value;

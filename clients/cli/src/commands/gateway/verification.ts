@@ -163,10 +163,9 @@ async function checkRegistry(
   for (const row of tools) {
     const tool = listed.tools.find(({ name }) => name === row.name);
     const view = tool && (toJson(ToolDefinitionSchema, tool, AS_CONTRACT) as JsonObject);
-    const schema = view && (JSON.parse(String(view.input_schema_json)) as JsonObject);
     const fault =
       mismatch(view, { ...listedAs(row), definition_digest: { matches: '.' } }) ??
-      mismatch(schema, row.input_schema, 'input_schema_json');
+      mismatch(parsed(tool?.inputSchemaJson ?? ''), row.input_schema, 'input_schema_json');
     onResult({
       table: 'registry',
       name: `lists ${row.name} as tools.yaml declares it`,
@@ -176,6 +175,15 @@ async function checkRegistry(
     });
   }
   return digests;
+}
+
+/** What a JSON text says; the text itself when it is none. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Asks until the gateway serves. */
