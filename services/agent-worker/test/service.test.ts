@@ -200,7 +200,12 @@ describe('a worker', () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: () => ESCALATE, inFile: true, clock });
     const frozen = world.faults.holdAt('after generate op-1');
-    const first = await world.startWorker({ workerId: 'worker-a', leaseTtlMs: 60_000 });
+    const first = await world.startWorker({
+      workerId: 'worker-a',
+      leaseTtlMs: 60_000,
+      // Nor does it take the agent up itself again.
+      maxConcurrentAgents: 1,
+    });
     await world.deliver();
     await frozen.reached;
     // A process that stands still renews nothing.

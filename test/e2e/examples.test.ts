@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sentReports } from '@writ/example-nightly-flow/reports';
+import { readShelf } from '@writ/example-research-team/shelf';
+import { afterEach, describe, expect, it } from 'vitest';
+import { askedAgain, PlatformProcess, recordedAnswers } from './platform-process.ts';
+
+let dataDir: string;
+let running: PlatformProcess | undefined;
+
+afterEach(async () => {
+  await running?.kill();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+function start(example: string): PlatformProcess {
+  running = new PlatformProcess(dataDir, '--example', example);
+  return running;
+}
+
+/** Kills an example once it has printed a text, and answers what the next start says. */
+async function surviveAt(example: string, text: string): Promise<string> {
+  dataDir = mkdtempSync(join(tmpdir(), 'writ-example-'));
+  const first = start(example);
+  await first.printed(text);
+  await first.kill();
+  const recorded = recordedAnswers(dataDir);
+  const second = start(example);
+  expect(await second.exited, second.output).toBe(0);
+  expect(second.output).toContain('left this run unfinished');
+  expect(askedAgain(dataDir, recorded)).toEqual([]);
+  return second.output;
+}
+
+/** What became of the slots of all agents there were. */
+function slotStates(): unknown[] {
+  const slots = new DatabaseSync(join(dataDir, 'spawn-budget.db'), { readOnly: true });
+  try {
+    return slots
+      .prepare('SELECT state FROM members')
+      .all()
+      .map(({ state }) => state);
+  } finally {
+    slots.close();
+  }
+}
+
+describe('an example that is killed once in the middle', () => {
+  it('ends a research team with the answer of an undisturbed run, one brief published, no slot left (AG-3, AG-4, RT-1, SB-3)', async () => {
+    const output = await surviveAt('research-team', 'handoff to person-at-desk');
+    expect(output).toContain('is published as number 1, written for visitors of a mill');
+    expect(readShelf(dataDir)).toHaveLength(1);
+    expect(slotStates()).toEqual(Array(5).fill('released'));
+  }, 60_000);
+
+  it('brings every item to every reader once (AG-5, RT-3)', async () => {
+    const output = await surviveAt('news-feed', ' 2  model');
+    for (const line of [
+      'A storm comes on Sunday night; boats should be in by six.',
+      "Sunday night is stormy, but Monday's ferry is not affected so far.",
+      'You start at noon on Sunday, one of forty boats.',
+    ]) {
+      expect(output).toContain(line);
+    }
+  }, 60_000);
+
+  it('sends one nightly report (AG-1, RT-1, TG-5)', async () => {
+    const output = await surviveAt('nightly-flow', 'handoff to stock-reporter');
+    expect(output).toContain('Sent as number 1: Four orders brought 1175 USD.');
+    expect(sentReports(dataDir)).toHaveLength(1);
+  }, 60_000);
+});

@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { derivedId } from '@writ/kernel';
+import { readRequestLog } from '@writ/testing/simulator';
+
+const MAIN = resolve(import.meta.dirname, '../../platform/src/main.ts');
+const FREE_PORTS = Object.fromEntries(
+  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
+    (name) => [`WRIT_${name}_PORT`, '0'],
+  ),
+);
+
+/** `npm start -- --exit` on a data folder, in a process that can be killed. */
+export class PlatformProcess {
+  readonly exited: Promise<number | null>;
+  readonly #child: ChildProcess;
+  readonly #waiting = new Set<() => void>();
+  #output = '';
+
+  constructor(dataDir: string, ...args: readonly string[]) {
+    this.#child = spawn(process.execPath, [MAIN, '--exit', ...args], {
+      env: {
+        PATH: process.env.PATH ?? '',
+        WRIT_DATA: dataDir,
+        WRIT_LOG_LEVEL: 'error',
+        // No grant outlives a restart, or a person who thinks: each has to be had anew.
+        WRIT_SLOT_GRANT_TTL: '500ms',
+        ...FREE_PORTS,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const take = (chunk: Buffer) => {
+      this.#output += chunk.toString();
+      for (const look of this.#waiting) look();
+    };
+    this.#child.stdout?.on('data', take);
+    this.#child.stderr?.on('data', take);
+    this.exited = once(this.#child, 'exit').then(([code]) => code as number | null);
+  }
+
+  /** Everything that it printed. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Resolves when the output contains `text`; rejects when the process ends first. */
+  printed(text: string): Promise<void> {
+    return new Promise((done, fail) => {
+      const look = () => {
+        if (this.#output.includes(text)) done();
+      };
+      this.#waiting.add(look);
+      look();
+      void this.exited.then(() =>
+        fail(new Error(`It ended without saying ${text}:\n${this.#output}`)),
+      );
+    });
+  }
+
+  /** Kills it without warning. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.exited;
+  }
+}
+
+/** A model answer that the meter has recorded, as the request ids of its attempt and of a next one. */
+export interface RecordedAnswer {
+  readonly thisAttempt: string;
+  readonly nextAttempt: string;
+}
+
+/** The model answers that the meter of a data folder has recorded. */
+export function recordedAnswers(dataDir: string): RecordedAnswer[] {
+  const ledger = new DatabaseSync(join(dataDir, 'execution-meter.db'), { readOnly: true });
+  try {
+    return ledger
+      .prepare('SELECT * FROM calls WHERE answer IS NOT NULL')
+      .all()
+      .map((row) => {
+        const idOf = (attempt: number) =>
+          derivedId(
+            'call',
+            ...[row.tenant, row.run_id, row.agent_instance, row.call_id, attempt].map(String),
+          );
+        return {
+          thisAttempt: idOf(Number(row.attempts)),
+          nextAttempt: idOf(Number(row.attempts) + 1),
+        };
+      });
+  } finally {
+    ledger.close();
+  }
+}
+
+/** Ids of recorded answers that the model was asked for more than once. */
+export function askedAgain(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
+  const asked = readRequestLog(join(dataDir, 'simulator-requests.jsonl'));
+  const times = (id: string) => asked.filter(({ request_id: one }) => one === id).length;
+  return recorded
+    .filter(({ thisAttempt, nextAttempt }) => times(thisAttempt) !== 1 || times(nextAttempt) > 0)
+    .map(({ thisAttempt }) => thisAttempt);
+}
