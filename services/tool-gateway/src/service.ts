@@ -37,7 +37,7 @@ type Closer = () => void | Promise<void>;
 /** What a call may take beside its tool. */
 const CALL_OVERHEAD_MS = 60_000;
 /** How long events wait for others before they are sent. */
-const GATHER_MS = 20;
+const GATHER_MS = 50;
 
 /**
  * Opens a tool gateway: its tools, state, keys and port, and settles what a former process left open.

@@ -48,8 +48,9 @@ async function become(
 ): Promise<{ readonly row: CallRow; readonly replayed: boolean }> {
   const { store, clock, underWay } = context;
   const { writ } = presented;
-  await admitWorker(context, presented);
   const known = await findCall(store.db, writ);
+  // A new call comes to the transaction that admits its worker, and reads the epoch there.
+  if (known !== undefined || underWay.has(writ)) await admitWorker(context, presented);
   if (known !== undefined) refuseOther(known, presented);
   if (known !== undefined && known.state !== 'intent') return { row: known, replayed: true };
   if (!underWay.has(writ)) refuseExpired(presented, clock.now());
