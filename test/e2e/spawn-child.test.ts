@@ -12,7 +12,8 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { familySettings } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
-import { ScriptedWorker, type Stage, supervisorClient } from './scripted/scripted-worker.ts';
+import { ScriptedWorker } from './scripted/scripted-worker.ts';
+import { type Stage, supervisorClient } from './scripted/worker-clients.ts';
 
 describe('a worker that hands work over, with the real services', () => {
   const settings = mkdtempSync(join(tmpdir(), 'writ-family-'));

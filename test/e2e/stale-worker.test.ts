@@ -10,8 +10,9 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { familySettings } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
-import { ScriptedWorker, supervisorClient } from './scripted/scripted-worker.ts';
+import { ScriptedWorker } from './scripted/scripted-worker.ts';
 import { until } from './scripted/until.ts';
+import { supervisorClient } from './scripted/worker-clients.ts';
 
 /** An agent that may not go on, with what its worker holds from before. */
 interface Stale {

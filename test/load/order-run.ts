@@ -7,8 +7,9 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { isWritError } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
 import type { ScriptedAgent } from '../e2e/scripted/scripted-agent.ts';
-import { ScriptedWorker, type Stage, supervisorClient } from '../e2e/scripted/scripted-worker.ts';
+import { ScriptedWorker } from '../e2e/scripted/scripted-worker.ts';
 import { until } from '../e2e/scripted/until.ts';
+import { type Stage, supervisorClient } from '../e2e/scripted/worker-clients.ts';
 
 /** A platform that is up, with everybody who calls it. */
 export interface OrderStage {

@@ -9,7 +9,7 @@ import type {
   SpawnChildResponse,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import type { CallOptions } from '@writ/rpc';
-import type { Delivered, ScriptedWorker } from './scripted-worker.ts';
+import type { WorkerClients } from './worker-clients.ts';
 
 /** The tokens of one agent, one for each service. */
 export interface Tokens {
@@ -19,19 +19,36 @@ export interface Tokens {
   readonly toolGateway: string;
 }
 
+/** An agent as it was delivered. */
+export interface Delivered {
+  readonly runId: string;
+  readonly instance: string;
+  readonly name: string;
+  readonly state: string;
+  readonly credentials: Tokens;
+  readonly supervision: Record<string, unknown>;
+}
+
 /** What a worker may ask for with a delegation. */
 export type Terms = Partial<Omit<MessageInitShape<typeof SpawnChildRequestSchema>, '$typeName'>>;
 
 /** One agent in the hands of a scripted worker: every method is one raw call. */
 export class ScriptedAgent {
-  readonly #worker: ScriptedWorker;
+  readonly #worker: WorkerClients;
+  readonly #take: (runId: string, instance: string) => Promise<ScriptedAgent>;
   readonly delivered: Delivered;
   /** Shown with every call. */
   epoch = 1n;
   grant = '';
 
-  constructor(worker: ScriptedWorker, delivered: Delivered) {
+  /** @param take takes up another agent of the run */
+  constructor(
+    worker: WorkerClients,
+    delivered: Delivered,
+    take: (runId: string, instance: string) => Promise<ScriptedAgent>,
+  ) {
     this.#worker = worker;
+    this.#take = take;
     this.delivered = delivered;
   }
 
@@ -67,7 +84,7 @@ export class ScriptedAgent {
   async child(callId: string, agent = 'scout', terms: Terms = {}): Promise<ScriptedAgent> {
     const { child, slotRefusal } = await this.spawn(callId, agent, terms);
     if (child === undefined) throw new Error(`There is no child: ${slotRefusal}`);
-    return await this.#worker.take(this.runId, child.instance);
+    return await this.#take(this.runId, child.instance);
   }
 
   async endChild(childInstance: string, callId: string): Promise<EndChildResponse> {
