@@ -2,6 +2,7 @@ import { assertId, PreconditionError, UnavailableError } from '@writ/kernel';
 import type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from './bus.ts';
 import { DurableConsumer } from './durable-consumer.ts';
 import { LiveSubscriber } from './live-subscriber.ts';
+import { LiveSubscribers } from './live-subscribers.ts';
 import { assertPattern, assertSubject, matchSubject } from './subjects.ts';
 
 /** What a handler did not take, for the log: ids, never content. */
@@ -38,7 +39,7 @@ export function createInProcessBus(options: InProcessBusOptions): Bus {
 class InProcessBus implements Bus {
   readonly #options: InProcessBusOptions;
   readonly #durables = new Map<string, DurableConsumer>();
-  readonly #live = new Set<LiveSubscriber>();
+  readonly #live = new LiveSubscribers();
   #closed = false;
 
   constructor(options: InProcessBusOptions) {
@@ -107,15 +108,13 @@ class InProcessBus implements Bus {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const live = Array.from(this.#live, (subscriber) => subscriber.unsubscribe());
+    const live = this.#live.all().map((subscriber) => subscriber.unsubscribe());
     const durable = Array.from(this.#durables.values(), (consumer) => consumer.idle());
     await Promise.all([...live, ...durable]);
   }
 
   #offerLive(message: BusMessage): void {
-    for (const subscriber of this.#live) {
-      if (matchSubject(subscriber.subject, message.subject)) subscriber.offer(message);
-    }
+    for (const subscriber of this.#live.lookingAt(message.subject)) subscriber.offer(message);
   }
 
   #report(error: unknown, { eventId, subject }: BusMessage, durable?: string): void {

@@ -11,5 +11,9 @@ export {
   type HookAddress,
   hookSubject,
   matchSubject,
+  type ProgressAddress,
+  progressAgent,
+  progressOfRun,
+  progressSubject,
   TIMELINE_CONSUMER,
 } from './subjects.ts';

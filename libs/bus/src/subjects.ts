@@ -3,7 +3,8 @@ import { assertId, InvalidRequestError } from '@writ/kernel';
 /** Every hook event of every tenant (HK-2). */
 export const HOOK_SUBJECTS = 'writ.hooks.v1.>';
 
-const PREFIX = 'writ.hooks.v1';
+const HOOKS = 'writ.hooks.v1';
+const PROGRESS = 'writ.progress.v1';
 const ABSENT = '-';
 const EVENT = /^[A-Z][A-Z0-9_]{0,63}$/;
 const TOKEN = /^[^\s.*>]+$/;
@@ -31,12 +32,42 @@ export function hookSubject({ tenant, runId, agent, event }: HookAddress): strin
     );
   }
   return [
-    PREFIX,
+    HOOKS,
     idToken(tenant, 'tenant'),
     idToken(runId, 'run_id'),
     idToken(agent, 'agent_id'),
     event,
   ].join('.');
+}
+
+/** An agent whose progress is shown. */
+export interface ProgressAddress {
+  readonly tenant: string;
+  readonly runId: string;
+  /** Its instance. */
+  readonly agent: string;
+}
+
+/**
+ * The subject of what an agent is doing now, for live subscribers only:
+ * `writ.progress.v1.<tenant>.<run_id>.<agent instance>` (SUP-1, SYS-6).
+ * @throws InvalidRequestError BAD_ID naming the token
+ */
+export function progressSubject({ tenant, runId, agent }: ProgressAddress): string {
+  return [...runTokens({ tenant, runId }), idToken(agent, 'agent_id')].join('.');
+}
+
+/**
+ * The subjects of all agents of one run of one tenant, to subscribe to.
+ * @throws InvalidRequestError BAD_ID naming the token
+ */
+export function progressOfRun(run: Omit<ProgressAddress, 'agent'>): string {
+  return [...runTokens(run), '*'].join('.');
+}
+
+/** The agent instance that a subject of {@link progressSubject} names. */
+export function progressAgent(subject: string): string {
+  return subject.slice(subject.lastIndexOf('.') + 1);
 }
 
 /**
@@ -80,6 +111,10 @@ export function assertPattern(pattern: string): string {
 
 function badSubject(sentence: string): InvalidRequestError {
   return new InvalidRequestError('BAD_SUBJECT', `Bad subject: ${sentence}.`, { field: 'subject' });
+}
+
+function runTokens({ tenant, runId }: Omit<ProgressAddress, 'agent'>): string[] {
+  return [PROGRESS, idToken(tenant, 'tenant'), idToken(runId, 'run_id')];
 }
 
 function idToken(value: string | undefined, field: string): string {
