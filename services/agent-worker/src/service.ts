@@ -101,6 +101,7 @@ async function open(
     slots,
     events,
     telemetry,
+    bus,
     factoryOf: (kind: AgentKind, name: string) =>
       withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
     settings: config,

@@ -14,7 +14,12 @@ import {
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { UnavailableError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
-import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
+import type {
+  ChatTurn,
+  DeltaListener,
+  LlmOutcome,
+  LlmRequest,
+} from '../domain/calls/model-call.ts';
 
 /** One model call. */
 interface GenerateCall {
@@ -22,6 +27,8 @@ interface GenerateCall {
   /** Zero outside of steps. */
   readonly step: number;
   readonly request: LlmRequest;
+  /** Hears the answer's text as it comes; nobody does without one. */
+  readonly listener?: DeltaListener;
 }
 
 /** The meter, as a worker needs it. */
@@ -48,8 +55,12 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
     async generate(call, callOptions) {
       let finished: Finished | undefined;
       // A failure is followed by the status that says how to react to it.
+      const { listener } = call;
+      listener?.begun();
       for await (const { chunk } of client.generate(requestMessage(call), callOptions)) {
         if (chunk.case === 'finished') finished = chunk.value;
+        else if (chunk.case === 'textDelta') listener?.said(chunk.value.text);
+        else if (chunk.case === 'attemptStarted') listener?.attemptStarted(chunk.value.attempt);
       }
       if (finished?.message !== undefined) return answerFrom(finished);
       throw new UnavailableError(
@@ -66,6 +77,7 @@ function requestMessage({
   callId,
   step,
   request,
+  listener,
 }: GenerateCall): MessageInitShape<typeof GenerateRequestSchema> {
   const { model, messages, tools = [], toolChoice, json, requireContent } = request;
   const { temperature, maxOutputTokens, timeoutMs } = request;
@@ -81,6 +93,7 @@ function requestMessage({
     }),
     responseFormat: json ? ResponseFormat.JSON_OBJECT : ResponseFormat.TEXT,
     requireContent,
+    deltas: listener !== undefined,
     ...(temperature !== undefined && { temperature }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens: BigInt(maxOutputTokens) }),
     ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),

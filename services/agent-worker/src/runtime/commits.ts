@@ -1,3 +1,4 @@
+import type { RunState } from '@writ/kernel';
 import type { WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
@@ -8,6 +9,7 @@ import type { WorkerTransaction } from '../store/worker-store.ts';
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
 
 import type { Journal } from './journal.ts';
+import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
 /** The beginning of a step. */
@@ -35,6 +37,7 @@ export class Commits {
   readonly #journal: Journal;
   readonly #events: WorkerEvents;
   readonly #onEvents: () => void;
+  readonly #progress: AgentProgress;
   #usedSignals: SignalRow['position'][] = [];
   #writes: Write[] = [];
   #stepStarts: StepStart[] = [];
@@ -47,11 +50,13 @@ export class Commits {
     readonly events: WorkerEvents;
     /** Told after a commit that wrote to the outbox. */
     readonly onEvents: () => void;
+    readonly progress: AgentProgress;
   }) {
     this.#session = parts.session;
     this.#journal = parts.journal;
     this.#events = parts.events;
     this.#onEvents = parts.onEvents;
+    this.#progress = parts.progress;
   }
 
   /** Notes that the agent used a signal. */
@@ -135,5 +140,6 @@ export class Commits {
     this.#stepStarts = this.#stepStarts.slice(starts.length);
     this.#stepEnds = this.#stepEnds.slice(ends.length);
     if (starts.length + ends.length + writes.length > 0) this.#onEvents();
+    if (changes?.state !== undefined) this.#progress.stands(changes.state as RunState);
   }
 }

@@ -114,10 +114,11 @@ export class RuntimeContext implements AgentContext {
   }
 
   async llm(request: LlmRequest): Promise<ModelAnswer> {
-    const { calls, peers, steps, modelTimeoutMs } = this.#scope;
+    const { calls, peers, steps, progress, modelTimeoutMs } = this.#scope;
     const terms = { audience: 'executionMeter', acts: true, timeoutMs: modelTimeoutMs } as const;
     const ask = async (callId: string): Promise<LlmOutcome> => {
-      const call = { callId, step: steps.current, request };
+      const listener = progress.listener(callId);
+      const call = { callId, step: steps.current, request, ...(listener && { listener }) };
       try {
         return await calls.call(terms, (options) => peers.executionMeter.generate(call, options));
       } catch (error) {

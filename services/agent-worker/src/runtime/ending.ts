@@ -117,7 +117,10 @@ async function endElsewhere(
   { stopReason }: EndedElsewhere,
 ): Promise<LeaseOutcome> {
   // Cancelled here: the rows are terminal already.
-  if (scope.session.interrupted.aborted) return 'cancelled';
+  if (scope.session.interrupted.aborted) {
+    scope.progress.stands('CANCELLED');
+    return 'cancelled';
+  }
   if (stopReason !== undefined) return await end(scope, stopReason);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' });
 }

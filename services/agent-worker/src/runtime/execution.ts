@@ -13,7 +13,7 @@ export async function execute(
   decision: Decision,
   action: Extract<Action, { kind: 'tool' }>,
 ): Promise<ToolOutcome> {
-  const { session, journal, commits, steps, calls, carried, peers } = scope;
+  const { session, journal, commits, steps, calls, carried, peers, progress } = scope;
   const argsDigest = canonicalDigest(action);
   const operation: Operation = { branch, position, part, kind: 'tool', argsDigest };
   const recorded = journal.recall(operation);
@@ -25,6 +25,7 @@ export async function execute(
   await commits.beforeEffect();
   const order = await presentableWrit(scope, decision, callId);
   session.note({ type: 'tool_called' });
+  progress.stands(session.status.state);
   const outcome = await orStop('execution', callId, () =>
     calls.call({ renewWrit: () => order.renew() }, (options) =>
       peers.toolGateway.callTool(
@@ -34,6 +35,7 @@ export async function execute(
     ),
   );
   session.note({ type: 'tool_answered' });
+  progress.stands(session.status.state);
   carried.add(callId, outcome);
   journal.record({ ...operation, value: outcome }, false);
   return outcome;

@@ -31,6 +31,7 @@ import { Credentials } from './credentials.ts';
 import { type EndingSettings, endReturned, endThrown, type LeaseOutcome } from './ending.ts';
 import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
+import { AgentProgress, type ProgressParts } from './progress.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
@@ -44,6 +45,7 @@ export interface RunParts {
   readonly slots: Pick<SlotRenewer, 'hold' | 'letGo'>;
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
+  readonly bus: ProgressParts['bus'];
   /** Finds what runs agents of a kind and name. */
   readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
@@ -97,6 +99,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   const context = new RuntimeContext(scope, parts.telemetry.log.child(ids));
   let thrown: unknown;
   try {
+    scope.progress.stands('RUNNING');
     const inbox = await loadInbox(parts.store.db, session.lease);
     await parts.factoryOf(manifest.kind, manifest.name)(manifest, row.instance).run(context, inbox);
     return await endReturned(scope, context);
@@ -118,7 +121,8 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
   const journal = new Journal(row.instance, await loadJournal(store.db, lease));
-  const commits = new Commits({ session, journal, events, onEvents });
+  const progress = new AgentProgress(session, { bus: parts.bus, log: parts.telemetry.log });
+  const commits = new Commits({ session, journal, events, onEvents, progress });
   const credentials = new Credentials({
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
     now: () => meta.clock.now().getTime(),
@@ -135,7 +139,8 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     journal,
     lane: journal.lane(''),
     commits,
-    steps: new Steps(session, commits),
+    steps: new Steps(session, commits, progress),
+    progress,
     calls,
     carried: new CarriedReceipts(),
     peers,

@@ -5,6 +5,7 @@ import type { CarriedReceipts } from './carried-receipts.ts';
 import type { Commits } from './commits.ts';
 import type { Journal, Lane } from './journal.ts';
 import type { PeerCalls } from './peer-calls.ts';
+import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 import type { Steps } from './steps.ts';
 
@@ -16,6 +17,8 @@ export interface RunScope {
   readonly lane: Lane;
   readonly commits: Commits;
   readonly steps: Steps;
+  /** Shows what the agent does to whoever looks. */
+  readonly progress: AgentProgress;
   readonly calls: PeerCalls;
   readonly carried: CarriedReceipts;
   readonly peers: WorkerPeers;

@@ -1,4 +1,5 @@
 import type { Commits } from './commits.ts';
+import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -8,14 +9,16 @@ import type { Session } from './session.ts';
 export class Steps {
   readonly #session: Session;
   readonly #commits: Commits;
+  readonly #progress: AgentProgress;
   #started: number;
   #ended: number;
   #current = 0;
   #status = 'ok';
 
-  constructor(session: Session, commits: Commits) {
+  constructor(session: Session, commits: Commits, progress: AgentProgress) {
     this.#session = session;
     this.#commits = commits;
+    this.#progress = progress;
     this.#started = session.row.step_started;
     this.#ended = session.row.step_ended;
   }
@@ -35,10 +38,12 @@ export class Steps {
     this.#session.check();
     this.#current = step;
     this.#status = 'ok';
+    this.#progress.entered(step);
     if (step > this.#started) {
       this.#started = step;
       this.#commits.stepStarted({ step, waitsFor });
       await this.#commits.commit();
+      this.#progress.stands(this.#session.status.state);
     }
     const result = await work();
     this.close();

@@ -70,3 +70,13 @@ export type LlmOutcome =
       /** One sentence. */
       readonly detail: string;
     };
+
+/** Hears what a model says while it says it; nothing depends on it. */
+export interface DeltaListener {
+  /** The call is made, or made again: what was said is said from its beginning. */
+  begun(): void;
+  /** An attempt began, from 1. */
+  attemptStarted(attempt: number): void;
+  /** The model said the next piece of it. */
+  said(text: string): void;
+}
