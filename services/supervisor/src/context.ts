@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Bus } from '@writ/bus';
 import type { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
@@ -16,6 +17,8 @@ import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-
 export interface SupervisorContext {
   readonly config: SupervisorConfig;
   readonly store: SupervisorStore;
+  /** Where live progress passes by. */
+  readonly bus: Pick<Bus, 'subscribeLive'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly signer: Signer;

@@ -162,6 +162,7 @@ async function createContext(
   const base: SupervisorContext = {
     config,
     store,
+    bus,
     clock,
     telemetry,
     signer,

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
+import { createInProcessBus } from '@writ/bus';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import {
   ReviewActionRequestSchema,
@@ -101,6 +102,7 @@ describe('what a review leaves behind', () => {
         policy: exampleFile('policy.yaml'),
       },
       store: await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined),
+      bus: createInProcessBus({ onError: () => undefined }),
       clock: systemClock,
       telemetry,
       signer,

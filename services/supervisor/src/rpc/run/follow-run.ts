@@ -5,43 +5,71 @@ import { type RunKey, runTopic } from '../../store/change/changes.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage } from '../messages/run.ts';
+import { RunProgress } from './follow-run-progress.ts';
 
 const PAGE = 256;
+
+/** What of a run is followed. */
+interface FollowOptions {
+  /** The place in the timeline that comes before the first event; zero for the beginning. */
+  readonly after: number;
+  /** Whether live progress is shown between the events. */
+  readonly progress: boolean;
+}
 
 /**
  * The events of a run after a place, first those recorded, then those to come: read from the rows
  * each time, so that there is neither gap nor duplicate. Ends with the result, or at once when the
- * place is at the end of a run that is over.
+ * place is at the end of a run that is over. Live progress comes between them, has no place and is
+ * lost when the watcher is slow.
  * @throws NotFoundError RUN_NOT_FOUND; what `signal` was aborted with
  */
 export async function* followRun(
   context: SupervisorContext,
   key: RunKey,
-  after: number,
+  { after, progress }: FollowOptions,
   signal: AbortSignal,
 ): AsyncIterable<RunEvent> {
   const { store, config } = context;
-  const changed = new ChangeAlarm(signal);
-  const unsubscribe = store.changes.subscribe(runTopic(key), () => changed.ring());
+  const news = new ChangeAlarm(signal);
+  let hasChanged = true;
+  const unsubscribe = store.changes.subscribe(runTopic(key), () => {
+    hasChanged = true;
+    news.ring();
+  });
+  let live: RunProgress | undefined;
   try {
     let last = after;
+    let lookAt = 0;
     while (true) {
       signal.throwIfAborted();
-      // Read before the rows: whatever is in them when the run is over is all that a watch owes.
-      const { ended_at: endedAt } = await loadRun(store.db, key);
-      const rows = await readTimeline(store.db, key, last, PAGE);
-      for (const row of rows) {
-        const event = eventMessage(row);
-        yield event;
-        last = row.sequence;
-        if (event.entry.case === 'result') return;
+      // Progress alone is no reason to read the rows.
+      if (hasChanged || performance.now() >= lookAt) {
+        hasChanged = false;
+        // Read before the rows: whatever is in them when the run is over is all that a watch owes.
+        const { ended_at: endedAt } = await loadRun(store.db, key);
+        const rows = await readTimeline(store.db, key, last, PAGE);
+        for (const row of rows) {
+          const event = eventMessage(row);
+          yield event;
+          last = row.sequence;
+          if (event.entry.case === 'result') return;
+        }
+        if (rows.length > 0) {
+          hasChanged = true;
+          continue;
+        }
+        if (endedAt !== null) return;
+        lookAt = performance.now() + config.watchPollMs;
+        if (progress) live ??= new RunProgress(context, key, () => news.ring());
       }
-      if (rows.length > 0) continue;
-      if (endedAt !== null) return;
-      await changed.wait(config.watchPollMs);
+      const shown = live?.take();
+      if (shown !== undefined) yield shown;
+      else if (!hasChanged) await news.wait(Math.max(1, lookAt - performance.now()));
     }
   } finally {
     unsubscribe();
-    changed.close();
+    news.close();
+    await live?.close();
   }
 }

@@ -13,7 +13,8 @@ export function runAgent(context: SupervisorContext): Handler<typeof RunService.
     }
     const run = await beginRun(context, request.start, call);
     const key = { tenant: run.tenant, runId: run.run_id };
-    for await (const event of followRun(context, key, 0, call.signal)) {
+    const options = { after: 0, progress: request.progress };
+    for await (const event of followRun(context, key, options, call.signal)) {
       yield { runId: run.run_id, event };
     }
   };

@@ -3,12 +3,13 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { followRun } from './follow-run.ts';
 
-/** WatchRun: replays a run's timeline from any place, then follows it to its result. */
+/** WatchRun: replays a run's timeline from any place, then follows it to its result, with live progress if asked. */
 export function watchRun(context: SupervisorContext): Handler<typeof RunService.method.watchRun> {
   return async function* (request, call) {
     const { tenant } = requirePerson(call);
     const key = { tenant, runId: request.runId };
-    for await (const event of followRun(context, key, Number(request.afterSequence), call.signal)) {
+    const options = { after: Number(request.afterSequence), progress: request.progress };
+    for await (const event of followRun(context, key, options, call.signal)) {
       yield { event };
     }
   };
