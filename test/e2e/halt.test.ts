@@ -11,6 +11,7 @@ import { newId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { HaltStage } from './halt-stage.ts';
 
+const PATIENT = { timeout: 15_000 };
 const WHY = 'Refunds look wrong.';
 const HALTED = {
   kind: 'failed_precondition',
@@ -66,7 +67,7 @@ async function pendingApproval({ runId }: Run): Promise<string> {
     const [approval] = (await admin.approvals.listApprovals({ runId })).approvals;
     if (approval === undefined) throw new Error('Nobody was asked yet.');
     return approval.approvalId;
-  });
+  }, PATIENT);
 }
 
 function text(value: string) {
@@ -214,9 +215,7 @@ describe('a halt', () => {
       } finally {
         start();
       }
-      const made = await vi.waitFor(async () => (await admin.control.halt(request)).halt, {
-        timeout: 10_000,
-      });
+      const made = await vi.waitFor(async () => (await admin.control.halt(request)).halt, PATIENT);
       expect(made?.state).toBe(HaltState.IN_FORCE);
       await resume(made?.haltId ?? '');
     },

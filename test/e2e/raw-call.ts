@@ -9,16 +9,18 @@ export interface RawAnswer {
 }
 
 const clients = new Map<string, Client>();
-/** An endless stream that has said nothing by then says nothing. */
-const STREAM_MS = 250;
-const UNARY_MS = 8_000;
+const LIMIT_MS = 10_000;
 
-/** Calls a method with bytes and metadata as they are, over grpc-js without any of Writ's own code. */
+/**
+ * Calls a method with bytes and metadata as they are, over grpc-js without any of Writ's own code.
+ * @param streamMs after how long a stream that may be endless is left
+ */
 export function rawCall(
   address: string,
   method: DescMethod,
   request: Uint8Array,
   headers: Readonly<Record<string, string>> = {},
+  streamMs = LIMIT_MS,
 ): Promise<RawAnswer> {
   const client = clients.get(address) ?? new Client(address, credentials.createInsecure());
   clients.set(address, client);
@@ -27,7 +29,7 @@ export function rawCall(
   const path = `/${method.parent.typeName}/${method.name}`;
   const asBytes = (bytes: Buffer) => bytes;
   const isUnary = method.methodKind === 'unary';
-  const options = { deadline: Date.now() + (isUnary ? UNARY_MS : STREAM_MS) };
+  const options = { deadline: Date.now() + (isUnary ? LIMIT_MS : streamMs) };
   const body = Buffer.from(request);
   return new Promise((answer) => {
     if (isUnary) {

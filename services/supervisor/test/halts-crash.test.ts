@@ -79,5 +79,5 @@ describe('a supervisor that dies at the end of each step of a halt', () => {
     expect(await state()).toBe(RunState.RUNNING);
     const told = supervisor.fakes.requests(AgentWorkerService.method.signal);
     expect(new Set(told.map(({ name }) => name))).toEqual(new Set(['halted', 'resumed']));
-  });
+  }, 60_000);
 });

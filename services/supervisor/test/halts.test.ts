@@ -66,7 +66,7 @@ describe('a halt in the supervisor', () => {
       throw new UnavailableError('AWAY', 'Away.');
     });
     const order = { requestId: 'halt-0', scope: ofRun(), reason: REASON };
-    await expect(control().halt(order, { timeoutMs: 400 })).rejects.toMatchObject({
+    await expect(control().halt(order, { timeoutMs: 800 })).rejects.toMatchObject({
       reason: 'HALT_PENDING',
       metadata: { waiting_for: 'execution-meter' },
     });

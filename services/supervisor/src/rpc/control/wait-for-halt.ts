@@ -3,8 +3,8 @@ import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 
-/** How much sooner than its caller this gives up, so that the answer says who is waited for. */
-const BEFORE_DEADLINE_MS = 200;
+/** How much sooner than its caller this gives up at most, so that the answer says who is waited for. */
+const BEFORE_DEADLINE_MS = 1_000;
 
 /**
  * Looks at a halt until it is as wanted, for as long as a request may wait; returns it as it stands
@@ -17,7 +17,10 @@ export async function waitForHalt(
   isEnough: (halt: HaltRow) => boolean,
 ): Promise<HaltRow> {
   const left = deadline === undefined ? Infinity : deadline.getTime() - Date.now();
-  const waitMs = Math.max(1, Math.min(config.haltWaitMs, left - BEFORE_DEADLINE_MS));
+  const waitMs = Math.max(
+    1,
+    Math.min(config.haltWaitMs, left - Math.min(left / 2, BEFORE_DEADLINE_MS)),
+  );
   const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
   const changed = new ChangeAlarm(enough);
   const unsubscribe = store.changes.subscribe('halts', () => changed.ring());
