@@ -1,0 +1,298 @@
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { type AgentDefinition, ManualClock } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
+import { createCustomAgent } from '../src/agents/custom/custom-agent.ts';
+import type { AgentContext, AgentFactory } from '../src/runtime/agent.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+import { approveAll } from './team.ts';
+import { World, type WorldOptions } from './world.ts';
+
+const CUSTOM = { kind: AgentKind.CUSTOM } as const;
+
+type Work = (ctx: AgentContext) => Promise<void>;
+
+async function startWith(work: Work, options: WorldOptions = {}, settings = {}): Promise<World> {
+  const world = await World.start(options);
+  world.supervisor.rule = approveAll;
+  await startAgain(world, work, settings);
+  return world;
+}
+
+async function startAgain(world: World, work: Work, settings = {}) {
+  const custom = (_: unknown, instance: string) => ({ id: instance, kind: 'custom', run: work });
+  return await world.startWorker(settings, { agents: { custom } });
+}
+
+function signal(world: World, requestId: string, name: string, runId = RUN) {
+  const { instance: agentInstance } = AGENT;
+  const signalled = { requestId, tenant: TENANT, runId, agentInstance, name };
+  return world.worker.signal({ ...signalled, payloadJson: JSON.stringify({ of: requestId }) });
+}
+
+function llmRequest(text: string) {
+  const messages = [{ role: 'user', text }] as const;
+  return { model: 'desk', messages, json: false, requireContent: false };
+}
+
+describe('branches that run side by side', () => {
+  it('number their operations by themselves, whoever is faster (RT-1)', async () => {
+    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const seen: unknown[] = [];
+    const world = await startWith(
+      async (ctx) => {
+        const branch = (name: string) => async (inner: AgentContext) => {
+          await inner.llm(llmRequest(`${name} first`));
+          return await inner.llm(llmRequest(`${name} second`));
+        };
+        seen.push(await ctx.all([branch('slow'), branch('fast')]));
+        await ctx.sleepUntilSignal('go');
+        await ctx.reply('Done.');
+      },
+      {
+        model: async (_, { messages }) => {
+          const part = messages[0]?.parts[0]?.kind;
+          const text = part?.case === 'text' ? part.value : '';
+          if (text === 'slow first') await gates[0]?.promise;
+          if (text === 'fast second') gates[0]?.resolve();
+          return text;
+        },
+      },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 'go', 'go');
+    await world.until('COMPLETED');
+    expect(world.meter.paid.toSorted()).toEqual(['op-0-0-0', 'op-0-0-1', 'op-0-1-0', 'op-0-1-1']);
+    expect(seen[1]).toEqual(seen[0]);
+    expect(seen[0]).toMatchObject([{ text: 'slow second' }, { text: 'fast second' }]);
+  });
+
+  it('sleep together: a signal of one wakes the agent, and what is done is not done again (RT-1, RT-2)', async () => {
+    const world = await startWith(
+      async (ctx) => {
+        const branch = (name: string) => async (inner: AgentContext) => {
+          await inner.llm(llmRequest(name));
+          const { of } = await inner.sleepUntilSignal(name);
+          return of;
+        };
+        const nested = (inner: AgentContext) => inner.all([branch('b'), branch('c')]);
+        const answers = await ctx.all<unknown>([branch('a'), nested]);
+        await ctx.reply(JSON.stringify(answers));
+      },
+      { model: () => 'ok' },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    for (const [name, left] of [
+      ['b', ['a', 'c']],
+      ['a', ['c']],
+    ] as const) {
+      await world.until('SUSPENDED');
+      await signal(world, `s-${name}`, name);
+      await vi.waitFor(async () => expect((await world.describe()).waitingFor).toEqual(left));
+    }
+    await signal(world, 's-c', 'c');
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('["s-a",["s-b","s-c"]]');
+    expect(world.meter.paid).toHaveLength(3);
+  });
+
+  it('are compared with the journal, and the branch that diverges is named with both sides (RT-1)', async () => {
+    let runs = 0;
+    const world = await startWith(
+      async (ctx) => {
+        runs += 1;
+        await ctx.all([
+          (inner) => inner.llm(llmRequest('same')),
+          (inner) => inner.llm(llmRequest(runs === 1 ? 'one' : 'other')),
+        ]);
+        await ctx.sleepUntilSignal('go');
+      },
+      { model: () => 'ok' },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await signal(world, 'go', 'go');
+    const { stopReason } = await world.until('ERROR');
+    expect(stopReason).toBe('error:journal_divergence');
+    expect(world.supervisor.reports.at(-1)?.detail).toMatch(
+      /diverges from its journal at index 0\.1\.0: it recorded llm \(\w{12}\), but asked for llm with other arguments \(\w{12} then, \w{12} now\)/,
+    );
+  });
+
+  it('throw the first error by their order once all are done (RT-1)', async () => {
+    const world = await startWith(
+      async (ctx) => {
+        const failing = (name: string) => async (inner: AgentContext) => {
+          await inner.llm(llmRequest(name));
+          throw new Error(name);
+        };
+        const error = await ctx.all([failing('first'), failing('second')]).catch((e) => e);
+        await ctx.reply(error instanceof Error ? error.message : 'none');
+      },
+      { model: (_, { callId }) => callId },
+    );
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('first');
+  });
+});
+
+describe('a sleep', () => {
+  it('ends at its time, also when the worker was away then (RT-1, RT-3)', async () => {
+    const clock = new ManualClock(new Date());
+    const work: Work = async (ctx) => {
+      await ctx.sleep(60_000);
+      await ctx.reply('Awake.');
+    };
+    const world = await startWith(work, { inFile: true, clock });
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    await world.lastWorker.stop();
+    clock.advance(59_000);
+    await startAgain(world, work);
+    expect((await world.describe()).waitingFor).toEqual(['timer:op-0']);
+    clock.advance(1_001);
+    await world.until('COMPLETED');
+  });
+});
+
+describe('a topic', () => {
+  const FEED = { ...CUSTOM, followTopics: ['news'], outputTopic: 'news' };
+
+  it('brings each item to each follower of the tenant once, in order, also over a death (AG-5, RT-3)', async () => {
+    const heard: Record<string, unknown[]> = {};
+    const work: Work = async (ctx) => {
+      const { runId } = ctx.meta;
+      if (runId === 'run-source') {
+        for (const number of [1, 2, 3]) await ctx.emit('news', { number });
+        await ctx.sleepUntilSignal('go');
+        return void (await ctx.reply('Told.'));
+      }
+      await ctx.follow('news');
+      const items: unknown[] = [];
+      heard[runId] = items;
+      for (let n = 0; n < 3; n += 1) items.push((await ctx.sleepUntilSignal('new_feed_item')).item);
+      await ctx.reply('Heard.');
+    };
+    const world = await startWith(work, { inFile: true });
+    for (const runId of ['run-a', 'run-b']) {
+      await world.deliver({ runId, manifest: FEED });
+      await world.until('SUSPENDED', runId);
+    }
+    await world.deliver({ runId: 'run-source', manifest: FEED });
+    await world.until('SUSPENDED', 'run-source');
+    await world.lastWorker.stop();
+    await startAgain(world, work);
+    await signal(world, 'go', 'go', 'run-source');
+    for (const runId of ['run-a', 'run-b', 'run-source']) await world.until('COMPLETED', runId);
+    const all = [{ number: 1 }, { number: 2 }, { number: 3 }];
+    expect(heard).toEqual({ 'run-a': all, 'run-b': all });
+    expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
+  });
+
+  it('must be one of the manifest (AG-5, SUP-9)', async () => {
+    const world = await startWith(async (ctx) => {
+      const refused = await ctx.emit('gossip', {}).catch((error) => error);
+      await ctx.reply(String(refused.reason));
+    });
+    await world.deliver({ manifest: FEED });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('TOPIC_NOT_ALLOWED');
+  });
+});
+
+describe('an agent that is written in TypeScript', () => {
+  const definition: AgentDefinition = {
+    name: 'adder',
+    async run(agent, { goal }) {
+      const seen = await agent.step(1, () => agent.tool('get_refund_context', { user_id: 42 }));
+      const refused = await agent.tool('issue_refund', { amount_usd: 5 });
+      const { text } = await agent.sleepUntilSignal('more');
+      return [goal, seen.ok, refused.ok ? 'paid' : refused.error, String(text)].join(' ');
+    },
+  };
+
+  it('uses what every kind uses, and what it returns is reviewed (AG-1, AG-10, SV-1)', async () => {
+    const world = await World.start();
+    const custom: AgentFactory = (manifest, instance) =>
+      createCustomAgent(definition, manifest, instance);
+    await world.startWorker({}, { agents: { custom } });
+    world.supervisor.rule = (raw) =>
+      raw.includes('issue_refund')
+        ? { verdict: 'block', reason: 'not_yours', action: JSON.parse(raw) }
+        : approveAll(raw);
+    await world.deliver({ manifest: CUSTOM, goal: 'Look:' });
+    await world.until('SUSPENDED');
+    const { instance: agentInstance } = AGENT;
+    const more = { requestId: 's', tenant: TENANT, runId: RUN, agentInstance, name: 'more' };
+    await world.worker.signal({ ...more, payloadJson: '{"text":"thanks"}' });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe(
+      'Look: true supervisor_block:not_yours thanks',
+    );
+    expect(world.gateway.executed).toEqual(['op-0 get_refund_context']);
+  });
+});
+
+describe('a flow', () => {
+  it('runs its stages in order, tells of its start and end once, and stops with its weakest (AG-1, HK-1)', async () => {
+    const world = await World.start({
+      model: (_, __, agent) => (agent.startsWith('bad') ? '' : `${agent} done`),
+    });
+    const worker = await world.startWorker();
+    world.supervisor.rule = approveAll;
+    const child = { kind: AgentKind.REACT, tools: [] };
+    world.withChildren({ one: child, two: child, bad: child });
+    const flow = (runId: string, steps: unknown[]) =>
+      world.deliver({
+        runId,
+        manifest: {
+          kind: AgentKind.FLOW,
+          subAgents: [{ name: 'one' }, { name: 'two' }, { name: 'bad' }],
+          optionsJson: JSON.stringify({ steps }),
+        },
+      });
+    await flow(RUN, ['one', { parallel: ['one', 'two'] }]);
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('one: one-2 done\n\ntwo: two-1 done');
+    await flow('run-2', ['bad', 'two']);
+    const { stopReason } = await world.until('ERROR', 'run-2');
+    expect(stopReason).toBe('error:flow_target_failed');
+    await flow('run-3', ['nobody']);
+    expect((await world.until('ERROR', 'run-3')).stopReason).toBe('error:bad_flow');
+    await worker.stop();
+    const names = new Map<HookEventType, string>([
+      [HookEventType.FLOW_START, 'START'],
+      [HookEventType.FLOW_END, 'END'],
+    ]);
+    const told = world.events.flatMap(({ runId, type, status }) =>
+      names.has(type) ? [`${runId} ${names.get(type)} ${status}`.trim()] : [],
+    );
+    expect(told).toEqual([
+      'run-1 START',
+      'run-1 END ok',
+      'run-2 START',
+      'run-2 END error:flow_target_failed',
+    ]);
+  });
+});
+
+describe('a definition', () => {
+  it('stays with the run that started with it; a change is for new runs (RT-1)', async () => {
+    const world = await startWith(async (ctx) => {
+      await ctx.sleepUntilSignal('go');
+      await ctx.reply(JSON.stringify(ctx.manifest.options));
+    });
+    await world.deliver({ manifest: { ...CUSTOM, optionsJson: '{"version":1}' } });
+    await world.until('SUSPENDED');
+    await world.deliver({ runId: 'run-2', manifest: { ...CUSTOM, optionsJson: '{"version":2}' } });
+    for (const runId of [RUN, 'run-2']) {
+      await world.until('SUSPENDED', runId);
+      await signal(world, 'go', 'go', runId);
+      await world.until('COMPLETED', runId);
+    }
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('{"version":1}');
+    expect(world.supervisor.endings.get('run-2')?.answer).toBe('{"version":2}');
+  });
+});
