@@ -17,10 +17,8 @@ export async function waitForHalt(
   isEnough: (halt: HaltRow) => boolean,
 ): Promise<HaltRow> {
   const left = deadline === undefined ? Infinity : deadline.getTime() - Date.now();
-  const waitMs = Math.max(
-    1,
-    Math.min(config.haltWaitMs, left - Math.min(left / 2, BEFORE_DEADLINE_MS)),
-  );
+  const sooner = Math.min(left / 2, BEFORE_DEADLINE_MS);
+  const waitMs = Math.max(1, Math.floor(Math.min(config.haltWaitMs, left - sooner)));
   const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
   const changed = new ChangeAlarm(enough);
   const unsubscribe = store.changes.subscribe('halts', () => changed.ring());
