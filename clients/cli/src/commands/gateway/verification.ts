@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
-import { Health } from '@writ/contracts/grpc/health/v1/health_pb';
 import { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { InvalidRequestError, isWritError, newId, UnavailableError } from '@writ/kernel';
-import { createRpcClient } from '@writ/rpc';
+import { InvalidRequestError, newId, UnavailableError } from '@writ/kernel';
 import { CaseRun } from './case-run.ts';
+import { isServing } from './health.ts';
 import { mismatch } from './mismatch.ts';
 import { AS_CONTRACT } from './receipt-rules.ts';
 import { Restarts } from './restarts.ts';
@@ -57,8 +57,8 @@ export interface Verification {
   close(): Promise<void>;
 }
 
-/** Times a gateway is asked whether it serves, a second. */
-const ASKS_PER_SECOND = 20;
+/** Between two questions whether a gateway serves. */
+const PAUSE_MS = 50;
 
 /** Opens a verification by the tables of `folder`: it listens, and waits for a gateway. */
 export async function openVerification(
@@ -187,28 +187,14 @@ function parsed(text: string): unknown {
 }
 
 /** Asks until the gateway serves. */
-async function untilServing(
-  { address, telemetry }: GatewayUnderTest,
-  waitMs: number,
-): Promise<void> {
+async function untilServing(gateway: GatewayUnderTest, waitMs: number): Promise<void> {
   const until = Date.now() + waitMs;
-  for (;;) {
-    const client = createRpcClient(Health, { address, telemetry, timeoutMs: 2_000 });
-    try {
-      const { status } = await client.check({ service: '' });
-      if (status === 1) return;
-    } catch (error) {
-      if (!isWritError(error)) throw error;
-    } finally {
-      client.close();
-    }
+  while (!(await isServing(gateway, '').catch(() => false))) {
     if (Date.now() > until) {
-      throw new UnavailableError(
-        'NOT_SERVING',
-        `Nothing at ${address} served within ${waitMs / 1000} s.`,
-        { address },
-      );
+      const { address } = gateway;
+      const message = `Nothing at ${address} served within ${waitMs / 1000} s.`;
+      throw new UnavailableError('NOT_SERVING', message, { address });
     }
-    await new Promise((resolve) => setTimeout(resolve, 1000 / ASKS_PER_SECOND));
+    await setTimeout(PAUSE_MS);
   }
 }

@@ -1,0 +1,99 @@
+import { type DescMethod, fromJson, type JsonObject, toJson } from '@bufbuild/protobuf';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { type CallOptions, createRpcClient } from '@writ/rpc';
+import { type Answer, answered } from './answer.ts';
+import { AS_CONTRACT, receiptClaims } from './receipt-rules.ts';
+import { type CaseNames, callerHeaders, runOf } from './sent-call.ts';
+import type { GatewayUnderTest, Stage } from './stage.ts';
+import type { CallFields, Step } from './table.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+type AnyCall = (request: unknown, options: CallOptions) => Promise<never>;
+
+/** The RPCs of a case beside CallTool. */
+export class CaseRpcs {
+  readonly #stage: Stage;
+  readonly #gateway: GatewayUnderTest;
+  readonly #names: CaseNames;
+  readonly #orders = new Set<string>();
+
+  constructor(stage: Stage, gateway: GatewayUnderTest, names: CaseNames) {
+    this.#stage = stage;
+    this.#gateway = gateway;
+    this.#names = names;
+  }
+
+  /** Calls an RPC by the name that the client has for it, as the step says. */
+  async call(name: string, step: Step): Promise<Answer> {
+    const service = name in KeyService.method ? KeyService : ToolGatewayService;
+    const method: DescMethod | undefined = service.methods.find(
+      ({ localName }) => localName === name,
+    );
+    if (method === undefined) throw new Error(`there is no RPC ${name}`);
+    const headers = this.#headers(step);
+    const client = createRpcClient(service, this.#gateway);
+    try {
+      return await answered(async () => {
+        const request = fromJson(method.input, this.#owned(step.request ?? {}) as JsonObject);
+        const call = client[name as keyof typeof client] as unknown as AnyCall;
+        const response = await call(request, { headers, timeoutMs: 15_000 });
+        const view = toJson(method.output, response, AS_CONTRACT) as JsonObject;
+        const { receipt: token } = view;
+        if (typeof token !== 'string' || token === '') return { view };
+        return { view: { ...view, receipt: await receiptClaims(this.#gateway, token) }, token };
+      });
+    } finally {
+      client.close();
+    }
+  }
+
+  /** Lifts whatever the case has frozen: a gateway that failed must not stay so. */
+  async liftOrders(): Promise<void> {
+    for (const orderId of this.#orders) {
+      await this.call('unfreeze', { request: { order_id: orderId } });
+    }
+  }
+
+  #headers({ by = 'supervisor', audience = 'tool-gateway', agent_token: claims }: Step) {
+    return {
+      ...callerHeaders(this.#stage, by, audience),
+      ...(by === 'worker' ? { 'writ-epoch': '1' } : {}),
+      ...(claims && { 'writ-agent-token': this.#agentToken(claims) }),
+    };
+  }
+
+  #agentToken(over: Fields): string {
+    const claims = {
+      ...runOf(this.#names, {}),
+      session_id: 'session_1',
+      agent: { name: 'payer', instance: 'payer-1' },
+      priority: 'PRIORITY_NORMAL',
+      ...over,
+    };
+    return this.#stage.supervisor.token({
+      kind: 'agent',
+      audience: 'tool-gateway',
+      subject: claims.agent.instance,
+      claims,
+      ttlMs: 60_000,
+    });
+  }
+
+  /** The request with the names of this case; `call` may leave out all that is as usual. */
+  #owned(value: unknown, key = ''): unknown {
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#owned(item));
+    if (typeof value === 'string') {
+      if (key === 'order_id') this.#orders.add(value);
+      return ['tenant', 'run_id', 'order_id'].includes(key) ? `${value}-${this.#names.id}` : value;
+    }
+    if (typeof value !== 'object' || value === null) return value;
+    if (key === 'call') {
+      const { agent = 'payer-1', call_id = 'op-1', ...rest } = value as CallFields;
+      return { ...runOf(this.#names, rest), agent_instance: agent, call_id };
+    }
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [name, this.#owned(item, name)]),
+    );
+  }
+}
