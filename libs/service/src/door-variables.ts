@@ -2,7 +2,7 @@ import { variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 
-/** The settings that every service has: where it listens, and where its keys and state are. */
+/** The settings that every service has: where it listens, where its keys and state are, and how old a key gets. */
 export function doorVariables(service: ServiceName) {
   return {
     host: variable.string(variableName(service, 'HOST'), {
@@ -16,6 +16,11 @@ export function doorVariables(service: ServiceName) {
     dataDir: variable.string('WRIT_DATA', {
       default: '.writ',
       about: 'the folder for keys and state',
+    }),
+    keyRotationMs: variable.duration('WRIT_KEY_ROTATION', {
+      optional: true,
+      min: 1_000,
+      about: 'how long a signing key is used before the next one',
     }),
   };
 }

@@ -10,6 +10,8 @@ export interface AgentWorkerConfig {
   readonly port: number;
   /** Keys live below it. */
   readonly dataDir: string;
+  /** How long a key signs before the next one does; undefined = for ever. */
+  readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** Stable over restarts, and different from that of any other worker on the same store. */
   readonly workerId: string;

@@ -70,7 +70,12 @@ async function open(
   const { telemetry, bus, clock = systemClock, addressOf, openStore = openWorkerStore } = parts;
   const { workerId, tenants } = config;
   const keyDir = join(config.dataDir, 'keys');
-  const signer = await openSigner({ service: 'agent-worker', keyDir, clock });
+  const signer = await openSigner({
+    service: 'agent-worker',
+    keyDir,
+    clock,
+    rotateEveryMs: config.keyRotationMs,
+  });
   const store = await openStore(config.store);
   opened.defer(() => store.close());
   const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants });

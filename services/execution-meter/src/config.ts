@@ -14,6 +14,8 @@ export interface ExecutionMeterConfig {
   readonly port: number;
   /** The signing key lives below it. */
   readonly dataDir: string;
+  /** How long a key signs before the next one does; undefined = for ever. */
+  readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
@@ -49,7 +51,7 @@ export const EXECUTION_METER_DEFAULTS = {
 export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
-  const { host, port, dataDir, catalogFile } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, catalogFile } = readEnv(env, {
     ...doorVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
@@ -61,6 +63,7 @@ export function readExecutionMeterConfig(
     host,
     port,
     dataDir,
+    keyRotationMs,
     store: { dialect: 'sqlite', file: join(dataDir, 'execution-meter.db') },
     replica: `execution-meter-${randomBytes(4).toString('hex')}`,
     catalog: { file: catalogFile },

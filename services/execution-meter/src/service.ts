@@ -103,7 +103,12 @@ async function createContext(
   const { catalog, warnings } = readCatalog(file, config.variables, overrides);
   for (const warning of warnings) telemetry.log.warn(warning);
   const keyDir = join(config.dataDir, 'keys');
-  const signer = await openSigner({ service: 'execution-meter', keyDir, clock });
+  const signer = await openSigner({
+    service: 'execution-meter',
+    keyDir,
+    clock,
+    rotateEveryMs: config.keyRotationMs,
+  });
   const trust = createTrust({
     addresses: () => knownAddresses(addressOf),
     telemetry,

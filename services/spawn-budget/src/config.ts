@@ -11,6 +11,8 @@ export interface SpawnBudgetConfig {
   readonly port: number;
   /** The signing key lives below it. */
   readonly dataDir: string;
+  /** How long a key signs before the next one does; undefined = for ever. */
+  readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** How long a slot is kept without a renewal by its worker (SB-8). */
   readonly leaseMs: number;
@@ -45,7 +47,7 @@ const LONGEST_LEASE_MS = 10 * 60_000;
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): SpawnBudgetConfig {
-  const { host, port, dataDir, leaseMs, grantTtlMs } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, leaseMs, grantTtlMs } = readEnv(env, {
     ...doorVariables('spawn-budget'),
     leaseMs: variable.duration('WRIT_SLOT_LEASE', {
       default: SPAWN_BUDGET_DEFAULTS.leaseMs,
@@ -68,6 +70,7 @@ export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): Spa
     host,
     port,
     dataDir,
+    keyRotationMs,
     store: { dialect: 'sqlite', file: join(dataDir, 'spawn-budget.db') },
     leaseMs,
     grantTtlMs,

@@ -49,6 +49,7 @@ async function open(
     service: 'spawn-budget',
     keyDir: join(config.dataDir, 'keys'),
     clock,
+    rotateEveryMs: config.keyRotationMs,
   });
   const addresses = () => knownAddresses(addressOf);
   const trust = createTrust({ addresses, telemetry, self: signer, clock });

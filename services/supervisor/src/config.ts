@@ -126,11 +126,6 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       default: SUPERVISOR_DEFAULTS.fourEyes,
       about: 'whether whoever started a run may approve none of its actions',
     }),
-    keyRotationMs: variable.duration('WRIT_KEY_ROTATION', {
-      optional: true,
-      min: 1_000,
-      about: 'how long a signing key is used before the next one',
-    }),
     purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
       default: SUPERVISOR_DEFAULTS.purgeAfterMs,
       min: 0,

@@ -11,6 +11,8 @@ export interface ToolGatewayConfig {
   readonly port: number;
   /** The signing key and what tools keep live below it. */
   readonly dataDir: string;
+  /** How long a key signs before the next one does; undefined = for ever. */
+  readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
@@ -50,7 +52,7 @@ export const TOOL_GATEWAY_DEFAULTS = {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
-  const { host, port, dataDir, toolsFile, toolsPollMs } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, toolsFile, toolsPollMs } = readEnv(env, {
     ...doorVariables('tool-gateway'),
     toolsFile: variable.string('WRIT_TOOLS_FILE', {
       default: 'examples/refund-desk/tools.yaml',
@@ -66,6 +68,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
     host,
     port,
     dataDir,
+    keyRotationMs,
     store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
     replica: `tool-gateway-${randomBytes(4).toString('hex')}`,
     tools: toolsFile,

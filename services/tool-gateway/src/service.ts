@@ -66,6 +66,7 @@ async function open(
     service: 'tool-gateway',
     keyDir: join(config.dataDir, 'keys'),
     clock,
+    rotateEveryMs: config.keyRotationMs,
   });
   const store = await openGatewayStore(config.store);
   closers.push(() => store.close());
