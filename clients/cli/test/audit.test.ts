@@ -154,6 +154,8 @@ describe('writ audit', () => {
       expect(
         printed.out.split('\n').filter((line) => line.endsWith('"type":"record"}')),
       ).toHaveLength(Number(records));
+      const nowhere = await writ(`audit export ${at('no/such/folder')}`, env);
+      expect(nowhere).toMatchObject({ exit: EXIT.unknown, err: expect.stringContaining('ENOENT') });
       expect(await writ(`audit export --after 2`, env)).toMatchObject({ exit: EXIT.holds });
     } finally {
       await desk.close();

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
-import { finished } from 'node:stream/promises';
+import { pipeline } from 'node:stream/promises';
 import { formatLine } from '@writ/audit';
 import type { ExportAuditResponse } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { DataLossError, isJsonObject, type JsonValue } from '@writ/kernel';
@@ -32,7 +31,7 @@ export async function exportChain(
   }
   const draft = `${file}.part`;
   try {
-    const lines = await writeLines(createWriteStream(draft), entries);
+    const lines = await writeLines(draft, entries);
     await rename(draft, file);
     io.print(`Wrote ${lines} lines to ${file}.`);
   } catch (error) {
@@ -42,21 +41,19 @@ export async function exportChain(
   return EXIT.holds;
 }
 
+/** Returns how many there were. */
 async function writeLines(
-  out: WriteStream,
+  file: string,
   entries: AsyncIterable<ExportAuditResponse>,
 ): Promise<number> {
   let lines = 0;
-  try {
-    await once(out, 'open');
+  async function* texts(): AsyncIterable<string> {
     for await (const entry of entries) {
-      if (!out.write(`${lineOf(entry)}\n`)) await once(out, 'drain');
       lines += 1;
+      yield `${lineOf(entry)}\n`;
     }
-  } finally {
-    out.end();
   }
-  await finished(out);
+  await pipeline(texts, createWriteStream(file));
   return lines;
 }
 
