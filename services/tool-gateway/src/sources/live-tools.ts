@@ -93,7 +93,9 @@ export class LiveTools {
     this.#unwatch();
     await this.#turn;
     const open = Array.from(this.#opened.values(), ({ source }) => source);
-    await Promise.all([...open, ...this.#retired].map((source) => source.close()));
+    const all = [...open, ...this.#retired];
+    this.#retired.clear();
+    await Promise.all(all.map((source) => source.close()));
   }
 
   /** Takes a document whole: its sources first, then what is in force, at once. */
@@ -171,14 +173,22 @@ export class LiveTools {
 
   #retire(source: OpenSource): void {
     this.#retired.add(source);
-    void source.slots.idle().then(async () => {
-      await source.close();
-      this.#retired.delete(source);
-    });
+    const end = async (): Promise<void> => {
+      await source.slots.idle();
+      if (this.#retired.delete(source)) await source.close();
+    };
+    end().catch((error: unknown) => this.#warn(error, 'A source that was replaced did not close.'));
+  }
+
+  #warn(error: unknown, what: string): void {
+    const error_type = error instanceof Error ? error.name : '';
+    this.#parts.telemetry.log.warn({ error_type }, what);
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(() => (this.#closed ? undefined : work()));
+    this.#turn = this.#turn
+      .then(() => (this.#closed ? undefined : work()))
+      .catch((error: unknown) => this.#warn(error, 'What a source says it has was not taken.'));
     return this.#turn;
   }
 }

@@ -69,10 +69,8 @@ export class McpConnection {
     const client = this.#client;
     this.#client = undefined;
     if (client !== undefined) this.#connectIn(FIRST_PAUSE_MS);
-    await client?.then(
-      (open) => open.close(),
-      () => undefined,
-    );
+    // What is given up may be gone already.
+    await client?.then((open) => open.close()).catch(() => undefined);
   }
 
   /** Ends the connection, and the server where it is a process, for good. */
