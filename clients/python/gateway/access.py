@@ -1,5 +1,6 @@
 """Who may call what, and as whom: the gate in front of every RPC (SYS-6)."""
 
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +11,7 @@ import grpc
 import protovalidate
 from writ.identity.v1 import claims_pb2 as claims_pb
 
-from .errors import DETAILS_KEY, GatewayError, denied, invalid, unauthenticated
+from .errors import DETAILS_KEY, Code, GatewayError, denied, invalid, unauthenticated
 from .tokens import SKEW_S, KeyRing, verify
 
 #: By RPC: the services that may call it, and whether a worker needs an agent's token.
@@ -24,6 +25,8 @@ CALLERS: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "Unfreeze": (("supervisor",), False),
 }
 SERVICES = ("supervisor", "agent-worker")
+
+log = logging.getLogger("gateway")
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -69,9 +72,14 @@ class Door:
             validate(request)
             return await handler(request, caller)
         except GatewayError as error:
-            details = ((DETAILS_KEY, error.details()),)
-            await context.abort(error.code, error.message, details)
-            raise AssertionError("abort raises") from error
+            failure = error
+        except Exception:
+            # What went wrong inside is for the log; callers are told nothing of it.
+            log.exception("%s failed", method)
+            failure = GatewayError(Code.INTERNAL, "INTERNAL", "The gateway failed.")
+        details = ((DETAILS_KEY, failure.details()),)
+        await context.abort(failure.code, failure.message, details)
+        raise AssertionError("abort raises")
 
     async def _authenticate(self, method: str, headers: Mapping[str, str]) -> Caller:
         services, needs_agent = CALLERS[method]

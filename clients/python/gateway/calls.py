@@ -120,13 +120,17 @@ class Calls:
 
     def _admit_worker(self, key: CallKey, epoch: int) -> None:
         """Shuts out a worker that lost its lease, and remembers one that has it by now (RT-2)."""
-        seen = self._store.epoch(key)
-        if epoch < seen:
-            said = f"Epoch {epoch} is stale: epoch {seen} was seen, so another worker has the lease."
-            raise GatewayError(Code.FAILED_PRECONDITION, "STALE_EPOCH", said)
-        if epoch > seen:
+        if epoch > self._refuse_stale(key, epoch):
             with self._store.transaction():
                 self._store.remember_epoch(key, epoch)
+
+    def _refuse_stale(self, key: CallKey, epoch: int) -> int:
+        """The highest epoch seen, when `epoch` is not below it."""
+        seen = self._store.epoch(key)
+        if epoch >= seen:
+            return seen
+        said = f"Epoch {epoch} is stale: epoch {seen} was seen, so another worker has the lease."
+        raise GatewayError(Code.FAILED_PRECONDITION, "STALE_EPOCH", said)
 
     async def _attempt(
         self,
@@ -161,6 +165,8 @@ class Calls:
     ) -> tuple[Call, Tool | None]:
         """Checks, freeze and intent in one transaction; or a refusal with its receipt (TG-2)."""
         key, writ = key_of(request.call), shown.claims
+        # The call may have waited for its place: lease and writ were good when it came.
+        self._refuse_stale(key, caller.epoch)
         known = self._store.find_call(key)
         if known is not None:
             return self._take_up(known, shown)
