@@ -57,7 +57,7 @@ describe('a halt in the supervisor', () => {
     clock.advance(9_000);
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
     clock.advance(1_001);
-    expect((await agent.propose('op-3', LOOK_UP)).stopReason).toBe('max_seconds');
+    expect((await desk.ended(agent)).result?.stopReason).toBe('max_seconds');
   });
 
   it('stops it also while the meter and the gateway do not answer (EM-1, SV-9)', async () => {
