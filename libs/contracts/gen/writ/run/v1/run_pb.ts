@@ -461,7 +461,7 @@ export type LiveProgress = Message<"writ.run.v1.LiveProgress"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Step of the agent, from 1; zero outside of steps.
+   * Step that the agent is in, or was in last, from 1; zero before the first.
    *
    * @generated from field: uint32 step = 2;
    */
