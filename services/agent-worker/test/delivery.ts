@@ -46,6 +46,7 @@ export interface ManifestFields {
   onRefusal: RefusalHandling;
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
+  unreviewedDeltas: boolean;
 }
 
 /** What a test may say about a delivery. */

@@ -51,7 +51,10 @@ export class FakeMeter {
           try {
             const line = lineOf(agent.instance, request.callId);
             await meter.#faults.pass(`before generate ${line}`);
+            const paid = meter.paid.length;
             const answer = await meter.#answer(runId, agent.instance, request);
+            // An answer from the record comes without what was said on the way.
+            if (request.deltas && meter.paid.length > paid) yield* deltasOf(answer);
             await meter.#faults.pass(`after generate ${line}`);
             yield {
               chunk: {
@@ -95,6 +98,15 @@ export function promptOf({ messages }: GenerateRequest): JsonObject {
   const part = messages.at(-1)?.parts[0]?.kind;
   const isJson = part?.case === 'text' && part.value.startsWith('{');
   return JSON.parse(isJson ? part.value : '{}') as JsonObject;
+}
+
+/** The text of an answer in pieces, as a provider streams it. */
+function* deltasOf(answer: FakeAnswer) {
+  yield { chunk: { case: 'attemptStarted' as const, value: { attempt: 1 } } };
+  const text = typeof answer === 'string' ? answer : (answer.text ?? '');
+  for (const [piece] of text.matchAll(/[^]{1,16}/g)) {
+    yield { chunk: { case: 'textDelta' as const, value: { text: piece } } };
+  }
 }
 
 function partsOf(answer: FakeAnswer, callId: string) {

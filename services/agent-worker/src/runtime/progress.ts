@@ -28,12 +28,11 @@ export class AgentProgress {
     this.#parts = parts;
     this.#session = session;
     const { tenant, runId, instance } = session.lease;
-    const { step_started: started, step_ended: ended } = session.row;
-    this.#step = started > ended ? started : 0;
+    this.#step = session.row.step_started;
     this.#subject = progressSubject({ tenant, runId, agent: instance });
   }
 
-  /** The agent is in this step from now on; zero between two. Told with what it does there. */
+  /** The agent is in this step from now on; told with what it does there. */
   entered(step: number): void {
     this.#step = step;
   }

@@ -1,0 +1,66 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DeltaText, type TextPiece } from './progress-text.ts';
+
+function open() {
+  const shown: TextPiece[] = [];
+  return { text: new DeltaText((piece) => shown.push(piece)), shown };
+}
+
+describe('the text of a model call', () => {
+  it('is shown piece by piece, each with its place in bytes (SUP-1)', () => {
+    const { text, shown } = open();
+    text.begun();
+    text.attemptStarted(1);
+    text.said('für ');
+    text.said('Anna');
+    expect(shown).toEqual([
+      { attempt: 1, textOffset: 0, textDelta: 'für ' },
+      { attempt: 1, textOffset: 5, textDelta: 'Anna' },
+    ]);
+  });
+
+  it('is not shown again when the call is made again, but goes on (EM-7)', () => {
+    const { text, shown } = open();
+    text.begun();
+    text.attemptStarted(1);
+    text.said('one');
+    text.attemptStarted(2);
+    text.said('two');
+    text.begun();
+    text.attemptStarted(1);
+    text.said('one');
+    text.attemptStarted(2);
+    text.said('two');
+    text.said('three');
+    expect(shown.map(({ attempt, textDelta }) => `${attempt} ${textDelta}`)).toEqual([
+      '1 one',
+      '2 two',
+      '2 three',
+    ]);
+  });
+
+  it('is cut into bounded pieces that together are the whole, whatever the characters', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), { maxLength: 5 }),
+        fc.integer({ min: 1, max: 2000 }),
+        (words, times) => {
+          const { text, shown } = open();
+          text.begun();
+          text.attemptStarted(1);
+          const said = words.map((word) => word.repeat(times));
+          for (const each of said) text.said(each);
+          const bytes = Buffer.concat(shown.map(({ textDelta }) => Buffer.from(textDelta)));
+          expect(bytes.toString()).toBe(said.join(''));
+          for (const { textDelta, textOffset } of shown) {
+            expect(textDelta.length).toBeLessThanOrEqual(4096);
+            const end = textOffset + Buffer.byteLength(textDelta);
+            expect(bytes.subarray(textOffset, end).toString()).toBe(textDelta);
+          }
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+});
