@@ -62,6 +62,13 @@ describe('agents files', () => {
     expect(agents.get('a')?.executionBudget.maxTokens).toBe(0);
   });
 
+  it('may not show text at once that redaction would take something out of (SUP-1, AG-9)', () => {
+    const shown = '    unreviewed_deltas: true\n';
+    expect(load(one(shown)).agents.get('a')?.unreviewedDeltas).toBe(true);
+    const redacted = `${shown}    middleware: { chat: [{ name: redaction }] }\n`;
+    expect(() => load(one(redacted))).toThrow(/unreviewed_deltas must not be true/);
+  });
+
   it('are hashed by content: formatting changes nothing, every setting does', () => {
     const hash = (text: string) => load(text).agents.get('a')?.definitionHash;
     expect(hash(one())).toMatch(/^[0-9a-f]{64}$/);

@@ -3,6 +3,7 @@ import {
   createSpawnBudget,
   type ExecutionBudget,
   HistoryRetention,
+  InvalidRequestError,
   type JsonObject,
   type PriorityName,
   parseUsd,
@@ -92,10 +93,11 @@ const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**
  * The manifest that a definition stands for, with every default and its hash (AG-1, AG-10).
- * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT naming the field
+ * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT, DELTAS_PASS_REDACTION naming the field
  */
 export function manifestOf(definition: AgentDefinition): AgentManifest {
   const { kind, model, guardrails = {}, context = {}, middleware = {} } = definition;
+  assertDeltas(definition);
   return withDefinitionHash({
     name: definition.name,
     kind,
@@ -149,6 +151,16 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     unreviewedDeltas: definition.unreviewed_deltas ?? false,
     ...given('options', definition.options),
   });
+}
+
+/** What is taken out of an answer must not be seen before. */
+function assertDeltas({ unreviewed_deltas: shown = false, middleware }: AgentDefinition): void {
+  if (!shown || !middleware?.chat?.some(({ name }) => name === 'redaction')) return;
+  throw new InvalidRequestError(
+    'DELTAS_PASS_REDACTION',
+    'unreviewed_deltas must not be true beside the chat middleware redaction, which text that is shown at once passes by.',
+    { field: 'unreviewed_deltas' },
+  );
 }
 
 function limitsOf({ kind, limits = {} }: AgentDefinition): AgentLimits {

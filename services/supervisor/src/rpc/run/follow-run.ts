@@ -48,6 +48,7 @@ export async function* followRun(
         hasChanged = false;
         // Read before the rows: whatever is in them when the run is over is all that a watch owes.
         const { ended_at: endedAt } = await loadRun(store.db, key);
+        if (progress) live ??= new RunProgress(context, key, () => news.ring());
         const rows = await readTimeline(store.db, key, last, PAGE);
         for (const row of rows) {
           const event = eventMessage(row);
@@ -61,7 +62,6 @@ export async function* followRun(
         }
         if (endedAt !== null) return;
         lookAt = performance.now() + config.watchPollMs;
-        if (progress) live ??= new RunProgress(context, key, () => news.ring());
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;
