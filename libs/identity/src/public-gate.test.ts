@@ -1,0 +1,46 @@
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { ManualClock, UnavailableError } from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import { describe, expect, it } from 'vitest';
+import { publicGate } from './public-gate.ts';
+import { tenantRateLimit } from './tenant-rate.ts';
+
+const method = RunService.method.getRun;
+const call = (token: string) => ({ method, header: () => `Bearer ${token}` });
+const person = (tenant: string): Person => ({ subject: 'ada', tenant, roles: ['caller'] });
+const apiKeys = {
+  verify: (key: string) => (key.startsWith('writ_good') ? person(key.slice(10)) : undefined),
+};
+
+describe('the public gate', () => {
+  it('takes so many calls of a tenant, and none of it count for another or for a stranger (SYS-3, SYS-6)', async () => {
+    const rateLimit = tenantRateLimit({ perSecond: 1, burst: 1 }, new ManualClock());
+    const gate = publicGate({ apiKeys, rateLimit });
+    await expect(gate(call('writ_bad'))).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
+    expect(await gate(call('writ_good_acme'))).toEqual({ person: person('acme') });
+    await expect(gate(call('writ_good_acme'))).rejects.toMatchObject({
+      kind: 'resource_exhausted',
+      reason: 'RATE_LIMITED',
+      metadata: { retry_after_ms: '1000' },
+    });
+    expect(await gate(call('writ_good_rivals'))).toEqual({ person: person('rivals') });
+  });
+
+  it('asks the issuer about what is no API key, and about nothing else (SYS-4)', async () => {
+    const asked: string[] = [];
+    const oidc = {
+      verify: async (token: string) => {
+        asked.push(token);
+        if (token === 'late') throw new UnavailableError('ISSUER_UNAVAILABLE', 'Away.');
+        return person('acme');
+      },
+    };
+    const gate = publicGate({ apiKeys, oidc });
+    await expect(gate(call('writ_bad'))).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
+    expect(await gate(call('a.b.c'))).toEqual({ person: person('acme') });
+    await expect(gate(call('late'))).rejects.toMatchObject({ reason: 'ISSUER_UNAVAILABLE' });
+    expect(asked).toEqual(['a.b.c', 'late']);
+    const closed = publicGate({ apiKeys });
+    await expect(closed(call('a.b.c'))).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
+  });
+});
