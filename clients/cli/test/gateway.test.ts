@@ -56,6 +56,12 @@ describe('writ gateway verify', () => {
     expect(err).toEqual(['Nothing at 127.0.0.1:1 served within 0 s.']);
   });
 
+  it('waits for a number of seconds, and for nothing else (SYS-3)', async () => {
+    const { exit, err } = await verify('127.0.0.1:1', '--wait', 'long');
+    expect(exit).toBe(2);
+    expect(err[0]).toMatch(/--wait.*It must be a number of seconds\.$/);
+  });
+
   it('names the tables that there are when none is named so (SYS-3)', async () => {
     const { exit, err } = await verify(credulous.address, '--only', 'weather');
     expect(exit).toBe(2);

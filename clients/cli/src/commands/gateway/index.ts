@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { CaseResult } from './verification.ts';
 
@@ -9,7 +9,8 @@ interface VerifyOptions {
   readonly supervisor: string;
   readonly worker: string;
   readonly tools: string;
-  readonly wait: string;
+  /** Seconds. */
+  readonly wait: number;
   readonly only?: string;
   readonly restartCommand?: string;
 }
@@ -27,7 +28,7 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
     .option('--supervisor <address>', 'where this plays the supervisor', '127.0.0.1:50051')
     .option('--worker <address>', 'where this plays the agent worker', '127.0.0.1:50055')
     .option('--tools <address>', 'where this serves the tools', '127.0.0.1:50061')
-    .option('--wait <seconds>', 'how long the gateway may take until it serves', '60')
+    .option('--wait <seconds>', 'how long the gateway may take until it serves', readSeconds, 60)
     .option('--only <text>', 'only tables whose name contains it')
     .option(
       '--restart-command <command>',
@@ -53,7 +54,7 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
     io.print(`  served at     ${at.tools}   CONFORMANCE_TOOLS\n`);
     await verification.run({
       address,
-      waitMs: Number(options.wait) * 1000,
+      waitMs: options.wait * 1000,
       only,
       restart: restartCommand === undefined ? undefined : () => shell(restartCommand),
       onResult: (result) => {
@@ -67,6 +68,11 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   const { passed, failed, skipped } = counts;
   io.print(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
   return failed === 0 ? EXIT.holds : EXIT.fails;
+}
+
+function readSeconds(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a number of seconds.');
 }
 
 const MARKS = { passed: 'pass', failed: 'FAIL', skipped: 'skip' } as const;
