@@ -24,7 +24,7 @@ export interface Script {
 }
 
 /** Thrown where the runtime would take the agent down. */
-export class ScriptedStop extends Error {
+class ScriptedStop extends Error {
   readonly stop: Stop;
 
   constructor(stop: Stop) {
