@@ -9,6 +9,7 @@ import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { streamAbort } from './stream-abort.ts';
+import { teamKills } from './team-kills.ts';
 
 type Figures = Readonly<Record<string, string | number | undefined>>;
 
@@ -50,6 +51,10 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   'answered-then-killed': {
     about: 'workers killed after the provider answered (EM-7)',
     run: () => onMeter((stage) => answeredThenKilled(stage, { times: 20 })),
+  },
+  'team-kills': {
+    about: '500 runs of the research team, the platform killed every 3 to 10 s (AG-3, RT-1, TG-5)',
+    run: (seed) => teamKills({ runs: 500, batch: 10, seed, killAfterMs: [3_000, 10_000] }),
   },
   'order-kills': {
     about:

@@ -7,11 +7,11 @@ export interface Report {
   readonly run_id: string;
 }
 
-/** Sends a report, which here means a line in a file below `dataDir`; answers its number. */
+/** Sends a report, which here means a line in a file below `dataDir`; answers its number within its run. */
 export function sendReport(dataDir: string, report: Report): number {
   mkdirSync(dataDir, { recursive: true });
   appendFileSync(fileIn(dataDir), `${JSON.stringify(report)}\n`, { flush: true });
-  return sentReports(dataDir).length;
+  return sentReports(dataDir).filter(({ run_id }) => run_id === report.run_id).length;
 }
 
 /** Every report that went out, the oldest first. */

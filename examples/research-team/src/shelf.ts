@@ -9,11 +9,11 @@ export interface Brief {
   readonly idempotency_key: string;
 }
 
-/** Puts a brief on the shelf below `dataDir`; answers its number. Each call puts one there. */
+/** Puts a brief on the shelf below `dataDir`; answers its number within its run. Each call puts one there. */
 export function publish(dataDir: string, brief: Brief): number {
   mkdirSync(dataDir, { recursive: true });
   appendFileSync(fileIn(dataDir), `${JSON.stringify(brief)}\n`, { flush: true });
-  return readShelf(dataDir).length;
+  return readShelf(dataDir).filter(({ run_id }) => run_id === brief.run_id).length;
 }
 
 /** Every brief on the shelf, the oldest first. */

@@ -1,0 +1,226 @@
+import { isTerminal, outcomeOf } from '@writ/kernel';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DELIVERED, RESUMED, reduceAgent } from '../src/domain/agent/state.ts';
+import { agentEnded } from '../src/store/agent-ended.ts';
+import { findAgent, insertAgent, saveAgent, statusColumns, statusOf } from '../src/store/agents.ts';
+import type { AgentKey } from '../src/store/keys.ts';
+import { claimAgent, type LeasedAgent, saveLeased } from '../src/store/leases.ts';
+import { resumePreempted } from '../src/store/resting.ts';
+import { wakeAgent } from '../src/store/tell-agent.ts';
+import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
+import { TENANT } from './delivery.ts';
+
+/** What can happen to one agent, in any order, by two workers and the supervisor. */
+type Move =
+  | {
+      readonly by: 'a' | 'b';
+      readonly does: 'claim' | 'finish' | 'deadline' | 'park' | 'preempted';
+    }
+  | { readonly by: 'supervisor'; readonly does: 'cancel' | 'halt' | 'resume' | 'slot' }
+  /** The worker that has the lease is gone; its lease runs out. */
+  | { readonly by: 'nobody'; readonly does: 'crash' };
+
+const move: fc.Arbitrary<Move> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      by: fc.constantFrom('a' as const, 'b' as const),
+      does: fc.constantFrom(
+        'claim' as const,
+        'claim' as const,
+        'finish' as const,
+        'deadline' as const,
+        'park' as const,
+        'preempted' as const,
+      ),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      by: fc.constant('supervisor' as const),
+      does: fc.constantFrom(
+        'cancel' as const,
+        'halt' as const,
+        'resume' as const,
+        'resume' as const,
+        'slot' as const,
+        'slot' as const,
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.constant({ by: 'nobody', does: 'crash' } as const) },
+);
+
+const ENDINGS = {
+  finish: 'success',
+  deadline: 'deadline',
+  cancel: 'cancelled',
+  halt: 'halted',
+} as const;
+
+const NO_LEASE = { lease_owner: null, lease_expires_at: null };
+
+/** One agent under these moves; two workers remember the leases that they were given. */
+class Race {
+  readonly #store: WorkerStore;
+  readonly key: AgentKey;
+  readonly #leases = new Map<string, LeasedAgent>();
+  #now = Date.parse('2026-01-01T00:00:00Z');
+  /** Endings that were written, in order. */
+  readonly written: string[] = [];
+
+  constructor(store: WorkerStore, runId: string) {
+    this.#store = store;
+    this.key = { tenant: TENANT, runId, instance: 'agent-1' };
+  }
+
+  get at(): Date {
+    return new Date(this.#now);
+  }
+
+  async deliver(): Promise<void> {
+    const { tenant, runId, instance } = this.key;
+    await this.#store.transaction((trx) =>
+      insertAgent(trx, {
+        tenant,
+        run_id: runId,
+        instance,
+        name: 'agent',
+        kind: 'react',
+        request_id: 'deliver',
+        request_digest: '',
+        session_id: 'session',
+        manifest: '{}',
+        supervision: '{}',
+        state: DELIVERED.state,
+        stop_reason: null,
+        waiting_for: '[]',
+        wake_at: null,
+        epoch: 0n,
+        ...NO_LEASE,
+        credentials: '{}',
+        deadline_at: null,
+        traceparent: '',
+        last_traceparent: null,
+        journal_length: 0,
+        step_started: 0,
+        step_ended: 0,
+        failures: 0,
+        reply_to: null,
+        created_at: this.at,
+        ended_at: null,
+      }),
+    );
+  }
+
+  /** Makes a move; what is refused changes nothing. */
+  async make({ by, does }: Move): Promise<void> {
+    this.#now += 1_000;
+    switch (does) {
+      case 'claim':
+        return await this.#claim(by);
+      case 'finish':
+      case 'deadline':
+        return await this.#asWorker(by, { type: 'ended', stopReason: ENDINGS[does] });
+      case 'park':
+        return await this.#asWorker(by, { type: 'parked', until: new Date(this.#now + 1_500) });
+      case 'preempted':
+        return await this.#asWorker(by, { type: 'preempted' });
+      case 'cancel':
+      case 'halt':
+        return await this.#endFromOutside(ENDINGS[does]);
+      case 'resume':
+        return await this.#resume();
+      case 'slot': {
+        const lease = [...this.#leases.values()].at(-1);
+        if (lease === undefined) return;
+        await this.#store.transaction((trx) => resumePreempted(trx, lease, this.at));
+        return;
+      }
+      case 'crash':
+        this.#now += 3_600_000;
+    }
+  }
+
+  async status() {
+    const row = await findAgent(this.#store.db, this.key);
+    if (row === undefined) throw new Error('The agent is gone.');
+    return { ...statusOf(row), credentials: row.credentials, owner: row.lease_owner };
+  }
+
+  async #claim(owner: string): Promise<void> {
+    const terms = { owner, at: this.at, expiresAt: new Date(this.#now + 60_000) };
+    const row = await this.#store.transaction((trx) => claimAgent(trx, this.key, terms));
+    if (row !== undefined) this.#leases.set(owner, { ...this.key, epoch: row.epoch });
+  }
+
+  async #asWorker(owner: string, event: Parameters<typeof reduceAgent>[1]): Promise<void> {
+    const lease = this.#leases.get(owner);
+    if (lease === undefined) return;
+    // A worker knows only what it was given with its lease.
+    const status = reduceAgent(DELIVERED, event);
+    try {
+      await this.#store.transaction((trx) =>
+        saveLeased(trx, lease, { ...statusColumns(status, this.at), ...NO_LEASE }),
+      );
+    } catch (error) {
+      expect(error).toMatchObject({ reason: 'STALE_EPOCH' });
+      return;
+    }
+    if (event.type === 'ended') this.written.push(event.stopReason);
+  }
+
+  async #endFromOutside(stopReason: string): Promise<void> {
+    await this.#store.transaction(async (trx) => {
+      const row = await findAgent(trx, this.key);
+      if (row === undefined || isTerminal(statusOf(row).state)) return;
+      const status = reduceAgent(statusOf(row), { type: 'ended', stopReason });
+      await saveAgent(trx, this.key, { ...statusColumns(status, this.at), ...NO_LEASE });
+      await agentEnded(trx, row, { stopReason }, this.at);
+      this.written.push(stopReason);
+    });
+  }
+
+  async #resume(): Promise<void> {
+    await this.#store.transaction(async (trx) => {
+      const row = await findAgent(trx, this.key);
+      if (row !== undefined) await wakeAgent(trx, row, RESUMED, this.at);
+    });
+  }
+}
+
+describe('an agent for which everything races', () => {
+  let store: WorkerStore;
+  beforeAll(async () => {
+    store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
+  });
+  afterAll(() => store.close());
+
+  it('ends exactly once, with the ending that was written first, and is nobody’s afterwards (AG-7, RT-2, RT-4)', async () => {
+    let races = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 30 }), async (moves) => {
+        races += 1;
+        const race = new Race(store, `run-${races}`);
+        await race.deliver();
+        for (const one of moves) {
+          await race.make(one);
+          const { state, stopReason, credentials, owner } = await race.status();
+          const [first] = race.written;
+          expect(isTerminal(state)).toBe(first !== undefined);
+          if (first === undefined) continue;
+          expect(state).toBe(outcomeOf(first).state);
+          expect({ stopReason, credentials, owner }).toEqual({
+            stopReason: first,
+            credentials: null,
+            owner: null,
+          });
+        }
+        expect(race.written.length).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
