@@ -1,8 +1,9 @@
+import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { create, toJson } from '@bufbuild/protobuf';
 import { assertId, type Clock, InvalidRequestError, isWritError, newId } from '@writ/kernel';
-import { CompactSign, compactVerify } from 'jose';
-import { type Key, privateKey, publicKey } from './ed25519.ts';
+import { compactVerify } from 'jose';
+import { privateKey, publicKey, signCompact } from './ed25519.ts';
 import { newKey, openKeyFile, readKeyFile, type StoredKeys, writeKeyFile } from './key-file.ts';
 import type { ServiceName } from './names.ts';
 import { badFile, fileStamp, whileLocked } from './private-file.ts';
@@ -94,7 +95,7 @@ export async function openSigner(options: SignerOptions): Promise<Signer> {
 
 interface Loaded {
   readonly stored: StoredKeys;
-  readonly signing: Key;
+  readonly signing: KeyObject;
   readonly stamp: string | undefined;
 }
 
@@ -141,9 +142,8 @@ class FileSigner implements Signer {
       jti: id,
       [kind]: toJson(CLAIM_SCHEMAS[kind], claims, { useProtoFieldName: true }),
     };
-    const token = await new CompactSign(new TextEncoder().encode(JSON.stringify(payload)))
-      .setProtectedHeader({ alg: 'EdDSA', typ: rules.typ, kid: stored[0].keyId })
-      .sign(signing);
+    const header = { alg: 'EdDSA', typ: rules.typ, kid: stored[0].keyId };
+    const token = signCompact(header, payload, signing);
     if (token.length > rules.maxLength)
       throw new InvalidRequestError(
         'TOKEN_TOO_LARGE',
@@ -236,12 +236,10 @@ class FileSigner implements Signer {
 }
 
 /** The private key, once it has proved that it belongs to the public one. */
-async function matchingKey(file: string, x: string, d: string): Promise<Key> {
+async function matchingKey(file: string, x: string, d: string): Promise<KeyObject> {
   try {
-    const signing = await privateKey(x, d);
-    const probe = await new CompactSign(new Uint8Array(1))
-      .setProtectedHeader({ alg: 'EdDSA' })
-      .sign(signing);
+    const signing = privateKey(x, d);
+    const probe = signCompact({ alg: 'EdDSA' }, {}, signing);
     await compactVerify(probe, await publicKey(x), { algorithms: ['EdDSA'] });
     return signing;
   } catch (error) {

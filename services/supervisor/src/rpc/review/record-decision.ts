@@ -1,4 +1,3 @@
-import { newId } from '@writ/kernel';
 import { applyPending } from '@writ/policy';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
@@ -33,31 +32,18 @@ export async function recordDecision(
   const key = { ...acting.key, callId: proposal.callId };
   const after =
     next.kind === 'go' ? applyPending(context.policy, facts, factCallId(key), next.action) : facts;
+  if (after !== facts) await saveFacts(trx, key, after);
+
   const draft = decisionRow(context, acting, ruled, after, at);
-  const writId = ordersCall(draft) ? newId('writ') : undefined;
-  // Signed while the rest is written, and waited for before anything counts.
-  const signing = writId === undefined ? undefined : signWrit(context, acting, draft, writId);
-  const [sequence, writ] = await settledTogether(
-    (async () => {
-      if (after !== facts) await saveFacts(trx, key, after);
-      await auditDecision(trx, { ...draft, last_writ_id: writId ?? null }, ruled, at);
-      return await tellDecision(trx, acting, draft, 'decided', at);
-    })(),
-    signing,
-  );
-  const row: DecisionRow = { ...draft, ...(writ && writColumns(draft, writ)), sequence };
+  // Before anything is told: a decision that cannot be ordered is none.
+  const writ = ordersCall(draft) ? await signWrit(context, acting, draft) : undefined;
+  const signed: DecisionRow = { ...draft, ...(writ && writColumns(draft, writ)) };
+  const sequence = await tellDecision(trx, acting, signed, 'decided', at);
+  const row: DecisionRow = { ...signed, sequence };
   await insertDecision(trx, row);
+  await auditDecision(trx, row, ruled, at);
   await follow(trx, context, acting, ruled, next, at);
   return decisionMessage(row, { writ });
-}
-
-/** Both results, once both are there: nothing goes on in a transaction that has failed. */
-async function settledTogether<A, B>(
-  first: Promise<A>,
-  second: Promise<B> | undefined,
-): Promise<readonly [A, B | undefined]> {
-  await Promise.allSettled([first, second]);
-  return [await first, await second];
 }
 
 /** What an approved final and an escalation bring about beside the decision. */

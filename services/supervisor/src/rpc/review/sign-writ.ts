@@ -1,5 +1,5 @@
 import { mintWrit, type SignedToken } from '@writ/identity';
-import { InternalError, newId } from '@writ/kernel';
+import { InternalError } from '@writ/kernel';
 import { resultFieldsFor } from '@writ/policy';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -25,7 +25,6 @@ export async function signWrit(
   { signer, policy, config }: WritDesk,
   { key, run, ref, agent, manifest }: Acting,
   row: DecisionRow,
-  writId: string = newId('writ'),
 ): Promise<SignedToken> {
   const action = actionFrom(row.executed_action);
   const { args_sha256: argsSha256, definition_digest: definitionDigest, executed_from } = row;
@@ -52,7 +51,6 @@ export async function signWrit(
       sessionId: run.session_id,
     },
     config.writTtlMs,
-    writId,
   );
 }
 
