@@ -170,6 +170,17 @@ function expectedRefund(args: JsonObject, state: State, approved: boolean): Expe
   return ['escalate', 'high_refund_requires_human'];
 }
 
+/** SV-10 as plain code: the rules run again on what they revised. */
+function lastWord(
+  action: ProposedAction,
+  state: State,
+  approved: boolean,
+): readonly [Verdict, string, JsonObject | undefined] {
+  const [verdict, why, args] = expected(action, state, approved);
+  if (verdict !== 'revise') return [verdict, why, action.args];
+  return lastWord({ ...action, args }, state, approved);
+}
+
 const amount: fc.Arbitrary<JsonValue> = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: -1_000, max: 300_000 }).map((cents) => cents / 100) },
   { weight: 4, arbitrary: fc.integer({ min: -10, max: 2_500_000 }).map((mills) => mills / 1000) },
@@ -214,7 +225,7 @@ const state = fc.record({
 });
 
 describe('the refund policy and the same rules as plain code', () => {
-  it('agree on 10,000 actions and states, with and without a yes (SV-4, SV-5)', () => {
+  it('agree on 10,000 actions and states, with and without a yes, after one pass and after all (SV-4, SV-5, SV-10)', () => {
     const property = fc.property(action, state, fc.boolean(), (proposed, values, approved) => {
       const facts = factsWith(policy, { ...values });
       const decision = review(policy, {
@@ -226,6 +237,15 @@ describe('the refund policy and the same rules as plain code', () => {
       const revised = decision.revisedAction?.args;
       const [verdict, why, args] = expected(proposed, values, approved);
       expect([decision.verdict, decision.reason, revised]).toEqual([verdict, why, args]);
+      const outcome = reviewToFixpoint(policy, {
+        ...person,
+        action: proposed,
+        facts,
+        skipEscalation: approved,
+      });
+      const last = lastWord(proposed, values, approved);
+      const { action: judged } = outcome;
+      expect([outcome.verdict, outcome.decision.reason, judged.args]).toEqual(last);
     });
     fc.assert(property, { numRuns: 10_000 });
   });
