@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { BusMessage } from './bus.ts';
 import { type BusFailure, createInProcessBus, type InProcessBusOptions } from './in-process-bus.ts';
 
@@ -236,6 +236,30 @@ describe('live subscribers of the in-process bus', () => {
     bus.publishLive(message('good'));
     await done.promise;
     expect(failures).toEqual([{ eventId: 'bad', subject: 'a.b' }]);
+  });
+
+  it('see each message that their subject takes, whatever it begins with', async () => {
+    const { bus } = open({ onError: noError });
+    const patterns = ['>', '*.b', 'a.>', 'a.*', 'a.b', 'a.*.c', 'a.b.c', 'b', '*'];
+    const seen: string[] = [];
+    const subscriptions = patterns.map((subject) =>
+      bus.subscribeLive({
+        subject,
+        handler: ({ eventId }) => void seen.push(`${subject} ${eventId}`),
+      }),
+    );
+    bus.publishLive(message('ab', 'a.b'));
+    bus.publishLive(message('abc', 'a.b.c'));
+    await bus.publish(message('b', 'b'));
+    const expected = [
+      ...['> ab', '*.b ab', 'a.> ab', 'a.* ab', 'a.b ab'],
+      ...['> abc', 'a.> abc', 'a.*.c abc', 'a.b.c abc'],
+      ...['> b', 'b b', '* b'],
+    ].sort();
+    await vi.waitFor(() => expect([...seen].sort()).toEqual(expected));
+    await Promise.all(subscriptions.map((subscription) => subscription.unsubscribe()));
+    bus.publishLive(message('late', 'a.b'));
+    expect(seen).toHaveLength(expected.length);
   });
 
   it('see nothing after they have left', async () => {

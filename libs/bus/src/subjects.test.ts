@@ -6,6 +6,9 @@ import {
   HOOK_SUBJECTS,
   hookSubject,
   matchSubject,
+  progressAgent,
+  progressOfRun,
+  progressSubject,
 } from './subjects.ts';
 
 const id = fc.stringMatching(/^[a-z0-9_-]{1,64}$/).filter((text) => text !== '-');
@@ -49,6 +52,36 @@ describe('hook subjects', () => {
         expect(matchSubject(HOOK_SUBJECTS, subject)).toBe(true);
         expect(matchSubject(`writ.hooks.v1.${other}.>`, subject)).toBe(tenant === other);
         expect(matchSubject(`writ.hooks.v1.*.${run}.*.RUN_START`, subject)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('progress subjects', () => {
+  it('name tenant, run and agent, and no hook takes them (SUP-1)', () => {
+    const subject = progressSubject({ tenant: 't1', runId: 'run_1', agent: 'ag-1' });
+    expect(subject).toBe('writ.progress.v1.t1.run_1.ag-1');
+    expect(progressAgent(subject)).toBe('ag-1');
+    expect(matchSubject(HOOK_SUBJECTS, subject)).toBe(false);
+    for (const bad of ['', '-', '*', '>', 'a.b']) {
+      for (const [field, token] of [
+        ['tenant', { tenant: bad }],
+        ['run_id', { runId: bad }],
+      ] as const) {
+        expect(() => progressOfRun({ tenant: 't1', runId: 'run_1', ...token })).toThrow(
+          expect.objectContaining({ reason: 'BAD_ID', metadata: { field } }),
+        );
+      }
+    }
+  });
+
+  it('are those of one run of one tenant, for any ids (SYS-6)', () => {
+    fc.assert(
+      fc.property(id, id, id, id, id, (tenant, otherTenant, runId, otherRun, agent) => {
+        const pattern = progressOfRun({ tenant: otherTenant, runId: otherRun });
+        const subject = progressSubject({ tenant, runId, agent });
+        const isSame = tenant === otherTenant && runId === otherRun;
+        expect(matchSubject(pattern, subject)).toBe(isSame);
       }),
     );
   });

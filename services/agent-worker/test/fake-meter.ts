@@ -104,7 +104,7 @@ export function promptOf({ messages }: GenerateRequest): JsonObject {
 function* deltasOf(answer: FakeAnswer) {
   yield { chunk: { case: 'attemptStarted' as const, value: { attempt: 1 } } };
   const text = typeof answer === 'string' ? answer : (answer.text ?? '');
-  for (const [piece] of text.matchAll(/[^]{1,16}/g)) {
+  for (const [piece] of text.matchAll(/.{1,16}/gs)) {
     yield { chunk: { case: 'textDelta' as const, value: { text: piece } } };
   }
 }

@@ -12,7 +12,7 @@ import { findAgent } from '../../store/agent/agents.ts';
 import type { RunKey } from '../../store/change/changes.ts';
 
 /** Messages that may wait for one watcher; of more, the oldest are dropped and counted. */
-const CAPACITY = 256;
+const CAPACITY = 128;
 /** Longer messages are no progress. */
 const MAX_BYTES = 32_768;
 
