@@ -10,7 +10,7 @@ const dayCounter: AgentDefinition = defineAgent({
     if (!read.ok) return agent.fail('no_figures', read.message);
     const orders = numbersIn(read.result.orders_usd);
     const total = orders.reduce((sum, order) => sum + order, 0);
-    return `On ${day} there were ${orders.length} orders of ${total} USD in all; the largest was ${Math.max(...orders)} USD.`;
+    return `On ${day} there were ${orders.length} orders of ${total} USD in all; the largest was ${Math.max(0, ...orders)} USD.`;
   },
 });
 
