@@ -33,12 +33,13 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
       WRIT_RECEIPT_DELAY_MS: '0',
     });
     stops.push(() => gateway.stop());
-    stops.push(await startTools(tools, gateway.address));
-    test = await startTestPlatform({
+    const platform = startTestPlatform({
       dataDir,
       env: { WRIT_TOOL_GATEWAY_ADDRESS: gateway.address },
     });
-    stops.push(() => test.close());
+    const [stopTools, started] = await Promise.all([startTools(tools, gateway.address), platform]);
+    test = started;
+    stops.push(stopTools, () => test.close());
   });
 
   afterAll(async () => {

@@ -1,0 +1,61 @@
+import { join } from 'node:path';
+import { createInProcessBus } from '@writ/bus';
+import { createTelemetry } from '@writ/telemetry';
+import { createToolGateway, TOOL_GATEWAY_DEFAULTS, type ToolGateway } from '@writ/tool-gateway';
+import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
+
+/** Our own gateway, in this process. */
+export interface OwnGateway {
+  /** `host:port`, the same after a restart. */
+  readonly address: string;
+  /** Closes its state in mid-work, as a kill would, and starts another on it. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts our gateway on a free port, with the suite's tools. */
+export async function startOwnGateway(
+  dataDir: string,
+  addresses: StageAddresses,
+  toolsFile: string,
+): Promise<OwnGateway> {
+  const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const start = async (port: number): Promise<ToolGateway> => {
+    const gateway = await createToolGateway(
+      {
+        ...TOOL_GATEWAY_DEFAULTS,
+        port,
+        dataDir,
+        store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
+        tools: toolsFile,
+        variables: { CONFORMANCE_TOOLS: addresses.tools },
+        receiptDelayMs: 0,
+        receiptPollMs: 20,
+        drainMs: 0,
+        flushMs: 0,
+      },
+      {
+        telemetry,
+        bus: createInProcessBus({ onError: () => undefined }),
+        addressOf: (service) =>
+          service === 'supervisor' ? addresses.supervisor : addresses.worker,
+      },
+    );
+    await gateway.start();
+    return gateway;
+  };
+  let running = await start(0);
+  const { address } = running;
+  return {
+    address,
+    restart: async () => {
+      await running.store.close();
+      await running.stop();
+      running = await start(Number(address.split(':')[1]));
+    },
+    stop: async () => {
+      await running.stop();
+      await telemetry.shutdown();
+    },
+  };
+}
