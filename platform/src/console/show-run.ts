@@ -2,6 +2,7 @@ import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook
 import { type Action, ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { formatUsd } from '@writ/kernel';
 import { actionJson } from './result-json.ts';
 import { wordOf } from './word-of.ts';
@@ -11,18 +12,19 @@ const LABEL_WIDTH = 10;
 /** Shows a run step by step: what was proposed, what was decided and why, who executed it, what it cost so far. */
 export function createRunShow(print: (line: string) => void) {
   let costNanoUsd = 0n;
+  let speaker = '';
 
   return {
     start(run: Run): void {
+      speaker = run.agent?.instance ?? '';
       print(`run ${run.runId}   trace ${run.traceId}`);
       print(`${run.agent?.name ?? ''}: ${run.goal}`);
       print('');
     },
 
     event(event: RunEvent): void {
-      if (event.entry.case === 'decision')
-        for (const line of decisionLines(event.entry.value)) print(line);
-      if (event.entry.case === 'hook') hook(event.entry.value);
+      if (event.entry.case === 'decision') say(event.agent, decisionLines(event.entry.value));
+      if (event.entry.case === 'hook') say(event.agent, hookLines(event.entry.value));
     },
 
     /** A run that stood beside. */
@@ -46,22 +48,28 @@ export function createRunShow(print: (line: string) => void) {
     },
   };
 
-  function hook(event: HookEvent): void {
+  /** Prints lines of one agent, below its name when another one spoke before. */
+  function say(agent: AgentRef | undefined, lines: readonly string[]): void {
+    if (lines.length > 0 && agent !== undefined && agent.instance !== speaker) {
+      speaker = agent.instance;
+      print(`[${agent.name}]`);
+    }
+    for (const line of lines) print(line);
+  }
+
+  function hookLines(event: HookEvent): string[] {
     switch (event.type) {
       case HookEventType.LLM_END:
         costNanoUsd += event.costNanoUsd;
-        print(
+        return [
           labelled('model', `${took(event)}, ${formatUsd(costNanoUsd)} USD so far`, event.step),
-        );
-        return;
+        ];
       case HookEventType.TOOL_END:
-        print(labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`));
-        return;
+        return [labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`)];
       case HookEventType.APPROVAL_REQUESTED:
-        print(labelled('waits', `for a person: approval ${event.approvalId}`));
-        return;
+        return [labelled('waits', `for a person: approval ${event.approvalId}`)];
       default:
-        return;
+        return [];
     }
   }
 }
