@@ -40,7 +40,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     const [stopTools, started] = await Promise.all([startTools(tools, gateway.address), platform]);
     test = started;
     stops.push(stopTools, () => test.close());
-  });
+  }, 60_000);
 
   afterAll(async () => {
     for (const stop of stops.toReversed()) await stop();
