@@ -19,6 +19,7 @@ import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
 import { createWorkerEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
+import { createWatchers } from './peers/watchers.ts';
 import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
@@ -106,7 +107,7 @@ async function open(
     slots,
     events,
     telemetry,
-    bus,
+    watchers: createWatchers(bus, telemetry.log),
     factoryOf: (kind: AgentKind, name: string) =>
       withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
     settings: config,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DeltaText, type TextPiece } from './progress-text.ts';
+import type { TextPiece } from '../domain/calls/model-call.ts';
+import { DeltaText } from './progress-text.ts';
 
 function open() {
   const shown: TextPiece[] = [];

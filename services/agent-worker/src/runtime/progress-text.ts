@@ -1,14 +1,7 @@
-import type { DeltaListener } from '../domain/calls/model-call.ts';
+import type { DeltaListener, TextPiece } from '../domain/calls/model-call.ts';
 
 /** Longest piece in one message, in characters. */
 const PIECE = 4096;
-
-/** A piece of an attempt's text and its place there, in bytes of UTF-8. */
-export interface TextPiece {
-  readonly attempt: number;
-  readonly textOffset: number;
-  readonly textDelta: string;
-}
 
 /**
  * The text of one model call. A call that is made again is told from its beginning, once more: what

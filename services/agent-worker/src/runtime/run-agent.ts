@@ -20,6 +20,7 @@ import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { AgentKind } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
+import type { Watchers } from '../peers/watchers.ts';
 import { loadInbox } from '../store/inbox.ts';
 import { loadJournal } from '../store/journal.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
@@ -31,7 +32,7 @@ import { Credentials } from './credentials.ts';
 import { type EndingSettings, endReturned, endThrown, type LeaseOutcome } from './ending.ts';
 import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
-import { AgentProgress, type ProgressParts } from './progress.ts';
+import { AgentProgress } from './progress.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
@@ -45,7 +46,7 @@ export interface RunParts {
   readonly slots: Pick<SlotRenewer, 'hold' | 'letGo'>;
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
-  readonly bus: ProgressParts['bus'];
+  readonly watchers: Watchers;
   /** Finds what runs agents of a kind and name. */
   readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
@@ -121,7 +122,7 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
   const journal = new Journal(row.instance, await loadJournal(store.db, lease));
-  const progress = new AgentProgress(session, { bus: parts.bus, log: parts.telemetry.log });
+  const progress = new AgentProgress(session, parts.watchers);
   const commits = new Commits({ session, journal, events, onEvents, progress });
   const credentials = new Credentials({
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,

@@ -80,3 +80,10 @@ export interface DeltaListener {
   /** The model said the next piece of it. */
   said(text: string): void;
 }
+
+/** A piece of an attempt's text and its place there, in bytes of UTF-8. */
+export interface TextPiece {
+  readonly attempt: number;
+  readonly textOffset: number;
+  readonly textDelta: string;
+}
