@@ -73,7 +73,11 @@ export async function teamKills({ runs, batch, seed, killAfterMs }: TeamKillOpti
         'model answers asked again',
       );
     }
-    for (const run of ended.values()) assert.match(run.result?.answer ?? '', ANSWER, run.runId);
+    for (const { runId, result } of ended.values()) {
+      assert.match(result?.answer ?? '', ANSWER, runId);
+      const bad = result?.trace.filter(({ ok }) => !ok) ?? [];
+      assert.deepEqual(bad, [], `steps of ${runId} that did not go well`);
+    }
     const published = readShelf(dataDir).map(({ run_id: id }) => id);
     assert.equal(new Set(published).size, runs, 'runs that published');
     assert.equal(published.length, runs, 'briefs');

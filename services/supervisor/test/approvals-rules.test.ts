@@ -179,7 +179,7 @@ describe('calls whose outcome is unknown', () => {
     await fakes.called(AgentWorkerService.method.signal);
     expect(fakes.requests(AgentWorkerService.method.signal)[0]).toMatchObject({
       name: 'approval:op-1',
-      approval: { decision: { settled: true, writ: '', stopReason: '' } },
+      approval: { decision: { settled: true, stopReason: '' } },
     });
     expect(await resolve('dora', 'd-2')).toEqual(resolved);
     await expect(resolve('anna', 'd-3')).rejects.toMatchObject({

@@ -172,13 +172,13 @@ describe('ReviewAction', () => {
     expect(next.revisedAction).toBeUndefined();
   });
 
-  it('gives no writ for what was executed already (TG-8)', async () => {
+  it('gives a fresh writ also for what was executed: its worker may have lost the answer, and the gateway has it on record (TG-1, RT-1)', async () => {
     const agent = await desk.agent();
     const decision = await agent.propose('op-1', refund(250));
     expect((await agent.decisionNow('op-1'))?.writ).not.toBe('');
     await desk.report(await agent.receipt(decision, { status: 'ok', refund: { amount_usd: 250 } }));
-    expect((await agent.decisionNow('op-1'))?.writ).toBe('');
-    expect((await agent.propose('op-1', refund(250))).writ).toBe('');
+    expect((await agent.decisionNow('op-1'))?.writ).not.toBe('');
+    expect((await agent.propose('op-1', refund(250))).writ).not.toBe('');
     await expect(agent.decisionNow('op-9')).rejects.toMatchObject({ reason: 'DECISION_NOT_FOUND' });
   });
 

@@ -8,8 +8,8 @@ import { assertHoldsSlot } from './assert-slot.ts';
 import { standingDecision } from './standing-decision.ts';
 
 /**
- * GetDecision: a decision as it stands now, with a fresh writ for an approved call that was not
- * executed yet; nothing for an agent that has ended or is paused, or a halted run (SV-6, SB-4).
+ * GetDecision: a decision as it stands now, with a fresh writ for an approved call, which is executed
+ * once however many there are; nothing for an agent that has ended or is paused, or a halted run (SV-6, SB-4).
  */
 export function getDecision(
   context: SupervisorContext,

@@ -4,15 +4,15 @@ import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
-import { findReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../messages/decision.ts';
 import { type Acting, isAlive } from './acting.ts';
 import { ordersCall, signWrit, type WritDesk, writColumns } from './sign-writ.ts';
 
 /**
- * A decision as it stands now. An approved call that nobody has a receipt of gets a fresh writ, for
- * exactly what was approved; each one is recorded (SV-6). Execution stays unique by call_id.
+ * A decision as it stands now. An approved call gets a fresh writ, for exactly what was approved; each
+ * one is recorded (SV-6). Execution stays unique by call_id: for a call that has its receipt the writ
+ * opens the gateway's record, which is all that a worker that lost the answer can still get (TG-1).
  */
 export async function standingDecision(
   trx: SupervisorTransaction,
@@ -62,6 +62,5 @@ async function mayExecute(
   row: DecisionRow,
 ): Promise<boolean> {
   if (!ordersCall(row) || !isAlive(acting)) return false;
-  if ((await haltOver(trx, acting.key)) !== undefined) return false;
-  return (await findReceipt(trx, callKeyOf(row))) === undefined;
+  return (await haltOver(trx, acting.key)) === undefined;
 }

@@ -182,7 +182,7 @@ export const ReviewService: GenService<{
   },
   /**
    * GetDecision reads a decision again, with a fresh writ when the action is
-   * approved and not yet executed.
+   * approved; under it a call that was executed answers with its record.
    *
    * @generated from rpc writ.review.v1.ReviewService.GetDecision
    */
