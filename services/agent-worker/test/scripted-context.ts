@@ -84,6 +84,8 @@ export function scriptedContext({ manifest, answers = [], outcomes = [], history
     flow: () => undefined,
     trip: (guardrail) => asked.tripped.push(guardrail),
     recall: async () => history,
+    restore: async () => undefined,
+    checkpoint: () => undefined,
     remember: (turns) => asked.remembered.splice(0, Infinity, ...turns),
     stop: (stop) => {
       throw new ScriptedStop(stop);

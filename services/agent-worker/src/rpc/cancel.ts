@@ -12,6 +12,7 @@ import { deleteInboxes } from '../store/inbox.ts';
 import { deleteJournals } from '../store/journal.ts';
 import { type AgentKey, keyOf } from '../store/keys.ts';
 import { deleteSignals } from '../store/signals.ts';
+import { deleteSnapshots } from '../store/snapshots.ts';
 import { deleteTimers } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { HandlerDependencies } from './dependencies.ts';
@@ -97,6 +98,7 @@ async function endAgents(
   if (isWholeRun) await deleteTimers(trx, run);
   if (isWholeRun && order.retention !== HistoryRetention.PERMANENT) {
     await deleteJournals(trx, run);
+    await deleteSnapshots(trx, run);
     await deleteSignals(trx, run);
     await deleteInboxes(trx, run);
   }

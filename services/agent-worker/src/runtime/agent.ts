@@ -94,6 +94,23 @@ export type ProposalOutcome = { readonly callId: string; readonly decision: Deci
     }
 );
 
+/** The state of an agent between two steps, from which it can go on without what led there (RT-1). */
+export interface Checkpoint {
+  /** Plain JSON: everything that the agent knows, but for the items. */
+  readonly state: object;
+  /** What the agent's lists grew by since the checkpoint before; stored beside the state, once. */
+  readonly added?: readonly unknown[];
+  /** Number of the first item, from 0 and over all checkpoints, that the agent needs back. */
+  readonly needsFrom?: number;
+}
+
+/** The latest checkpoint of an agent. */
+export interface Restored {
+  readonly state: unknown;
+  /** The items from its `needsFrom` on. */
+  readonly items: readonly unknown[];
+}
+
 /** What an agent can do (RT-1). Each result is journaled once. */
 export interface AgentContext {
   readonly manifest: AgentManifest;
@@ -170,13 +187,25 @@ export interface AgentContext {
   /** Tells watchers, once, that a guardrail tripped (AG-6, HK-1). */
   trip(guardrail: Guardrail): void;
 
+  /**
+   * Gives back the latest checkpoint, and goes on there; undefined when there is none. What an agent
+   * does before is done again whenever it runs again, so it should be little. Once, outside branches.
+   */
+  restore(): Promise<Restored | undefined>;
+  /**
+   * Has the agent go on from here when it runs again, instead of from where it restored; between two
+   * steps, outside branches. It is committed with the step before.
+   */
+  checkpoint(checkpoint: Checkpoint): void;
+
   /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
   recall(): Promise<readonly ChatTurn[]>;
   /**
    * Has the session remember these turns of this run, in place of those given before; they are kept
    * when the agent ends with an approved answer, and only where retention is PERMANENT (SUP-4, AG-8).
+   * @param items how many items of its checkpoints, which are turns then, come before them
    */
-  remember(turns: readonly ChatTurn[]): void;
+  remember(turns: readonly ChatTurn[], items?: number): void;
 
   /** Ends the agent. */
   stop(stop: Stop): never;

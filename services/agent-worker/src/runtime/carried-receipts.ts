@@ -34,6 +34,16 @@ export class CarriedReceipts {
     };
   }
 
+  /** What the supervisor has not been shown yet. */
+  get waiting(): readonly ReceiptToCarry[] {
+    return this.#waiting;
+  }
+
+  /** Goes on from a checkpoint with what was waiting there. */
+  restore(waiting: readonly ReceiptToCarry[]): void {
+    this.#waiting = [...waiting];
+  }
+
   /** The supervisor has answered: it has what it was shown. */
   delivered({ receipts }: Carried): void {
     this.#waiting = this.#waiting.filter(({ receipt }) => !receipts.includes(receipt));

@@ -9,10 +9,12 @@ import type { Operation, OperationKind } from '../domain/journal/entry.ts';
 import { loadHistory } from '../store/history.ts';
 import type {
   AgentContext,
+  Checkpoint,
   HandoffOutcome,
   ModelAnswer,
   Proposal,
   ProposalOutcome,
+  Restored,
   SpawnOptions,
   SpawnOutcome,
 } from './agent.ts';
@@ -233,8 +235,18 @@ export class RuntimeContext implements AgentContext {
     return value;
   }
 
-  remember(turns: readonly ChatTurn[]): void {
-    this.#scope.session.conversation = turns;
+  remember(turns: readonly ChatTurn[], items = 0): void {
+    this.#scope.session.conversation = { items, turns };
+  }
+
+  async restore(): Promise<Restored | undefined> {
+    const { checkpoints, lane } = this.#scope;
+    return await this.#guarded(() => checkpoints.restore(lane));
+  }
+
+  checkpoint(checkpoint: Checkpoint): void {
+    this.check();
+    this.#scope.checkpoints.take(this.#scope.lane, checkpoint);
   }
 
   stop(stop: Stop): never {

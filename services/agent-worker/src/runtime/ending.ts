@@ -1,8 +1,10 @@
 import { derivedId, HistoryRetention, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
+import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { agentEnded } from '../store/agent-ended.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
 import { saveHistory } from '../store/history.ts';
+import { loadItems } from '../store/snapshots.ts';
 import { followParking } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { RuntimeContext } from './context.ts';
@@ -145,11 +147,14 @@ async function end(scope: RunScope, stands: string): Promise<LeaseOutcome> {
 /** What the next run of the session shall know of this one (AG-8). */
 async function keepConversation(
   trx: WorkerTransaction,
-  { row, meta, conversation }: Session,
+  { row, lease, meta, conversation }: Session,
   at: Date,
 ): Promise<void> {
   const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;
-  if (isKept && conversation !== undefined) await saveHistory(trx, row, conversation, at);
+  if (!isKept || conversation === undefined) return;
+  const { items, turns } = conversation;
+  const before = items === 0 ? [] : await loadItems(trx, lease, 0);
+  await saveHistory(trx, row, [...(before.slice(0, items) as ChatTurn[]), ...turns], at);
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {

@@ -1,12 +1,15 @@
+import { InternalError } from '@writ/kernel';
 import { type Decision, withoutWrit } from '../domain/calls/decision.ts';
 import {
   assertAllAsked,
   assertSameOperation,
+  assertSamePrologue,
   callIdOf,
   type JournalEntry,
   type Operation,
   type Place,
 } from '../domain/journal/entry.ts';
+import type { PlacedEntry } from '../store/journal.ts';
 
 /** An operation of a service that a peer knows by its call_id. */
 export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
@@ -33,6 +36,32 @@ export class Lane {
   get asked(): number {
     return this.#next;
   }
+
+  /** Goes on as if `asked` operations had been asked for. */
+  skipTo(asked: number): void {
+    this.#next = asked;
+  }
+}
+
+/** The place of a checkpoint in a journal. */
+export interface FoldedAt {
+  /** The segment that begins there. */
+  readonly segment: number;
+  /** Operations of the agent itself before it takes its state back: those are always replayed. */
+  readonly prologue: number;
+  /** Operations of the agent itself before the checkpoint. */
+  readonly position: number;
+}
+
+/** What a journal begins with. */
+export interface JournalParts {
+  /** The agent's instance. */
+  readonly agent: string;
+  readonly entries: readonly JournalEntry[];
+  /** Entries that were ever committed. */
+  readonly length: number;
+  /** The latest checkpoint. */
+  readonly foldedAt: FoldedAt | undefined;
 }
 
 /**
@@ -41,16 +70,20 @@ export class Lane {
  */
 export class Journal {
   readonly #agent: string;
-  readonly #recorded: ReadonlyMap<string, JournalEntry>;
-  readonly #pending: JournalEntry[] = [];
+  readonly #recorded: Map<string, JournalEntry>;
+  readonly #pending: PlacedEntry[] = [];
   readonly #lanes = new Map<string, Lane>();
+  readonly #foldedAt: FoldedAt | undefined;
+  #segment = 0;
+  #prologue: number | undefined;
   #length: number;
   #isVolatile = false;
 
-  constructor(agent: string, entries: readonly JournalEntry[]) {
+  constructor({ agent, entries, length, foldedAt }: JournalParts) {
     this.#agent = agent;
     this.#recorded = new Map(entries.map((entry) => [key(entry), entry]));
-    this.#length = entries.length;
+    this.#length = length;
+    this.#foldedAt = foldedAt;
   }
 
   /** Begins a branch; the empty one is the agent itself. */
@@ -65,6 +98,10 @@ export class Journal {
    * @throws DataLossError JOURNAL_DIVERGENCE when something else was done there
    */
   recall(operation: Operation): JournalEntry | undefined {
+    if (this.#foldedAt !== undefined && this.#prologue === undefined && operation.branch === '') {
+      const { prologue } = this.#foldedAt;
+      assertSamePrologue(prologue, operation.position, this.#agent, operation);
+    }
     const recorded = this.#recorded.get(key(operation));
     if (recorded !== undefined) assertSameOperation(recorded, operation, this.#agent);
     return recorded;
@@ -76,7 +113,7 @@ export class Journal {
    *   built on it before it is committed
    */
   record(entry: JournalEntry, isVolatile: boolean): void {
-    this.#pending.push(entry);
+    this.#pending.push({ ...entry, segment: this.#segment });
     this.#isVolatile ||= isVolatile;
   }
 
@@ -94,7 +131,7 @@ export class Journal {
   }
 
   /** What is not committed yet. */
-  get pending(): readonly JournalEntry[] {
+  get pending(): readonly PlacedEntry[] {
     return [...this.#pending];
   }
 
@@ -108,6 +145,38 @@ export class Journal {
     this.#pending.splice(0, count);
     this.#length += count;
     if (this.#pending.length === 0) this.#isVolatile = false;
+  }
+
+  /**
+   * Goes to the latest checkpoint; without one it goes on as it is.
+   * @throws DataLossError JOURNAL_DIVERGENCE when that is done at another place than before
+   */
+  restore(lane: Lane): void {
+    this.#prologue = lane.asked;
+    this.#segment = this.#foldedAt?.segment ?? 1;
+    if (this.#foldedAt === undefined) return;
+    assertSamePrologue(this.#foldedAt.prologue, lane.asked, this.#agent);
+    lane.skipTo(this.#foldedAt.position);
+  }
+
+  /**
+   * Begins the next segment: what was recorded before is not asked for again.
+   * @throws DataLossError JOURNAL_DIVERGENCE when something of it was not asked for; InternalError when
+   *   the agent never asked where to go on
+   */
+  fold(lane: Lane): FoldedAt {
+    if (this.#prologue === undefined) {
+      throw new InternalError(
+        'CHECKPOINT_UNASKED',
+        `${this.#agent} takes a checkpoint, but did not ask for the one before.`,
+        { agent: this.#agent },
+      );
+    }
+    this.assertComplete();
+    this.#recorded.clear();
+    for (const branch of this.#lanes.keys()) if (branch !== '') this.#lanes.delete(branch);
+    this.#segment += 1;
+    return { segment: this.#segment, prologue: this.#prologue, position: lane.asked };
   }
 
   /** @throws DataLossError JOURNAL_DIVERGENCE when the agent has left out something that is recorded */

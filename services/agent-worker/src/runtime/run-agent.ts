@@ -23,9 +23,11 @@ import type { WorkerPeers } from '../peers/peers.ts';
 import type { Watchers } from '../peers/watchers.ts';
 import { loadInbox } from '../store/inbox.ts';
 import { loadJournal } from '../store/journal.ts';
+import { findSnapshot } from '../store/snapshots.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { AgentFactory } from './agent.ts';
 import { CarriedReceipts } from './carried-receipts.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { Commits } from './commits.ts';
 import { RuntimeContext } from './context.ts';
 import { Credentials } from './credentials.ts';
@@ -121,7 +123,14 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
-  const journal = new Journal(row.instance, await loadJournal(store.db, lease));
+  const latest = await findSnapshot(store.db, lease);
+  const journal = new Journal({
+    agent: row.instance,
+    entries: await loadJournal(store.db, lease, latest?.segment ?? 1),
+    length: row.journal_length,
+    foldedAt: latest,
+  });
+  const carried = new CarriedReceipts();
   const progress = new AgentProgress(session, parts.watchers);
   const commits = new Commits({ session, journal, events, onEvents, progress });
   const credentials = new Credentials({
@@ -143,7 +152,8 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     steps: new Steps(session, commits, progress),
     progress,
     calls,
-    carried: new CarriedReceipts(),
+    carried,
+    checkpoints: new Checkpoints({ session, journal, commits, carried, store, latest }),
     peers,
     store,
     events,

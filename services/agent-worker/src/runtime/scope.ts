@@ -2,6 +2,7 @@ import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { CarriedReceipts } from './carried-receipts.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import type { Commits } from './commits.ts';
 import type { Journal, Lane } from './journal.ts';
 import type { PeerCalls } from './peer-calls.ts';
@@ -16,6 +17,7 @@ export interface RunScope {
   /** Numbers the operations of the branch at hand. */
   readonly lane: Lane;
   readonly commits: Commits;
+  readonly checkpoints: Checkpoints;
   readonly steps: Steps;
   /** Shows what the agent does to whoever looks. */
   readonly progress: AgentProgress;

@@ -34,6 +34,13 @@ export type Interruption =
   /** This worker stops. */
   | 'drained';
 
+/** What the session shall know of a run. */
+export interface Conversation {
+  /** So many items of the agent's checkpoints come first. */
+  readonly items: number;
+  readonly turns: readonly ChatTurn[];
+}
+
 /** What a session works with. */
 export interface SessionParts {
   readonly store: WorkerStore;
@@ -52,7 +59,7 @@ export class Session {
   /** The approved answer that ended the agent. */
   answer: string | undefined;
   /** The conversation that the session shall remember if the agent ends with an approved answer. */
-  conversation: readonly ChatTurn[] | undefined;
+  conversation: Conversation | undefined;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();

@@ -7,8 +7,20 @@ import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 /** Characters of JSON from which on a value lies in payloads, once for all entries that have it. */
 const LARGE = 2_048;
 
-/** Reads an agent's journal, in order (RT-1). */
-export async function loadJournal(db: WorkerReader, key: AgentKey): Promise<JournalEntry[]> {
+/** An entry, and the segment of the journal that it lies in. */
+export interface PlacedEntry extends JournalEntry {
+  readonly segment: number;
+}
+
+/**
+ * Reads what an agent replays, in order: segment 0 and the one that it is in. Segments between them are
+ * folded into its snapshot and stay unread (RT-1).
+ */
+export async function loadJournal(
+  db: WorkerReader,
+  key: AgentKey,
+  segment: number,
+): Promise<JournalEntry[]> {
   const rows = await db
     .selectFrom('journal')
     .leftJoin('payloads', (join) =>
@@ -30,6 +42,7 @@ export async function loadJournal(db: WorkerReader, key: AgentKey): Promise<Jour
     .where('journal.tenant', '=', key.tenant)
     .where('journal.run_id', '=', key.runId)
     .where('journal.instance', '=', key.instance)
+    .where('journal.segment', 'in', [0, segment])
     .orderBy('branch')
     .orderBy('position')
     .orderBy('part')
@@ -51,16 +64,17 @@ export async function loadJournal(db: WorkerReader, key: AgentKey): Promise<Jour
 export async function appendJournal(
   trx: WorkerTransaction,
   lease: LeasedAgent,
-  entries: readonly JournalEntry[],
+  entries: readonly PlacedEntry[],
   at: Date,
 ): Promise<void> {
   if (entries.length === 0) return;
-  const rows = entries.map(({ branch, position, part, kind, argsDigest, value }) => {
+  const rows = entries.map(({ segment, branch, position, part, kind, argsDigest, value }) => {
     const text = JSON.stringify(value);
     const large = text.length >= LARGE;
     return {
       row: {
         ...agentColumns(lease),
+        segment,
         branch,
         position,
         part,

@@ -257,6 +257,68 @@ const history: Migration = {
   },
 };
 
+/**
+ * Long agents go on from a snapshot: the journal is read from there, and a primary key cannot be changed
+ * in place. Signals that were used stay, and must not be looked through for one that was not.
+ */
+const snapshots: Migration = {
+  async up(db) {
+    await keyed(
+      db,
+      'journal_by_segment',
+      {
+        ...OF_AGENT,
+        segment: 'integer',
+        branch: 'text',
+        position: 'integer',
+        part: 'integer',
+        kind: 'text',
+        args_digest: 'text',
+        call_id: 'text',
+        epoch: 'bigint',
+        value: 'text?',
+        payload_digest: 'text?',
+        recorded_at: 'timestamptz',
+      },
+      ['tenant', 'run_id', 'instance', 'segment', 'branch', 'position', 'part'],
+    );
+    const before = sql`tenant, run_id, instance, branch, position, part, kind, args_digest, call_id, epoch, value, payload_digest, recorded_at`;
+    await sql`insert into journal_by_segment (segment, ${before}) select 0, ${before} from journal`.execute(
+      db,
+    );
+    await db.schema.dropTable('journal').execute();
+    await db.schema.alterTable('journal_by_segment').renameTo('journal').execute();
+    await keyed(
+      db,
+      'snapshots',
+      {
+        ...OF_AGENT,
+        segment: 'integer',
+        prologue: 'integer',
+        position: 'integer',
+        items: 'integer',
+        items_from: 'integer',
+        state: 'text',
+        receipts: 'text',
+        saved_at: 'timestamptz',
+      },
+      ['tenant', 'run_id', 'instance'],
+    );
+    await keyed(db, 'snapshot_items', { ...OF_AGENT, position: 'integer', items: 'text' }, [
+      'tenant',
+      'run_id',
+      'instance',
+      'position',
+    ]);
+    await db.schema
+      .createIndex('signals_pending')
+      .on('signals')
+      .columns(['tenant', 'run_id', 'instance', 'name', 'position'])
+      .where(sql.ref('consumed_at'), 'is', null)
+      .execute();
+  },
+};
+
 /** Every migration of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -265,4 +327,5 @@ export const workerMigrations: Migrations = {
   '0004_branches': branches,
   '0005_messages': messages,
   '0006_history': history,
+  '0007_snapshots': snapshots,
 };

@@ -78,6 +78,8 @@ interface JournalTable {
   tenant: string;
   run_id: string;
   instance: string;
+  /** 0 for what is replayed whenever the agent runs again; from 1 up between its snapshots. */
+  segment: number;
   /** Empty for the agent itself; the path of a branch that runs beside others. */
   branch: string;
   position: number;
@@ -98,6 +100,39 @@ interface PayloadsTable {
   run_id: string;
   digest: string;
   content: string;
+}
+
+/** Where an agent goes on from instead of its start; one row an agent (RT-1). */
+export interface SnapshotsTable {
+  tenant: string;
+  run_id: string;
+  instance: string;
+  /** The journal from here on is replayed over it. */
+  segment: number;
+  /** Operations before the agent took its state back: segment 0. */
+  prologue: number;
+  /** Operations before the snapshot. */
+  position: number;
+  /** Items beside it, all together. */
+  items: number;
+  /** The first item that the agent needs back. */
+  items_from: number;
+  /** JSON of the agent's state. */
+  state: string;
+  /** JSON of the receipts that the supervisor had not been shown yet. */
+  receipts: string;
+  saved_at: Date;
+}
+
+/** What an agent's state grew by between two snapshots, stored once. */
+interface SnapshotItemsTable {
+  tenant: string;
+  run_id: string;
+  instance: string;
+  /** Number of the first item. */
+  position: number;
+  /** JSON array. */
+  items: string;
 }
 
 /** Signals that come at a time: ends of waits (RT-3). */
@@ -163,6 +198,8 @@ export interface WorkerDatabase {
   signals: SignalsTable;
   journal: JournalTable;
   payloads: PayloadsTable;
+  snapshots: SnapshotsTable;
+  snapshot_items: SnapshotItemsTable;
   cancels: CancelsTable;
   timers: TimersTable;
   follows: FollowsTable;

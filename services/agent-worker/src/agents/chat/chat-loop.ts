@@ -2,11 +2,22 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmRequest, ToolOffer } from '../../domain/calls/model-call.ts';
 import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
+import { Conversation, type ConversationState } from './conversation.ts';
 import { type ChatPipeline, createChatPipeline } from './pipeline.ts';
 import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
 
 const DEFAULT_MAX_ITERATIONS = 10;
+/** Iterations between two checkpoints: the most that are replayed when the agent runs again. */
+const CHECKPOINT_EVERY = 32;
+
+/** What the loop knows between two iterations, but for the turns. */
+interface ChatState {
+  readonly iteration: number;
+  readonly refusals: number;
+  readonly pipeline: unknown;
+  readonly gone: ConversationState;
+}
 
 /**
  * Thinks, calls tools, looks at the results and thinks again, until the model answers without calling
@@ -18,7 +29,7 @@ export class ChatLoop {
   readonly #toolbox: Toolbox;
   readonly #pipeline: ChatPipeline;
   readonly #refusals: Refusals;
-  readonly #turns: ChatTurn[] = [];
+  #conversation = new Conversation([], 0);
   #offers: readonly ToolOffer[] = [];
 
   constructor(ctx: AgentContext, toolbox: Toolbox) {
@@ -32,10 +43,12 @@ export class ChatLoop {
   async run(message: Message): Promise<void> {
     const { limits } = this.#ctx.manifest;
     this.#offers = await this.#toolbox.offers(this.#ctx);
-    this.#turns.push(...(await this.#pipeline.open(this.#ctx, message)));
+    const opened = await this.#pipeline.open(this.#ctx, message);
+    this.#conversation = new Conversation(opened, this.#pipeline.known);
     const most = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
-    for (let iteration = 1; iteration <= most; iteration += 1) {
+    for (let iteration = (await this.#restore()) + 1; iteration <= most; iteration += 1) {
       if (await this.#ctx.step(iteration, () => this.#iterate(iteration))) return;
+      if (iteration % CHECKPOINT_EVERY === 0) await this.#checkpoint(iteration);
     }
     this.#ctx.stop({
       stopReason: 'max_steps',
@@ -44,24 +57,43 @@ export class ChatLoop {
     });
   }
 
+  /** Goes on from the latest checkpoint; answers the iterations before it. */
+  async #restore(): Promise<number> {
+    const restored = await this.#ctx.restore();
+    if (restored === undefined) return 0;
+    const { iteration, refusals, pipeline, gone } = restored.state as ChatState;
+    this.#refusals.restore(refusals);
+    this.#pipeline.memory.restore(pipeline);
+    this.#conversation.restore(gone, restored.items as ChatTurn[]);
+    return iteration;
+  }
+
+  async #checkpoint(iteration: number): Promise<void> {
+    const spent = await this.#pipeline.spent(this.#conversation.turns);
+    const { gone, added, needsFrom } = this.#conversation.fold(spent);
+    const pipeline = this.#pipeline.memory.save();
+    const state: ChatState = { iteration, refusals: this.#refusals.count, pipeline, gone };
+    this.#ctx.checkpoint({ state, added, needsFrom });
+  }
+
   /** One cycle. Answers whether the agent has ended. */
   async #iterate(iteration: number): Promise<boolean> {
     this.#ctx.check();
-    const view = await this.#pipeline.view(this.#ctx, this.#turns);
+    const view = await this.#pipeline.view(this.#ctx, this.#conversation.turns);
     const request = requestFor(this.#ctx.manifest, view, this.#offers, iteration === 1);
     const answer = this.#answered(await this.#ctx.llm(request));
     const { text, toolUses = [], callId } = answer;
-    this.#turns.push({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
+    this.#conversation.add({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
     const verdict = this.#pipeline.judge(this.#ctx, answer);
     if (verdict.kind === 'stop') this.#ctx.stop(verdict.stop);
     if (verdict.kind === 'ask_again') {
-      this.#turns.push(verdict.turn);
+      this.#conversation.add(verdict.turn);
       return false;
     }
     if (toolUses.length === 0) return await this.#finish(verdict.text, callId);
     const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId);
     for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
-    this.#turns.push({ role: 'tool', results: outcomes.map(({ result }) => result) });
+    this.#conversation.add({ role: 'tool', results: outcomes.map(({ result }) => result) });
     return false;
   }
 
@@ -70,12 +102,12 @@ export class ChatLoop {
     if (answer === '') {
       this.#ctx.stop({ stopReason: 'llm_empty', phase: 'worker', callId: modelCallId });
     }
-    this.#pipeline.close(this.#ctx, this.#turns);
+    this.#conversation.remember(this.#ctx);
     const outcome = await this.#ctx.reply(answer, { modelCallId });
     if (outcome.kind === 'finished') return true;
     if (outcome.kind === 'refused') this.#refusals.take(outcome.stop);
     const { stopReason } = outcome.kind === 'executed' ? { stopReason: '' } : outcome.stop;
-    this.#turns.push({
+    this.#conversation.add({
       role: 'user',
       hidden: 'refusal',
       text: `This answer was not accepted (${stopReason}: ${outcome.decision.reason}). Mend it or go on.`,

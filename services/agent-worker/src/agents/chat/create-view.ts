@@ -24,20 +24,29 @@ export function createView({ context }: Pick<AgentManifest, 'context'>): View {
   const { strategy, options, contextWindow = 0 } = context;
   if (strategy === 'truncate') {
     const { max_characters: most } = readMaxLength(options);
-    return async (_, turns) => truncateToolResults(turns, most);
+    return { show: async (_, turns) => truncateToolResults(turns, most) };
   }
-  if (contextWindow === 0) return async (_, turns) => turns;
+  if (contextWindow === 0) return { show: async (_, turns) => turns };
   const budget = contextWindow;
   switch (strategy) {
     case 'compact': {
       const { keep_last: keepLast } = readKeepLast(options);
-      return async (_, turns) =>
-        compact(turns, budget, await loadTokenCounter(), { keepLast, marker });
+      return {
+        show: async (_, turns) =>
+          compact(turns, budget, await loadTokenCounter(), { keepLast, marker }),
+      };
     }
     case 'summary':
       return createSummaries(budget, readKeepLast(options).keep_last);
-    default:
-      return async (_, turns) => slidingWindow(turns, budget, await loadTokenCounter());
+    default: {
+      const window = async (turns: readonly ChatTurn[]) =>
+        slidingWindow(turns, budget, await loadTokenCounter());
+      return {
+        show: (_, turns) => window(turns),
+        // A window only moves on: what has left it does not come back.
+        spent: async (turns) => turns.length - (await window(turns)).length,
+      };
+    }
   }
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../../domain/guardrails/guardrails.ts';
 import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
+import type { Memory } from './view.ts';
 
 /** What follows from a model's answer before anything of it is acted on. */
 export type AnswerVerdict =
@@ -22,10 +23,17 @@ export type AnswerVerdict =
   | { readonly kind: 'stop'; readonly stop: Stop };
 
 /** Looks at each answer of a model. */
-export type Guard = (
-  ctx: AgentContext,
-  answer: Extract<ModelAnswer, { kind: 'answer' }>,
-) => AnswerVerdict;
+export interface Guard {
+  judge(ctx: AgentContext, answer: Extract<ModelAnswer, { kind: 'answer' }>): AnswerVerdict;
+  readonly memory: Memory;
+}
+
+/** What a guard keeps between answers. */
+interface GuardState {
+  readonly counters: GuardrailCounters;
+  /** The answer so far, when its length limit cut it off. */
+  readonly cutOff: string;
+}
 
 const CONTINUE: ChatTurn = {
   role: 'user',
@@ -46,7 +54,7 @@ export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): 
   let counters: GuardrailCounters = FRESH_COUNTERS;
   let cutOff = '';
 
-  return (ctx, { text, toolUses = [], endReason, nearBudget, callId }) => {
+  const judge: Guard['judge'] = (ctx, { text, toolUses = [], endReason, nearBudget, callId }) => {
     const trips = (observation: GuardrailObservation): Guardrail | undefined => {
       const outcome = observe(limits, counters, observation);
       counters = outcome.counters;
@@ -68,6 +76,13 @@ export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): 
     cutOff = isCut ? whole : '';
     return isCut ? { kind: 'ask_again', turn: CONTINUE } : { kind: 'go_on', text: whole };
   };
+  const memory: Memory = {
+    save: (): GuardState => ({ counters, cutOff }),
+    restore: (saved) => {
+      ({ counters, cutOff } = saved as GuardState);
+    },
+  };
+  return { judge, memory };
 }
 
 function stuck(uses: readonly ToolUse[], callId: string, times: number): Stop {

@@ -5,6 +5,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome } from '../../domain/calls/model-call.ts';
 import type { ModelAnswer } from '../../runtime/agent.ts';
+import { Conversation } from './conversation.ts';
 import { createChatPipeline } from './pipeline.ts';
 
 const message: Message = {
@@ -143,7 +144,9 @@ describe('the history of a session', () => {
       ...before,
       { role: 'user', text: 'Go on.' },
     ]);
-    pipeline.close(ctx, [...opened, { role: 'assistant', text: 'Done.' }]);
+    const conversation = new Conversation(opened, pipeline.known);
+    conversation.add({ role: 'assistant', text: 'Done.' });
+    conversation.remember(ctx);
     expect(asked.remembered).toEqual([
       { role: 'user', text: 'Go on.' },
       { role: 'assistant', text: 'Done.' },

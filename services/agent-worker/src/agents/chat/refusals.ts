@@ -15,6 +15,16 @@ export class Refusals {
     this.#default = byDefault;
   }
 
+  /** How many there were; a checkpoint takes them along. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Goes on from a checkpoint. */
+  restore(count: number): void {
+    this.#count = count;
+  }
+
   /** Takes a refusal down; returns when the model may be told of it and go on. */
   take(stop: Stop): void {
     const { onRefusal = this.#default, limits } = this.#ctx.manifest;

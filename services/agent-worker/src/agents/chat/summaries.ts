@@ -22,7 +22,7 @@ interface Summary {
  */
 export function createSummaries(budget: number, keepLast: number): View {
   let summary: Summary | undefined;
-  return async (ctx, turns) => {
+  const show: View['show'] = async (ctx, turns) => {
     const count = await loadTokenCounter();
     const headLength = turns.findIndex(({ role }) => role !== 'system');
     const summarised = withSummary(turns, headLength, summary);
@@ -36,6 +36,13 @@ export function createSummaries(budget: number, keepLast: number): View {
     };
     return withSummary(turns, headLength, summary);
   };
+  const memory = {
+    save: () => summary,
+    restore: (saved: unknown) => {
+      summary = saved as Summary | undefined;
+    },
+  };
+  return { show, memory };
 }
 
 function withSummary(

@@ -8,6 +8,8 @@ import { decideRequest, synthesisRequest, type Task, taskOf } from './prompts.ts
 
 const DEFAULT_MAX_STEPS = 8;
 const DEFAULT_MAX_REFUSALS = 3;
+/** Steps between two checkpoints: the most that are replayed when the agent runs again. */
+const CHECKPOINT_EVERY = 32;
 
 /**
  * Creates a json-action agent (AG-1, AG-2): each turn the model writes one JSON action, the
@@ -22,6 +24,11 @@ export function createJsonActionAgent(manifest: AgentManifest, instance: string)
       await new JsonActionRun(ctx, taskOf(firstMessage(ctx, inbox))).run();
     },
   };
+}
+
+/** What the loop knows between two steps, but for its history. */
+interface JsonActionState {
+  readonly refusals: number;
 }
 
 /** One run of the loop; everything that it knows comes from the journal. */
@@ -40,11 +47,26 @@ class JsonActionRun {
     const { manifest } = this.#ctx;
     const tools = await this.#ctx.tools();
     const maxSteps = manifest.limits.maxSteps ?? DEFAULT_MAX_STEPS;
-    for (let step = 1; step <= maxSteps; step += 1) {
+    await this.#restore();
+    for (let step = this.#history.length + 1; step <= maxSteps; step += 1) {
       const isOver = await this.#ctx.step(step, () => this.#step(step, tools));
       if (isOver) return;
+      if (step % CHECKPOINT_EVERY === 0) this.#checkpoint();
     }
     await this.#compose();
+  }
+
+  /** Goes on from the latest checkpoint; each step before it left an entry. */
+  async #restore(): Promise<void> {
+    const restored = await this.#ctx.restore();
+    if (restored === undefined) return;
+    this.#refusals = (restored.state as JsonActionState).refusals;
+    this.#history.push(...(restored.items as HistoryEntry[]));
+  }
+
+  #checkpoint(): void {
+    const state: JsonActionState = { refusals: this.#refusals };
+    this.#ctx.checkpoint({ state, added: this.#history.slice(-CHECKPOINT_EVERY) });
   }
 
   /** One cycle: think, propose, see. Answers whether a final ended the run. */

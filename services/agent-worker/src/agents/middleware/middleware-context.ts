@@ -6,10 +6,12 @@ import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Guardrail } from '../../domain/guardrails/guardrails.ts';
 import type {
   AgentContext,
+  Checkpoint,
   HandoffOutcome,
   ModelAnswer,
   Proposal,
   ProposalOutcome,
+  Restored,
   SpawnOptions,
   SpawnOutcome,
 } from '../../runtime/agent.ts';
@@ -28,21 +30,22 @@ export interface Layers {
   readonly function: readonly Middleware<FunctionContext, ProposalOutcome>[];
 }
 
+/** Layers with what they stand around. */
+interface Layered {
+  chat(context: ChatContext): Promise<ModelAnswer>;
+  function(context: FunctionContext): Promise<ProposalOutcome>;
+}
+
 /** A context whose model calls and tool calls go through middleware (AG-9); all else is the inner one's. */
 export class MiddlewareContext implements AgentContext {
   readonly #inner: AgentContext;
   readonly #createLayers: () => Layers;
-  readonly #chat: (context: ChatContext) => Promise<ModelAnswer>;
-  readonly #function: (context: FunctionContext) => Promise<ProposalOutcome>;
+  #layers: Layered;
 
   constructor(inner: AgentContext, createLayers: () => Layers) {
     this.#inner = inner;
     this.#createLayers = createLayers;
-    const layers = createLayers();
-    this.#chat = compose(layers.chat, ({ request }) => inner.llm(request));
-    this.#function = compose(layers.function, (context) =>
-      inner.tool(context.functionName, context.arguments, context.modelCallId),
-    );
+    this.#layers = this.#createAround();
   }
 
   get manifest(): AgentManifest {
@@ -57,13 +60,13 @@ export class MiddlewareContext implements AgentContext {
     const [first] = request.messages;
     const systemInstructions = first?.role === 'system' ? first.text : '';
     const context = { ...runContextOf(this.#inner), systemInstructions, request };
-    return await orTerminate(this.#inner, () => this.#chat(context));
+    return await orTerminate(this.#inner, () => this.#layers.chat(context));
   }
 
   async tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome> {
     const call = { functionName: tool, arguments: argumentsJson, modelCallId };
     const context = { ...runContextOf(this.#inner), ...call };
-    return await orTerminate(this.#inner, () => this.#function(context));
+    return await orTerminate(this.#inner, () => this.#layers.function(context));
   }
 
   async all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]> {
@@ -147,12 +150,32 @@ export class MiddlewareContext implements AgentContext {
     return this.#inner.recall();
   }
 
-  remember(turns: readonly ChatTurn[]): void {
-    this.#inner.remember(turns);
+  remember(turns: readonly ChatTurn[], items?: number): void {
+    this.#inner.remember(turns, items);
+  }
+
+  restore(): Promise<Restored | undefined> {
+    return this.#inner.restore();
+  }
+
+  checkpoint(checkpoint: Checkpoint): void {
+    this.#inner.checkpoint(checkpoint);
+    // What layers remember is not there either when the agent goes on from here.
+    this.#layers = this.#createAround();
   }
 
   stop(stop: Stop): never {
     return this.#inner.stop(stop);
+  }
+
+  #createAround(): Layered {
+    const layers = this.#createLayers();
+    return {
+      chat: compose(layers.chat, ({ request }) => this.#inner.llm(request)),
+      function: compose(layers.function, (context) =>
+        this.#inner.tool(context.functionName, context.arguments, context.modelCallId),
+      ),
+    };
   }
 }
 

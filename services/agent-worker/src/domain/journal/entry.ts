@@ -89,6 +89,28 @@ export function assertAllAsked(
   }
 }
 
+/**
+ * Checks that an agent with a checkpoint goes there at the place where it did before, and does nothing
+ * else instead.
+ * @param asked operations that it has asked for when it goes there
+ * @param instead what it asks for in place of that
+ * @throws DataLossError JOURNAL_DIVERGENCE naming the place and both sides
+ */
+export function assertSamePrologue(
+  prologue: number,
+  asked: number,
+  agent: string,
+  instead?: Operation,
+): void {
+  if (instead === undefined ? asked === prologue : asked < prologue) return;
+  const now = instead === undefined ? `did so at index ${asked}` : `asked for ${instead.kind}`;
+  throw new DataLossError(
+    'JOURNAL_DIVERGENCE',
+    `${agent} diverges from its journal at index ${prologue}: it went on from its checkpoint there, but ${now} now.`,
+    { position: String(prologue), recorded: 'checkpoint', agent },
+  );
+}
+
 function divergence(agent: string, recorded: Operation, now: string): DataLossError {
   return new DataLossError(
     'JOURNAL_DIVERGENCE',

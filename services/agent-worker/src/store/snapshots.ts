@@ -1,0 +1,76 @@
+import type { Selectable } from 'kysely';
+import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
+import type { SnapshotsTable } from './schema.ts';
+import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
+
+/** The place that an agent goes on from instead of its start. */
+export type SnapshotRow = Selectable<SnapshotsTable>;
+
+/** Reads the snapshot of an agent; undefined when it has none. */
+export async function findSnapshot(
+  db: WorkerReader,
+  key: AgentKey,
+): Promise<SnapshotRow | undefined> {
+  return await db
+    .selectFrom('snapshots')
+    .selectAll()
+    .where((eb) => eb.and(agentColumns(key)))
+    .executeTakeFirst();
+}
+
+/** Puts a snapshot in the place of the one before; write the agent's row under its lease first. */
+export async function saveSnapshot(trx: WorkerTransaction, snapshot: SnapshotRow): Promise<void> {
+  await trx
+    .insertInto('snapshots')
+    .values(snapshot)
+    .onConflict((conflict) =>
+      conflict.columns(['tenant', 'run_id', 'instance']).doUpdateSet(snapshot),
+    )
+    .execute();
+}
+
+/** Adds items that later snapshots need not repeat; the first of them is number `position`. */
+export async function appendItems(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  position: number,
+  items: readonly unknown[],
+): Promise<void> {
+  if (items.length === 0) return;
+  await trx
+    .insertInto('snapshot_items')
+    .values({ ...agentColumns(key), position, items: JSON.stringify(items) })
+    .execute();
+}
+
+/** The items of an agent from number `from` on, in order; what is before lies unread. */
+export async function loadItems(db: WorkerReader, key: AgentKey, from: number): Promise<unknown[]> {
+  const last = await db
+    .selectFrom('snapshot_items')
+    .select('position')
+    .where((eb) => eb.and(agentColumns(key)))
+    .where('position', '<=', from)
+    .orderBy('position', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  const first = last?.position ?? 0;
+  const rows = await db
+    .selectFrom('snapshot_items')
+    .select('items')
+    .where((eb) => eb.and(agentColumns(key)))
+    .where('position', '>=', first)
+    .orderBy('position')
+    .execute();
+  return rows.flatMap(({ items }) => JSON.parse(items) as unknown[]).slice(from - first);
+}
+
+/** Deletes the snapshots of a run (SUP-4). */
+export async function deleteSnapshots(trx: WorkerTransaction, run: RunKey): Promise<void> {
+  for (const table of ['snapshots', 'snapshot_items'] as const) {
+    await trx
+      .deleteFrom(table)
+      .where('tenant', '=', run.tenant)
+      .where('run_id', '=', run.runId)
+      .execute();
+  }
+}
