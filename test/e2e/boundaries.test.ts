@@ -57,7 +57,7 @@ const NAMES_A_THING = /\/(Get|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
 /** How long to look at a stream that may be endless. */
 const LOOK_MS = 250;
 
-const PATIENT = { timeout: 15_000 };
+const PATIENT = { timeout: 30_000 };
 const GOAL = 'Refund Anna quietly.';
 const { OK, UNAUTHENTICATED, PERMISSION_DENIED, NOT_FOUND, INVALID_ARGUMENT, UNAVAILABLE } = status;
 

@@ -48,7 +48,7 @@ async function refundDuring(test: TestPlatform, wire: FaultyWire, fault: WireFau
   });
   const runId = run?.runId ?? '';
   const isOver = async () => ((await runOf(test, runId))?.state ?? 0) >= RunState.ENDING;
-  await expect.poll(isOver, { interval: 20, timeout: 10_000 }).toBe(true);
+  await expect.poll(isOver, { interval: 20, timeout: 30_000 }).toBe(true);
   const duringFault = readLedger(test.dataDir).refunds.length;
   wire.fail('none');
   await Array.fromAsync(runs.watchRun({ runId }));
@@ -82,6 +82,6 @@ describe('with one dependency at fault', () => {
         await Promise.all([...wires.values()].map((wire) => wire.close()));
       }
     },
-    30_000,
+    90_000,
   );
 });

@@ -11,7 +11,7 @@ import { newId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { HaltStage } from './halt-stage.ts';
 
-const PATIENT = { timeout: 15_000 };
+const PATIENT = { timeout: 30_000 };
 const WHY = 'Refunds look wrong.';
 const HALTED = {
   kind: 'failed_precondition',

@@ -143,7 +143,7 @@ it('parks an agent whose slot was taken, and takes it up when the slot is free (
   );
   expect(test.modelRequests()).toEqual([]);
   expect((await release()).changes).toMatchObject([{ agent: CHILD, to: SlotState.ACTIVE }]);
-  await vi.waitFor(() => expect(test.modelRequests()).toHaveLength(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(test.modelRequests()).toHaveLength(1), { timeout: 30_000 });
   expect((await child())?.epoch).toBe(2n);
 });
 

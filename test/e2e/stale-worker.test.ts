@@ -64,7 +64,7 @@ const STATES: Readonly<Record<string, State>> = {
   'has no lease on its slot any more': {
     enter: async ({ agent }) => {
       await vi.waitFor(async () => expect(await waitingIn(agent)).toContain(agent.instance), {
-        timeout: 10_000,
+        timeout: 30_000,
         interval: 50,
       });
     },
@@ -124,7 +124,7 @@ async function waitingIn({ runId }: ScriptedAgent): Promise<(string | undefined)
 async function grantEnded(agent: ScriptedAgent): Promise<void> {
   await vi.waitFor(
     () => expect(agent.decision(TOOL_CALL)).rejects.toMatchObject({ reason: 'SLOT_GRANT_EXPIRED' }),
-    { timeout: 5_000, interval: 25 },
+    { timeout: 30_000, interval: 25 },
   );
 }
 

@@ -100,7 +100,7 @@ describe('writ keys', () => {
     expect(out.join()).not.toContain(key);
     expect((await writ(['keys', 'revoke', line.split(' ')[0] ?? ''])).exit).toBe(0);
     await expect
-      .poll(async () => (await halts()).err.join(), { interval: 20, timeout: 10_000 })
+      .poll(async () => (await halts()).err.join(), { interval: 20, timeout: 30_000 })
       .toContain('API key is not valid');
     expect((await writ(['keys', 'revoke', 'nobody'])).exit).toBe(1);
   });

@@ -49,7 +49,7 @@ async function driveToEnd(world: World, isOver: () => boolean = () => false): Pr
     }
     expect(state).toBe(AgentState.COMPLETED);
   };
-  await vi.waitFor(look, { interval: 5, timeout: 10_000 });
+  await vi.waitFor(look, { interval: 5, timeout: 30_000 });
 }
 
 /** Starts a worker, lets it die when `died` resolves, starts another one and drives the run to its end. */

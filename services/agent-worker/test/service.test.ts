@@ -223,7 +223,7 @@ describe('a worker', () => {
     // its first write; or its grant has run out and is not renewed.
     await vi.waitFor(
       () => expect([...world.supervisor.epochs, ...world.slots.staleEpochs]).toContain(1n),
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     );
     await first.stop();
     expect(await written()).toEqual(before);

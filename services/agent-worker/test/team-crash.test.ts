@@ -24,7 +24,7 @@ async function driveToEnd(world: World, isOver: () => boolean = () => false): Pr
     async () => {
       if (!isOver()) expect((await world.describe()).state).toBe(AgentState.COMPLETED);
     },
-    { interval: 5, timeout: 10_000 },
+    { interval: 5, timeout: 30_000 },
   );
 }
 

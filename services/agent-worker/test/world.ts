@@ -240,7 +240,7 @@ export class World {
         if (agent.state === AgentState[state]) return agent;
         throw new Error(`The agent is ${agent.state} (${agent.stopReason}), not ${state}.`);
       },
-      { interval: 5, timeout: 10_000 },
+      { interval: 5, timeout: 30_000 },
     );
   }
 

@@ -126,7 +126,7 @@ describe('an MCP server that is away', () => {
     server = await serveEverything(port);
     await vi.waitUntil(
       async () => (await call('far__echo', { message: 'back?' })).status === CallStatus.OK,
-      { timeout: 10_000, interval: 50 },
+      { timeout: 30_000, interval: 50 },
     );
   });
 });

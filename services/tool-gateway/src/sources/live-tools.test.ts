@@ -139,10 +139,10 @@ describe('an MCP server that is watched (TG-6)', () => {
     await open({ tools: [], sources: { odd: mcp } });
     expect(names()).not.toContain('odd__trick');
     await invoke('odd__learn');
-    await vi.waitFor(() => expect(names()).toContain('odd__trick'), { timeout: 5_000 });
+    await vi.waitFor(() => expect(names()).toContain('odd__trick'), { timeout: 30_000 });
     await invoke('odd__die');
     // The next process has learnt nothing; nobody called for it.
-    await vi.waitFor(() => expect(names()).not.toContain('odd__trick'), { timeout: 5_000 });
+    await vi.waitFor(() => expect(names()).not.toContain('odd__trick'), { timeout: 30_000 });
     expect(names()).toContain('odd__pid');
   });
 });

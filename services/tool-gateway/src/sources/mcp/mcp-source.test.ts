@@ -67,7 +67,7 @@ describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
         const answer = await invoke('pid');
         return answer.kind === 'output' && answer;
       },
-      { timeout: 10_000, interval: 20 },
+      { timeout: 30_000, interval: 20 },
     );
     expect(next).not.toEqual(first);
   });
