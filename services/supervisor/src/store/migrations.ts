@@ -1,4 +1,5 @@
 import { type Migrations, outboxMigration } from '@writ/store';
+import { approvedCallColumns } from './schema/create-approved-calls.ts';
 import { auditChainTables } from './schema/create-audit-chain.ts';
 import { childTables } from './schema/create-children.ts';
 import { deadlineColumns } from './schema/create-deadlines.ts';
@@ -19,4 +20,5 @@ export const supervisorMigrations: Migrations = {
   '0007_audit_chain': auditChainTables,
   '0008_deadlines': deadlineColumns,
   '0009_purges': purgeColumns,
+  '0010_approved_calls': approvedCallColumns,
 };

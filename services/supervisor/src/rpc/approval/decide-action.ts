@@ -96,7 +96,7 @@ async function decide(
       context.policy,
       { action, edits, approver: approverOf(request.person) },
       tool,
-      await situationOf(trx, acting, facts, activeMs),
+      situationOf(acting, facts, activeMs),
     );
     if (outcome.kind === 'proposal') return { answered: { row, proposal: outcome.args } };
     yes = outcome;

@@ -5,7 +5,12 @@ import { factCallId } from '../../domain/facts/settle-receipt.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { type ApprovalRow, humanAnswerOf, saveApproval } from '../../store/approval/approvals.ts';
-import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
+import {
+  callKeyOf,
+  countApprovedCall,
+  type DecisionRow,
+  saveDecision,
+} from '../../store/review/decisions.ts';
 import { saveFacts } from '../../store/review/facts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { Acting } from '../review/acting.ts';
@@ -66,6 +71,7 @@ export async function settleYes(
     },
     at,
   );
+  if (columns.args_sha256 !== null) await countApprovedCall(trx, key);
   if (action.kind === 'final') {
     const stopReason = decision.partial ? 'paused' : 'success';
     const ending = { ...acting.key, stopReason, callId: approval.call_id, answer: action.answer };

@@ -6,7 +6,6 @@ import type { Situation } from '../../domain/review/judge.ts';
 import { toPolicyRisk } from '../../domain/review/reviewed-tool.ts';
 import { type AgentKey, type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
-import { countApprovedCalls } from '../../store/review/decisions.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { agentRefOf, parentRefOf, rootRefOf } from '../messages/supervision.ts';
@@ -53,12 +52,7 @@ export async function assertActs(trx: SupervisorTransaction, acting: Acting): Pr
 }
 
 /** Everything that rules look at besides the action (SV-3). */
-export async function situationOf(
-  trx: SupervisorTransaction,
-  acting: Acting,
-  facts: Facts,
-  activeMs: number,
-): Promise<Situation> {
+export function situationOf(acting: Acting, facts: Facts, activeMs: number): Situation {
   const { run, agent, ref, manifest } = acting;
   const { approvalRequiredRisk } = manifest;
   return {
@@ -66,7 +60,7 @@ export async function situationOf(
     agent: ref,
     tenant: run.tenant,
     supervision: supervisionView(run, agent),
-    budget: budgetView(acting, activeMs, await countApprovedCalls(trx, acting.key)),
+    budget: budgetView(acting, activeMs),
     approvalRequiredRisk:
       approvalRequiredRisk === undefined ? undefined : toPolicyRisk(approvalRequiredRisk),
   };
@@ -84,12 +78,12 @@ function supervisionView(run: RunRow, agent: AgentRow): SupervisionView {
 }
 
 /** What was spent on models only the meter knows; a review takes no hop to ask it. */
-function budgetView({ agent, manifest }: Acting, activeMs: number, calls: number): BudgetView {
+function budgetView({ run, agent, manifest }: Acting, activeMs: number): BudgetView {
   const budget = budgetFromJson(agent.execution_budget);
   return {
     steps_used: agent.steps,
     max_steps: manifest.limits.maxSteps,
-    tool_calls_used: calls,
+    tool_calls_used: run.approved_calls,
     max_tool_calls: manifest.limits.maxToolCalls,
     max_tokens: budget.maxTokens,
     max_turns: budget.maxTurns,

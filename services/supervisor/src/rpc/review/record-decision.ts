@@ -6,7 +6,11 @@ import type { NextStep } from '../../domain/review/judge.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { suspendAgent } from '../../store/agent/suspension.ts';
 import { appendAudit } from '../../store/audit.ts';
-import { type DecisionRow, insertDecision } from '../../store/review/decisions.ts';
+import {
+  countApprovedCall,
+  type DecisionRow,
+  insertDecision,
+} from '../../store/review/decisions.ts';
 import { saveFacts } from '../../store/review/facts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { openApproval } from '../approval/open-approval.ts';
@@ -41,6 +45,7 @@ export async function recordDecision(
   const sequence = await tellDecision(trx, acting, signed, 'decided', at);
   const row: DecisionRow = { ...signed, sequence };
   await insertDecision(trx, row);
+  if (ordersCall(row)) await countApprovedCall(trx, key);
   await auditDecision(trx, row, ruled, at);
   await follow(trx, context, acting, ruled, next, at);
   return decisionMessage(row, { writ });

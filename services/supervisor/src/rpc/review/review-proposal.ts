@@ -86,7 +86,7 @@ export async function reviewProposal(
   const tool = request.findTool();
   const parsed = readProposal(proposal, tool, targetsOf(acting));
   const judgement: Judgement = parsed.ok
-    ? judge(context.policy, parsed.action, tool, await situationOf(trx, acting, facts, activeMs))
+    ? judge(context.policy, parsed.action, tool, situationOf(acting, facts, activeMs))
     : judgeInvalid(parsed.stopReason);
   const ruled = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
   return await recordDecision(trx, context, acting, ruled, at);

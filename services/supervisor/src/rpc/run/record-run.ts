@@ -107,6 +107,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     result: null,
     ended_at: null,
     purged_at: null,
+    approved_calls: 0,
   };
 }
 

@@ -141,19 +141,17 @@ export async function hasComposed(
   return row !== undefined;
 }
 
-/** How many tool calls of a run were approved so far. */
-export async function countApprovedCalls(trx: SupervisorTransaction, run: RunKey): Promise<number> {
-  const { rows } = await countCalls(trx, run);
-  return Number(rows[0]?.calls ?? 0);
+/** Counts a tool call of a run as approved. */
+export async function countApprovedCall(trx: SupervisorTransaction, run: RunKey): Promise<void> {
+  await addApprovedCall(trx, run);
 }
 
-const countCalls = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
   db
-    .selectFrom('decisions')
-    .select((select) => select.fn.countAll<number>().as('calls'))
+    .updateTable('runs')
+    .set((row) => ({ approved_calls: row('approved_calls', '+', 1) }))
     .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .where('args_sha256', 'is not', null),
+    .where('run_id', '=', runId),
 );
 
 /** The decisions of a run in their order (SV-7). */

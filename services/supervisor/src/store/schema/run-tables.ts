@@ -46,6 +46,8 @@ export interface RunsTable {
   /** The catalog alias that was chosen. */
   model: string;
   last_sequence: number;
+  /** Tool calls that were approved so far, over all agents. */
+  approved_calls: number;
   /** What was spent, from the closed tabs, as JSON; null before. */
   usage: string | null;
   /** JSON of domain/result; null before the terminal state. */

@@ -1,0 +1,15 @@
+import { sql } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+/** How many tool calls of a run were approved: counted as they are, so that a long run's reviews cost no more. */
+export const approvedCallColumns: Migration = {
+  async up(db) {
+    await db.schema
+      .alterTable('runs')
+      .addColumn('approved_calls', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute();
+    await sql`update runs set approved_calls = (select count(*) from decisions where decisions.tenant = runs.tenant and decisions.run_id = runs.run_id and args_sha256 is not null)`.execute(
+      db,
+    );
+  },
+};
