@@ -20,6 +20,8 @@ export interface Platform {
   readonly apiKey: string;
   /** Internal addresses, `host:port`. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
+  /** Durable commits of all services since the start that a request waited for. */
+  commits(): number;
   /** Drains and stops everything, last started first; calling it again changes nothing. */
   stop(): Promise<void>;
 }
@@ -63,6 +65,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
       edgeUrl: `http://${services.supervisor.edgeAddress}`,
       apiKey,
       addresses,
+      commits: () => Object.values(services).reduce((sum, { commits }) => sum + commits, 0),
       stop,
     };
   } catch (error) {
@@ -124,7 +127,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
 
 /** A service that somebody else starts and stops. */
 function elsewhere(address: string): Service {
-  return { address, start: () => Promise.resolve(), stop: () => Promise.resolve() };
+  return { address, commits: 0, start: () => Promise.resolve(), stop: () => Promise.resolve() };
 }
 
 async function inReverse(stops: readonly (() => Promise<void>)[]): Promise<void> {

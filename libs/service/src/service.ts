@@ -19,6 +19,8 @@ export interface Service {
   readonly address: string;
   /** `host:port` where clients call, for a service that has such a door. */
   readonly edgeAddress?: string;
+  /** Durable commits since the start that a request waited for. */
+  readonly commits: number;
   /** Begins to serve and to do its background work. */
   start(): Promise<void>;
   /** Takes no new call, lets those under way end, hands on what is recorded, and closes. Idempotent. */

@@ -141,6 +141,9 @@ async function open(
     name: 'agent-worker',
     address: server.address,
     store,
+    get commits() {
+      return store.commits;
+    },
     async start() {
       relay.start();
       await slots.start();

@@ -99,6 +99,9 @@ async function open(
   return {
     name: 'spawn-budget',
     address: server.address,
+    get commits() {
+      return store.commits;
+    },
     async start() {
       relay.start();
       sweep.start();

@@ -97,6 +97,9 @@ async function open(
     name: 'supervisor',
     address: internal.address,
     edgeAddress: edge.address,
+    get commits() {
+      return store.commits;
+    },
     async start() {
       await store.transaction(cutClocks, { background: true });
       const subscription = await parts.bus.subscribe({

@@ -111,6 +111,7 @@ async function open(
     signer,
     verifier,
     tools,
+    bus,
     underWay,
     events: createGatewayEvents(telemetry),
     nudge: gathered(() => relay.nudge()),
@@ -152,6 +153,9 @@ async function open(
     name: 'tool-gateway',
     address: server.address,
     store,
+    get commits() {
+      return store.commits;
+    },
     start: async () => {
       relay.start();
       delivery.start();
