@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
@@ -68,7 +70,11 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     };
   }
 
-  async function play(script: string, human: string) {
+  async function play(
+    script: string,
+    human: string,
+    onEvent: (event: RunEvent) => void = () => undefined,
+  ) {
     const { run } = await test.client.runs.startRun({
       requestId: newId('req'),
       agent: example.agent,
@@ -77,16 +83,25 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     });
     if (run === undefined) throw new Error('StartRun answered without a run.');
     const ended = await followRun(test.client, run.runId, readHuman(human, neverAsked), {
-      onEvent: () => undefined,
+      onEvent,
       onQuestion: () => undefined,
       onRefusedAnswer: () => undefined,
     });
     return resultJson(ended);
   }
 
-  it('pays what a person approved, once, with one address changed (TG-7, SV-5, SV-6)', async () => {
-    const result = await play('escalate-1200', 'cap:800');
+  it('pays what a person approved, once, with one address changed, and the timeline shows each call once (TG-7, SV-5, SV-6, HK-1)', async () => {
+    const seen: RunEvent[] = [];
+    const result = await play('escalate-1200', 'cap:800', (event) => seen.push(event));
     expect(result).toMatchObject({ status: 'ok', stop_reason: 'success' });
+    expect(toolEvents(seen)).toEqual([
+      'TOOL_START get_refund_context ok',
+      'TOOL_END get_refund_context ok',
+      'TOOL_START issue_refund ok',
+      'TOOL_END issue_refund ok',
+      'TOOL_START send_refund_email ok',
+      'TOOL_END send_refund_email ok',
+    ]);
     expect(result.trace).toMatchObject([
       { tool: 'get_refund_context', ok: true },
       { tool: 'issue_refund', executed_from: 'human_revised', human_approved: true, ok: true },
@@ -103,6 +118,22 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     expect({ status, stop_reason }).toEqual(expected);
   });
 });
+
+/** The TOOL events by their names. */
+const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, string>([
+  [HookEventType.TOOL_START, 'TOOL_START'],
+  [HookEventType.TOOL_END, 'TOOL_END'],
+]);
+
+/** The TOOL events of a timeline. */
+function toolEvents(events: readonly RunEvent[]): string[] {
+  return events.flatMap(({ entry }) => {
+    if (entry.case !== 'hook') return [];
+    const { type, toolName, status } = entry.value;
+    const name = TOOL_EVENTS.get(type);
+    return name === undefined ? [] : [`${name} ${toolName} ${status}`];
+  });
+}
 
 function neverAsked(): never {
   throw new Error('Nobody is at the terminal.');

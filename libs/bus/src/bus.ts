@@ -58,6 +58,12 @@ export interface Bus {
    */
   subscribe(options: DurableOptions): Promise<Subscription>;
 
+  /**
+   * Whether what is published is taken at all now; false while a durable consumer that must be there
+   * is away, as in a process that shares its bus with nobody.
+   */
+  attended(): boolean;
+
   /** Shows a message to whoever looks right now; never fails for want of a listener. */
   publishLive(message: BusMessage): void;
 

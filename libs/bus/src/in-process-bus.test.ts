@@ -115,10 +115,12 @@ describe('durable subscribers of the in-process bus', () => {
     const { bus } = open({ expects: ['timeline'] });
     const unattended = { kind: 'unavailable', reason: 'BUS_UNATTENDED' };
     await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
+    expect(bus.attended()).toBe(false);
     const kept = keeper();
     const options = { subject: 'a.b', durable: 'timeline', handler: kept.handler };
     const subscription = await bus.subscribe(options);
     await bus.publish(message('early'));
+    expect(bus.attended()).toBe(true);
     await subscription.unsubscribe();
     await expect(bus.publish(message('late'))).rejects.toMatchObject(unattended);
     await bus.subscribe(options);

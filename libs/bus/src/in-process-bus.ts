@@ -86,6 +86,10 @@ class InProcessBus implements Bus {
     return consumer.add(options);
   }
 
+  attended(): boolean {
+    return this.#missing() === undefined;
+  }
+
   publishLive(message: BusMessage): void {
     assertSubject(message.subject);
     if (!this.#closed) this.#offerLive(seal(message));
@@ -128,10 +132,12 @@ class InProcessBus implements Bus {
     if (this.#closed) throw new UnavailableError('BUS_CLOSED', 'The bus is closed.');
   }
 
+  #missing(): string | undefined {
+    return this.#options.expects?.find((durable) => this.#durables.get(durable)?.attended !== true);
+  }
+
   #refuseUnattended(): void {
-    const missing = this.#options.expects?.find(
-      (durable) => this.#durables.get(durable)?.attended !== true,
-    );
+    const missing = this.#missing();
     if (missing === undefined) return;
     throw new UnavailableError('BUS_UNATTENDED', `Nobody attends to ${missing} now.`, {
       durable: missing,

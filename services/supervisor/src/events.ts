@@ -1,5 +1,5 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { hookSubject } from '@writ/bus';
 import {
   type HookEvent,
@@ -11,6 +11,7 @@ import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/
 import { type AgentRef, derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
 import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { Receipt } from './domain/facts/receipt.ts';
 import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { resultMessage } from './rpc/messages/result.ts';
@@ -25,10 +26,23 @@ type EventName =
   | 'HANDOFF'
   | 'APPROVAL_REQUESTED'
   | 'APPROVAL_DECIDED'
-  | 'HALTED';
+  | 'HALTED'
+  | 'TOOL_START'
+  | 'TOOL_END';
 
 type EventFields = Partial<
-  Pick<HookEvent, 'status' | 'costNanoUsd' | 'estimated' | 'approvalId' | 'haltId' | 'toolName'> & {
+  Pick<
+    HookEvent,
+    | 'status'
+    | 'costNanoUsd'
+    | 'estimated'
+    | 'approvalId'
+    | 'haltId'
+    | 'toolName'
+    | 'argsSha256'
+    | 'eventTime'
+    | 'duration'
+  > & {
     usage: MessageInitShape<typeof UsageSchema>;
     otherAgent: AgentRef;
   }
@@ -41,6 +55,9 @@ export interface EventScope {
   readonly step?: number;
   readonly callId?: string;
 }
+
+/** What a receipt tells of its call. */
+type ReceiptedCall = Pick<Receipt, 'tool' | 'stopReason' | 'argsSha256' | 'startedAt' | 'endedAt'>;
 
 /** Every hook event that the supervisor emits, once; each inside the transaction of its fact (HK-1, HK-2). */
 export interface SupervisorEvents {
@@ -76,6 +93,20 @@ export interface SupervisorEvents {
   ): Promise<void>;
   /** A halt that reaches into a run is enforced. */
   halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
+  /** By its receipt, a call began to execute; for a gateway that does not tell it itself (HK-1). */
+  toolStarted(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    call: ReceiptedCall,
+    at: Date,
+  ): Promise<void>;
+  /** By its receipt, a call has an outcome or was refused; as {@link toolStarted}. */
+  toolEnded(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    call: ReceiptedCall,
+    at: Date,
+  ): Promise<void>;
   /** A halt of a tenant, or of everything, is in force: an event of no run. */
   scopeHalted(
     trx: SupervisorTransaction,
@@ -182,6 +213,28 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at),
     halted: (trx, scope, haltId, at) =>
       emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at),
+    toolStarted: (trx, scope, { tool: toolName, argsSha256, startedAt }, at) =>
+      emit(
+        trx,
+        scope,
+        'TOOL_START',
+        { status: 'ok', toolName, argsSha256, eventTime: timestampFromDate(startedAt ?? at) },
+        at,
+      ),
+    toolEnded: (trx, scope, { tool, stopReason, argsSha256, startedAt, endedAt }, at) =>
+      emit(
+        trx,
+        scope,
+        'TOOL_END',
+        {
+          status: stopReason === '' ? 'ok' : stopReason,
+          toolName: tool,
+          argsSha256,
+          eventTime: timestampFromDate(endedAt ?? at),
+          ...(startedAt && endedAt && { duration: durationFromMs(msBetween(startedAt, endedAt)) }),
+        },
+        at,
+      ),
     async scopeHalted(trx, { haltId, tenant }, at) {
       const eventId = derivedId('evt', haltId, 'HALTED');
       const event = create(HookEventSchema, {
@@ -199,6 +252,11 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       telemetry.log.info({ tenant, halt_id: haltId, event_id: eventId }, 'HALTED');
     },
   };
+}
+
+/** A gateway's clock may have been set back meanwhile. */
+function msBetween(from: Date, to: Date): number {
+  return Math.max(0, to.getTime() - from.getTime());
 }
 
 /** A timeline entry as it is stored: without sequence and time, which are columns. */

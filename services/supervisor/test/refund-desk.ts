@@ -84,12 +84,12 @@ export class RefundDesk {
     return desk;
   }
 
-  /** What the gateway lists from now on. */
-  listTools(tools = refundTools(), registryVersion = 'v1'): void {
+  /** What the gateway lists from now on; it has a bus for its events unless told otherwise. */
+  listTools(tools = refundTools(), registryVersion = 'v1', emitsHookEvents = true): void {
     this.supervisor.fakes.answer(ToolGatewayService.method.listTools, ({ knownVersion }) =>
       knownVersion === registryVersion
-        ? { registryVersion, unchanged: true }
-        : { registryVersion, tools },
+        ? { registryVersion, unchanged: true, emitsHookEvents }
+        : { registryVersion, tools, emitsHookEvents },
     );
   }
 

@@ -1,3 +1,4 @@
+import type { Bus } from '@writ/bus';
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
@@ -15,6 +16,8 @@ export interface GatewayContext {
   readonly verifier: Verifier;
   readonly tools: Pick<LiveTools, 'now'>;
   readonly underWay: CallsUnderWay;
+  /** Where its events go. */
+  readonly bus: Pick<Bus, 'attended'>;
   readonly events: GatewayEvents;
   /** Says that events were committed. */
   nudge(): void;

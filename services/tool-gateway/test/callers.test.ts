@@ -54,7 +54,8 @@ describe('who may call what (SYS-6)', () => {
 
 describe('ListTools (TG-6)', () => {
   it('lists everything to the supervisor, with schema, limits and digest', async () => {
-    const { tools, registryVersion } = await fixture.asSupervisor.listTools({});
+    const { tools, registryVersion, emitsHookEvents } = await fixture.asSupervisor.listTools({});
+    expect(emitsHookEvents).toBe(true);
     expect(tools.map(({ name }) => name)).toEqual(['charge', 'look', 'pay']);
     expect(JSON.parse(tools[0]?.inputSchemaJson ?? '')).toMatchObject({ required: ['to'] });
     expect(tools[0]?.definitionDigest).toMatch(/^[0-9a-f]{64}$/);

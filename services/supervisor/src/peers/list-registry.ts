@@ -14,7 +14,7 @@ import {
 import type { RpcClient } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import { type ReviewedTool, toPolicyRisk } from '../domain/review/reviewed-tool.ts';
-import type { ToolListing } from './tool-cache.ts';
+import type { RegistryAnswer } from './tool-cache.ts';
 
 /** A review waits for this, so a gateway that hangs must not hold it up for long. */
 const TIMEOUT_MS = 2_000;
@@ -23,7 +23,7 @@ const PAGE_SIZE = 500;
 const MAX_ATTEMPTS = 3;
 
 /**
- * Lists the whole registry, all pages of one version; undefined when it is still `knownVersion`.
+ * Lists the whole registry, all pages of one version; no listing when it is still `knownVersion`.
  * A definition that cannot be used is left out and logged: its tool counts as unknown (SYS-4).
  * @throws UnavailableError TOOLS_UNSTABLE when the registry kept changing, and what the call throws
  */
@@ -31,17 +31,18 @@ export async function listRegistry(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
   knownVersion: string,
   log: Logger,
-): Promise<ToolListing | undefined> {
+): Promise<RegistryAnswer> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     const pages = await listPages(client, knownVersion);
-    if (pages === 'unchanged') return undefined;
     if (pages === 'changed_meanwhile') continue;
+    if (!Array.isArray(pages)) {
+      return { listing: undefined, emitsHookEvents: pages.emitsHookEvents };
+    }
+    const [{ registryVersion: version, emitsHookEvents }] = pages;
     const definitions = pages.flatMap((page) => page.tools);
     const tools = definitions.flatMap((definition) => usable(definition, log));
-    return {
-      version: pages[0]?.registryVersion ?? '',
-      tools: new Map(tools.map((tool) => [tool.name, tool])),
-    };
+    const listing = { version, tools: new Map(tools.map((tool) => [tool.name, tool])) };
+    return { listing, emitsHookEvents };
   }
   throw new UnavailableError(
     'TOOLS_UNSTABLE',
@@ -49,11 +50,14 @@ export async function listRegistry(
   );
 }
 
+type Pages = [ListToolsResponse, ...ListToolsResponse[]];
+
+/** All pages, or the one answer that says that there is nothing new. */
 async function listPages(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
   knownVersion: string,
-): Promise<ListToolsResponse[] | 'unchanged' | 'changed_meanwhile'> {
-  const pages: ListToolsResponse[] = [];
+): Promise<Pages | ListToolsResponse | 'changed_meanwhile'> {
+  let pages: Pages | undefined;
   let pageToken = '';
   do {
     const page = await client.listTools(
@@ -61,10 +65,9 @@ async function listPages(
       // Not tried again here: a review waits, and the next one asks anyway.
       { timeoutMs: TIMEOUT_MS },
     );
-    if (page.unchanged && knownVersion !== '' && pageToken === '') return 'unchanged';
-    const [first = page] = pages;
-    if (first.registryVersion !== page.registryVersion) return 'changed_meanwhile';
-    pages.push(page);
+    if (page.unchanged && knownVersion !== '' && pageToken === '') return page;
+    pages = pages === undefined ? [page] : [...pages, page];
+    if (pages[0].registryVersion !== page.registryVersion) return 'changed_meanwhile';
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   return pages;

@@ -16,6 +16,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
   const clock = new ManualClock();
   let pages: readonly Page[];
   let isAway: boolean;
+  let emits: boolean;
   let calls: { readonly knownVersion: string; readonly pageToken: string }[];
   let cache: ToolCache;
 
@@ -38,6 +39,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
         registryVersion: version,
         nextPageToken: unchanged ? '' : next,
         unchanged,
+        emitsHookEvents: emits,
       };
     },
   } as unknown as Parameters<typeof listRegistry>[0];
@@ -45,6 +47,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
   beforeEach(() => {
     pages = [{ tools: ['look'], version: 'v1' }];
     isAway = false;
+    emits = true;
     calls = [];
     cache = new ToolCache((known) => listRegistry(client, known, log), clock);
   });
@@ -84,6 +87,18 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     clock.advance(-120_000);
     expect(await names()).toEqual(['look']);
     expect(calls).toHaveLength(4);
+  });
+
+  it('come with whether the gateway tells of its calls itself, by its last answer (HK-1)', async () => {
+    expect(cache.emitsHookEvents).toBe(false);
+    await names();
+    expect(cache.emitsHookEvents).toBe(true);
+    emits = false;
+    clock.advance(2_000);
+    // The registry is the same; who serves it need not be.
+    await names();
+    expect(cache.emitsHookEvents).toBe(false);
+    expect(calls).toHaveLength(2);
   });
 
   it('come from all pages of one version', async () => {

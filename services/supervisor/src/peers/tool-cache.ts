@@ -7,8 +7,16 @@ export interface ToolListing {
   readonly tools: ReadonlyMap<string, ReviewedTool>;
 }
 
-/** Lists the registry; undefined when it is still the version that the caller has. */
-export type ListRegistry = (knownVersion: string) => Promise<ToolListing | undefined>;
+/** What a gateway answered when it was asked for its registry. */
+export interface RegistryAnswer {
+  /** Undefined when it is still the version that the caller has. */
+  readonly listing: ToolListing | undefined;
+  /** Whether the gateway tells of tool calls on the bus itself (HK-1). */
+  readonly emitsHookEvents: boolean;
+}
+
+/** Lists the registry, unless it is still the version that the caller has. */
+export type ListRegistry = (knownVersion: string) => Promise<RegistryAnswer>;
 
 /** How long a listing is used without asking whether it is still current. */
 const FRESH_MS = 2_000;
@@ -24,6 +32,7 @@ export class ToolCache {
   readonly #list: ListRegistry;
   readonly #clock: Clock;
   #listing: ToolListing | undefined;
+  #emitsHookEvents = false;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
   #failure: UnavailableError | undefined;
@@ -31,6 +40,14 @@ export class ToolCache {
   constructor(list: ListRegistry, clock: Clock) {
     this.#list = list;
     this.#clock = clock;
+  }
+
+  /**
+   * Whether the gateway, by its last answer, tells of tool calls on the bus itself. False before it
+   * ever answered: an event that both tell is one, and one that nobody tells is lost (HK-1).
+   */
+  get emitsHookEvents(): boolean {
+    return this.#emitsHookEvents;
   }
 
   /**
@@ -60,7 +77,9 @@ export class ToolCache {
 
   async #ask(): Promise<void> {
     try {
-      this.#listing = (await this.#list(this.#listing?.version ?? '')) ?? this.#listing;
+      const answer = await this.#list(this.#listing?.version ?? '');
+      this.#listing = answer.listing ?? this.#listing;
+      this.#emitsHookEvents = answer.emitsHookEvents;
       this.#failure = undefined;
     } catch (error) {
       this.#failure = unknownTools(error);

@@ -47,6 +47,8 @@ export interface ToolGatewayPeer {
    * @throws UnavailableError TOOLS_UNKNOWN
    */
   toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
+  /** Whether the gateway tells of tool calls on the bus itself, as far as it has said (HK-1). */
+  readonly emitsHookEvents: boolean;
   /** Settles what became of a call that was approved: its receipt, in flight, or burnt for ever. */
   voidWrit(call: CallKey, reason: string): Promise<VoidedWrit>;
   /** Records what a person found out; returns the new receipt as a JWS. */
@@ -80,6 +82,9 @@ export function createToolGatewayPeer(
     async toolSchemas() {
       const { tools } = await cache.current();
       return Object.fromEntries([...tools].map(([name, tool]) => [name, tool.contract.schema]));
+    },
+    get emitsHookEvents() {
+      return cache.emitsHookEvents;
     },
     async voidWrit(call, reason) {
       const { state, receipt } = await client.voidWrit(

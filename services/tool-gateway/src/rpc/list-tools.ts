@@ -23,11 +23,15 @@ const SIDE_EFFECTS = {
 /** Lists definitions: to the supervisor all of them, to a worker what its agent may call (TG-6). */
 export function listTools({
   tools,
-}: Pick<GatewayContext, 'tools'>): Handlers<typeof ToolGatewayService>['listTools'] {
+  bus,
+}: Pick<GatewayContext, 'tools' | 'bus'>): Handlers<typeof ToolGatewayService>['listTools'] {
   return async ({ names, knownVersion, pageSize, pageToken }, { caller }) => {
     const { registry } = tools.now;
     const registryVersion = registry.version;
-    if (knownVersion === registryVersion) return { registryVersion, unchanged: true };
+    const emitsHookEvents = bus.attended();
+    if (knownVersion === registryVersion) {
+      return { registryVersion, unchanged: true, emitsHookEvents };
+    }
     if (pageToken !== '' && !TOOL_NAME_PATTERN.test(pageToken)) {
       throw new InvalidRequestError('BAD_PAGE_TOKEN', 'page_token is not one of this service.', {
         field: 'page_token',
@@ -41,6 +45,7 @@ export function listTools({
     return {
       tools: page.map(toDefinition),
       registryVersion,
+      emitsHookEvents,
       nextPageToken: more ? (page.at(-1)?.name ?? '') : '',
     };
   };

@@ -25,6 +25,12 @@ export interface Receipt {
   readonly registryVersion: string;
   /** The declared result fields, by dotted path. */
   readonly fields: JsonObject;
+  /** Step of the agent, as the call said it. */
+  readonly step: number;
+  /** When intent, or the refusal, was recorded; undefined when the receipt does not say. */
+  readonly startedAt: Date | undefined;
+  /** When the outcome was recorded; undefined when the receipt does not say. */
+  readonly endedAt: Date | undefined;
   /** Who resolved an unknown outcome; empty when nobody had to. */
   readonly resolvedBy: string;
   /** All of it, as JSON text. */

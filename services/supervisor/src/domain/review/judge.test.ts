@@ -59,6 +59,9 @@ function receiptOf(callId: string, status: Receipt['status'], paidUsd: number): 
     definitionDigest: '',
     registryVersion: '',
     fields: { status: 'ok', 'refund.amount_usd': paidUsd },
+    step: 1,
+    startedAt: undefined,
+    endedAt: undefined,
     resolvedBy: '',
     claimsJson: '{}',
   };

@@ -1,4 +1,5 @@
 import { toJson } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { CallStatus, ReceiptClaimsSchema } from '@writ/contracts/writ/identity/v1/claims_pb';
 import type { VerifiedToken } from '@writ/identity';
 import type { JsonObject } from '@writ/kernel';
@@ -31,6 +32,9 @@ export function receiptFrom({ id, claims }: VerifiedToken<'receipt'>): Receipt {
     definitionDigest: claims.definitionDigest,
     registryVersion: claims.registryVersion,
     fields: (claims.resultFields ?? {}) as JsonObject,
+    step: claims.step,
+    startedAt: claims.startTime && timestampDate(claims.startTime),
+    endedAt: claims.endTime && timestampDate(claims.endTime),
     resolvedBy: claims.resolvedBy,
     claimsJson: JSON.stringify(toJson(ReceiptClaimsSchema, claims, { useProtoFieldName: true })),
   };

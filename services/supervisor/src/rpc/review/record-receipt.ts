@@ -11,11 +11,11 @@ import { insertReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { openResolve } from '../approval/open-resolve.ts';
 import { settleResolve } from '../approval/settle-resolve.ts';
-import { actingOf, isAlive } from './acting.ts';
+import { type Acting, actingOf, isAlive } from './acting.ts';
 import { amendResult } from './amend-result.ts';
 
 /** What receipts are recorded with. */
-export type ReceiptDesk = Pick<SupervisorContext, 'policy' | 'events' | 'config'>;
+export type ReceiptDesk = Pick<SupervisorContext, 'policy' | 'events' | 'config' | 'peers'>;
 
 /**
  * What became of a receipt. `recorded`: it counts from now on. `known`: it did before. `unfit`: the
@@ -25,7 +25,8 @@ export type ReceiptFate = 'recorded' | 'known' | 'unfit';
 
 /**
  * Takes a verified receipt on record, whoever brought it and however late: facts, audit, and the
- * result of a run that is over (SV-3, TG-8). An unknown outcome is put to a person (TG-5).
+ * result of a run that is over (SV-3, TG-8). An unknown outcome is put to a person (TG-5). Where the
+ * gateway does not tell of its calls itself, the receipt does (HK-1).
  */
 export async function recordReceipt(
   trx: SupervisorTransaction,
@@ -53,12 +54,28 @@ export async function recordReceipt(
     { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt) },
     at,
   );
+  if (!desk.peers.toolGateway.emitsHookEvents) await tellOfCall(trx, desk, acting, receipt, at);
   if (isAlive(acting)) {
     if (receipt.status === 'unknown') await openResolve(trx, desk, acting, decision, receipt, at);
     else if (receipt.resolvedBy !== '') await settleResolve(trx, desk, acting, receipt, at);
   }
   await amendResult(trx, acting.run);
   return 'recorded';
+}
+
+/** The events that a gateway with a bus emits: none of a call that was burnt, no start of a refused one. */
+async function tellOfCall(
+  trx: SupervisorTransaction,
+  { events }: ReceiptDesk,
+  { run, ref }: Acting,
+  receipt: Receipt,
+  at: Date,
+): Promise<void> {
+  const { status, step, callId } = receipt;
+  if (status === 'void') return;
+  const scope = { run, agent: ref, step, callId };
+  if (status !== 'refused') await events.toolStarted(trx, scope, receipt, at);
+  await events.toolEnded(trx, scope, receipt, at);
 }
 
 function approvedCall(row: DecisionRow): ApprovedCall | undefined {

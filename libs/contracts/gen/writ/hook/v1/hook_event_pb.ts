@@ -266,14 +266,14 @@ export const HookEventType = {
   LLM_END: 6,
 
   /**
-   * Tool gateway: intent to execute was recorded.
+   * Tool gateway, or the supervisor for one without a bus: intent to execute was recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_START = 7;
    */
   TOOL_START: 7,
 
   /**
-   * Tool gateway: an outcome was recorded.
+   * Tool gateway, or the supervisor for one without a bus: an outcome was recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_END = 8;
    */

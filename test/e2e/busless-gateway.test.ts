@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { readTrustFile, TRUST_FILE } from '@writ/identity';
+import { newId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { createTelemetry } from '@writ/telemetry';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { createToolGateway, readToolGatewayConfig, type ToolGateway } from '@writ/tool-gateway';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+/** The TOOL events by their names. */
+const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, string>([
+  [HookEventType.TOOL_START, 'TOOL_START'],
+  [HookEventType.TOOL_END, 'TOOL_END'],
+]);
+
+const example = loadExample('refund-desk');
+const EACH_ONCE = ['get_refund_context', 'issue_refund', 'send_refund_email'].flatMap((tool) => [
+  `TOOL_START ${tool} ok`,
+  `TOOL_END ${tool} ok`,
+]);
+
+describe('the refund desk on our own gateway in another place', () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-busless-'));
+  const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  // Nobody in its process ever takes an event from it, until a test stands in for a bus.
+  const bus = createInProcessBus({ expects: [TIMELINE_CONSUMER], onError: () => undefined });
+  let gateway: ToolGateway;
+  let test: TestPlatform;
+
+  beforeAll(async () => {
+    const env = {
+      WRIT_DATA: join(dataDir, 'gateway'),
+      WRIT_TOOL_GATEWAY_PORT: '0',
+      WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
+    };
+    gateway = await createToolGateway(
+      { ...readToolGatewayConfig(env), receiptDelayMs: 0, receiptPollMs: 20 },
+      {
+        telemetry,
+        bus,
+        addressOf: (service) => readTrustFile(join(dataDir, TRUST_FILE))[service] ?? '',
+      },
+    );
+    await gateway.start();
+    test = await startTestPlatform({
+      dataDir,
+      env: { WRIT_TOOL_GATEWAY_ADDRESS: gateway.address },
+    });
+  });
+
+  afterAll(async () => {
+    await test.close();
+    await gateway.stop();
+    await bus.close();
+    await telemetry.shutdown();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  /** The TOOL events on the timeline of a run to its end, and who told them. */
+  async function refund(): Promise<{ events: string[]; emitters: Set<string> }> {
+    const { run } = await test.client.runs.startRun({
+      requestId: newId('req'),
+      agent: example.agent,
+      goal: example.goal,
+      model: 'sim-auto-1000',
+    });
+    const emitters = new Set<string>();
+    const events: string[] = [];
+    for await (const { event } of test.client.runs.watchRun({ runId: run?.runId ?? '' })) {
+      if (event?.entry.case !== 'hook') continue;
+      const { type, toolName, status, emitter } = event.entry.value;
+      const name = TOOL_EVENTS.get(type);
+      if (name === undefined) continue;
+      emitters.add(emitter);
+      events.push(`${name} ${toolName} ${status}`);
+    }
+    return { events, emitters };
+  }
+
+  it('shows each of its calls once while it has no bus, by its receipts (HK-1)', async () => {
+    const { events, emitters } = await refund();
+    expect(events).toEqual(EACH_ONCE);
+    expect([...emitters]).toEqual(['supervisor']);
+  });
+
+  it('has the same event, not another, from a gateway whose bus comes later (HK-1)', async () => {
+    const told: string[] = [];
+    await bus.subscribe({
+      subject: '>',
+      durable: TIMELINE_CONSUMER,
+      handler: async ({ eventId }) => void told.push(eventId),
+    });
+    await expect.poll(() => told.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
+    const { runs } = (await test.client.runs.listRuns({})) ?? {};
+    const known: string[] = [];
+    for await (const { event } of test.client.runs.watchRun({ runId: runs[0]?.runId ?? '' })) {
+      if (event?.entry.case === 'hook') known.push(event.entry.value.eventId);
+    }
+    expect(known.filter((id) => told.includes(id)).sort()).toEqual(told.sort());
+  });
+});
