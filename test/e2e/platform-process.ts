@@ -22,7 +22,8 @@ export class PlatformProcess {
   constructor(dataDir: string, ...args: readonly string[]) {
     this.#child = spawn(process.execPath, [MAIN, '--exit', ...args], {
       env: {
-        PATH: process.env.PATH ?? '',
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         WRIT_DATA: dataDir,
         WRIT_LOG_LEVEL: 'error',
         // No grant outlives a restart, or a person who thinks: each has to be had anew.
@@ -97,8 +98,11 @@ export function recordedAnswers(dataDir: string): RecordedAnswer[] {
 
 /** Ids of recorded answers that the model was asked for more than once. */
 export function askedAgain(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
-  const asked = readRequestLog(join(dataDir, 'simulator-requests.jsonl'));
-  const times = (id: string) => asked.filter(({ request_id: one }) => one === id).length;
+  const asked = new Map<string | null, number>();
+  for (const { request_id: id } of readRequestLog(join(dataDir, 'simulator-requests.jsonl'))) {
+    asked.set(id, (asked.get(id) ?? 0) + 1);
+  }
+  const times = (id: string) => asked.get(id) ?? 0;
   return recorded
     .filter(({ thisAttempt, nextAttempt }) => times(thisAttempt) !== 1 || times(nextAttempt) > 0)
     .map(({ thisAttempt }) => thisAttempt);

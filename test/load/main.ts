@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
 import { flood } from './flood.ts';
+import { frozenWorker } from './frozen-worker.ts';
 import { gatewayKill } from './gateway-kill.ts';
 import { meterCap } from './meter-cap.ts';
 import { MeterStage } from './meter-stage.ts';
@@ -54,7 +55,11 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   },
   'team-kills': {
     about: '500 runs of the research team, the platform killed every 3 to 10 s (AG-3, RT-1, TG-5)',
-    run: (seed) => teamKills({ runs: 500, batch: 10, seed, killAfterMs: [3_000, 10_000] }),
+    run: (seed) => teamKills({ runs: 500, batch: 20, seed, killAfterMs: [3_000, 10_000] }),
+  },
+  'frozen-worker': {
+    about: 'a worker frozen past its lease and thawed, 200 times (RT-2)',
+    run: (seed) => frozenWorker({ rounds: 200, seed }),
   },
   'order-kills': {
     about:

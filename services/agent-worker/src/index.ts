@@ -8,3 +8,4 @@ export type {
   ProposalOutcome,
 } from './runtime/agent.ts';
 export { type AgentWorker, type AgentWorkerParts, createAgentWorker } from './service.ts';
+export { openWorkerStore, type WorkerStore } from './store/worker-store.ts';

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { create } from '@bufbuild/protobuf';
+import type { WritClient } from '@writ/client';
+import { ResolveSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { type Brief, publish, readShelf } from '@writ/example-research-team/shelf';
+import { derivedId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { createSayings } from '@writ/platform/console';
+
+/** Runs to be driven to their ends; those that are there already are collected in `ended`. */
+export interface TeamJob {
+  readonly name: string;
+  readonly runs: number;
+  readonly batch: number;
+  readonly ended: Map<string, Run>;
+}
+
+/** Starts what is missing, answers people's questions, and waits until all have ended. */
+export async function driveTeams(
+  client: WritClient,
+  dataDir: string,
+  job: TeamJob,
+  signal: AbortSignal,
+): Promise<void> {
+  const { goal, agent, signals } = loadExample('research-team');
+  let next = 0;
+  const lane = async () => {
+    while (next < job.runs && !signal.aborted) {
+      const number = next;
+      next += 1;
+      // The same request finds the same run after a restart.
+      const requestId = `${job.name}-${number}`;
+      const { run } = await client.runs.startRun({ requestId, agent, goal });
+      const runId = run?.runId ?? '';
+      if (job.ended.has(runId)) continue;
+      const answer = createSayings(client, signals);
+      for await (const { event } of client.runs.watchRun({ runId }, { signal })) {
+        if (event === undefined) continue;
+        await answer(runId, event);
+        const hook = event.entry.case === 'hook' ? event.entry.value : undefined;
+        if (hook?.type === HookEventType.APPROVAL_REQUESTED) {
+          await resolveCall(client, dataDir, runId, hook.approvalId);
+        }
+      }
+      const seen = await client.runs.getRun({ runId });
+      if (seen.run?.result !== undefined) job.ended.set(runId, seen.run);
+    }
+  };
+  await Promise.all(Array.from({ length: job.batch }, lane));
+}
+
+/** A person looks whether the brief of a call that nobody knows of is on the shelf, and puts it there if not. */
+async function resolveCall(client: WritClient, dataDir: string, runId: string, approvalId: string) {
+  const isThere = readShelf(dataDir).some((one) => one.run_id === runId);
+  const { approval } = await client.approvals.getApproval({ approvalId });
+  const action = approval?.action?.kind;
+  assert.ok(action?.case === 'tool');
+  const { title, text } = JSON.parse(action.value.argumentsJson) as Pick<Brief, 'title' | 'text'>;
+  const brief = { title, text, run_id: runId, idempotency_key: approvalId };
+  if (!isThere) publish(dataDir, brief);
+  const resultJson = JSON.stringify({ status: 'ok', number: 1, title });
+  const value = create(ResolveSchema, { outcome: ResolvedOutcome.DONE, resultJson });
+  const requestId = derivedId('req', approvalId);
+  await client.approvals.decideApproval({
+    requestId,
+    approvalId,
+    answer: { case: 'resolve', value },
+  });
+}
