@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { DeadlineError, UnavailableError } from '@writ/kernel';
+import { UnavailableError } from '@writ/kernel';
 import type { BusMessage, DurableOptions, Subscription } from './bus.ts';
+import { withinTime } from './within-time.ts';
 
 type Handler = DurableOptions['handler'];
 
@@ -45,7 +46,7 @@ export class DurableConsumer {
       throw new UnavailableError('BUS_UNATTENDED', `Nobody attends to ${this.name} now.`);
     }
     this.#handlers.push(handler);
-    const handling = this.#withinTime(handler, message);
+    const handling = withinTime(this.name, this.#timeoutMs, handler(message));
     this.#underWay.add(handling);
     try {
       await handling;
@@ -57,24 +58,5 @@ export class DurableConsumer {
   /** Resolves when no delivery is under way. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#underWay);
-  }
-
-  async #withinTime(handler: Handler, message: BusMessage): Promise<void> {
-    const limit = this.#timeoutMs;
-    const expired = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      expired.reject(
-        new DeadlineError(
-          'BUS_HANDLER_TIMEOUT',
-          `${this.name} took longer than ${limit} ms over one message.`,
-          { limit_ms: String(limit) },
-        ),
-      );
-    }, limit);
-    try {
-      await Promise.race([handler(message), expired.promise]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

@@ -1,9 +1,19 @@
 export type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from './bus.ts';
 export {
+  HOOK_EMITTER_NAMES,
+  HOOK_EMITTERS,
+  HOOK_STREAMS,
+  type HookEmitter,
+  hookStream,
+  type StreamPlan,
+} from './hook-streams.ts';
+export {
   type BusFailure,
   createInProcessBus,
   type InProcessBusOptions,
 } from './in-process-bus.ts';
+export { createNatsBus } from './nats/nats-bus.ts';
+export type { NatsBusOptions } from './nats/options.ts';
 export {
   assertPattern,
   assertSubject,

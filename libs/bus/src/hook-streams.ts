@@ -1,0 +1,45 @@
+/**
+ * Who emits which hook event (HK-1), as their NATS permissions have it, too. The supervisor tells of
+ * tool calls for a gateway that has no bus.
+ */
+export const HOOK_EMITTERS = {
+  supervisor: [
+    'RUN_START',
+    'RUN_END',
+    'HANDOFF',
+    'APPROVAL_REQUESTED',
+    'APPROVAL_DECIDED',
+    'HALTED',
+  ],
+  'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED'],
+  'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],
+  'tool-gateway': ['TOOL_START', 'TOOL_END'],
+  'agent-worker': ['STEP_START', 'STEP_END', 'FLOW_START', 'FLOW_END', 'GUARDRAIL_TRIP'],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/** A service that emits hook events. */
+export type HookEmitter = keyof typeof HOOK_EMITTERS;
+
+/** All of them, in the order of {@link HOOK_EMITTERS}. */
+export const HOOK_EMITTER_NAMES = Object.keys(HOOK_EMITTERS) as readonly HookEmitter[];
+
+/** A JetStream stream: its name, and the subjects that it keeps. */
+export interface StreamPlan {
+  readonly name: string;
+  readonly subjects: readonly string[];
+}
+
+/**
+ * The stream that keeps one emitter's events. Each emitter has its own: JetStream looks for repeats of
+ * an id in one stream, so nobody can publish under the ids of another and have its events taken for
+ * repeats; and what one emitter says does not wait for the others.
+ */
+export function hookStream(emitter: HookEmitter): StreamPlan {
+  return {
+    name: `WRIT_HOOKS_${emitter.toUpperCase().replaceAll('-', '_')}`,
+    subjects: HOOK_EMITTERS[emitter].map((event) => `writ.hooks.v1.*.*.*.${event}`),
+  };
+}
+
+/** The streams of all hook events, which `writ.hooks.v1.>` stands for (HK-2). */
+export const HOOK_STREAMS: readonly StreamPlan[] = HOOK_EMITTER_NAMES.map(hookStream);

@@ -1,0 +1,32 @@
+import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
+import type { BusMessage } from '../bus.ts';
+
+/** Live messages that may be on their way to the server; of more, the newest are dropped. */
+const CAPACITY = 4_096;
+
+/** Sends live messages, and drops them where a slow connection would pile them up. */
+export class LiveOutlet {
+  #unconfirmed = 0;
+  #confirming = false;
+
+  /** Sends a message, or drops it; never waits and never fails. */
+  publish(connection: NatsConnection, message: BusMessage, headers: MsgHdrs): void {
+    const { subject, payload } = message;
+    const largest = connection.info?.max_payload ?? 0;
+    if (connection.isClosed() || connection.isDraining() || payload.byteLength > largest / 2)
+      return;
+    if (this.#unconfirmed >= CAPACITY) return;
+    this.#unconfirmed += 1;
+    connection.publish(subject, payload, { headers });
+    if (!this.#confirming) void this.#confirm(connection);
+  }
+
+  async #confirm(connection: NatsConnection): Promise<void> {
+    this.#confirming = true;
+    const sent = this.#unconfirmed;
+    // What was on a connection that is gone is on its way no more, either.
+    await connection.flush().catch(() => undefined);
+    this.#unconfirmed -= sent;
+    this.#confirming = false;
+  }
+}

@@ -1,0 +1,204 @@
+import { assertId, InvalidRequestError, UnavailableError } from '@writ/kernel';
+import type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from '../bus.ts';
+import { HOOK_STREAMS, type StreamPlan } from '../hook-streams.ts';
+import { LiveSubscriber } from '../live-subscriber.ts';
+import { assertPattern, assertSubject, matchSubject } from '../subjects.ts';
+import { findConsumer, planConsumers } from './consumers.ts';
+import { DurableSubscription } from './durable-subscription.ts';
+import { connectionError, publishError } from './errors.ts';
+import { NatsLink } from './link.ts';
+import { LiveOutlet } from './live-outlet.ts';
+import { LiveSubscription } from './live-subscription.ts';
+import { toNatsHeaders } from './messages.ts';
+import type { NatsBusOptions, NatsSettings } from './options.ts';
+import type { NatsSession } from './session.ts';
+
+/**
+ * Creates the bus of the distributed mode: NATS JetStream, with every promise of {@link Bus} (HK-2).
+ * Publishing resolves when the server has stored the message, or knows it already. While the server
+ * is away publishing fails, so that messages stay in their outboxes; subscriptions come back by
+ * themselves. A server that does not answer at the start is waited for in the background; one that is
+ * unfit is refused.
+ *
+ * Durable messages are those of the streams; each durable takes them one at a time in a stream, over
+ * all subscribers of its name, and one that fails holds up those behind it until it is taken.
+ *
+ * @throws UnauthenticatedError BUS_CREDENTIALS_REFUSED, PermissionDeniedError BUS_FORBIDDEN,
+ *   PreconditionError BUS_SERVER_TOO_OLD, BUS_NO_JETSTREAM, BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED
+ */
+export async function createNatsBus(options: NatsBusOptions): Promise<Bus> {
+  const bus = new NatsBus({
+    streams: HOOK_STREAMS,
+    createsStreams: true,
+    streamBytes: 256 * 2 ** 20,
+    replicas: 1,
+    streamConfig: {},
+    expects: [],
+    startTimeoutMs: 5_000,
+    requestTimeoutMs: 5_000,
+    handlerTimeoutMs: 30_000,
+    ackWaitMs: 10_000,
+    retryBaseMs: 100,
+    retryMaxMs: 5_000,
+    ...options,
+  });
+  await bus.open();
+  return bus;
+}
+
+class NatsBus implements Bus {
+  readonly #settings: NatsSettings;
+  readonly #link: NatsLink;
+  readonly #durables = new Set<DurableSubscription>();
+  readonly #live = new Set<LiveSubscription>();
+  readonly #publishing = new Set<Promise<unknown>>();
+  readonly #attended = new WeakMap<NatsSession, Set<string>>();
+  readonly #outlet = new LiveOutlet();
+  #closed = false;
+
+  constructor(settings: NatsSettings) {
+    this.#settings = settings;
+    this.#link = new NatsLink(settings, (session) => {
+      for (const subscription of [...this.#durables, ...this.#live]) subscription.attach(session);
+    });
+  }
+
+  open(): Promise<void> {
+    return this.#link.open();
+  }
+
+  async publish(message: BusMessage): Promise<void> {
+    this.#refuseClosed();
+    assertSubject(message.subject);
+    const stream = this.#streamOf(message.subject);
+    const headers = toNatsHeaders(message);
+    const { session } = this.#link;
+    const publishing = this.#store(session, stream, message, headers);
+    this.#publishing.add(publishing);
+    try {
+      await publishing;
+    } catch (error) {
+      throw publishError(error, message.eventId);
+    } finally {
+      this.#publishing.delete(publishing);
+    }
+  }
+
+  async subscribe(options: DurableOptions): Promise<Subscription> {
+    this.#refuseClosed();
+    assertId(options.durable, 'durable');
+    assertPattern(options.subject);
+    const plans = planConsumers(this.#settings.streams, options.durable, options.subject);
+    if (plans.length === 0) throw noStream(options.subject);
+    const subscription = new DurableSubscription(plans, options, this.#settings);
+    const session = this.#link.current;
+    if (session !== undefined) await this.#ensure(subscription, session);
+    this.#durables.add(subscription);
+    // The session may have changed meanwhile; whoever joins later is attached by the link.
+    const now = this.#link.current;
+    if (now !== undefined) subscription.attach(now);
+    return {
+      unsubscribe: async () => {
+        this.#durables.delete(subscription);
+        await subscription.unsubscribe();
+      },
+    };
+  }
+
+  /** What is published while the server is away is taken when it is back. */
+  attended(): boolean {
+    return !this.#closed;
+  }
+
+  publishLive(message: BusMessage): void {
+    assertSubject(message.subject);
+    const headers = toNatsHeaders(message);
+    const session = this.#link.current;
+    if (this.#closed || session === undefined) return;
+    this.#outlet.publish(session.connection, message, headers);
+  }
+
+  subscribeLive(options: LiveOptions): Subscription {
+    this.#refuseClosed();
+    assertPattern(options.subject);
+    const { onError } = this.#settings;
+    const subscriber = new LiveSubscriber(options, (error, { eventId, subject }) =>
+      onError(error, { eventId, subject }),
+    );
+    const subscription = new LiveSubscription(subscriber, onError);
+    this.#live.add(subscription);
+    const session = this.#link.current;
+    if (session !== undefined) subscription.attach(session);
+    return {
+      unsubscribe: async () => {
+        this.#live.delete(subscription);
+        await subscription.unsubscribe();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const subscriptions = [...this.#durables, ...this.#live];
+    await Promise.all(subscriptions.map((subscription) => subscription.unsubscribe()));
+    await Promise.allSettled(this.#publishing);
+    await this.#link.close();
+  }
+
+  async #store(
+    session: NatsSession,
+    stream: StreamPlan,
+    { eventId, subject, payload }: BusMessage,
+    headers: ReturnType<typeof toNatsHeaders>,
+  ): Promise<void> {
+    await this.#refuseUnattended(session, stream.name);
+    await session.jetstream.publish(subject, payload, {
+      msgID: eventId,
+      headers,
+      expect: { streamName: stream.name },
+    });
+  }
+
+  async #ensure(subscription: DurableSubscription, session: NatsSession): Promise<void> {
+    try {
+      await subscription.ensure(session);
+    } catch (error) {
+      const named = connectionError(error, this.#settings.servers);
+      // While the server is away the subscription waits for it.
+      if (!(named instanceof UnavailableError)) throw named;
+      this.#settings.onError(named, {});
+    }
+  }
+
+  /** A consumer stays once it is there, so looking once in a session is enough. */
+  async #refuseUnattended(session: NatsSession, stream: string): Promise<void> {
+    const known = this.#attended.get(session) ?? new Set();
+    this.#attended.set(session, known);
+    if (known.has(stream)) return;
+    for (const durable of this.#settings.expects) {
+      if ((await findConsumer(session.manager, stream, durable)) !== undefined) continue;
+      throw new UnavailableError('BUS_UNATTENDED', `Nobody has attended to ${durable} yet.`, {
+        durable,
+      });
+    }
+    known.add(stream);
+  }
+
+  #streamOf(subject: string): StreamPlan {
+    const found = this.#settings.streams.find(({ subjects }) =>
+      subjects.some((own) => matchSubject(own, subject)),
+    );
+    if (found === undefined) throw noStream(subject);
+    return found;
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw new UnavailableError('BUS_CLOSED', 'The bus is closed.');
+  }
+}
+
+function noStream(subject: string): InvalidRequestError {
+  return new InvalidRequestError('BAD_SUBJECT', `Bad subject: no stream keeps ${subject}.`, {
+    field: 'subject',
+  });
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { PreconditionError } from '@writ/kernel';
+import { connectionError } from './errors.ts';
+import type { NatsSettings } from './options.ts';
+import { ensureStreams } from './streams.ts';
+
+const OLDEST: readonly [number, number] = [2, 9];
+const PING_EVERY_MS = 10_000;
+
+/** One connection to a server that was found fit, for as long as it lasts. */
+export interface NatsSession {
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamClient;
+  readonly manager: JetStreamManager;
+  /** Of the server. */
+  readonly version: string;
+}
+
+/**
+ * Connects, and checks the server and its streams.
+ * @throws UnavailableError BUS_DOWN, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REFUSED,
+ *   PermissionDeniedError BUS_FORBIDDEN, PreconditionError BUS_SERVER_TOO_OLD, BUS_NO_JETSTREAM,
+ *   BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED
+ */
+export async function openSession(settings: NatsSettings): Promise<NatsSession> {
+  let connection: NatsConnection | undefined;
+  try {
+    connection = await connectTo(settings);
+    const version = checkServer(connection);
+    const timeout = settings.requestTimeoutMs;
+    // What may be asked of the account as a whole is not needed, so credentials need not allow it.
+    const manager = await jetstreamManager(connection, { timeout, checkAPI: false });
+    await ensureStreams(manager, settings, version);
+    return { connection, jetstream: jetstream(connection, { timeout }), manager, version };
+  } catch (error) {
+    await connection?.close();
+    throw connectionError(error, settings.servers);
+  }
+}
+
+async function connectTo(settings: NatsSettings): Promise<NatsConnection> {
+  const { credentials, tls, requestTimeoutMs } = settings;
+  return await connect({
+    servers: [...settings.servers],
+    name: settings.name,
+    timeout: requestTimeoutMs,
+    // Whoever keeps the session connects again, and checks everything again then.
+    reconnect: false,
+    pingInterval: PING_EVERY_MS,
+    maxPingOut: 2,
+    ...(credentials && {
+      user: credentials.user,
+      pass: credentials.password,
+      // So that credentials let nobody read the answers to somebody else.
+      inboxPrefix: `_INBOX.${credentials.user}`,
+    }),
+    ...(tls && {
+      tls: {
+        ...(tls.caFile !== undefined && { ca: readFileSync(tls.caFile, 'utf8') }),
+        ...(tls.certFile !== undefined && { cert: readFileSync(tls.certFile, 'utf8') }),
+        ...(tls.keyFile !== undefined && { key: readFileSync(tls.keyFile, 'utf8') }),
+      },
+    }),
+  });
+}
+
+function checkServer({ info }: NatsConnection): string {
+  const version = info?.version ?? 'unknown';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
+    throw new PreconditionError(
+      'BUS_SERVER_TOO_OLD',
+      `nats-server is ${version} and must be ${OLDEST.join('.')} or newer.`,
+      { version },
+    );
+  }
+  if (info?.jetstream !== true) {
+    throw new PreconditionError(
+      'BUS_NO_JETSTREAM',
+      'The NATS server has JetStream switched off; messages would not be kept.',
+    );
+  }
+  return version;
+}

@@ -1,0 +1,98 @@
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from '@nats-io/jetstream';
+import { UnavailableError } from '@writ/kernel';
+import type { StreamPlan } from '../hook-streams.ts';
+import { apiErrorOf } from './errors.ts';
+import type { NatsSettings } from './options.ts';
+import { compareConfig } from './read-back.ts';
+
+const STREAM_NOT_FOUND = 10_059;
+const NANOS = 1_000_000;
+/** An outbox repeats what it published right before a crash; this is how late that may be. */
+const DUPLICATE_WINDOW_MS = 120_000;
+
+/**
+ * Makes sure that the streams are there and keep what they must: a message stays until every consumer
+ * has taken it, and a full stream refuses rather than forgets (HK-2).
+ * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED; UnavailableError
+ *   BUS_STREAM_MISSING when it is not there and these credentials do not create it
+ */
+export async function ensureStreams(
+  manager: JetStreamManager,
+  settings: NatsSettings,
+  version: string,
+): Promise<void> {
+  await Promise.all(settings.streams.map((plan) => ensureStream(manager, plan, settings, version)));
+}
+
+async function ensureStream(
+  manager: JetStreamManager,
+  plan: StreamPlan,
+  settings: NatsSettings,
+  version: string,
+): Promise<void> {
+  const wanted = {
+    name: plan.name,
+    subjects: [...plan.subjects],
+    retention: RetentionPolicy.Interest,
+    storage: StorageType.File,
+    discard: DiscardPolicy.New,
+    max_age: 0,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+    no_ack: false,
+    duplicate_window: DUPLICATE_WINDOW_MS * NANOS,
+    ...settings.streamConfig,
+  };
+  const found = await findStream(manager, plan.name);
+  const config =
+    found ??
+    (await createStream(manager, settings, {
+      ...wanted,
+      max_bytes: settings.streamBytes,
+      num_replicas: settings.replicas,
+    }));
+  compareConfig(`the stream ${plan.name}`, wanted, config, {
+    version,
+    mismatch: 'BUS_STREAM_MISMATCH',
+  });
+}
+
+async function findStream(
+  manager: JetStreamManager,
+  name: string,
+): Promise<StreamConfig | undefined> {
+  try {
+    return (await manager.streams.info(name)).config;
+  } catch (error) {
+    if (apiErrorOf(error)?.code === STREAM_NOT_FOUND) return undefined;
+    throw error;
+  }
+}
+
+async function createStream(
+  manager: JetStreamManager,
+  { createsStreams }: NatsSettings,
+  config: Partial<StreamConfig> & Pick<StreamConfig, 'name'>,
+): Promise<StreamConfig> {
+  if (!createsStreams) {
+    throw new UnavailableError(
+      'BUS_STREAM_MISSING',
+      `The stream ${config.name} is not there yet; the supervisor creates it.`,
+      { stream: config.name },
+    );
+  }
+  try {
+    return (await manager.streams.add(config)).config;
+  } catch (error) {
+    // Another replica was first, perhaps with other limits, which are not compared.
+    const other = await findStream(manager, config.name);
+    if (other !== undefined) return other;
+    throw error;
+  }
+}
