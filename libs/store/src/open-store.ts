@@ -1,5 +1,5 @@
-import { NotImplementedError } from '@writ/kernel';
 import type { Migrations } from './migrations.ts';
+import { openPostgresStore } from './postgres-store.ts';
 import { openSqliteStore, type StoreLimits } from './sqlite-store.ts';
 import type { Store, StoreLocation } from './store.ts';
 
@@ -14,11 +14,12 @@ export interface OpenStoreOptions {
 }
 
 /**
- * Opens the state of one service and runs the migrations that it lacks, all or none. The file and
- * its folder are made when they are not there.
+ * Opens the state of one service and runs the migrations that it lacks, all or none, once however
+ * many processes start. The file and its folder, or the schema, are made when they are not there.
  * @throws PreconditionError STORE_NEWER_THAN_CODE, STORE_MIGRATION_CHANGED; InternalError
  *   STORE_MIGRATION_FAILED, STORE_BAD_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
- *   STORE_NO_WAL, STORE_BUSY; DataLossError STORE_CORRUPT; NotImplementedError STORE_NO_POSTGRES
+ *   STORE_NO_WAL, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
+ *   STORE_POSTGRES_TOO_OLD
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
   const { location, migrations, service, limits } = options;
@@ -26,10 +27,6 @@ export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB
     case 'sqlite':
       return await openSqliteStore<DB>(location.file, migrations, service, limits);
     case 'postgres':
-      throw new NotImplementedError(
-        'STORE_NO_POSTGRES',
-        `The store of ${service} cannot use location.dialect 'postgres' yet; set it to 'sqlite'.`,
-        { field: 'location.dialect' },
-      );
+      return await openPostgresStore<DB>(location, migrations, service, limits);
   }
 }

@@ -1,4 +1,4 @@
-import { InternalError, NotImplementedError } from '@writ/kernel';
+import { InternalError } from '@writ/kernel';
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -10,6 +10,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { transactionLost } from './commit-batch.ts';
+import { refuseTransactionControl, streamingRefused } from './connection-refusals.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { Turn } from './turn.ts';
@@ -90,12 +91,7 @@ export class TransactionConnection implements DatabaseConnection {
         'A query came after its transaction had ended; await every query inside of the work.',
       );
     }
-    if (TRANSACTION_CONTROL.test(sql)) {
-      throw new InternalError(
-        'STORE_TRANSACTION_CONTROL',
-        'Begin, commit, rollback and savepoints belong to the store; throw to undo a transaction.',
-      );
-    }
+    refuseTransactionControl(sql);
     // Without this a query after a statement that ended the transaction would commit by itself.
     if (!this.#connection.inTransaction) throw transactionLost();
     return this.#connection.query<R>(sql, parameters);
@@ -122,8 +118,6 @@ class ReadConnection implements DatabaseConnection {
   }
 }
 
-const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i;
-
 function turnOf(connection: DatabaseConnection): Turn {
   if (connection instanceof TransactionConnection) return connection.turn;
   throw new InternalError('STORE_FOREIGN_CONNECTION', 'A connection came back to another driver.');
@@ -137,12 +131,5 @@ async function refuseTransaction(): Promise<never> {
   throw new InternalError(
     'STORE_READ_ONLY',
     'store.db only reads; use store.transaction instead of db.transaction.',
-  );
-}
-
-function streamingRefused(): NotImplementedError {
-  return new NotImplementedError(
-    'STORE_NO_STREAMING',
-    'A query cannot be streamed, since it would hold its snapshot; read page by page, by key.',
   );
 }

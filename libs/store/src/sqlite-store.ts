@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
-import { DeadlineError, InternalError, UnavailableError } from '@writ/kernel';
+import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
 import { type Migrations, migrate } from './migrations.ts';
@@ -8,6 +8,7 @@ import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
 import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
 import { SqliteTransactions } from './sqlite-transactions.ts';
 import type { Store, TransactionOptions } from './store.ts';
+import { withinTime } from './within-time.ts';
 
 /** Bounds of a store; every one has a default. */
 export interface StoreLimits extends GroupCommitLimits {
@@ -15,6 +16,8 @@ export interface StoreLimits extends GroupCommitLimits {
   readonly transactionTimeoutMs: number;
   /** Milliseconds to wait for another process that writes; everything in this one waits with it. */
   readonly busyTimeoutMs: number;
+  /** Sessions for reads outside of transactions, on PostgreSQL. */
+  readonly readSessions: number;
 }
 
 const DEFAULT_LIMITS: StoreLimits = {
@@ -23,6 +26,7 @@ const DEFAULT_LIMITS: StoreLimits = {
   maxBatchMs: 10,
   transactionTimeoutMs: 10_000,
   busyTimeoutMs: 1_000,
+  readSessions: 1,
 };
 
 /** Opens a SQLite file, or a database in memory, and brings its schema up to date. */
@@ -89,7 +93,8 @@ class SqliteStore<DB> implements Store<DB> {
     return await transactions.run(async (trx) => {
       const scope = { active: true };
       try {
-        return await this.#withinTime(this.#scopes.run(scope, () => work(trx)));
+        const running = this.#scopes.run(scope, () => work(trx));
+        return await withinTime(running, this.#timeoutMs, this.#writer.label);
       } finally {
         // What the work left running may use the store again, as anybody else.
         scope.active = false;
@@ -137,24 +142,5 @@ class SqliteStore<DB> implements Store<DB> {
   #refuseClosed(): void {
     if (this.#closing === undefined) return;
     throw new UnavailableError('STORE_CLOSED', `The store ${this.#writer.label} is closed.`);
-  }
-
-  async #withinTime<T>(work: Promise<T>): Promise<T> {
-    const limit = this.#timeoutMs;
-    const { promise: expired, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      reject(
-        new DeadlineError(
-          'STORE_TRANSACTION_TIMEOUT',
-          `A transaction of ${this.#writer.label} took longer than ${limit} ms and was undone.`,
-          { limit_ms: String(limit) },
-        ),
-      );
-    }, limit);
-    try {
-      return await Promise.race([work, expired]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 }

@@ -1,31 +1,55 @@
+import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
 import { onTestFinished } from 'vitest';
-import { openStore, type Store, type StoreLimits } from '../src/index.ts';
+import { openStore, type Store, type StoreLimits, type StoreLocation } from '../src/index.ts';
 import { type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
 /** An open ledger. */
 export interface OpenLedger {
   readonly store: Store<LedgerDatabase>;
-  readonly file: string;
+  readonly location: StoreLocation;
 }
 
-/** The two kinds of SQLite store, which must behave alike. */
-export const PLACES = ['file', 'memory'] as const;
+/** Where a ledger can stand. */
+export type Place = 'a file' | 'memory' | 'PostgreSQL';
 
-/** Opens an empty ledger in a file of its own, or in memory, and closes it with the test. */
+/** All kinds of store that this machine has, which must behave alike. */
+export const PLACES: readonly Place[] = [
+  'a file',
+  'memory',
+  ...(postgresAtHand() ? (['PostgreSQL'] as const) : []),
+];
+
+/** Opens an empty ledger of its own, in a file unless told otherwise, and closes it with the test. */
 export async function openLedger(
-  place: (typeof PLACES)[number] = 'file',
+  place: Place = 'a file',
   limits: Partial<StoreLimits> = {},
 ): Promise<OpenLedger> {
-  const file = place === 'file' ? tempFolder().file('ledger.db') : ':memory:';
+  const location = await emptyLocation(place);
+  return await openLedgerAt(location, limits);
+}
+
+/** Opens the ledger at `location`, as another process would, and closes it with the test. */
+export async function openLedgerAt(
+  location: StoreLocation,
+  limits: Partial<StoreLimits> = {},
+): Promise<OpenLedger> {
+  const migrations = ledgerMigrations;
   const store = await openStore<LedgerDatabase>({
-    location: { dialect: 'sqlite', file },
-    migrations: ledgerMigrations,
+    location,
+    migrations,
     service: 'ledger',
     limits,
   });
   onTestFinished(() => store.close());
-  return { store, file };
+  return { store, location };
+}
+
+/** A place that holds nothing yet, and goes with the test. */
+export async function emptyLocation(place: Place): Promise<StoreLocation> {
+  if (place === 'PostgreSQL') return await postgresLocation();
+  const file = place === 'a file' ? tempFolder().file('ledger.db') : ':memory:';
+  return { dialect: 'sqlite', file };
 }
 
 /** The ids of all entries, sorted. */

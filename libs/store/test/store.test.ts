@@ -5,7 +5,8 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { int64, isUniqueViolation } from '../src/index.ts';
 import { entry } from './ledger.ts';
-import { entryIds, openLedger, PLACES } from './open-ledger.ts';
+import { entryIds, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
+import { tempFolder } from './temp-folder.ts';
 
 describe.each(PLACES)('a store in %s', (place) => {
   it('keeps money, flags, times and bytes exactly (EM-4)', async () => {
@@ -256,12 +257,13 @@ describe.each(PLACES)('a store in %s', (place) => {
 
 describe('a store in a file', () => {
   it('says that another process writes, and works again after', async () => {
-    const ledger = await openLedger('file', { busyTimeoutMs: 1 });
-    const other = new DatabaseSync(ledger.file);
+    const file = tempFolder().file('ledger.db');
+    const ledger = await openLedgerAt({ dialect: 'sqlite', file }, { busyTimeoutMs: 1 });
+    const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
     await expect(ledger.store.transaction(async () => 1)).rejects.toMatchObject({
       reason: 'STORE_BUSY',
-      message: expect.stringContaining(ledger.file),
+      message: expect.stringContaining(file),
     });
     other.close();
     expect(await ledger.store.transaction(async () => 1)).toBe(1);

@@ -1,0 +1,154 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { InternalError, UnavailableError } from '@writ/kernel';
+import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import { shareLeads } from './lead.ts';
+import { type Migrations, migrate } from './migrations.ts';
+import { postgresDialect } from './postgres-dialect.ts';
+import { PostgresReaders } from './postgres-readers.ts';
+import { prepareSchema } from './postgres-schema.ts';
+import { PostgresSession, type SessionSettings } from './postgres-session.ts';
+import { PostgresTransactions } from './postgres-transactions.ts';
+import { PostgresWriter } from './postgres-writer.ts';
+import { readDriver } from './sqlite-dialect.ts';
+import type { StoreLimits } from './sqlite-store.ts';
+import type { Store, StoreLocation, TransactionOptions } from './store.ts';
+import { withinTime } from './within-time.ts';
+
+type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
+
+const DEFAULT_LIMITS: StoreLimits = {
+  maxQueued: 10_000,
+  maxBatch: 64,
+  maxBatchMs: 10,
+  transactionTimeoutMs: 5_000,
+  busyTimeoutMs: 8_000,
+  readSessions: 4,
+};
+/** A process that was stopped in the middle of a transaction holds up the others no longer than this past its limit. */
+const IDLE_GRACE_MS = 1_000;
+const MIGRATION_LOCK_MS = 60_000;
+
+/** Opens a schema of a PostgreSQL database, made when it is not there, and brings it up to date. */
+export async function openPostgresStore<DB>(
+  location: PostgresLocation,
+  migrations: Migrations,
+  service: string,
+  limits: Partial<StoreLimits> = {},
+): Promise<Store<DB>> {
+  const all = { ...DEFAULT_LIMITS, ...limits };
+  const settings: SessionSettings = {
+    url: location.url,
+    schema: location.schema,
+    label: `the PostgreSQL schema ${location.schema}`,
+    applicationName: `writ ${service}`,
+    statementTimeoutMs: all.transactionTimeoutMs,
+    lockTimeoutMs: all.busyTimeoutMs,
+  };
+  await prepareSchema(settings);
+  // Another process may be at it, and a migration may take long; neither is counted as the store's.
+  const patient = { ...settings, lockTimeoutMs: MIGRATION_LOCK_MS };
+  const alone = new PostgresWriter(settings.label, () => PostgresSession.open(patient, ''), all);
+  try {
+    const { parent } = new PostgresTransactions<unknown>(alone, settings.schema);
+    await migrate(parent, migrations, settings.label);
+  } finally {
+    await alone.close();
+  }
+  return new PostgresStore<DB>(settings, all);
+}
+
+class PostgresStore<DB> implements Store<DB> {
+  readonly dialect = 'postgres';
+  readonly db: Kysely<DB>;
+  readonly #label: string;
+  readonly #writer: PostgresWriter;
+  readonly #readers: PostgresReaders;
+  readonly #transactions: PostgresTransactions<DB>;
+  readonly #timeoutMs: number;
+  readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
+  #closing: Promise<void> | undefined;
+
+  constructor(settings: SessionSettings, limits: StoreLimits) {
+    const { label, schema } = settings;
+    this.#label = label;
+    this.#timeoutMs = limits.transactionTimeoutMs;
+    const idle = limits.transactionTimeoutMs + IDLE_GRACE_MS;
+    const forWriting = `set idle_in_transaction_session_timeout to ${idle}`;
+    const forReading = 'set default_transaction_read_only to on';
+    this.#writer = new PostgresWriter(
+      label,
+      () => PostgresSession.open(settings, forWriting),
+      limits,
+    );
+    this.#readers = new PostgresReaders(
+      () => PostgresSession.open(settings, forReading),
+      limits.readSessions,
+    );
+    this.#transactions = new PostgresTransactions(this.#writer, schema);
+    const reading = readDriver((compiled) => this.#read(compiled));
+    this.db = new Kysely({ dialect: postgresDialect(reading, schema) });
+    shareLeads(this.db, settings);
+  }
+
+  get commits(): number {
+    return this.#writer.commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#writer.backgroundCommits;
+  }
+
+  async transaction<T>(
+    work: (trx: Transaction<DB>) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    this.#refuseInside('store.transaction');
+    this.#refuseClosed();
+    const turn = await this.#writer.enter(options.background === true);
+    const scope = { active: true };
+    try {
+      const running = this.#scopes.run(scope, () => work(this.#transactions.of(turn)));
+      const result = await withinTime(running, this.#timeoutMs, this.#label);
+      // What the work left running may use the store again, as anybody else.
+      scope.active = false;
+      await turn.finish();
+      return result;
+    } finally {
+      scope.active = false;
+      turn.leave();
+    }
+  }
+
+  close(): Promise<void> {
+    this.#refuseInside('store.close');
+    this.#closing ??= this.#drainAndClose();
+    return this.#closing;
+  }
+
+  async #drainAndClose(): Promise<void> {
+    // Calls made before this one count as waiting.
+    await nextTurnOfTheLoop();
+    await this.#writer.drained();
+    await Promise.all([this.#writer.close(), this.#readers.close()]);
+  }
+
+  async #read({ sql, parameters }: CompiledQuery): Promise<QueryResult<unknown>> {
+    this.#refuseInside('store.db');
+    this.#refuseClosed();
+    return await this.#readers.borrow((session) => session.query(sql, parameters));
+  }
+
+  #refuseInside(what: string): void {
+    if (this.#scopes.getStore()?.active !== true) return;
+    throw new InternalError(
+      'STORE_NESTED',
+      `${what} was used inside of a transaction of ${this.#label}, which it would wait for; use the transaction that was given to the work.`,
+    );
+  }
+
+  #refuseClosed(): void {
+    if (this.#closing === undefined) return;
+    throw new UnavailableError('STORE_CLOSED', `The store ${this.#label} is closed.`);
+  }
+}

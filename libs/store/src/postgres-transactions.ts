@@ -1,0 +1,77 @@
+import { InternalError } from '@writ/kernel';
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  type QueryResult,
+  Transaction,
+} from 'kysely';
+import { streamingRefused } from './connection-refusals.ts';
+import { postgresDialect } from './postgres-dialect.ts';
+import type { PostgresTurn } from './postgres-turn.ts';
+import type { PostgresWriter } from './postgres-writer.ts';
+
+/** Kysely over the turns of a writer. */
+export class PostgresTransactions<DB> {
+  /** Its `transaction().execute()` takes a turn of its own, in the background. */
+  readonly parent: Kysely<DB>;
+  readonly #driver: Driver;
+  readonly #dialect: Dialect;
+
+  constructor(writer: PostgresWriter, schema: string) {
+    this.#driver = turnDriver(writer);
+    this.#dialect = postgresDialect(this.#driver, schema);
+    this.parent = new Kysely({ dialect: this.#dialect });
+  }
+
+  /** The transaction whose queries run in `turn`. */
+  of(turn: PostgresTurn): Transaction<DB> {
+    const connection = new TurnConnection(turn);
+    const dialect = this.#dialect;
+    const executor = this.parent.getExecutor().withConnectionProvider({
+      // The session answers in order, so that queries need not wait for each other here.
+      provideConnection: async (consumer) => consumer(connection),
+    });
+    return new Transaction<DB>({ config: { dialect }, driver: this.#driver, dialect, executor });
+  }
+}
+
+class TurnConnection implements DatabaseConnection {
+  readonly turn: PostgresTurn;
+
+  constructor(turn: PostgresTurn) {
+    this.turn = turn;
+  }
+
+  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+    return await this.turn.run<R>(sql, parameters);
+  }
+
+  streamQuery(): never {
+    throw streamingRefused();
+  }
+}
+
+function turnDriver(writer: PostgresWriter): Driver {
+  return {
+    init: done,
+    acquireConnection: async () => new TurnConnection(await writer.enter(true)),
+    // The turn is in a transaction from its beginning.
+    beginTransaction: done,
+    commitTransaction: async (held) => await turnOf(held).finish(),
+    rollbackTransaction: async (held) => turnOf(held).leave(),
+    releaseConnection: async (held) => turnOf(held).leave(),
+    destroy: done,
+  };
+}
+
+function turnOf(connection: DatabaseConnection): PostgresTurn {
+  if (connection instanceof TurnConnection) return connection.turn;
+  throw new InternalError('STORE_FOREIGN_CONNECTION', 'A connection came back to another driver.');
+}
+
+async function done(): Promise<void> {
+  // The store opens and closes the sessions.
+}

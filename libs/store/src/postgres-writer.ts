@@ -1,0 +1,97 @@
+import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { OverloadedError } from '@writ/kernel';
+import type { GroupCommitLimits } from './group-commit.ts';
+import { PostgresBatch, type Reconnect } from './postgres-batch.ts';
+import type { PostgresSession } from './postgres-session.ts';
+import { PostgresTurn } from './postgres-turn.ts';
+
+/**
+ * Lets everybody in this process who wants to write take turns, first come, first served, on one
+ * session, and commits those who are waiting together. The store's lock lets the processes take turns.
+ */
+export class PostgresWriter {
+  readonly #label: string;
+  readonly #connect: Reconnect;
+  readonly #limits: GroupCommitLimits;
+  readonly #waiting: PostgresTurn[] = [];
+  #session: PostgresSession | undefined;
+  #draining: Promise<void> | undefined;
+  #commits = 0;
+  #backgroundCommits = 0;
+
+  constructor(label: string, connect: Reconnect, limits: GroupCommitLimits) {
+    this.#label = label;
+    this.#connect = connect;
+    this.#limits = limits;
+  }
+
+  get commits(): number {
+    return this.#commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#backgroundCommits;
+  }
+
+  /**
+   * Waits for a turn; whoever gets it must finish or leave it.
+   * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_UNREACHABLE
+   */
+  async enter(background: boolean): Promise<PostgresTurn> {
+    const limit = this.#limits.maxQueued;
+    if (this.#waiting.length >= limit) {
+      throw new OverloadedError(
+        'STORE_QUEUE_FULL',
+        `More than ${limit} transactions wait for ${this.#label}; the limit is maxQueued.`,
+        { limit: String(limit) },
+      );
+    }
+    const turn = new PostgresTurn(background);
+    this.#waiting.push(turn);
+    this.#draining ??= this.#drain();
+    return await turn.started;
+  }
+
+  /** Resolves when everybody who waited has been served. */
+  async drained(): Promise<void> {
+    await this.#draining;
+  }
+
+  /** Ends the session; call it when nobody waits. */
+  async close(): Promise<void> {
+    await this.#session?.close();
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // What arrives in the same turn of the event loop shares the commit.
+      await nextTurnOfTheLoop();
+      try {
+        await this.#serveBatch();
+      } catch (error) {
+        // Nobody of them would fare better by waiting as long again.
+        for (const turn of this.#waiting.splice(0)) turn.refuse(error);
+      }
+    }
+    this.#draining = undefined;
+  }
+
+  async #serveBatch(): Promise<void> {
+    if (this.#session === undefined || this.#session.broken) this.#session = await this.#connect();
+    const batch = await PostgresBatch.begin(this.#session, this.#connect);
+    const started = performance.now();
+    const { maxBatch, maxBatchMs } = this.#limits;
+    try {
+      for (let size = 0; size < maxBatch; size += 1) {
+        const [next] = this.#waiting;
+        if (next === undefined || batch.over || performance.now() - started > maxBatchMs) break;
+        this.#waiting.shift();
+        await batch.serve(next);
+      }
+    } finally {
+      const kind = await batch.commit();
+      if (kind === 'foreground') this.#commits += 1;
+      if (kind === 'background') this.#backgroundCommits += 1;
+    }
+  }
+}

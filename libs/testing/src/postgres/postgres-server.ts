@@ -1,0 +1,105 @@
+import { execFile, spawn } from 'node:child_process';
+import { chownSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { claimStart, postgresRunFolder } from './postgres-run.ts';
+
+const run = promisify(execFile);
+const START_WITHIN_MS = 60_000;
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '300',
+  // A test's data may go with the machine.
+  fsync: 'off',
+  full_page_writes: 'off',
+  shared_buffers: '32MB',
+  log_min_messages: 'warning',
+};
+
+/** The address of this run's server, which is started when no process of the run has done so yet. */
+export async function startedPostgres(binaries: string): Promise<string> {
+  const folder = postgresRunFolder();
+  const ready = join(folder, 'url');
+  const failed = join(folder, 'failed');
+  if (claimStart(folder)) {
+    try {
+      writeFileSync(`${ready}.new`, await startServer(binaries, folder));
+      writeFileSync(ready, readFileSync(`${ready}.new`));
+    } catch (error) {
+      writeFileSync(failed, String(error));
+    }
+  }
+  const until = performance.now() + START_WITHIN_MS;
+  while (performance.now() < until) {
+    if (existsSync(failed)) break;
+    const url = existsSync(ready) ? readFileSync(ready, 'utf8') : '';
+    if (url.endsWith('/postgres')) return url;
+    await wait(20);
+  }
+  const reason = existsSync(failed) ? readFileSync(failed, 'utf8') : 'it did not start in time';
+  throw new Error(`PostgreSQL for tests cannot be used: ${reason}`);
+}
+
+async function startServer(binaries: string, folder: string): Promise<string> {
+  const as = await serverUser();
+  const data = join(folder, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  if (as !== undefined) chownSync(data, as.uid, as.gid);
+  const options = { cwd: data, ...as };
+  const init = ['-D', data, '-U', 'writ', '-A', 'trust', '-E', 'UTF8', '--no-sync'];
+  // Sorted as people do, not by code point: what a careful administrator would choose.
+  const people = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8'];
+  await run(join(binaries, 'initdb'), [...init, ...people], options);
+  const port = await freePort();
+  const set = Object.entries({ ...SETTINGS, port: String(port) });
+  const log = openSync(join(folder, 'log'), 'a');
+  const server = spawn(
+    join(binaries, 'postgres'),
+    ['-D', data, ...set.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    // It must outlive the process that happened to need it first.
+    { ...options, detached: true, stdio: ['ignore', log, log] },
+  );
+  server.unref();
+  await accepting(join(data, 'postmaster.pid'), join(folder, 'log'));
+  return `postgres://writ@127.0.0.1:${port}/postgres`;
+}
+
+/** The eighth line of the pid file tells when the server accepts connections. */
+async function accepting(pidFile: string, log: string): Promise<void> {
+  const until = performance.now() + START_WITHIN_MS;
+  while (performance.now() < until) {
+    if (existsSync(pidFile) && /^ready\s*$/m.test(readFileSync(pidFile, 'utf8'))) return;
+    await wait(10);
+  }
+  throw new Error(readFileSync(log, 'utf8'));
+}
+
+/** PostgreSQL refuses to run as root, so root lends it another user. */
+async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  for (const name of ['postgres', 'nobody']) {
+    const ids = await Promise.all(['-u', '-g'].map((what) => idOf(name, what)));
+    const [uid, gid] = ids;
+    if (uid !== undefined && gid !== undefined) return { uid, gid };
+  }
+  throw new Error('there is no user postgres or nobody that it could run as');
+}
+
+async function idOf(name: string, what: string): Promise<number | undefined> {
+  const answer = await run('id', [what, name]).catch(() => undefined);
+  return answer === undefined ? undefined : Number(answer.stdout);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', resolve);
+  await promise;
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}
