@@ -1,4 +1,7 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { create } from '@bufbuild/protobuf';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ControlService, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { InFlightCallSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
@@ -111,6 +114,34 @@ describe('a halt in the supervisor', () => {
     await resume(made?.haltId);
     const after = await pending();
     expect(Number(after?.expireTime?.seconds) - Number(before?.expireTime?.seconds)).toBe(3_600);
+  });
+
+  it('holds up no expiry outside its scope, however many it stops (SV-5, SV-9)', async () => {
+    await desk.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+    await agent.propose('op-2', refund(1200));
+    const other = await desk.agent();
+    await desk.report(await other.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+    await other.propose('op-2', refund(1200));
+    await halt();
+    // More than one look takes, all of them due before the other's.
+    const db = new DatabaseSync(join(desk.supervisor.config.dataDir, 'supervisor.db'));
+    db.exec(`CREATE TEMP TABLE more AS SELECT * FROM approvals WHERE run_id = '${agent.scope.runId}';
+      UPDATE more SET expires_at = created_at;`);
+    for (let index = 0; index < 120; index += 1) {
+      db.exec(
+        `UPDATE more SET approval_id = 'apr_${index}', call_id = 'op-${index + 10}'; INSERT INTO approvals SELECT * FROM more;`,
+      );
+    }
+    db.close();
+    clock.advance(25 * 3_600_000);
+    const stateOf = async (runId: string) => {
+      const { approvals } = await desk.approvals().listApprovals({ runId, pageSize: 200 });
+      return [...new Set(approvals.map(({ state }) => state))];
+    };
+    await expect
+      .poll(() => stateOf(other.scope.runId), { interval: 10 })
+      .toEqual([ApprovalState.EXPIRED]);
+    expect(await stateOf(agent.scope.runId)).toEqual([ApprovalState.PENDING]);
   });
 
   it('lists what was under way and did not end (SV-9)', async () => {

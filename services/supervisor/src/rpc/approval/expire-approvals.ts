@@ -3,6 +3,7 @@ import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import {
   type ApprovalRow,
+  type DueApproval,
   expiredApprovals,
   loadApproval,
   saveApproval,
@@ -22,15 +23,26 @@ const MOST_AT_ONCE = 100;
  */
 export async function expireApprovals(context: SupervisorContext): Promise<void> {
   const { store, clock } = context;
-  for (const due of await expiredApprovals(store.db, clock.now(), MOST_AT_ONCE)) {
-    await store.transaction(
-      async (trx) => {
-        const approval = await loadApproval(trx, due.tenant, due.approval_id);
-        if (approval.state === 'pending') await expire(trx, pinned(context), approval, clock.now());
-      },
-      { background: true },
-    );
-  }
+  const now = clock.now();
+  let page: readonly DueApproval[];
+  let last: DueApproval | undefined;
+  // To the end of the list: what cannot be settled yet must not stand before what can.
+  do {
+    page = await expiredApprovals(store.db, now, MOST_AT_ONCE, last);
+    for (const due of page) await expireOne(context, due);
+    last = page.at(-1);
+  } while (page.length === MOST_AT_ONCE);
+}
+
+async function expireOne(context: SupervisorContext, due: DueApproval): Promise<void> {
+  const { store, clock } = context;
+  await store.transaction(
+    async (trx) => {
+      const approval = await loadApproval(trx, due.tenant, due.approval_id);
+      if (approval.state === 'pending') await expire(trx, pinned(context), approval, clock.now());
+    },
+    { background: true },
+  );
 }
 
 async function expire(
@@ -44,7 +56,7 @@ async function expire(
   const acting = await actingOf(trx, await loadAgent(trx, { tenant, runId, instance }));
   // The end of its run withdraws it.
   if (!isAlive(acting)) return;
-  // Nobody may answer now; the halt's end gives back the time.
+  // Halted since it was read: nobody may answer now, and the halt's end gives back the time.
   if ((await haltOver(trx, acting.key)) !== undefined) return;
   const asked: Asked = { approval, decision, acting };
   if (approval.kind === 'action') await settleNo(trx, context, asked, undefined, at);

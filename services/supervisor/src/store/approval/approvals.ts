@@ -73,20 +73,64 @@ export async function saveApproval(
   noteChange(trx, approvalsTopic(tenant));
 }
 
-/** Pending approvals of every tenant whose time is over, at most `limit`. */
+/** A pending approval whose time is over. */
+export type DueApproval = Pick<ApprovalRow, 'tenant' | 'approval_id'> & {
+  readonly expires_at: Date | null;
+};
+
+/**
+ * Pending approvals of every tenant whose time is over, at most `limit`, those first that waited
+ * longest; `after` is the last one that was seen. What is halted is not due: its time stands still
+ * (SV-9).
+ */
 export async function expiredApprovals(
   db: SupervisorReader,
   now: Date,
   limit: number,
-): Promise<Pick<ApprovalRow, 'tenant' | 'approval_id'>[]> {
-  return await db
+  after?: DueApproval,
+): Promise<DueApproval[]> {
+  let query = db
     .selectFrom('approvals')
-    .select(['tenant', 'approval_id'])
+    .select(['tenant', 'approval_id', 'expires_at'])
     .where('state', '=', 'pending')
     .where('expires_at', '<=', now)
-    .orderBy('expires_at')
-    .limit(limit)
-    .execute();
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('halts')
+            .select('halts.halt_id')
+            .where('halts.lifted_at', 'is', null)
+            .where(({ or, eb, ref }) =>
+              or([
+                eb('halts.tenant', 'is', null),
+                eb('halts.tenant', '=', ref('approvals.tenant')),
+              ]),
+            )
+            .where(({ or, eb, ref }) =>
+              or([
+                eb('halts.run_id', 'is', null),
+                eb('halts.run_id', '=', ref('approvals.run_id')),
+              ]),
+            )
+            .where(({ or, eb, ref }) =>
+              or([
+                eb('halts.instance', 'is', null),
+                eb('halts.instance', '=', ref('approvals.instance')),
+              ]),
+            ),
+        ),
+      ),
+    );
+  if (after?.expires_at) {
+    const { expires_at: last, approval_id: id } = after;
+    query = query.where(({ or, and, eb }) =>
+      or([
+        eb('expires_at', '>', last),
+        and([eb('expires_at', '=', last), eb('approval_id', '>', id)]),
+      ]),
+    );
+  }
+  return await query.orderBy('expires_at').orderBy('approval_id').limit(limit).execute();
 }
 
 /** Every approval of a run, oldest first. */
