@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
@@ -23,10 +24,13 @@ describe('a run that is not kept', () => {
   afterAll(() => desk.close());
 
   /** A run with something to delete in every table, ended by its answer. */
-  const ended = async (retention: HistoryRetention): Promise<DeskAgent> => {
+  const ended = async (
+    retention: HistoryRetention,
+    requestId = `r-${retention}`,
+  ): Promise<DeskAgent> => {
     const { fakes } = desk.supervisor;
     const before = fakes.deliveries.length;
-    const start = { requestId: `r-${retention}`, agent: 'refund-worker', goal: GOAL, retention };
+    const start = { requestId, agent: 'refund-worker', goal: GOAL, retention };
     await desk.supervisor.runs().startRun({ ...start, dataJson: '{"note":"Data-content"}' });
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];
@@ -38,7 +42,7 @@ describe('a run that is not kept', () => {
     const asked = await agent.propose('op-2', refund(1200, 'Reason-content'), more);
     await desk.approvals('dora').decideApproval({
       approvalId: asked.approvalId,
-      requestId: `d-${retention}`,
+      requestId: `d-${requestId}`,
       answer: { case: 'reject', value: {} },
       comment: 'Comment-content',
     });
@@ -140,5 +144,38 @@ describe('a run that is not kept', () => {
       .as('anna', AuditService)
       .listAuditRecords({ runId: purged?.runId ?? '', kind: 'receipt' });
     expect(JSON.parse(records.at(-1)?.canonicalJson ?? '')).toMatchObject({ revision: 2 });
+  });
+
+  it('is purged to its end after a crash in the middle, once (SUP-4)', async () => {
+    const { supervisor } = desk;
+    // Nobody purges it in this process.
+    const agent = await ended(HistoryRetention.NONE, 'crash');
+    await supervisor.stop();
+    const { runId } = agent.scope;
+    // Between two entries of the timeline, and in the midst of the rows.
+    for (const [statement, isLeft] of [
+      ['update "timeline"', /Answer-content/],
+      ['update "receipts"', /Reason-content/],
+      ['delete from "facts"', /Reason-content/],
+    ] as const) {
+      const { child } = await supervisor.spawnProcess({
+        execArgv: ['--import', new URL('./kill-at-commit.ts', import.meta.url).href],
+        env: { WRIT_TEST_KILL_BEFORE: statement },
+      });
+      const [, signal] = await once(child, 'exit');
+      expect(signal, statement).toBe('SIGKILL');
+      expect(rowsOf(agent), statement).toMatch(isLeft);
+    }
+    // Past the lease of the last one's chainer, whose clock was the machine's.
+    clock.advance(Date.now() - clock.now().getTime() + 60_000);
+    await supervisor.startAgain();
+    await expect.poll(async () => (await runOf(agent)).purgeTime, { interval: 5 }).toBeDefined();
+    expect(rowsOf(agent).match(CONTENT)).toBeNull();
+    const { records } = await supervisor.as('anna', AuditService).listAuditRecords({ runId });
+    expect(records.filter(({ kind }) => kind === 'run_purged')).toHaveLength(1);
+    const events = await Array.fromAsync(supervisor.runs().watchRun({ runId }));
+    expect(events.map(({ event }) => event?.sequence)).toEqual(
+      events.map((_, index) => BigInt(index + 1)),
+    );
   });
 });
