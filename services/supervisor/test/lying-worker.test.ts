@@ -1,0 +1,132 @@
+import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  CONTEXT,
+  type DeskAgent,
+  finalText,
+  LOOK_UP,
+  RefundDesk,
+  refund,
+  toolText,
+} from './refund-desk.ts';
+
+const EMAIL = toolText('send_refund_email', { user_id: 42, amount_usd: 250, message: 'Done.' });
+const DONE = finalText('All is paid.');
+/** What refunds may come to without a person, in cents, by the desk's policy. */
+const RUN_CAP = 200_000;
+const AMOUNTS = [
+  [1000, 1000, 1000, 1, 0.01],
+  [999.99, 1000, 0.02, 500, 0.01],
+  [1, 1000, 700, 300, 500],
+];
+
+describe('a worker that lies', () => {
+  let desk: RefundDesk;
+  beforeAll(async () => {
+    desk = await RefundDesk.start();
+  });
+  afterAll(() => desk.close());
+
+  async function report(agent: DeskAgent, stopReason: string, more: object = {}) {
+    const { fakes, service } = desk.supervisor;
+    const supervision = fakes
+      .peer('agent-worker')
+      .client(SupervisionService, { audience: 'supervisor', address: service.address });
+    const claim = { requestId: 'o-1', stopReason, phase: 'worker', ...more };
+    return await supervision.reportOutcome(claim, await agent.options());
+  }
+
+  async function stateOf({ scope: { runId } }: DeskAgent): Promise<RunState | undefined> {
+    return (await desk.supervisor.runs().getRun({ runId })).run?.state;
+  }
+
+  it.each(AMOUNTS.map((amounts) => [amounts]))(
+    'and withholds every receipt gains nothing against any cap and opens no gate, asking for %j (SV-3)',
+    async (amounts) => {
+      const agent = await desk.agent();
+      let approved = 0;
+      await agent.propose('look', LOOK_UP);
+      for (const [index, amount] of amounts.slice(0, 4).entries()) {
+        const { executedAction, writ } = await agent.propose(`pay-${index}`, refund(amount));
+        if (writ === '') continue;
+        const action = executedAction?.kind;
+        if (action?.case !== 'tool') throw new Error('A writ without an action.');
+        const { amount_usd } = JSON.parse(action.value.argumentsJson) as { amount_usd: number };
+        approved += Math.round(amount_usd * 100);
+      }
+      expect(approved).toBeGreaterThan(0);
+      expect(approved).toBeLessThanOrEqual(RUN_CAP);
+      expect(await agent.propose('mail', EMAIL)).toMatchObject({
+        reason: 'email_before_refund',
+        writ: '',
+      });
+      expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
+      // Nor do observations without a receipt open it.
+      const shown = [{ callId: 'look', content: JSON.stringify(CONTEXT) }];
+      expect(await agent.propose('again', DONE, { observations: shown })).toMatchObject({
+        reason: 'final_requires_context',
+        runEnded: false,
+      });
+    },
+  );
+
+  it.each(['success', 'paused', 'cancelled', 'halted'])(
+    'and reports %s, which it did not get approved, is refused, and the run goes on (SV-7)',
+    async (stopReason) => {
+      const agent = await desk.agent();
+      expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
+      for (const callId of ['', 'done', 'never']) {
+        await expect(report(agent, stopReason, { callId })).rejects.toMatchObject({
+          kind: 'invalid_argument',
+          reason: 'OUTCOME_NOT_REPORTABLE',
+          metadata: { field: 'stop_reason' },
+        });
+      }
+      expect(await stateOf(agent)).toBe(RunState.RUNNING);
+      const looked = await agent.execute('look', LOOK_UP, CONTEXT);
+      const final = await agent.propose('final', DONE, { receipts: [looked] });
+      expect(final.runEnded).toBe(true);
+    },
+  );
+
+  it.each([
+    'human_rejected',
+    'approval_expired',
+    'supervisor_block:refund_budget_exhausted',
+    'tool_error:get_refund_context',
+    'tool_denied:get_refund_context',
+    'loop_detected:per_tool_limit',
+    'outcome_unknown:get_refund_context',
+    'max_steps',
+    'max_seconds',
+    'deadline',
+    'llm_timeout',
+    'provider_error:500',
+  ])(
+    'and reports %s of a call that was approved ends on its own word, which is marked (SV-7)',
+    async (stopReason) => {
+      const agent = await desk.agent();
+      const receipt = await agent.execute('look', LOOK_UP, CONTEXT);
+      await report(agent, stopReason, { callId: 'look', receipts: [receipt] });
+      const { result } = await desk.ended(agent);
+      expect(result).toMatchObject({ stopReason, status: RunStatus.STOPPED, unverified: true });
+      expect(result?.trace).toMatchObject([{ callId: 'look', ok: true }]);
+    },
+  );
+
+  it('and brings receipts of others, or observations that none of its own vouches for, changes nothing by them (SV-7, TG-8)', async () => {
+    const [agent, other] = [await desk.agent(), await desk.agent()];
+    const own = await agent.execute('look', LOOK_UP, CONTEXT);
+    const foreign = await other.execute('look', LOOK_UP, CONTEXT);
+    await expect(report(agent, 'stuck', { receipts: [own, foreign] })).rejects.toMatchObject({
+      reason: 'RECEIPT_FOREIGN',
+    });
+    expect(await stateOf(agent)).toBe(RunState.RUNNING);
+    expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
+    const content = JSON.stringify({ ...CONTEXT, user: { id: 666 } });
+    await report(agent, 'stuck', { receipts: [own], observations: [{ callId: 'look', content }] });
+    const { result } = await desk.ended(agent);
+    expect(result?.history).toMatchObject([{ callId: 'look', observationJson: '' }]);
+  });
+});
