@@ -1,0 +1,266 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { natsAtHand } from '@writ/testing/nats';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { BusMessage } from '../src/index.ts';
+import { inProcess, overNats } from './either-bus.ts';
+import { keeper, waiter } from './handlers.ts';
+
+const BUSES = [
+  { name: 'the in-process bus', kind: inProcess(), isHere: true },
+  { name: 'the bus over NATS', kind: overNats(), isHere: natsAtHand() },
+];
+
+describe.for(BUSES)('$name', ({ kind, isHere }) => {
+  const it_ = it.skipIf(!isHere);
+  afterAll(() => kind.closeAll());
+
+  it_('gives every durable each message that its subject takes, whole (HK-2)', async () => {
+    const { bus, at, message } = await kind.open();
+    const [one, all] = [keeper(), keeper()];
+    await bus.subscribe({ subject: at('a.*'), durable: 'one', handler: one.handler });
+    await bus.subscribe({ subject: at('>'), durable: 'all', handler: all.handler });
+    await bus.publish(message('e1'));
+    await bus.publish(message('e2', 'b.a'));
+    await bus.publish(message('e3', 'a.x'));
+    await vi.waitFor(() => expect(all.ids()).toEqual(['e1', 'e2', 'e3']));
+    await vi.waitFor(() => expect(one.ids()).toEqual(['e1', 'e3']));
+    const [first] = all.kept;
+    expect({ ...first, payload: [...(first?.payload ?? [])] }).toEqual({
+      ...message('e1'),
+      payload: [1],
+    });
+  });
+
+  it_('gives a durable again what it refused, before what came after it (HK-1, HK-2)', async () => {
+    const { bus, at, message, insist, failures } = await kind.open();
+    const other = keeper();
+    const taken: string[] = [];
+    const refusals = new Map([
+      ['e1', 2],
+      ['e3', 1],
+    ]);
+    await bus.subscribe({ subject: at('>'), durable: 'other', handler: other.handler });
+    await bus.subscribe({
+      subject: at('>'),
+      durable: 'refuses',
+      handler: async ({ eventId }) => {
+        const left = refusals.get(eventId) ?? 0;
+        refusals.set(eventId, left - 1);
+        if (left > 0) throw new Error('no');
+        taken.push(eventId);
+      },
+    });
+    for (const id of ['e1', 'e2', 'e3', 'e4']) await insist(message(id));
+    await vi.waitFor(() => expect(taken).toEqual(['e1', 'e2', 'e3', 'e4']));
+    await vi.waitFor(() => expect(new Set(other.ids())).toEqual(new Set(taken)));
+    expect(failures).toHaveLength(3);
+    expect(failures[0]).toEqual({ eventId: 'e1', subject: at('a.b'), durable: 'refuses' });
+  });
+
+  it_('shares the messages of a durable between those of its name (SYS-5)', async () => {
+    const { bus, at, message } = await kind.open();
+    const [left, right] = [keeper(), keeper()];
+    await bus.subscribe({ subject: at('>'), durable: 'd', handler: left.handler });
+    const second = await bus.subscribe({ subject: at('>'), durable: 'd', handler: right.handler });
+    const ids = ['1', '2', '3', '4', '5', '6'];
+    for (const id of ids) await bus.publish(message(id));
+    await vi.waitFor(() => expect([...left.ids(), ...right.ids()].sort()).toEqual(ids));
+    await second.unsubscribe();
+    await second.unsubscribe();
+    const before = right.ids();
+    await bus.publish(message('7'));
+    await bus.publish(message('8'));
+    await vi.waitFor(() => expect(left.ids().slice(-2)).toEqual(['7', '8']));
+    expect(right.ids()).toEqual(before);
+  });
+
+  it_('refuses a durable that is there for another subject', async () => {
+    const { bus, at } = await kind.open();
+    const { handler } = keeper();
+    await bus.subscribe({ subject: at('>'), durable: 'd', handler });
+    await expect(
+      bus.subscribe({ subject: at('a.b'), durable: 'd', handler }),
+    ).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: 'BUS_DURABLE_MISMATCH',
+      metadata: { durable: 'd' },
+    });
+  });
+
+  it_('keeps what a durable missed while it was away (HK-2)', async () => {
+    const { bus, at, message, insist } = await kind.open();
+    const kept = keeper();
+    const options = { subject: at('>'), durable: 'd', handler: kept.handler };
+    const first = await bus.subscribe(options);
+    await bus.publish(message('1'));
+    await vi.waitFor(() => expect(kept.ids()).toEqual(['1']));
+    await first.unsubscribe();
+    const late = insist(message('2'));
+    await bus.subscribe(options);
+    await late;
+    await vi.waitFor(() => expect(kept.ids()).toEqual(['1', '2']));
+  });
+
+  it_('gives again what a handler is too long over', async () => {
+    const { bus, at, message, insist, failures } = await kind.open({ handlerTimeoutMs: 20 });
+    const hanging = waiter();
+    const taken: string[] = [];
+    let calls = 0;
+    await bus.subscribe({
+      subject: at('>'),
+      durable: 'd',
+      handler: async ({ eventId }) => {
+        calls += 1;
+        if (calls === 1) return hanging.handler();
+        taken.push(eventId);
+      },
+    });
+    await insist(message('e1'));
+    await vi.waitFor(() => expect(taken).toEqual(['e1']));
+    expect(failures).toMatchObject([{ eventId: 'e1', durable: 'd' }]);
+    hanging.go();
+  });
+
+  it_('gives handlers messages that they cannot change for others', async () => {
+    const { bus, at, message } = await kind.open();
+    const kept = keeper();
+    await bus.subscribe({ subject: at('>'), durable: 'd', handler: kept.handler });
+    await bus.publish(message('e1'));
+    await vi.waitFor(() => expect(kept.kept).toHaveLength(1));
+    expect(Object.isFrozen(kept.kept[0])).toBe(true);
+    expect(Object.isFrozen(kept.kept[0]?.headers)).toBe(true);
+  });
+
+  it_(
+    'runs handlers in their own async context, not in that of the publisher (SYS-1)',
+    async () => {
+      const { bus, at, message } = await kind.open();
+      const span = new AsyncLocalStorage<string>();
+      const seen: unknown[] = [];
+      const look = async (): Promise<void> => {
+        seen.push(span.getStore());
+      };
+      const subject = at('>');
+      await span.run('consumer', () => bus.subscribe({ subject, durable: 'd', handler: look }));
+      bus.subscribeLive({ subject, handler: look });
+      await span.run('publisher', () => bus.publish(message('e1')));
+      await vi.waitFor(() => expect(seen.toSorted()).toEqual(['consumer', undefined]));
+    },
+  );
+
+  it_('needs a name and a subject that NATS would take', async () => {
+    const { bus, at, message } = await kind.open();
+    const { handler } = keeper();
+    const bad = { reason: 'BAD_SUBJECT' };
+    await expect(
+      bus.subscribe({ subject: at('a..b'), durable: 'd', handler }),
+    ).rejects.toMatchObject(bad);
+    await expect(
+      bus.subscribe({ subject: at('a'), durable: 'a.b', handler }),
+    ).rejects.toMatchObject({ metadata: { field: 'durable' } });
+    await expect(bus.publish(message('e1', 'a.*'))).rejects.toMatchObject(bad);
+  });
+
+  it_(
+    'shows live subscribers live and durable messages, without holding up the publisher',
+    async () => {
+      const { bus, at, message } = await kind.open();
+      const seen: string[] = [];
+      bus.subscribeLive({
+        subject: at('a.>'),
+        handler: ({ eventId }) => {
+          seen.push(eventId);
+        },
+      });
+      bus.publishLive(message('live'));
+      bus.publishLive(message('elsewhere', 'b'));
+      expect(seen).toEqual([]);
+      await bus.publish(message('durable'));
+      await vi.waitFor(() => expect(seen).toEqual(['live', 'durable']));
+    },
+  );
+
+  it_('drops the oldest for a slow live subscriber, and tells it how many', async () => {
+    const { bus, at, message } = await kind.open();
+    const slow = waiter();
+    const seen: [string, number][] = [];
+    bus.subscribeLive({
+      subject: at('>'),
+      capacity: 2,
+      handler: async ({ eventId }, missed) => {
+        seen.push([eventId, missed]);
+        await slow.handler();
+      },
+    });
+    const passed = keeper();
+    bus.subscribeLive({ subject: at('>'), handler: passed.handler });
+    bus.publishLive(message('1'));
+    await slow.begun;
+    for (const id of ['2', '3', '4', '5', '6']) bus.publishLive(message(id));
+    await vi.waitFor(() => expect(passed.ids()).toHaveLength(6));
+    slow.go();
+    await vi.waitFor(() =>
+      expect(seen).toEqual([
+        ['1', 0],
+        ['5', 3],
+        ['6', 0],
+      ]),
+    );
+  });
+
+  it_('goes on after a live handler threw, and reports it', async () => {
+    const { bus, at, message, failures } = await kind.open();
+    const done = Promise.withResolvers<void>();
+    bus.subscribeLive({
+      subject: at('>'),
+      handler: ({ eventId }) => {
+        if (eventId === 'bad') throw new Error('no');
+        done.resolve();
+      },
+    });
+    bus.publishLive(message('bad'));
+    bus.publishLive(message('good'));
+    await done.promise;
+    expect(failures).toEqual([{ eventId: 'bad', subject: at('a.b') }]);
+  });
+
+  it_('shows nothing to who has left', async () => {
+    const { bus, at, message } = await kind.open();
+    const [gone, stays] = [keeper(), keeper()];
+    const leaving = bus.subscribeLive({ subject: at('>'), handler: gone.handler });
+    bus.publishLive(message('dropped with the queue'));
+    await leaving.unsubscribe();
+    bus.subscribeLive({ subject: at('>'), handler: stays.handler });
+    bus.publishLive(message('late'));
+    await vi.waitFor(() => expect(stays.ids()).toContain('late'));
+    expect(gone.ids()).toEqual([]);
+  });
+
+  it_('waits for what is under way when it closes, and takes nothing more', async () => {
+    const { bus, at, message } = await kind.open();
+    const slow = waiter();
+    const taken: BusMessage[] = [];
+    await bus.subscribe({
+      subject: at('>'),
+      durable: 'd',
+      handler: async (got) => {
+        await slow.handler();
+        taken.push(got);
+      },
+    });
+    const publishing = bus.publish(message('e1'));
+    await slow.begun;
+    const closing = bus.close();
+    const closed = { reason: 'BUS_CLOSED' };
+    await expect(bus.publish(message('e2'))).rejects.toMatchObject(closed);
+    expect(taken).toEqual([]);
+    slow.go();
+    await Promise.all([publishing, closing]);
+    expect(taken).toHaveLength(1);
+    bus.publishLive(message('e3'));
+    expect(() => bus.subscribeLive({ subject: at('>'), handler: slow.handler })).toThrow(
+      expect.objectContaining(closed),
+    );
+    await bus.close();
+  });
+});

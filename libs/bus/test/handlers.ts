@@ -1,0 +1,21 @@
+import type { BusMessage } from '../src/index.ts';
+
+/** A handler that keeps what it got. */
+export function keeper() {
+  const kept: BusMessage[] = [];
+  const handler = async (got: BusMessage): Promise<void> => {
+    kept.push(got);
+  };
+  return { handler, ids: () => kept.map(({ eventId }) => eventId), kept };
+}
+
+/** A handler that waits until it is let go. */
+export function waiter() {
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const handler = async (): Promise<void> => {
+    begun.resolve();
+    await go.promise;
+  };
+  return { handler, begun: begun.promise, go: () => go.resolve() };
+}

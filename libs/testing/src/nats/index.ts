@@ -1,0 +1,2 @@
+export { natsAtHand } from './nats-binary.ts';
+export { type NatsServer, startNatsServer } from './nats-server.ts';
