@@ -8,6 +8,7 @@ import { meterCap } from './meter-cap.ts';
 import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
+import { races } from './races.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { streamAbort } from './stream-abort.ts';
 import { teamKills } from './team-kills.ts';
@@ -60,6 +61,10 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   'frozen-worker': {
     about: 'a worker frozen past its lease and thawed, 200 times (RT-2)',
     run: (seed) => frozenWorker({ rounds: 200, seed }),
+  },
+  races: {
+    about: '5,000 runs whose finish races with cancel, deadline, halt and preemption (RT-4, AG-7)',
+    run: (seed) => races({ runs: 5_000, seed }),
   },
   'order-kills': {
     about:

@@ -2,28 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { readShelf } from '@writ/example-research-team/shelf';
 import { askedAgain, type RecordedAnswer, recordedAnswers } from '../e2e/platform-process.ts';
 import { servePlatform } from '../e2e/served-platform.ts';
+import { LEFT_OVER, rowsOf } from './left-over.ts';
 import { seeded } from './random.ts';
 import { driveTeams } from './team-driver.ts';
-
-/** What must not be there at the end. */
-const LEFT_OVER = [
-  ['slots', 'spawn-budget', "SELECT * FROM members WHERE state != 'released'"],
-  ['pools', 'spawn-budget', 'SELECT * FROM pools WHERE closed_at IS NULL'],
-  [
-    'reservations',
-    'execution-meter',
-    'SELECT * FROM balances WHERE reserved_tokens != 0 OR reserved_cost != 0 OR reserved_turns != 0',
-  ],
-  ['tabs', 'execution-meter', 'SELECT * FROM tabs WHERE closed_at IS NULL'],
-  ['orders', 'supervisor', "SELECT * FROM orders WHERE state != 'done'"],
-  ['agents', 'agent-worker', 'SELECT * FROM agents WHERE ended_at IS NULL'],
-] as const;
 
 /** How the proof is made. Times are milliseconds. */
 export interface TeamKillOptions {
@@ -84,7 +70,7 @@ export async function teamKills(options: TeamKillOptions) {
     assert.equal(new Set(published).size, 1 + runs, 'runs that published');
     assert.equal(published.length, 1 + runs, 'briefs');
     for (const [what, service, query] of LEFT_OVER) {
-      assert.deepEqual(rows(dataDir, service, query), [], what);
+      assert.deepEqual(rowsOf(dataDir, service, query), [], what);
     }
     return { runs, kills, model_answers: recorded.size, agents: runs * 5 };
   } finally {
@@ -104,14 +90,5 @@ async function answerOf(dataDir: string): Promise<string> {
     return run?.result?.answer ?? '';
   } finally {
     await platform.kill();
-  }
-}
-
-function rows(dataDir: string, service: string, query: string): unknown[] {
-  const database = new DatabaseSync(join(dataDir, `${service}.db`), { readOnly: true });
-  try {
-    return database.prepare(query).all();
-  } finally {
-    database.close();
   }
 }
