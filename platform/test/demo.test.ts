@@ -26,7 +26,13 @@ async function run(
 ): Promise<Ended> {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-demo-test-'));
   const child: ChildProcess = spawn(process.execPath, [join(SOURCE, program), ...args], {
-    env: { PATH: process.env.PATH ?? '', WRIT_DATA: dataDir, ...FREE_PORTS, ...env },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      WRIT_DATA: dataDir,
+      ...FREE_PORTS,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => {

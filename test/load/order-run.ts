@@ -38,7 +38,8 @@ export async function openStage(
   };
 }
 
-const PENDING: readonly string[] = ['SPAWN_PENDING', 'END_PENDING'];
+/** What is under way, or late: asked again, the answer is of the same order. */
+const PENDING: readonly string[] = ['SPAWN_PENDING', 'END_PENDING', 'DEADLINE_EXCEEDED'];
 
 type Step = (run: OrderRun, stage: OrderStage) => Promise<unknown>;
 

@@ -11,6 +11,7 @@ import { until } from '../e2e/scripted/until.ts';
 import { assertUndone, assertWhole } from './order-checks.ts';
 import type { HoldOrder, OrderNews } from './order-platform.ts';
 import { OrderRun, type OrderStage, openStage } from './order-run.ts';
+import { COMPILE_CACHE } from './program.ts';
 import { seeded } from './random.ts';
 
 interface Platform {
@@ -99,7 +100,7 @@ async function start(dataDir: string): Promise<Platform> {
   const file = fileURLToPath(new URL('order-platform.ts', import.meta.url));
   const child: ChildProcess = fork(file, {
     execArgv: [],
-    env: { PATH: process.env.PATH, WRIT_DATA: dataDir },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, WRIT_DATA: dataDir },
   });
   const exited = once(child, 'exit');
   const news: OrderNews[] = [];

@@ -17,7 +17,7 @@ export interface Program {
 }
 
 /** Where processes keep compiled modules for those that start after them: a third of a start is compiling. */
-export const COMPILE_CACHE = join(tmpdir(), 'writ-compile-cache');
+export const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 
 /** The service processes as their users start them. */
 export const SERVICE_MAINS = {

@@ -14,7 +14,7 @@ export interface MeterProcess {
 export async function startMeterProcess(env: Record<string, string>): Promise<MeterProcess> {
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
   const child: ChildProcess = spawn(process.execPath, [main], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');

@@ -21,7 +21,13 @@ export async function serveEverything(port = 0): Promise<HttpServer> {
   const process = spawn(
     globalThis.process.execPath,
     ['--import', preload, EVERYTHING, 'streamableHttp'],
-    { env: { PORT: String(port) }, stdio: ['ignore', 'pipe', 'ignore'] },
+    {
+      env: {
+        NODE_COMPILE_CACHE: globalThis.process.env.NODE_COMPILE_CACHE,
+        PORT: String(port),
+      },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
   );
   const lines = createInterface({ input: process.stdout });
   let listening = '';

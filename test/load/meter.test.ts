@@ -3,8 +3,6 @@ import { answeredThenKilled } from './answered-then-killed.ts';
 import { meterCap } from './meter-cap.ts';
 import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
-import { orderKills } from './orders.ts';
-import { spawnCap } from './spawn-cap.ts';
 import { streamAbort } from './stream-abort.ts';
 
 // Each proof checks itself; `npm run load` runs them at full length.
@@ -35,11 +33,3 @@ describe('the meter in a process of its own', () => {
     await meterCap(stage, { calls: 80, kills: { rounds: 2, seed: 7 } });
   });
 });
-
-it('grants no more slots than there are to four processes that ask at once, and each pause has one beneficiary (SB-2, SB-6)', async () => {
-  await spawnCap({ acquires: 120 });
-});
-
-it('carries every order to its end when the platform is killed at each of its steps: one child, and nothing of it left behind (SUP-8, SUP-9)', async () => {
-  await orderKills({});
-}, 120_000);
