@@ -15,6 +15,11 @@ export {
 export { createNatsBus } from './nats/nats-bus.ts';
 export type { NatsBusOptions } from './nats/options.ts';
 export {
+  type NatsUser,
+  natsAuthorization,
+  SERVICE_USERS,
+} from './nats/server-users.ts';
+export {
   assertPattern,
   assertSubject,
   HOOK_SUBJECTS,

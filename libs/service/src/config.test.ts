@@ -11,6 +11,19 @@ describe('the settings of a service in a process of its own', () => {
     expect(telemetry).toEqual({ logLevel: 'info' });
   });
 
+  it('share events with other processes only when a NATS server is named (HK-2, SYS-5)', () => {
+    expect(readProcessSettings({}).nats).toBeUndefined();
+    const { nats } = readProcessSettings({
+      WRIT_NATS_URL: 'nats://a:4222,nats://b:4222',
+      WRIT_NATS_PASSWORD: 'secret',
+    });
+    expect(nats).toMatchObject({
+      servers: ['nats://a:4222', 'nats://b:4222'],
+      user: undefined,
+      password: 'secret',
+    });
+  });
+
   it('name what is malformed (SYS-3)', () => {
     expect(() => readProcessSettings({ WRIT_AGENT_WORKER_ADDRESS: 'nowhere' })).toThrow(
       /WRIT_AGENT_WORKER_ADDRESS/,

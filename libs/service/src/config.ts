@@ -3,10 +3,22 @@ import type { ServiceName } from '@writ/identity';
 import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 import { defaultPort, variableName } from './names.ts';
 
+/** The NATS server that carries events between processes. */
+export interface NatsAccess {
+  readonly servers: readonly string[];
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+}
+
 /** What a service needs besides its own settings when it is a process of its own. */
 export interface ProcessSettings {
   readonly addressOf: (service: ServiceName) => string;
   readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
+  /** Absent when the service shares its events with no other process. */
+  readonly nats?: NatsAccess;
 }
 
 /**
@@ -15,6 +27,23 @@ export interface ProcessSettings {
  * @throws ConfigError naming every variable that is malformed
  */
 export function readProcessSettings(env: Environment = process.env): ProcessSettings {
+  const nats = readEnv(env, {
+    servers: variable.list('WRIT_NATS_URL', {
+      optional: true,
+      about: 'the NATS servers that carry events, any of which will do',
+    }),
+    user: variable.string('WRIT_NATS_USER', {
+      optional: true,
+      about: "the name to log in to NATS with; the service's own unless it is set",
+    }),
+    password: variable.string('WRIT_NATS_PASSWORD', {
+      optional: true,
+      about: 'the password to log in to NATS with',
+    }),
+    caFile: file('WRIT_NATS_CA_FILE', 'the authorities that vouch for the NATS server'),
+    certFile: file('WRIT_NATS_CERT_FILE', 'the certificate to show to the NATS server'),
+    keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
+  });
   const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
     logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
       default: 'info',
@@ -32,8 +61,13 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
   });
   return {
     addressOf: (service) => addresses[service],
+    ...(nats.servers === undefined ? {} : { nats: { ...nats, servers: nats.servers } }),
     telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
   };
+}
+
+function file(name: string, about: string) {
+  return variable.string(name, { optional: true, about: `a PEM file: ${about}` });
 }
 
 function address(service: ServiceName) {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
+import type { Bus } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
 import { readProcessSettings } from './config.ts';
+import { openBus } from './open-bus.ts';
 import type { Service, ServiceParts } from './service.ts';
 
 /** A service as its `main.ts` names it. */
@@ -30,22 +31,19 @@ async function run<Config>({ name, read, create }: ServiceProgram<Config>): Prom
   const config = read();
   const settings = readProcessSettings();
   const telemetry = createTelemetry({ service: name, ...settings.telemetry });
-  // Events stay in the outbox until their consumer is there; in another process it never is, until
-  // there is a bus that processes share.
-  const bus = createInProcessBus({
-    expects: [TIMELINE_CONSUMER],
-    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'not taken'),
-  });
-  const service = await create(config, { telemetry, bus, addressOf: settings.addressOf });
+  let bus: Bus | undefined;
+  let service: Service | undefined;
   try {
+    bus = await openBus(name, settings.nats, telemetry.log);
+    service = await create(config, { telemetry, bus, addressOf: settings.addressOf });
     await service.start();
     const { address, edgeAddress } = service;
     const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
     console.log(`${name} listens on ${address}${forClients}`);
     await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   } finally {
-    await service.stop();
-    await bus.close();
+    await service?.stop();
+    await bus?.close();
     await telemetry.shutdown();
   }
 }

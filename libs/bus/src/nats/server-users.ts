@@ -1,0 +1,91 @@
+import {
+  HOOK_EMITTER_NAMES,
+  HOOK_EMITTERS,
+  type HookEmitter,
+  hookStream,
+} from '../hook-streams.ts';
+import { TIMELINE_CONSUMER } from '../subjects.ts';
+
+/** A user of the NATS server. */
+export interface NatsUser {
+  readonly user: string;
+  readonly service: HookEmitter;
+  /** Variable of the server's environment that holds the password. */
+  readonly passwordVariable: string;
+  /** Tenants that it can reach; default all. */
+  readonly tenants?: readonly string[];
+}
+
+/** What a user may publish and subscribe to; everything else is refused. */
+interface NatsPermissions {
+  readonly publish: readonly string[];
+  readonly subscribe: readonly string[];
+}
+
+/** One user for each service, named as the service is. */
+export const SERVICE_USERS: readonly NatsUser[] = HOOK_EMITTER_NAMES.map((service) => ({
+  user: service,
+  service,
+  passwordVariable: `WRIT_NATS_${service.toUpperCase().replaceAll('-', '_')}_PASSWORD`,
+}));
+
+/**
+ * What a service needs of NATS, and no more: its own events, its own answers, and of the streams only
+ * to ask whether they are there. The supervisor makes the streams and takes the events of all (HK-1,
+ * SYS-6).
+ */
+function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions {
+  const reached = tenants ?? ['*'];
+  const isSupervisor = service === 'supervisor';
+  // The supervisor tells of the tool calls of a gateway that has no bus.
+  const told: readonly HookEmitter[] = isSupervisor ? [service, 'tool-gateway'] : [service];
+  const events = told.flatMap((emitter) =>
+    reached.flatMap((tenant) =>
+      HOOK_EMITTERS[emitter].map((event) => `writ.hooks.v1.${tenant}.*.*.${event}`),
+    ),
+  );
+  const progress = reached.map((tenant) => `writ.progress.v1.${tenant}.>`);
+  const api = isSupervisor ? HOOK_EMITTER_NAMES.flatMap(ownerApi) : emitterApi(service);
+  return {
+    publish: [...events, ...(service === 'agent-worker' ? progress : []), ...api],
+    subscribe: [`_INBOX.${user}.>`, ...(isSupervisor ? progress : [])],
+  };
+}
+
+/** The `authorization` part of a nats-server configuration, with passwords from its environment. */
+export function natsAuthorization(users: readonly NatsUser[]): string {
+  const entries = users.map((user) => {
+    const { publish, subscribe } = natsPermissions(user);
+    return [
+      '    {',
+      `      user: ${JSON.stringify(user.user)}`,
+      `      password: $${user.passwordVariable}`,
+      '      permissions {',
+      `        publish { allow: [\n${listed(publish)}\n        ] }`,
+      `        subscribe { allow: [\n${listed(subscribe)}\n        ] }`,
+      '      }',
+      '    }',
+    ].join('\n');
+  });
+  return `authorization {\n  users: [\n${entries.join('\n')}\n  ]\n}\n`;
+}
+
+function listed(subjects: readonly string[]): string {
+  return subjects.map((subject) => `          ${JSON.stringify(subject)}`).join('\n');
+}
+
+function emitterApi(service: HookEmitter): string[] {
+  const { name } = hookStream(service);
+  return [`$JS.API.STREAM.INFO.${name}`, `$JS.API.CONSUMER.INFO.${name}.${TIMELINE_CONSUMER}`];
+}
+
+function ownerApi(emitter: HookEmitter): string[] {
+  const { name } = hookStream(emitter);
+  return [
+    ...emitterApi(emitter),
+    `$JS.API.STREAM.CREATE.${name}`,
+    `$JS.API.CONSUMER.CREATE.${name}.${TIMELINE_CONSUMER}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${name}.${TIMELINE_CONSUMER}`,
+    `$JS.ACK.${name}.${TIMELINE_CONSUMER}.>`,
+  ];
+}

@@ -1,0 +1,198 @@
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect, PermissionViolationError } from '@nats-io/transport-node';
+import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  type BusFailure,
+  createNatsBus,
+  HOOK_EMITTER_NAMES,
+  HOOK_EMITTERS,
+  HOOK_STREAMS,
+  HOOK_SUBJECTS,
+  type HookEmitter,
+  hookStream,
+  hookSubject,
+  natsAuthorization,
+  SERVICE_USERS,
+  TIMELINE_CONSUMER,
+} from '../src/index.ts';
+import { keeper } from './handlers.ts';
+
+const POOL = {
+  user: 'pool-t1',
+  service: 'agent-worker',
+  passwordVariable: 'POOL_PASSWORD',
+  tenants: ['t1'],
+} as const;
+const USERS = [...SERVICE_USERS, POOL];
+
+const failures: ({ readonly error: unknown } & Partial<BusFailure>)[] = [];
+
+const secret = (user: string): string => `p-${user}`;
+
+function busOf(server: NatsServer, user: string, service: HookEmitter) {
+  const isSupervisor = service === 'supervisor';
+  return createNatsBus({
+    servers: [server.address],
+    name: user,
+    credentials: { user, password: secret(user) },
+    streams: isSupervisor ? HOOK_STREAMS : [hookStream(service)],
+    createsStreams: isSupervisor,
+    expects: [TIMELINE_CONSUMER],
+    streamBytes: 2 ** 20,
+    retryBaseMs: 5,
+    onError: (error, failure) => failures.push({ error, ...failure }),
+  });
+}
+
+function event(tenant: string, name: string) {
+  const subject = hookSubject({ tenant, runId: 'r1', agent: 'a1', event: name });
+  return { eventId: `${tenant}-${name}`, subject, payload: new Uint8Array([1]), headers: {} };
+}
+
+/** A program that has somebody's credentials, and does with them what it likes. */
+async function liar(server: NatsServer, user: string) {
+  const connection = await connect({
+    servers: server.address,
+    user,
+    pass: secret(user),
+    inboxPrefix: `_INBOX.${user}`,
+  });
+  const refused = async (attempt: Promise<unknown>): Promise<boolean> => {
+    const error: unknown = await attempt.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    return (
+      error instanceof PermissionViolationError ||
+      (error instanceof Error && error.cause instanceof PermissionViolationError)
+    );
+  };
+  return { connection, js: jetstream(connection), refused };
+}
+
+describe.skipIf(!natsAtHand())('the users of the NATS server', () => {
+  let server: NatsServer;
+  const taken = keeper();
+  const buses: Awaited<ReturnType<typeof busOf>>[] = [];
+
+  beforeAll(async () => {
+    server = await startNatsServer({
+      config: natsAuthorization(USERS),
+      env: Object.fromEntries(USERS.map((it) => [it.passwordVariable, secret(it.user)])),
+    });
+    const supervisor = await busOf(server, 'supervisor', 'supervisor');
+    buses.push(supervisor);
+    await supervisor.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: TIMELINE_CONSUMER,
+      handler: taken.handler,
+    });
+  });
+  afterAll(async () => {
+    await Promise.all(buses.map((bus) => bus.close()));
+    await server?.stop();
+  });
+
+  it('let every service tell of its own events, which reach the timeline (HK-1, HK-2)', async () => {
+    const names = HOOK_EMITTER_NAMES.flatMap((emitter) => HOOK_EMITTERS[emitter]);
+    for (const service of HOOK_EMITTER_NAMES) {
+      const bus = await busOf(server, service, service);
+      buses.push(bus);
+      for (const name of HOOK_EMITTERS[service]) await bus.publish(event('t1', name));
+    }
+    await vi.waitFor(() =>
+      expect(taken.ids().sort()).toEqual(names.map((name) => `t1-${name}`).sort()),
+    );
+  });
+
+  it("let no service tell of another's events, but the supervisor of tool calls (HK-1)", async () => {
+    for (const service of HOOK_EMITTER_NAMES) {
+      const { connection, js, refused } = await liar(server, service);
+      const may = [...HOOK_EMITTERS[service]] as string[];
+      if (service === 'supervisor') may.push(...HOOK_EMITTERS['tool-gateway']);
+      for (const name of HOOK_EMITTER_NAMES.flatMap((emitter) => [...HOOK_EMITTERS[emitter]])) {
+        const { subject, payload } = event('t1', name);
+        const isRefused = await refused(js.publish(subject, payload, { msgID: `lie-${service}` }));
+        expect([service, name, isRefused]).toEqual([service, name, !may.includes(name)]);
+      }
+      await connection.close();
+    }
+  });
+
+  it("let a worker take no other's event for a repeat of one that it made up (HK-1)", async () => {
+    const { connection, js } = await liar(server, 'agent-worker');
+    const { subject, payload } = event('t1', 'STEP_END');
+    await js.publish(subject, payload, { msgID: 'the id of an outcome' });
+    await connection.close();
+    const gateway = buses[HOOK_EMITTER_NAMES.indexOf('tool-gateway') + 1];
+    const outcome = { ...event('t1', 'TOOL_END'), eventId: 'the id of an outcome' };
+    await gateway?.publish(outcome);
+    const subjects = () => taken.kept.filter(({ eventId }) => eventId === outcome.eventId);
+    await vi.waitFor(() => expect(subjects()).toHaveLength(2));
+  });
+
+  it('let nobody make the server itself tell of an event, as an answer that goes elsewhere (HK-1)', async () => {
+    const { connection } = await liar(server, 'agent-worker');
+    const { subject: reply } = event('t1', 'TOOL_END');
+    const { name } = hookStream('agent-worker');
+    connection.publish(`$JS.API.STREAM.INFO.${name}`, '', { reply });
+    connection.publish(event('t1', 'STEP_END').subject, 'x', { reply });
+    await connection.flush();
+    await connection.close();
+    await vi.waitFor(() =>
+      expect(failures.filter(({ subject }) => subject === reply).length).toBeGreaterThanOrEqual(2),
+    );
+    const gateway = buses[HOOK_EMITTER_NAMES.indexOf('tool-gateway') + 1];
+    await gateway?.publish({ ...event('t1', 'TOOL_END'), eventId: 'after it' });
+    await vi.waitFor(() => expect(taken.ids()).toContain('after it'));
+    expect(taken.ids()).not.toContain('');
+  });
+
+  it('keep a worker pool with the tenants that it serves (SYS-6)', async () => {
+    const bus = await busOf(server, POOL.user, POOL.service);
+    buses.push(bus);
+    await bus.publish({ ...event('t1', 'STEP_START'), eventId: 'pool' });
+    await expect(bus.publish(event('t2', 'STEP_START'))).rejects.toMatchObject({
+      kind: 'permission_denied',
+      reason: 'BUS_FORBIDDEN',
+      metadata: { subject: event('t2', 'STEP_START').subject },
+    });
+  });
+
+  it('let a worker neither see what others do nor change what is kept (SYS-6)', async () => {
+    const { connection, refused } = await liar(server, 'agent-worker');
+    for (const subject of [
+      '>',
+      'writ.>',
+      'writ.progress.v1.>',
+      '_INBOX.>',
+      '_INBOX.supervisor.>',
+    ]) {
+      expect(await connection.subscribe(subject).closed).toBeInstanceOf(PermissionViolationError);
+    }
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 2_000 });
+    const [stream] = [hookStream('agent-worker').name];
+    const attempts = [
+      () => manager.streams.delete(stream),
+      () => manager.streams.purge(stream),
+      () => manager.streams.update(stream, { subjects: ['x'] }),
+      () => manager.streams.add({ name: 'OWN', subjects: ['own'] }),
+      () => manager.streams.info(hookStream('tool-gateway').name),
+      () => manager.streams.getMessage(stream, { seq: 1 }),
+      () => manager.consumers.add(stream, { durable_name: 'spy', ack_policy: 'explicit' }),
+      () => manager.consumers.delete(stream, TIMELINE_CONSUMER),
+    ];
+    for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
+    await connection.close();
+  });
+
+  it('are refused with another password, by a named reason', async () => {
+    const options = { servers: [server.address], name: 'x', onError: () => undefined };
+    const credentials = { user: 'supervisor', password: 'guessed' };
+    await expect(createNatsBus({ ...options, credentials })).rejects.toMatchObject({
+      kind: 'unauthenticated',
+      reason: 'BUS_CREDENTIALS_REFUSED',
+    });
+  });
+});
