@@ -18,6 +18,7 @@ const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, s
 ]);
 
 const example = loadExample('refund-desk');
+const WAITING = 'Nobody takes events here now; they wait in the outbox.';
 const EACH_ONCE = ['get_refund_context', 'issue_refund', 'send_refund_email'].flatMap((tool) => [
   `TOOL_START ${tool} ok`,
   `TOOL_END ${tool} ok`,
@@ -25,20 +26,27 @@ const EACH_ONCE = ['get_refund_context', 'issue_refund', 'send_refund_email'].fl
 
 describe('the refund desk on our own gateway in another place', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-busless-'));
-  const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const logged: string[] = [];
+  const telemetry = createTelemetry({
+    service: 'tool-gateway',
+    logLevel: 'info',
+    logStream: { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) },
+  });
+  const ofTheBus = () => logged.filter((message) => /\btake(s|n)\b/.test(message));
   // Nobody in its process ever takes an event from it, until a test stands in for a bus.
   const bus = createInProcessBus({ expects: [TIMELINE_CONSUMER], onError: () => undefined });
   let gateway: ToolGateway;
   let test: TestPlatform;
 
-  beforeAll(async () => {
+  async function startGateway(port = '0'): Promise<void> {
     const env = {
       WRIT_DATA: join(dataDir, 'gateway'),
-      WRIT_TOOL_GATEWAY_PORT: '0',
+      WRIT_TOOL_GATEWAY_PORT: port,
       WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
     };
     gateway = await createToolGateway(
-      { ...readToolGatewayConfig(env), receiptDelayMs: 0, receiptPollMs: 20 },
+      // Longer than any test: a stop that waited for the bus would not pass.
+      { ...readToolGatewayConfig(env), receiptDelayMs: 0, receiptPollMs: 20, flushMs: 120_000 },
       {
         telemetry,
         bus,
@@ -46,6 +54,10 @@ describe('the refund desk on our own gateway in another place', () => {
       },
     );
     await gateway.start();
+  }
+
+  beforeAll(async () => {
+    await startGateway();
     test = await startTestPlatform({
       dataDir,
       env: { WRIT_TOOL_GATEWAY_ADDRESS: gateway.address },
@@ -87,6 +99,14 @@ describe('the refund desk on our own gateway in another place', () => {
     expect([...emitters]).toEqual(['supervisor']);
   });
 
+  it('says once that nobody takes its events, and stops without waiting for them (HK-2)', async () => {
+    await expect.poll(ofTheBus).toEqual([WAITING]);
+    await gateway.stop();
+    expect(ofTheBus()).toEqual([WAITING]);
+    await startGateway(gateway.address.split(':')[1]);
+    await expect.poll(ofTheBus).toEqual([WAITING, WAITING]);
+  });
+
   it('has the same event, not another, from a gateway whose bus comes later (HK-1)', async () => {
     const told: string[] = [];
     await bus.subscribe({
@@ -95,6 +115,7 @@ describe('the refund desk on our own gateway in another place', () => {
       handler: async ({ eventId }) => void told.push(eventId),
     });
     await expect.poll(() => told.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
+    expect(ofTheBus()).toEqual([WAITING, WAITING, 'Events are taken again.']);
     const { runs } = (await test.client.runs.listRuns({})) ?? {};
     const known: string[] = [];
     for await (const { event } of test.client.runs.watchRun({ runId: runs[0]?.runId ?? '' })) {

@@ -1,4 +1,5 @@
 export { doorVariables } from './door-variables.ts';
+export { eventOutlet } from './event-outlet.ts';
 export { knownAddresses } from './known-addresses.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';

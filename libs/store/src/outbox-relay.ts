@@ -23,6 +23,13 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly store: Store<DB>;
   /** Hands a message to the bus; resolves when the bus is answerable for it. */
   readonly publish: (message: Required<OutboxMessage>) => Promise<void>;
+  /**
+   * Whether anybody takes what is published now; default: always. While nobody does, nothing is
+   * tried, which is no failure, and messages wait.
+   */
+  readonly attended?: () => boolean;
+  /** Told once when messages begin to wait for want of a taker, and once when that is over; must not throw. */
+  readonly onAttendance?: (attended: boolean) => void;
   /** Told of every failure; must not throw. */
   readonly onError: (error: unknown, failure: RelayFailure) => void;
   readonly clock: Clock;
@@ -47,7 +54,7 @@ export interface OutboxRelay {
   /**
    * Resolves when nothing that was committed before the call is unpublished; works without
    * `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
-   * the relay is stopped.
+   * the relay is stopped, and NOT_ATTENDED when nobody takes what is left.
    */
   flush(): Promise<void>;
   /** Takes no further message; resolves when the one under way is marked. */
@@ -76,6 +83,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #started = false;
   #stopped = false;
   #nudged = false;
+  #unattended = false;
   #retrying = false;
   #failures = 0;
   #prunedAt = 0;
@@ -120,8 +128,12 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       const asked = this.#flushes.length;
       this.#nudged = false;
       const outcome = await this.#pass();
-      if (outcome !== 'empty') continue;
-      for (const { resolve } of this.#flushes.splice(0, asked)) resolve();
+      if (outcome === 'more' || outcome === 'failed') continue;
+      const flushes = this.#flushes.splice(0, asked);
+      for (const { resolve, reject } of flushes) {
+        if (outcome === 'empty') resolve();
+        else reject(unattendedError());
+      }
       await this.#prune();
       if (!this.#nudged && !this.#stopped && this.#started) {
         await this.#alarm.sleep(this.#options.pollMs ?? 1_000);
@@ -131,7 +143,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   }
 
   /** Publishes and marks one batch; when that fails, reports it and waits. */
-  async #pass(): Promise<'empty' | 'more' | 'failed'> {
+  async #pass(): Promise<'empty' | 'unattended' | 'more' | 'failed'> {
     const { publish, clock, batch = 100 } = this.#options;
     const taken: (number | bigint)[] = [];
     let eventId: string | undefined;
@@ -139,6 +151,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     try {
       const pending = await readPending(this.#store, batch);
       if (pending.length === 0) return 'empty';
+      if (!this.#isAttended()) return 'unattended';
       for (const { position, message } of pending) {
         if (this.#stopped) break;
         eventId = message.eventId;
@@ -158,6 +171,16 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     if (failure === undefined) return 'more';
     await this.#retryLater(failure.error, eventId);
     return 'failed';
+  }
+
+  #isAttended(): boolean {
+    const { attended, onAttendance } = this.#options;
+    const isAttended = attended?.() !== false;
+    if (isAttended === this.#unattended) {
+      this.#unattended = !isAttended;
+      onAttendance?.(isAttended);
+    }
+    return isAttended;
   }
 
   async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {
@@ -187,6 +210,10 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       onError(error, { attempt: 1, retryInMs: PRUNE_EVERY_MS });
     }
   }
+}
+
+function unattendedError(): UnavailableError {
+  return new UnavailableError('NOT_ATTENDED', 'Nobody takes what the outbox holds now.');
 }
 
 function stoppedError(): UnavailableError {

@@ -105,6 +105,34 @@ describe.each(PLACES)('the outbox in %s', (place) => {
 });
 
 describe('the outbox relay', () => {
+  it('keeps quiet and tries nothing while nobody attends, and a flush does not wait for them (HK-2)', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    const seen: (string | boolean)[] = [];
+    let attended = false;
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => void seen.push(eventId),
+      attended: () => attended,
+      onAttendance: (now) => seen.push(now),
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(AT),
+      pollMs: 1,
+    });
+    // Nothing waits, so nobody is missed.
+    await relay.flush();
+    expect(seen).toEqual([]);
+    await append(store, 'a', 'b');
+    for (let times = 0; times < 3; times += 1) {
+      await expect(relay.flush()).rejects.toMatchObject({ reason: 'NOT_ATTENDED' });
+    }
+    expect(seen).toEqual([false]);
+    relay.start();
+    attended = true;
+    await expect.poll(() => seen, { interval: 1 }).toEqual([false, true, 'a', 'b']);
+    await relay.stop();
+  });
+
   it('begins with what a former process left, and wakes when nudged (HK-2)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;

@@ -10,7 +10,7 @@ import {
 } from '@writ/identity';
 import { InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
-import type { Service, ServiceParts } from '@writ/service';
+import { eventOutlet, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type StoreLocation } from '@writ/store';
 import { loadAgentModules } from './agents/custom/load-modules.ts';
 import { factoryFinder } from './agents/index.ts';
@@ -85,9 +85,8 @@ async function open(
   });
   const relay = createOutboxRelay({
     store,
-    publish: (message) => bus.publish(message),
-    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
     clock,
+    ...eventOutlet(bus, telemetry.log),
   });
   const events = createWorkerEvents(telemetry);
   const onEvents = () => relay.nudge();

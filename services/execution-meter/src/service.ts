@@ -1,7 +1,13 @@
 import { join } from 'node:path';
 import { createTrust, createVerifier, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
-import { knownAddresses, type Service, type ServiceParts, Sweeper } from '@writ/service';
+import {
+  eventOutlet,
+  knownAddresses,
+  type Service,
+  type ServiceParts,
+  Sweeper,
+} from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
@@ -124,9 +130,8 @@ async function createContext(
   opened.defer(() => store.close());
   relay = createOutboxRelay({
     store,
-    publish: (message) => bus.publish(message),
-    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
     clock,
+    ...eventOutlet(bus, telemetry.log),
   });
   const meter: MeterContext = {
     config,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { assertRows, createTrust, createVerifier, internalGate, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import { createRpcServer } from '@writ/rpc';
-import { knownAddresses, type Service, type ServiceParts } from '@writ/service';
+import { eventOutlet, knownAddresses, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
@@ -58,9 +58,8 @@ async function open(
   opened.defer(() => store.close());
   const relay = createOutboxRelay({
     store,
-    publish: (message) => bus.publish(message),
-    onError: (error, failure) => log.warn({ err: error, ...failure }, 'event not taken'),
     clock,
+    ...eventOutlet(bus, log),
   });
   const feed = new PauseFeed();
   const ledger = new Ledger({

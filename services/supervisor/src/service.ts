@@ -4,6 +4,7 @@ import { createTrust, createVerifier, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import {
+  eventOutlet,
   knownAddresses,
   type Service,
   type ServiceParts,
@@ -154,9 +155,8 @@ async function createContext(
   opened.defer(() => store.close());
   relay = createOutboxRelay({
     store,
-    publish: (message) => bus.publish(message),
-    onError: (error, failure) => telemetry.log.warn({ err: error, ...failure }, 'event not taken'),
     clock,
+    ...eventOutlet(bus, telemetry.log),
   });
   const peers = createPeers({ config, telemetry, addressOf, signer, clock });
   opened.defer(async () => {

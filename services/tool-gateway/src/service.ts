@@ -8,9 +8,9 @@ import {
   serviceTokens,
   TOOL_PROVIDER,
 } from '@writ/identity';
-import { isWritError, systemClock, UnavailableError } from '@writ/kernel';
+import { systemClock, UnavailableError } from '@writ/kernel';
 import { createRpcServer, type RpcServer } from '@writ/rpc';
-import { knownAddresses, type Service, type ServiceParts } from '@writ/service';
+import { eventOutlet, knownAddresses, type Service, type ServiceParts } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
@@ -98,10 +98,8 @@ async function open(
 
   const relay = createOutboxRelay({
     store,
-    publish: (message) => bus.publish(message),
-    onError: (error, failure) =>
-      telemetry.log.warn({ ...failure, reason: reasonOf(error) }, 'An event was not taken.'),
     clock,
+    ...eventOutlet(bus, telemetry.log),
   });
   const underWay = new CallsUnderWay();
   const context: GatewayContext = {
@@ -210,8 +208,4 @@ function gathered(nudge: () => void): () => void {
       nudge();
     }, GATHER_MS).unref();
   };
-}
-
-function reasonOf(error: unknown): string {
-  return isWritError(error) ? error.reason : 'INTERNAL';
 }
