@@ -91,14 +91,7 @@ async function race(
   const [events] = await Promise.all([
     Array.fromAsync(client.runs.watchRun({ runId })),
     at(cancelAt, () => client.runs.cancelRun({ requestId: `cancel-${number}`, runId })),
-    at(haltAt, () =>
-      client.control.halt({
-        requestId: `halt-${number}`,
-        scope: { kind: { case: 'run', value: { tenant, runId } } },
-        reason: 'A race.',
-        endRuns: true,
-      }),
-    ),
+    at(haltAt, () => haltRun(client, { requestId: `halt-${number}`, tenant, runId })),
   ]);
   const told = events.flatMap(({ event }) => (event === undefined ? [] : [event]));
   assert.equal(told.filter(isRunEnd).length, 1, `RUN_END of ${runId} for who watches`);
@@ -107,6 +100,23 @@ async function race(
   const stopReason = results[0]?.stopReason ?? '';
   if (stopReason === 'success') pace.took(agent, performance.now() - started);
   return [runId, stopReason];
+}
+
+/** Ends a run by a halt; one that is in force and not carried out yet is asked for again. */
+async function haltRun(
+  client: WritClient,
+  { requestId, tenant, runId }: Readonly<Record<'requestId' | 'tenant' | 'runId', string>>,
+): Promise<void> {
+  const scope = { kind: { case: 'run' as const, value: { tenant, runId } } };
+  const halt = { requestId, scope, reason: 'A race.', endRuns: true };
+  for (;;) {
+    try {
+      await client.control.halt(halt);
+      return;
+    } catch (error) {
+      if (!isWritError(error) || error.reason !== 'HALT_PENDING') throw error;
+    }
+  }
 }
 
 /** A run that is over can be neither cancelled nor halted. */

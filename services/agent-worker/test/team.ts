@@ -3,7 +3,7 @@ import { AGENT, type ManifestFields } from './delivery.ts';
 import type { FakeAnswer, FakeModel } from './fake-meter.ts';
 import type { World } from './world.ts';
 
-/** An orchestrator over two react agents, with what their models say. */
+/** An orchestrator over react agents, with what their models say. */
 
 export const LEAD: Partial<ManifestFields> = {
   kind: AgentKind.ORCHESTRATOR,
@@ -15,7 +15,7 @@ const CHILD: Partial<ManifestFields> = { kind: AgentKind.REACT, tools: ['get_ref
 
 /** Has the supervisor approve everything and make the team's children. */
 export function gatherTeam(world: World): void {
-  world.withChildren({ reader: CHILD, counter: CHILD });
+  world.withChildren({ reader: CHILD, counter: CHILD, closer: CHILD });
   world.supervisor.rule = approveAll;
 }
 

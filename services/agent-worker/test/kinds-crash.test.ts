@@ -1,0 +1,191 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { describe, expect, it, vi } from 'vitest';
+import { openWorkerStore } from '../src/store/worker-store.ts';
+import { type ManifestFields, RUN } from './delivery.ts';
+import type { FakeModel } from './fake-meter.ts';
+import { InterceptedStore } from './intercepted-store.ts';
+import { approveAll, gatherTeam, LEAD, teamModel } from './team.ts';
+import { WorkerProcess } from './worker-process.ts';
+import { World } from './world.ts';
+
+/** The worker of agents of each kind dies at every boundary of one run and is started again: nothing is lost or doubled. */
+
+/** An abandoned worker takes up nothing more, and keeps its leases for longer than a test takes. */
+const FROZEN = { maxConcurrentAgents: 3, leaseTtlMs: 3_600_000 } as const;
+
+/** A run of one kind of agent, with those that it asks. */
+interface Play {
+  readonly manifest: Partial<ManifestFields>;
+  readonly model: FakeModel;
+  readonly answer: string;
+  readonly executed: number;
+  readonly children: readonly string[];
+  /** About as many commits as there are; how agents share commits depends on who is faster. */
+  readonly commits: number;
+  /** After one commit is mostly before the next one, so that some will do. */
+  readonly afterEach: number;
+}
+
+const PLAYS: Readonly<Record<string, Play>> = {
+  react: {
+    manifest: { kind: AgentKind.REACT, tools: ['get_refund_context'] },
+    // What each of a team does, by itself.
+    model: (prompt, request) => teamModel(prompt, request, 'alone-1'),
+    answer: 'alone is done',
+    executed: 1,
+    children: [],
+    commits: 6,
+    afterEach: 1,
+  },
+  orchestrator: {
+    manifest: LEAD,
+    model: teamModel,
+    answer: 'Both said: reader is done and counter is done.',
+    executed: 2,
+    children: ['counter-1 replied', 'reader-1 replied'],
+    commits: 20,
+    afterEach: 3,
+  },
+  flow: {
+    manifest: {
+      ...LEAD,
+      kind: AgentKind.FLOW,
+      subAgents: [{ name: 'reader' }, { name: 'counter' }, { name: 'closer' }],
+      optionsJson: '{"steps":[{"parallel":["reader","counter"]},"closer"]}',
+    },
+    model: teamModel,
+    answer: 'closer is done',
+    executed: 3,
+    children: ['closer-1 replied', 'counter-1 replied', 'reader-1 replied'],
+    commits: 26,
+    afterEach: 3,
+  },
+};
+
+async function startWorld({ model }: Play): Promise<World> {
+  const world = await World.start({ model, inFile: true });
+  gatherTeam(world);
+  return world;
+}
+
+async function driveToEnd(
+  world: World,
+  { manifest }: Play,
+  isOver: () => boolean = () => false,
+): Promise<void> {
+  await world.deliver({ manifest });
+  await vi.waitFor(
+    async () => {
+      if (!isOver()) expect((await world.describe()).state).toBe(AgentState.COMPLETED);
+    },
+    { interval: 5, timeout: 10_000 },
+  );
+}
+
+async function survive(world: World, play: Play, died: Promise<unknown>): Promise<void> {
+  let isDead = false;
+  const death = died.then(() => {
+    isDead = true;
+  });
+  await Promise.race([death, driveToEnd(world, play, () => isDead).catch(() => death)]);
+  await death;
+  await world.startWorker(FROZEN);
+  await driveToEnd(world, play);
+}
+
+/** What the world saw, in an order that does not depend on who was faster. */
+function seen(world: World) {
+  return {
+    answer: world.supervisor.endings.get(RUN)?.answer,
+    paid: world.meter.paid.toSorted(),
+    decided: world.supervisor.decided.toSorted(),
+    executed: world.gateway.executed.toSorted(),
+    ended: world.supervisor.ended.toSorted(),
+  };
+}
+
+const undisturbed = new Map<Play, ReturnType<typeof seen> & { readonly commits: number }>();
+
+/** What the world sees when nobody dies. */
+async function calm(play: Play) {
+  const known = undisturbed.get(play);
+  if (known !== undefined) return known;
+  const world = await startWorld(play);
+  const worker = await world.startWorker(FROZEN);
+  await driveToEnd(world, play);
+  const found = { ...seen(world), commits: worker.store.commits };
+  undisturbed.set(play, found);
+  return found;
+}
+
+async function expectUndisturbed(world: World, play: Play): Promise<void> {
+  expect(await calm(play)).toMatchObject(seen(world));
+}
+
+describe.each(Object.entries(PLAYS))(
+  'the worker of an agent of the kind %s that dies',
+  (_, play) => {
+    it('is over after one answer, with each child asked and ended once (AG-1, AG-3, RT-1)', async () => {
+      const { answer, executed, ended, commits } = await calm(play);
+      expect(answer).toBe(play.answer);
+      expect(executed).toHaveLength(play.executed);
+      expect(ended).toEqual(play.children);
+      expect(commits).toBeLessThanOrEqual(play.commits);
+      expect(commits).toBeGreaterThan(play.commits / 2);
+    });
+
+    for (const [moment, each] of [
+      ['before', 1],
+      ['after', play.afterEach],
+    ] as const) {
+      for (let commit = each; commit <= play.commits; commit += each) {
+        it(`right ${moment} commit ${commit} loses and doubles nothing (RT-1, RT-3)`, async () => {
+          const world = await startWorld(play);
+          const { promise: died, resolve } = Promise.withResolvers<void>();
+          const die = async (n: number) => {
+            if (n < commit) return;
+            resolve();
+            await world.faults.untilReleased();
+            throw new Error('The worker is dead.');
+          };
+          const death =
+            moment === 'before'
+              ? { before: die }
+              : { before: (n: number) => die(n - 1), after: die };
+          await world.startWorker(FROZEN, {
+            openStore: async (location) =>
+              new InterceptedStore(await openWorkerStore(location), death),
+          });
+          // The last of them may not come when agents happened to share some.
+          void world.until('COMPLETED').then(
+            () => resolve(),
+            () => undefined,
+          );
+          await survive(world, play, died);
+          await expectUndisturbed(world, play);
+        });
+      }
+    }
+
+    it('by kill -9 goes on where each of its agents was (RT-1, RT-2)', async () => {
+      const world = await startWorld(play);
+      const { promise: reached, resolve } = Promise.withResolvers<void>();
+      world.supervisor.rule = (raw) => {
+        resolve();
+        return approveAll(raw);
+      };
+      const child = await WorkerProcess.start(world);
+      world.callWorkerAt(child.address);
+      let isDead = false;
+      const driving = driveToEnd(world, play, () => isDead).catch(() => undefined);
+      await reached;
+      isDead = true;
+      await child.kill();
+      await driving;
+      await world.startWorker();
+      await driveToEnd(world, play);
+      await expectUndisturbed(world, play);
+    });
+  },
+);
