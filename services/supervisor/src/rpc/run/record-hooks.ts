@@ -13,19 +13,25 @@ import { noteLapse, noteSlotChange, type SlotChange } from '../../store/agent/pa
 import { findRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
+import { isOwnEvent, timelineId } from './hook-origin.ts';
 
 /**
  * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
  * run that is not known here, belong to no timeline. What spawn-budget tells of pauses and of lapsed
- * leases holds here, too (SB-4, EM-1).
+ * leases holds here, too (SB-4, EM-1). What is not an event of its subject counts for nothing.
  */
 export function recordHooks(
   store: SupervisorStore,
   clock: Clock,
   log: Logger,
 ): DurableOptions['handler'] {
-  return async ({ eventId, payload }) => {
-    const event = fromBinary(HookEventSchema, payload);
+  return async (message) => {
+    const { eventId, subject } = message;
+    const event = fromBinary(HookEventSchema, message.payload);
+    if (!isOwnEvent(event, message)) {
+      log.warn({ event_id: eventId, subject }, 'event that is not what its subject says');
+      return;
+    }
     const key = { tenant: event.tenant, runId: event.runId };
     await store.transaction(
       async (trx) => {
@@ -34,7 +40,11 @@ export function recordHooks(
           return;
         }
         const now = clock.now();
-        await appendTimeline(trx, { ...key, eventId, entry: hookEntry(event) }, now);
+        await appendTimeline(
+          trx,
+          { ...key, eventId: timelineId(event), entry: hookEntry(event) },
+          now,
+        );
         const change = slotChangeOf(event);
         if (change === undefined || event.agent === undefined) return;
         const agent = { ...key, instance: event.agent.instance };

@@ -1,0 +1,56 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { HOOK_EMITTERS, hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { describe, expect, it } from 'vitest';
+import { isOwnEvent, timelineId } from './hook-origin.ts';
+
+function judge(change: MessageInitShape<typeof HookEventSchema> = {}, eventId = 'evt_1'): boolean {
+  const agent = { name: 'desk', instance: 'desk-1' };
+  const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'desk-1', event: 'STEP_END' });
+  const event = create(HookEventSchema, {
+    eventId: 'evt_1',
+    type: HookEventType.STEP_END,
+    emitter: 'agent-worker',
+    tenant: 't1',
+    runId: 'r1',
+    agent,
+    ...change,
+  });
+  return isOwnEvent(event, { eventId, subject, payload: new Uint8Array(), headers: {} });
+}
+
+describe('an event from the bus', () => {
+  it('counts when it is what its subject says (HK-1)', () => {
+    expect(judge()).toBe(true);
+  });
+
+  it('counts for nothing when it claims more than its subject allows (HK-1, SYS-6)', () => {
+    const claims: MessageInitShape<typeof HookEventSchema>[] = [
+      { tenant: 't2' },
+      { runId: 'r2' },
+      { runId: 'A run.>' },
+      { agent: { name: 'desk', instance: 'desk-2' } },
+      { type: HookEventType.TOOL_END },
+      { type: HookEventType.AGENT_PAUSED, emitter: 'spawn-budget' },
+      { emitter: 'supervisor' },
+      { emitter: 'toString' },
+      { emitter: '' },
+      { eventId: 'evt_2' },
+    ];
+    for (const claim of claims) expect([claim, judge(claim)]).toEqual([claim, false]);
+    expect(judge({}, 'evt_other')).toBe(false);
+  });
+
+  it('has an emitter for each type there is (HK-1)', () => {
+    const emitted = Object.values(HOOK_EMITTERS).flat();
+    const types = Object.keys(HookEventType).filter((name) => name !== 'UNSPECIFIED');
+    expect(emitted.toSorted()).toEqual(types.toSorted());
+  });
+
+  it('of a worker never takes the place of what another says of the same call (HK-1)', () => {
+    const of = (emitter: string) => timelineId(create(HookEventSchema, { emitter, eventId: 'e' }));
+    expect(of('tool-gateway')).toBe('e');
+    expect(of('agent-worker')).toBe(of('agent-worker'));
+    expect(of('agent-worker')).not.toBe('e');
+  });
+});
