@@ -1,9 +1,15 @@
-import { clearPostgresRuns, endPostgresRun, setUpPostgresRun } from '@writ/testing/postgres';
+import {
+  chooseTestStore,
+  clearPostgresRuns,
+  endPostgresRun,
+  setUpPostgresRun,
+} from '@writ/testing/postgres';
 
 /** Before a run of vitest: lets all its processes share one PostgreSQL, started by the first that needs it. */
 export async function setup(): Promise<void> {
   await clearPostgresRuns();
   setUpPostgresRun();
+  await chooseTestStore();
 }
 
 /** After it: stops that server and deletes its data. */

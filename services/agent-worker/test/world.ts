@@ -25,6 +25,7 @@ import { type Clock, type JsonObject, systemClock } from '@writ/kernel';
 import type { RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import { testStore } from '@writ/testing/postgres';
 import { onTestFinished, vi } from 'vitest';
 import {
   AGENT_WORKER_DEFAULTS,
@@ -141,10 +142,10 @@ export class World {
       ...AGENT_WORKER_DEFAULTS,
       port: 0,
       dataDir: this.#folder,
-      store: {
+      store: testStore({
         dialect: 'sqlite',
         file: this.#inFile ? join(this.#folder, 'agent-worker.db') : ':memory:',
-      },
+      }),
       pollMs: 50,
       parkMs: 10,
       slotRenewMs: 20,

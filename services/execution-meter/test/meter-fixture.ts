@@ -18,6 +18,7 @@ import { type Clock, Priority, type WritError } from '@writ/kernel';
 import type { CallOptions, RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import { testStore } from '@writ/testing/postgres';
 import {
   createModelSimulator,
   type ModelSimulator,
@@ -135,7 +136,10 @@ export class MeterWorld implements AsyncDisposable {
         ...EXECUTION_METER_DEFAULTS,
         port: 0,
         dataDir: this.#dir,
-        store: { dialect: 'sqlite', file: file ? join(this.#dir, 'meter.db') : ':memory:' },
+        store: testStore({
+          dialect: 'sqlite',
+          file: file ? join(this.#dir, 'meter.db') : ':memory:',
+        }),
         catalog: { file: { text: this.#catalog(), file: 'models.yaml' } },
         variables: { SIM_URL: this.simulator.url, SIM_KEY: 'simulated' },
         backOff: { baseMs: 1, maxMs: 2, maxAskedMs: 5 },

@@ -8,9 +8,9 @@ import { SpawnBudgetService as Contract } from '@writ/contracts/writ/spawn/v1/sp
 import { createTrust, createVerifier, EVERY_SERVICE, type ServiceName } from '@writ/identity';
 import { type Clock, ManualClock, UnavailableError } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
-import type { StoreLocation } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, type PeerTokenOptions, startKeyPeer } from '@writ/testing';
+import { testStore } from '@writ/testing/postgres';
 import {
   createSpawnBudget,
   SPAWN_BUDGET_DEFAULTS,
@@ -65,7 +65,7 @@ export class World {
     this.#dataDir = dataDir;
     this.#peers = new Map(peers.map((peer) => [peer.service, peer]));
     const file = durable ? join(dataDir, 'spawn-budget.db') : ':memory:';
-    const store: StoreLocation = { dialect: 'sqlite', file };
+    const store = testStore({ dialect: 'sqlite', file });
     this.#boot = async () =>
       await createSpawnBudget(
         { ...SPAWN_BUDGET_DEFAULTS, port: 0, dataDir, store, ...config },

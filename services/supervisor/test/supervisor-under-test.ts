@@ -17,6 +17,7 @@ import {
   type RpcClient,
 } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
+import { testStore } from '@writ/testing/postgres';
 import {
   createSupervisor,
   SUPERVISOR_DEFAULTS,
@@ -119,7 +120,7 @@ export class SupervisorUnderTest {
       port: 0,
       edge: { host: '127.0.0.1', port: 0 },
       dataDir: this.#dataDir,
-      store: { dialect: 'sqlite', file: join(this.#dataDir, 'supervisor.db') },
+      store: testStore({ dialect: 'sqlite', file: join(this.#dataDir, 'supervisor.db') }),
       agents: { text: AGENTS_YAML, file: 'agents.yaml' },
       policy: { text: POLICY_YAML, file: 'policy.yaml' },
       sweepMs: 10,

@@ -23,6 +23,7 @@ import { newId, sha256Hex } from '@writ/kernel';
 import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '@writ/rpc';
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import { testStore } from '@writ/testing/postgres';
 import {
   createToolGateway,
   TOOL_GATEWAY_DEFAULTS,
@@ -119,7 +120,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
     ...TOOL_GATEWAY_DEFAULTS,
     port: 0,
     dataDir,
-    store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
+    store: testStore({ dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') }),
     tools: options.toolsFile ?? {
       text: toolsYaml(options),
       file: join(import.meta.dirname, 'tools.yaml'),
