@@ -44,6 +44,7 @@ export interface ManifestFields {
   followTopics: string[];
   optionsJson: string;
   onRefusal: RefusalHandling;
+  context: { contextWindow?: bigint };
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
   unreviewedDeltas: boolean;

@@ -1,0 +1,178 @@
+import { toJsonString } from '@bufbuild/protobuf';
+import { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { describe, expect, it } from 'vitest';
+import type { Agent } from '../src/runtime/agent.ts';
+import { loadJournal } from '../src/store/journal.ts';
+import { findSnapshot, loadItems } from '../src/store/snapshots.ts';
+import { openWorkerStore } from '../src/store/worker-store.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+import { InterceptedStore } from './intercepted-store.ts';
+import { World } from './world.ts';
+
+const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
+/** A loop takes a checkpoint every 32 iterations; this one ends in the 35th. */
+const LAST_CALL = 70;
+const MANIFEST = {
+  kind: AgentKind.REACT,
+  limits: { maxIterations: 1_000 },
+  context: { contextWindow: 300n },
+};
+/** An abandoned worker takes up nothing more, and keeps its lease for longer than a test takes. */
+const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
+
+function startWorld(): Promise<World> {
+  return World.start({
+    inFile: true,
+    model: (_, { callId }) => {
+      const n = Number(callId.slice('op-'.length));
+      if (n >= LAST_CALL) return 'Done.';
+      return { toolUses: [{ tool: 'get_refund_context', args: { user_id: n } }] };
+    },
+  });
+}
+
+/** What the model was asked, each call once; the fake meter refuses a repeat that asks otherwise. */
+function asked(world: World): Map<string, string> {
+  return new Map(
+    world.meter.requests.map((request) => [
+      request.callId,
+      toJsonString(GenerateRequestSchema, request),
+    ]),
+  );
+}
+
+/** Runs to the end without a crash; answers what was asked, and the commit that held the checkpoint. */
+async function undisturbed() {
+  const world = await startWorld();
+  let checkpoint = 0;
+  await world.startWorker(FROZEN, {
+    openStore: async (location) => {
+      const store = await openWorkerStore(location);
+      const after = async (n: number) => {
+        if (checkpoint === 0 && (await findSnapshot(store.db, KEY)) !== undefined) checkpoint = n;
+      };
+      return new InterceptedStore(store, { after });
+    },
+  });
+  await world.deliver({ manifest: MANIFEST });
+  await world.until('COMPLETED');
+  return { world, checkpoint };
+}
+
+describe('an agent with a checkpoint', () => {
+  it('loses and doubles nothing when its worker dies around the commit of it, and reads a part of its journal then (RT-1, AG-8)', async () => {
+    const { world: whole, checkpoint } = await undisturbed();
+    expect(checkpoint).toBeGreaterThan(32);
+    for (const moment of ['before', 'after', 'later'] as const) {
+      const world = await startWorld();
+      const { promise: died, resolve } = Promise.withResolvers<void>();
+      const commit = moment === 'later' ? checkpoint + 2 : checkpoint;
+      const die = async (n: number) => {
+        if (n < commit) return;
+        resolve();
+        await world.faults.untilReleased();
+        throw new Error('The worker is dead.');
+      };
+      const death =
+        moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
+      await world.startWorker(FROZEN, {
+        openStore: async (location) => new InterceptedStore(await openWorkerStore(location), death),
+      });
+      await world.deliver({ manifest: MANIFEST });
+      await died;
+      const { store } = await world.startWorker(FROZEN);
+      await world.until('COMPLETED');
+      expect(world.meter.paid).toEqual(whole.meter.paid);
+      expect(asked(world)).toEqual(asked(whole));
+      expect(world.gateway.executed).toEqual(whole.gateway.executed);
+      expect([...new Set(world.supervisor.receipts)]).toEqual([
+        ...new Set(whole.supervisor.receipts),
+      ]);
+      const snapshot = await findSnapshot(store.db, KEY);
+      const read = await loadJournal(store.db, KEY, snapshot?.segment ?? 1);
+      // Tools and session before the checkpoint, and at most three steps after it.
+      expect(read.length).toBeLessThan(15);
+      const turns = await loadItems(store.db, KEY, snapshot?.items_from ?? 0);
+      expect(turns.length).toBeLessThan(32);
+      expect(snapshot?.items).toBe(65);
+      // Also the turns that have left the window (AG-8): the message, 34 times two, and the answer.
+      const history = await store.db.selectFrom('history').select('turn').execute();
+      expect(history.length).toBe(70);
+    }
+  });
+});
+
+describe('an agent that goes on from a checkpoint in another way', () => {
+  interface Ways {
+    prologue?: readonly string[];
+    restores?: boolean;
+    next?: string;
+  }
+
+  async function stopOf(then: Ways): Promise<string> {
+    const world = await World.start();
+    let ways: Ways = {};
+    const agents = {
+      react: (): Agent => ({
+        id: AGENT.instance,
+        kind: 'react',
+        async run(ctx) {
+          const { prologue = ['begins'], restores = true, next = 'goes on' } = ways;
+          for (const word of prologue) ctx.log(word);
+          const restored = restores ? await ctx.restore() : undefined;
+          if (restored === undefined) {
+            ctx.log('works');
+            ctx.checkpoint({ state: { worked: true }, added: ['once'] });
+          }
+          ctx.log(next);
+          await ctx.sleepUntilSignal('go');
+          ctx.stop({ stopReason: `error:${(restored?.items ?? []).join()}`, phase: 'worker' });
+        },
+      }),
+    };
+    await world.startWorker({}, { agents });
+    await world.deliver({ manifest: { kind: AgentKind.REACT } });
+    await world.until('SUSPENDED');
+    ways = then;
+    const agentInstance = AGENT.instance;
+    await world.worker.signal({
+      requestId: 'go',
+      tenant: TENANT,
+      runId: RUN,
+      agentInstance,
+      name: 'go',
+    });
+    await world.until('ERROR');
+    const [report] = world.supervisor.reports;
+    return `${report?.stopReason}: ${report?.detail}`;
+  }
+
+  it('gets its state and its items back when it does the same (RT-1)', async () => {
+    expect(await stopOf({})).toMatch(/^error:once/);
+  });
+
+  it('is stopped, and told where, when something else comes after the checkpoint (RT-1)', async () => {
+    expect(await stopOf({ next: 'turns' })).toMatch(
+      /journal_divergence: .*index 2: it recorded log/,
+    );
+  });
+
+  it('is stopped when it goes there later than before (RT-1)', async () => {
+    expect(await stopOf({ prologue: ['begins', 'again'] })).toMatch(
+      /journal_divergence: .*index 1: it went on from its checkpoint there, but asked for log/,
+    );
+  });
+
+  it('is stopped when it goes there sooner than before (RT-1)', async () => {
+    expect(await stopOf({ prologue: [] })).toMatch(
+      /journal_divergence: .*index 1: .*at index 0 now/,
+    );
+  });
+
+  it('is stopped before it does anything when it forgets to go there (RT-1)', async () => {
+    expect(await stopOf({ restores: false })).toMatch(
+      /journal_divergence: .*index 1: .*asked for log now/,
+    );
+  });
+});
