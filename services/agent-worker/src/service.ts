@@ -145,7 +145,7 @@ async function open(
     },
     async start() {
       relay.start();
-      await slots.start();
+      slots.start();
       await loop.start();
       server.setServing(true);
     },

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { RESUMED, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from './agents.ts';
 import { type AgentKey, keyOf } from './keys.ts';
@@ -5,16 +6,27 @@ import type { LeasedAgent } from './leases.ts';
 import { followParking } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Agents that sleep, of some tenants, or of all when none is given (SYS-6). */
+/**
+ * At most `most` agents that sleep, in the order of their keys and after one of them; of some tenants, or
+ * of all when none is given (SYS-6).
+ */
 export async function sleepingAgents(
   db: WorkerReader,
   tenants: readonly string[],
+  after: AgentKey | undefined,
+  most: number,
 ): Promise<AgentKey[]> {
+  const { tenant = '', runId = '', instance = '' } = after ?? {};
   const rows = await db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
     .$if(tenants.length > 0, (query) => query.where('tenant', 'in', [...tenants]))
     .where('state', '=', 'SUSPENDED')
+    .where(sql<boolean>`(tenant, run_id, instance) > (${tenant}, ${runId}, ${instance})`)
+    .orderBy('tenant')
+    .orderBy('run_id')
+    .orderBy('instance')
+    .limit(most)
     .execute();
   return rows.map(keyOf);
 }

@@ -9,6 +9,9 @@ import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 import type { RenewalEntry } from './renewal-entry.ts';
 
+/** Sleepers of a former process that are told of in one call: a hundred thousand would fill the memory. */
+const MOST_AT_ONCE = 256;
+
 /** What is needed to speak for agents that are rows only. */
 export interface RestingParts {
   readonly store: WorkerStore;
@@ -29,15 +32,21 @@ export interface RestingParts {
 export class RestingAgents {
   readonly #parts: RestingParts;
   readonly #untold = new Map<string, AgentKey>();
+  /** Up to where the sleepers of a former process were looked at; undefined when none are left. */
+  #lookedAt: AgentKey | undefined;
 
   constructor(parts: RestingParts) {
     this.#parts = parts;
   }
 
-  /** What a former process may not have told any more is told again. */
-  async start(): Promise<void> {
-    const { store, settings } = this.#parts;
-    for (const key of await sleepingAgents(store.db, settings.tenants)) this.fellAsleep(key);
+  /** What a former process may not have told any more is told again, a few at a time (RT-2). */
+  start(): void {
+    this.#lookedAt = { tenant: '', runId: '', instance: '' };
+  }
+
+  /** Whether sleepers of a former process are left to be told of. */
+  get isBehind(): boolean {
+    return this.#lookedAt !== undefined;
   }
 
   /** Notes an agent that sleeps. */
@@ -50,11 +59,7 @@ export class RestingAgents {
   async entries(): Promise<readonly RenewalEntry[]> {
     const { store, settings, log } = this.#parts;
     try {
-      const entries: RenewalEntry[] = [];
-      for (const [id, key] of this.#untold) {
-        const entry = this.#sleeper(id, await findAgent(store.db, key));
-        if (entry !== undefined) entries.push(entry);
-      }
+      const entries = await this.#sleepers();
       for (const row of await preemptedAgents(store.db, settings.tenants)) {
         const entry = await this.#preempted(row);
         if (entry !== undefined) entries.push(entry);
@@ -64,6 +69,25 @@ export class RestingAgents {
       log.error({ err: error }, 'agents at rest could not be looked up');
       return [];
     }
+  }
+
+  async #sleepers(): Promise<RenewalEntry[]> {
+    const { store, settings } = this.#parts;
+    const entries: RenewalEntry[] = [];
+    do {
+      if (this.#untold.size < MOST_AT_ONCE && this.#lookedAt !== undefined) {
+        const { tenants } = settings;
+        const found = await sleepingAgents(store.db, tenants, this.#lookedAt, MOST_AT_ONCE);
+        this.#lookedAt = found.at(-1);
+        for (const key of found) this.fellAsleep(key);
+      }
+      for (const [id, key] of this.#untold) {
+        const entry = this.#sleeper(id, await findAgent(store.db, key));
+        if (entry !== undefined) entries.push(entry);
+      }
+      // Those whose tokens have expired are passed over: their leases lapse by themselves.
+    } while (entries.length === 0 && this.isBehind);
+    return entries;
   }
 
   #sleeper(id: string, row: AgentRow | undefined): RenewalEntry | undefined {

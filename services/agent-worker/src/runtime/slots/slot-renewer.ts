@@ -58,8 +58,8 @@ export class SlotRenewer {
   }
 
   /** Begins, also with the agents that a former process left asleep or parked. */
-  async start(): Promise<void> {
-    await this.#resting.start();
+  start(): void {
+    this.#resting.start();
     this.#loop ??= this.#outside(() => this.#run());
   }
 
@@ -145,6 +145,7 @@ export class SlotRenewer {
         const answer = answers[index];
         if (answer !== undefined) await entry.answered(answer);
       }
+      if (this.#resting.isBehind) this.#isRestDue = true;
     } catch (error) {
       if (signal.aborted) return;
       this.#failures += 1;
