@@ -4,6 +4,7 @@ import { canonicalDigest, InvalidRequestError } from '@writ/kernel';
 export type PagePosition = readonly string[];
 
 const DIGEST_LENGTH = 16;
+const NOT_OURS = 'is not one that this service gave';
 
 /** An opaque token for the page after `position`, good only for a request with the same filters. */
 export function pageToken(position: PagePosition, filters: object): string {
@@ -11,14 +12,22 @@ export function pageToken(position: PagePosition, filters: object): string {
 }
 
 /**
- * Where a page begins; undefined for the first.
+ * Where a page begins, in so many `parts`; undefined for the first.
  * @throws InvalidRequestError BAD_PAGE_TOKEN when it is not one of ours, or of another request
  */
-export function readPageToken(token: string, filters: object): PagePosition | undefined {
+export function readPageToken(
+  token: string,
+  filters: object,
+  parts: number,
+): PagePosition | undefined {
   if (token === '') return undefined;
   const [digest, ...position] = decode(token);
-  if (digest === digestOf(filters) && position.length > 0) return position;
-  throw badToken('belongs to a request with other filters; ask for the first page again');
+  if (digest !== digestOf(filters)) {
+    throw badToken('belongs to a request with other filters; ask for the first page again');
+  }
+  // Half a position would be the first page again, and a caller that follows pages never done.
+  if (position.length !== parts || position.includes('')) throw badToken(NOT_OURS);
+  return position;
 }
 
 /**
@@ -27,8 +36,18 @@ export function readPageToken(token: string, filters: object): PagePosition | un
  */
 export function pageTime(text: string): Date {
   const time = new Date(text);
-  if (!Number.isNaN(time.getTime())) return time;
-  throw badToken('is not one that this service gave');
+  if (!Number.isNaN(time.getTime()) && time.toISOString() === text) return time;
+  throw badToken(NOT_OURS);
+}
+
+/**
+ * A number in a page's position.
+ * @throws InvalidRequestError BAD_PAGE_TOKEN
+ */
+export function pageNumber(text: string): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= 0) return number;
+  throw badToken(NOT_OURS);
 }
 
 function decode(token: string): readonly string[] {
@@ -36,9 +55,9 @@ function decode(token: string): readonly string[] {
     const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
     if (Array.isArray(value) && value.every((part) => typeof part === 'string')) return value;
   } catch (cause) {
-    throw badToken('is not one that this service gave', cause);
+    throw badToken(NOT_OURS, cause);
   }
-  throw badToken('is not one that this service gave');
+  throw badToken(NOT_OURS);
 }
 
 function digestOf(filters: object): string {

@@ -17,7 +17,7 @@ export function listApprovals(
     const states = approvalStatesFrom(request.states);
     const filters = { tenant: person.tenant, states, runId, agentName, tool };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [createdAt = '', approvalId = ''] = readPageToken(request.pageToken, filters) ?? [];
+    const [createdAt = '', approvalId = ''] = readPageToken(request.pageToken, filters, 2) ?? [];
     const after = approvalId === '' ? undefined : { createdAt: pageTime(createdAt), approvalId };
     const rows = await readApprovals(context.store.db, { ...filters, after, limit: limit + 1 });
     const page = rows.slice(0, limit);

@@ -2,7 +2,7 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { pageToken, readPageToken } from '../../domain/run/page-token.ts';
+import { pageNumber, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { readChain } from '../../store/audit-chain/read-chain.ts';
 import { auditRecordMessage } from '../messages/audit.ts';
 import { untilLinked } from './until-linked.ts';
@@ -29,9 +29,9 @@ export function listAuditRecords(
       after: String(request.afterSequence),
     };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [last] = readPageToken(request.pageToken, asked) ?? [];
+    const [last] = readPageToken(request.pageToken, asked, 1) ?? [];
     if (last === undefined) await untilLinked(context, tenant, call.signal);
-    const after = last === undefined ? Number(request.afterSequence) : Number(last);
+    const after = last === undefined ? Number(request.afterSequence) : pageNumber(last);
     const rows = await readChain(context.store.db, filters, after, limit + 1);
     const page = rows.slice(0, limit);
     const end = page.at(-1);

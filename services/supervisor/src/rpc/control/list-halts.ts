@@ -18,7 +18,7 @@ export function listHalts(
     const tenant = isOperator ? undefined : own;
     const filters = { tenant: tenant ?? '', inForceOnly };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [orderedAt = '', haltId = ''] = readPageToken(request.pageToken, filters) ?? [];
+    const [orderedAt = '', haltId = ''] = readPageToken(request.pageToken, filters, 2) ?? [];
     const after = haltId === '' ? undefined : { orderedAt: pageTime(orderedAt), haltId };
     const rows = await readHalts(context.store.db, {
       tenant,

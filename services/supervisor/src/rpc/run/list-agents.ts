@@ -12,7 +12,7 @@ export function listAgents(
 ): Handler<typeof RunService.method.listAgents> {
   return async (request) => {
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [after = ''] = readPageToken(request.pageToken, NO_FILTERS) ?? [];
+    const [after = ''] = readPageToken(request.pageToken, NO_FILTERS, 1) ?? [];
     const rest = [...context.agents.values()]
       .filter(({ name }) => name > after)
       .sort((left, right) => (left.name < right.name ? -1 : 1));

@@ -15,7 +15,7 @@ export function listRuns(context: SupervisorContext): Handler<typeof RunService.
     const states = statesFrom(request.states);
     const filters = { tenant, states, agent, sessionId, labels, oldestFirst };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [createdAt = '', runId = ''] = readPageToken(request.pageToken, filters) ?? [];
+    const [createdAt = '', runId = ''] = readPageToken(request.pageToken, filters, 2) ?? [];
     const after = runId === '' ? undefined : { createdAt: pageTime(createdAt), runId };
     const rows = await readRuns(context.store.db, { ...filters, after, limit: limit + 1 });
     const page = rows.slice(0, limit);
