@@ -158,8 +158,8 @@ async function startRuns(
   ];
   fakes.answer(ToolGatewayService.method.listTools, ({ knownVersion }) =>
     knownVersion === 'v1'
-      ? { registryVersion: 'v1', unchanged: true }
-      : { registryVersion: 'v1', tools },
+      ? { registryVersion: 'v1', unchanged: true, emitsHookEvents: true }
+      : { registryVersion: 'v1', tools, emitsHookEvents: true },
   );
   for (let run = 0; run < RUNS; run += 1) {
     await runs.startRun({ requestId: `start-${run}`, agent: 'desk', goal: 'Refund it.' });

@@ -1,10 +1,18 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { createTelemetry } from '@writ/telemetry';
 import { type FaultyWire, startFaultyWire, type WireFault } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it } from 'vitest';
+import { serveTools } from '../../examples/refund-desk/src/serve-tools.ts';
 
 const DEPENDENCIES = [
   'spawn-budget',
@@ -55,7 +63,60 @@ async function refundDuring(test: TestPlatform, wire: FaultyWire, fault: WireFau
   return { run: await runOf(test, runId), duringFault };
 }
 
+/** A platform whose tools run in a program of their own, with a wire before it. */
+async function wiredTools(): Promise<{
+  test: TestPlatform;
+  wire: FaultyWire;
+  close: () => Promise<void>;
+}> {
+  const port = await freePort();
+  const wire = await startFaultyWire(`127.0.0.1:${port}`);
+  const folder = mkdtempSync(join(tmpdir(), 'writ-faults-'));
+  const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
+  const provider = `desk: { kind: provider, address: "${wire.address}" }`;
+  const file = join(folder, 'tools.yaml');
+  writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
+  const test = await startTestPlatform({ env: { WRIT_TOOLS_FILE: file } });
+  const gatewayAddress = test.platform.addresses['tool-gateway'];
+  const served = await serveTools(
+    { host: '127.0.0.1', port, dataDir: test.dataDir, gatewayAddress },
+    createTelemetry({ service: 'refund-tools', logLevel: 'silent' }),
+  );
+  const close = async (): Promise<void> => {
+    await test.close();
+    await wire.close();
+    await served.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { test, wire, close };
+}
+
 describe('with one dependency at fault', () => {
+  it.concurrent('a tool provider down, slow or answering garbage, nothing is refunded, and the caller is told why the run ended (SYS-4, TG-6)', async () => {
+    const { test, wire, close } = await wiredTools();
+    const refunds = () => readLedger(test.dataDir).refunds.length;
+    const refund = async (): Promise<string | undefined> => {
+      const { run } = await test.client.runs.startRun({ ...REFUND, requestId: newId('req') });
+      const runId = run?.runId ?? '';
+      await Array.fromAsync(test.client.runs.watchRun({ runId }));
+      return (await runOf(test, runId))?.result?.stopReason;
+    };
+    try {
+      for (const [paid, fault] of FAULTS.entries()) {
+        const { run, duringFault } = await refundDuring(test, wire, fault);
+        expect(duringFault, fault).toBe(paid);
+        const { status, stopReason } = run?.result ?? {};
+        expect(status, fault).toBe(RunStatus.STOPPED);
+        expect(stopReason, fault).toMatch(/^(deadline|tool_error:|tool_bad_result:)/);
+        // The gateway connects again in its own time; a call before that fails, and pays nothing.
+        await expect.poll(refund, { interval: 100, timeout: 15_000 }).toBe('success');
+        expect(refunds(), fault).toBe(paid + 1);
+      }
+    } finally {
+      await close();
+    }
+  }, 45_000);
+
   it.concurrent.each(DEPENDENCIES)(
     '%s down, slow or answering garbage, nothing is refunded, and the caller is told why the run ended (SYS-4)',
     async (dependency: Dependency) => {
@@ -85,3 +146,14 @@ describe('with one dependency at fault', () => {
     90_000,
   );
 });
+
+/** A port that is free now: gateway and provider each want to know where the other is. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('There is no port.');
+  return address.port;
+}
