@@ -34,13 +34,18 @@ export async function startPythonGateway(
     const child = spawn(python, ['-m', 'gateway'], {
       cwd: PYTHON_FOLDER,
       env: { ...process.env, ...settings, WRIT_TOOL_GATEWAY_PORT: port },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    // It warns of what the suite does to it; that is nobody's business unless it does not start.
+    let complaints = '';
+    child.stderr.on('data', (chunk) => {
+      complaints += chunk;
     });
     for await (const line of createInterface({ input: child.stdout })) {
       const address = /listens on (\S+)$/.exec(line)?.[1];
       if (address !== undefined) return { child, address };
     }
-    throw new Error(`${python} -m gateway ended before it listened.`);
+    throw new Error(`${python} -m gateway ended before it listened:\n${complaints}`);
   };
   const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
