@@ -1,6 +1,6 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
-import { doorVariables } from '@writ/service';
+import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about an agent worker. Times are milliseconds. */
@@ -97,6 +97,6 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
     ...AGENT_WORKER_DEFAULTS,
     ...values,
     agentModules: values.agentModules.map((path) => resolve(path)),
-    store: { dialect: 'sqlite', file: join(values.dataDir, 'agent-worker.db') },
+    store: readStoreLocation(env, 'agent-worker', values.dataDir),
   };
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import { doorVariables } from '@writ/service';
+import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import type { Variables } from './domain/catalog/variables.ts';
 import { type BackOff, DEFAULT_BACK_OFF } from './domain/retry.ts';
@@ -64,7 +63,7 @@ export function readExecutionMeterConfig(
     port,
     dataDir,
     keyRotationMs,
-    store: { dialect: 'sqlite', file: join(dataDir, 'execution-meter.db') },
+    store: readStoreLocation(env, 'execution-meter', dataDir),
     replica: `execution-meter-${randomBytes(4).toString('hex')}`,
     catalog: { file: catalogFile },
     variables: { ...env },

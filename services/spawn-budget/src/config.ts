@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import { ConfigError, readEnv, variable } from '@writ/config';
 import { SLOT_GRANT_TTL_MS } from '@writ/identity';
-import { doorVariables } from '@writ/service';
+import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about spawn-budget. Times are milliseconds. */
@@ -71,7 +70,7 @@ export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): Spa
     port,
     dataDir,
     keyRotationMs,
-    store: { dialect: 'sqlite', file: join(dataDir, 'spawn-budget.db') },
+    store: readStoreLocation(env, 'spawn-budget', dataDir),
     leaseMs,
     grantTtlMs,
   };

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
 import type { OidcSettings, TenantRate } from '@writ/identity';
-import { doorVariables } from '@writ/service';
+import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { DOOR_DEFAULTS, readDoorSettings } from './door-settings.ts';
 
@@ -152,7 +151,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     edge: { host: edgeHost, port: edgePort },
     dataDir,
     replica: `supervisor-${randomBytes(4).toString('hex')}`,
-    store: { dialect: 'sqlite', file: join(dataDir, 'supervisor.db') },
+    store: readStoreLocation(env, 'supervisor', dataDir),
     agents: agentsFile,
     policy: policyFile,
     approvalTtlMs,

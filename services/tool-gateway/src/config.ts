@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import { doorVariables } from '@writ/service';
+import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about a tool gateway. Times are milliseconds. */
@@ -69,7 +68,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
     port,
     dataDir,
     keyRotationMs,
-    store: { dialect: 'sqlite', file: join(dataDir, 'tool-gateway.db') },
+    store: readStoreLocation(env, 'tool-gateway', dataDir),
     replica: `tool-gateway-${randomBytes(4).toString('hex')}`,
     tools: toolsFile,
     toolsPollMs,

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { readStoreLocation } from './store-location.ts';
+
+describe('where a service keeps its state', () => {
+  it('is a SQLite file in the data folder unless a database is named', () => {
+    expect(readStoreLocation({}, 'spawn-budget', '/data')).toEqual({
+      dialect: 'sqlite',
+      file: '/data/spawn-budget.db',
+    });
+  });
+
+  it('is a PostgreSQL schema of its own in the database that the service is given', () => {
+    const url = 'postgres://writ:secret@db:5432/writ';
+    const env = { WRIT_SPAWN_BUDGET_DATABASE_URL: url };
+    expect(readStoreLocation(env, 'spawn-budget', '/data')).toEqual({
+      dialect: 'postgres',
+      url,
+      schema: 'spawn_budget',
+    });
+    expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
+  });
+
+  it('is refused when it is no address of a PostgreSQL, without showing it (SYS-3)', () => {
+    const env = { WRIT_SUPERVISOR_DATABASE_URL: 'mysql://writ:secret@db/writ' };
+    const read = () => readStoreLocation(env, 'supervisor', '/data');
+    expect(read).toThrow(/WRIT_SUPERVISOR_DATABASE_URL/);
+    expect(read).not.toThrow(/secret/);
+  });
+});
