@@ -101,7 +101,7 @@ describe('a failing provider', () => {
       settings: 'max_retries: 1',
     });
     const { finished, error } = await world.generate({
-      timeout: { seconds: 0n, nanos: 50_000_000 },
+      timeout: { seconds: 0n, nanos: 300_000_000 },
     });
     expect(finished).toMatchObject({ failure: { stopReason: 'llm_timeout' }, attempts: 2 });
     expect(finished?.estimated).toBe(true);
