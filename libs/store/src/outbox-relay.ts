@@ -1,12 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, UnavailableError } from '@writ/kernel';
 import { Alarm } from './alarm.ts';
+import { type Lead, leadOf } from './lead.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
 import { markPublished, prunePublished, readPending } from './outbox-queries.ts';
 import type { Store } from './store.ts';
 
 const PRUNE_EVERY_MS = 60_000;
 const PRUNE_ROWS = 1_000;
+/** How soon a relay that waits for another's looks again while something is unpublished. */
+const STANDBY_MS = 200;
 
 /** What a relay could not do, for the log. */
 export interface RelayFailure {
@@ -75,6 +78,8 @@ export function createOutboxRelay<DB extends OutboxDatabase>(
 class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   readonly #options: OutboxRelayOptions<DB>;
   readonly #store: Store<OutboxDatabase>;
+  /** Of the relays of all replicas one publishes, for two would mix the order of what they publish. */
+  readonly #lead: Lead;
   readonly #alarm = new Alarm();
   // A nudge comes from inside a request; the loop must not inherit its transaction or its span.
   readonly #outside = AsyncLocalStorage.snapshot();
@@ -91,6 +96,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   constructor(options: OutboxRelayOptions<DB>) {
     this.#options = options;
     this.#store = options.store as unknown as Store<OutboxDatabase>;
+    this.#lead = leadOf(this.#store.db, 'outbox relay');
   }
 
   start(): void {
@@ -116,6 +122,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#stopped = true;
     this.#alarm.ring();
     await this.#loop;
+    await this.#lead.release();
     for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
   }
 
@@ -149,11 +156,13 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     let eventId: string | undefined;
     let failure: { readonly error: unknown } | undefined;
     try {
-      const pending = await readPending(this.#store, batch);
+      const leads = await this.#lead.take();
+      const pending = await readPending(this.#store, leads ? batch : 1);
       if (pending.length === 0) return 'empty';
+      if (!leads) return await this.#standBy();
       if (!this.#isAttended()) return 'unattended';
       for (const { position, message } of pending) {
-        if (this.#stopped) break;
+        if (this.#stopped || !this.#lead.isCertain()) break;
         eventId = message.eventId;
         await publish(message);
         eventId = undefined;
@@ -183,6 +192,12 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     return isAttended;
   }
 
+  /** Leaves what is unpublished to the relay that leads, and looks again soon, for it may die. */
+  async #standBy(): Promise<'more'> {
+    await this.#waitUnmoved(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
+    return 'more';
+  }
+
   async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {
     const { onError, retryBaseMs = 50, retryMaxMs = 5_000 } = this.#options;
     this.#failures += 1;
@@ -190,9 +205,14 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     const retryInMs = Math.ceil(Math.random() * ceiling);
     const failure = { attempt: this.#failures, retryInMs };
     onError(error, eventId === undefined ? failure : { ...failure, eventId });
+    await this.#waitUnmoved(retryInMs);
+  }
+
+  /** Waits, however often it is nudged. */
+  async #waitUnmoved(ms: number): Promise<void> {
     if (this.#stopped) return;
     this.#retrying = true;
-    await this.#alarm.sleep(retryInMs);
+    await this.#alarm.sleep(ms);
     this.#retrying = false;
   }
 

@@ -9,7 +9,7 @@ import {
   type Store,
 } from '../src/index.ts';
 import { entry, type LedgerDatabase } from './ledger.ts';
-import { openLedger, PLACES } from './open-ledger.ts';
+import { openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
 const AT = new Date('2026-01-01T00:00:00Z');
 
@@ -325,5 +325,37 @@ describe('the outbox relay', () => {
     await relay.flush();
     expect(seen).toEqual([undefined]);
     await relay.stop();
+  });
+});
+
+describe.runIf(PLACES.includes('PostgreSQL'))('the relays of several replicas', () => {
+  it('publish each message once and in order, and the next takes over when one is gone (HK-2)', async () => {
+    const { store, location } = await openLedger('PostgreSQL');
+    const { store: other } = await openLedgerAt(location);
+    const taken: string[] = [];
+    const relayOf = (from: Store<LedgerDatabase>, name: string) =>
+      createOutboxRelay({
+        store: from,
+        publish: async ({ eventId }) => {
+          taken.push(`${eventId} by ${name}`);
+        },
+        onError: () => expect.unreachable(),
+        clock: new ManualClock(AT),
+        batch: 3,
+        pollMs: 5,
+      });
+    const [first, second] = [relayOf(store, 'first'), relayOf(other, 'second')];
+    await first.flush();
+    second.start();
+    const ids = Array.from({ length: 10 }, (_, n) => `e${n}`);
+    await Promise.all([append(store, ...ids.slice(0, 5)), append(other, ...ids.slice(5))]);
+    const order = (await outboxRows(store)).map(({ event_id }) => event_id);
+    await Promise.all([first.flush(), second.flush()]);
+    expect(taken).toEqual(order.map((id) => `${id} by first`));
+    await first.stop();
+    await append(store, 'left');
+    await second.flush();
+    expect(taken.at(-1)).toBe('left by second');
+    await second.stop();
   });
 });
