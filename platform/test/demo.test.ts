@@ -87,7 +87,7 @@ describe('npm run demo', () => {
 
   it.each([
     [['--script', 'nope'], 'there is auto-1000'],
-    [['--example', 'nope'], 'there is refund-desk'],
+    [['--example', 'nope'], 'refund-desk, research-team'],
     [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
     [['--nope'], 'the options are --json'],
   ])('says what there is instead of %j (SYS-3)', async (args, sentence) => {

@@ -44,7 +44,7 @@ beforeAll(async () => {
     verifyOurs(),
     python === undefined ? [] : verifyPython(python),
   ]);
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   await Promise.all(stops.map((stop) => stop()));

@@ -53,7 +53,7 @@ describe('an example that is killed once in the middle', () => {
     expect(output).toContain('is published as number 1, written for visitors of a mill');
     expect(readShelf(dataDir)).toHaveLength(1);
     expect(slotStates()).toEqual(Array(5).fill('released'));
-  }, 60_000);
+  }, 180_000);
 
   it('brings every item to every reader once (AG-5, RT-3)', async () => {
     const output = await surviveAt('news-feed', ' 1  model');
@@ -64,11 +64,11 @@ describe('an example that is killed once in the middle', () => {
     ]) {
       expect(output).toContain(line);
     }
-  }, 60_000);
+  }, 180_000);
 
   it('sends one nightly report (AG-1, RT-1, TG-5)', async () => {
     const output = await surviveAt('nightly-flow', 'read_figures');
     expect(output).toContain('Sent as number 1: Four orders brought 1175 USD.');
     expect(sentReports(dataDir)).toHaveLength(1);
-  }, 60_000);
+  }, 180_000);
 });

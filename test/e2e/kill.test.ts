@@ -41,6 +41,6 @@ describe('a platform that is killed in the middle of a run', () => {
       expect(readLedger(dataDir).refunds).toMatchObject([{ user_id: 42, amount_cents: 80_000 }]);
       expect(askedAgain(dataDir, recorded)).toEqual([]);
     },
-    60_000,
+    180_000,
   );
 });

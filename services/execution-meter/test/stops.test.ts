@@ -83,7 +83,7 @@ describe('a caller that goes away', () => {
 
   it('aborts the provider when the call’s own deadline passes (SUP-5)', async () => {
     await start(SLOW);
-    const late = await world.generate({}, { ...(await world.credentials()), timeoutMs: 80 });
+    const late = await world.generate({}, { ...(await world.credentials()), timeoutMs: 400 });
     expect(late.error?.kind).toBe('deadline_exceeded');
     await aborted();
     await ended().toBe(0n);

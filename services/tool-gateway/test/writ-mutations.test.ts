@@ -13,6 +13,8 @@ import { type Fixture, startFixture } from './gateway-fixture.ts';
 import { chances, MUTATED, mutate, type SentCall } from './mutations/mutate-call.ts';
 
 const SEED = 20_261_121;
+/** For many calls at once on a busy machine. */
+const PATIENT_MS = 60_000;
 
 describe('a call or writ in which anything at all was changed', () => {
   let fixture: Fixture;
@@ -59,7 +61,7 @@ describe('a call or writ in which anything at all was changed', () => {
     const chance = chances(SEED + 1);
     const answers = Array.from({ length: 300 }, async () => {
       const { what, call } = mutate(sent, chance);
-      const error = await fixture.asWorker.callTool(call, { epoch: 1n }).then(
+      const error = await fixture.asWorker.callTool(call, { epoch: 1n, timeoutMs: PATIENT_MS }).then(
         () => undefined,
         (failure: unknown) => failure,
       );
@@ -74,7 +76,7 @@ describe('a call or writ in which anything at all was changed', () => {
 
   it('executes nothing that was not ordered, while the order itself, sent 1,000 times at once, is one execution and one record (TG-1)', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 1_000 }, () => fixture.asWorker.callTool(sent, { epoch: 1n })),
+      Array.from({ length: 1_000 }, () => fixture.asWorker.callTool(sent, { epoch: 1n, timeoutMs: PATIENT_MS })),
     );
     expect(fixture.world.executions).toHaveLength(1);
     expect(new Set(answers.map(({ receipt }) => receipt)).size).toBe(1);
