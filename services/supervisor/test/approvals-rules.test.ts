@@ -153,11 +153,16 @@ describe('calls whose outcome is unknown', () => {
   });
   afterEach(() => desk.close());
 
-  const resolve = (person: 'dora' | 'anna', requestId: string) =>
+  const resolve = (
+    person: 'dora' | 'anna',
+    requestId: string,
+    outcome: ResolvedOutcome = ResolvedOutcome.DONE,
+    resultJson = '{}',
+  ) =>
     desk.approvals(person).decideApproval({
       approvalId,
       requestId,
-      answer: { case: 'resolve', value: { outcome: ResolvedOutcome.DONE, resultJson: '{}' } },
+      answer: { case: 'resolve', value: { outcome, resultJson } },
       comment: 'Seen at the bank.',
     });
 
@@ -202,6 +207,21 @@ describe('calls whose outcome is unknown', () => {
       state: ApprovalState.RESOLVED,
       humanApproval: { decidedBy: 'dora' },
     });
+  });
+
+  it('are answered again to the person whose word arrived by itself, and to nobody else (TG-5)', async () => {
+    await desk.report(resolution);
+    const late = { reason: 'APPROVAL_DECIDED', metadata: { decided_by: 'dora' } };
+    await expect(resolve('anna', 'd-1')).rejects.toMatchObject(late);
+    const undone = resolve('dora', 'd-2', ResolvedOutcome.NOT_DONE, '');
+    await expect(undone).rejects.toMatchObject(late);
+    const { approval } = await resolve('dora', 'd-3');
+    expect(approval).toMatchObject({
+      state: ApprovalState.RESOLVED,
+      humanApproval: { decidedBy: 'dora', comment: 'Seen at the bank.' },
+    });
+    expect((await resolve('dora', 'd-3')).approval).toEqual(approval);
+    await expect(resolve('dora', 'd-4')).rejects.toMatchObject(late);
   });
 
   it('stop the run when nobody can tell (TG-5)', async () => {

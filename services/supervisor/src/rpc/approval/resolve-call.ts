@@ -29,11 +29,17 @@ export async function resolveCall(
 ): Promise<Answered> {
   const { person, approvalId, requestId, digest, comment, answer } = request;
   if (isRepeat(approval, request)) return { row: approval };
-  if (approval.state !== 'pending' || answer.kind !== 'resolve') throw alreadyDecided(approval);
+  if (answer.kind !== 'resolve') throw alreadyDecided(approval);
+  const isPending = approval.state === 'pending';
+  // After a crash the gateway's receipt may have come by itself: it names the person, not the request.
+  const isTheirs = approval.decided_by === person.subject && approval.request_id === null;
+  if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
+    throw alreadyDecided(approval);
+  }
   const { run_created_by: runStartedBy, tool } = approval;
   const decider = { subject: person.subject, runStartedBy, tool };
   assertOtherEyes(context.policy, decider, context.config.fourEyes);
-  await assertNotHalted(context.store.db, callKeyOf(approval));
+  if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
   const token = await context.peers.toolGateway.resolveOutcome({
     // The same person may send it again after an answer that was lost.
     requestId: derivedId('req', approvalId, person.subject, requestId),
