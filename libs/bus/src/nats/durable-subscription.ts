@@ -12,6 +12,8 @@ import type { NatsSession } from './session.ts';
 
 /** How many messages may be asked for ahead; the server sends one at a time. */
 const ASKED_AHEAD = 16;
+/** Milliseconds after which they are asked for again. */
+const ASKED_FOR_MS = 10_000;
 
 /** A subscriber of a durable: takes messages in one session after the other. */
 export class DurableSubscription implements Subscription {
@@ -80,6 +82,9 @@ export class DurableSubscription implements Subscription {
     const consumer = await session.jetstream.consumers.get(plan.stream, plan.durable);
     const messages = await consumer.consume({
       max_messages: ASKED_AHEAD,
+      expires: ASKED_FOR_MS,
+      // A server that starts again may lose what it was asked; its silence tells.
+      idle_heartbeat: Math.max(500, Math.min(1_000, ackWaitMs)),
       abort_on_missing_resource: true,
     });
     this.#open.add(messages);

@@ -37,7 +37,7 @@ export async function createNatsBus(options: NatsBusOptions): Promise<Bus> {
     startTimeoutMs: 5_000,
     requestTimeoutMs: 5_000,
     handlerTimeoutMs: 30_000,
-    ackWaitMs: 10_000,
+    ackWaitMs: 5_000,
     retryBaseMs: 100,
     retryMaxMs: 5_000,
     ...options,

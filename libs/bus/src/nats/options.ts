@@ -44,7 +44,7 @@ export interface NatsBusOptions {
   readonly requestTimeoutMs?: number;
   /** Milliseconds that a durable handler may take over one message; default 30 000. */
   readonly handlerTimeoutMs?: number;
-  /** Milliseconds after which a message of a consumer that gives no sign of life goes to another; default 10 000. */
+  /** Milliseconds after which a message of a consumer that gives no sign of life goes to another; default 5 000. */
   readonly ackWaitMs?: number;
   /** Milliseconds until the first new try of anything, doubling from there; default 100. */
   readonly retryBaseMs?: number;

@@ -1,10 +1,18 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { HOOK_EMITTERS, hookSubject } from '@writ/bus';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { describe, expect, it } from 'vitest';
 import { isOwnEvent, timelineId } from './hook-origin.ts';
 
-function judge(change: MessageInitShape<typeof HookEventSchema> = {}, eventId = 'evt_1'): boolean {
+type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | 'eventId'>> & {
+  readonly agent?: { readonly name: string; readonly instance: string };
+};
+
+function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
   const agent = { name: 'desk', instance: 'desk-1' };
   const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'desk-1', event: 'STEP_END' });
   const event = create(HookEventSchema, {
@@ -25,7 +33,7 @@ describe('an event from the bus', () => {
   });
 
   it('counts for nothing when it claims more than its subject allows (HK-1, SYS-6)', () => {
-    const claims: MessageInitShape<typeof HookEventSchema>[] = [
+    const claims: Claim[] = [
       { tenant: 't2' },
       { runId: 'r2' },
       { runId: 'A run.>' },

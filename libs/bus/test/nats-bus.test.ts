@@ -1,0 +1,303 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { startFaultyWire } from '@writ/testing/faults';
+import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Bus, type BusMessage, createNatsBus, type NatsBusOptions } from '../src/index.ts';
+import { keeper, waiter } from './handlers.ts';
+
+const reason = (error: unknown) => (error as { readonly reason?: string }).reason;
+
+/** Something that greets as a NATS server does, and says that it is this. */
+async function greeter(info: object) {
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.write(
+      `INFO ${JSON.stringify({ max_payload: 1024, proto: 1, headers: true, ...info })}\r\n`,
+    );
+    socket.on('data', (chunk) => {
+      if (chunk.includes('PING')) socket.write('PONG\r\n');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return { address: `127.0.0.1:${port}`, close: () => server.close() };
+}
+
+describe('the start of a bus over NATS', () => {
+  it.each([
+    ['BUS_SERVER_TOO_OLD', { version: '2.8.4', jetstream: true }],
+    ['BUS_NO_JETSTREAM', { version: '2.9.0' }],
+  ])('refuses an unfit server: %s (HK-2)', async (expected, info) => {
+    const server = await greeter(info);
+    const options = { servers: [server.address], name: 'x', onError: () => undefined };
+    await expect(createNatsBus(options)).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: expected,
+    });
+    server.close();
+  });
+});
+
+describe.skipIf(!natsAtHand())('a bus over NATS', () => {
+  let server: NatsServer;
+  const buses: Bus[] = [];
+  let tests = 0;
+
+  beforeAll(async () => {
+    server = await startNatsServer();
+  });
+  afterAll(async () => {
+    await Promise.all(buses.map((bus) => bus.close()));
+    await server?.stop();
+  });
+
+  const fresh = (): string => {
+    tests += 1;
+    return `n${tests}`;
+  };
+
+  async function open(token: string, options: Partial<NatsBusOptions> = {}) {
+    const errors: unknown[] = [];
+    const bus = await createNatsBus({
+      servers: [server.address],
+      name: token,
+      streams: [{ name: token, subjects: [`${token}.>`] }],
+      streamBytes: 2 ** 20,
+      retryBaseMs: 5,
+      retryMaxMs: 20,
+      onError: (error) => errors.push(error),
+      ...options,
+    });
+    buses.push(bus);
+    return { bus, errors };
+  }
+
+  function message(token: string, eventId: string): BusMessage {
+    const payload = new Uint8Array([1]);
+    return { eventId, subject: `${token}.a`, payload, headers: { traceparent: 'tp' } };
+  }
+
+  async function manage<T>(
+    work: (manager: Awaited<ReturnType<typeof jetstreamManager>>) => Promise<T>,
+  ): Promise<T> {
+    const connection = await connect({ servers: server.address });
+    try {
+      return await work(await jetstreamManager(connection));
+    } finally {
+      await connection.close();
+    }
+  }
+
+  it('takes a repeat without delivering it again, and carries id and trace (HK-2, SYS-1)', async () => {
+    const token = fresh();
+    const { bus } = await open(token);
+    const kept = keeper();
+    await bus.subscribe({ subject: `${token}.>`, durable: 'd', handler: kept.handler });
+    const connection = await connect({ servers: server.address });
+    const raw = connection.subscribe(`${token}.>`, { max: 1 });
+    await connection.flush();
+    for (const id of ['e1', 'e1', 'e2']) await bus.publish(message(token, id));
+    await vi.waitFor(() => expect(kept.ids()).toEqual(['e1', 'e2']));
+    for await (const { headers } of raw) {
+      expect(headers?.get('Nats-Msg-Id')).toBe('e1');
+      expect(headers?.get('traceparent')).toBe('tp');
+    }
+    await connection.close();
+  });
+
+  it('answers when the server has stored the message, not when a consumer took it (HK-2)', async () => {
+    const token = fresh();
+    const { bus } = await open(token);
+    const slow = waiter();
+    await bus.subscribe({ subject: `${token}.>`, durable: 'd', handler: slow.handler });
+    await bus.publish(message(token, 'e1'));
+    await bus.publish(message(token, 'e2'));
+    const stored = await manage((manager) => manager.streams.info(token));
+    expect(stored.state.messages).toBe(2);
+    slow.go();
+    // What everybody took is kept no longer.
+    await vi.waitFor(async () => {
+      const { state } = await manage((manager) => manager.streams.info(token));
+      expect(state.messages).toBe(0);
+    });
+  });
+
+  it('takes nothing before its consumers were there, since nothing would keep it (HK-2)', async () => {
+    const token = fresh();
+    const { bus } = await open(token, { expects: ['d'] });
+    await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'BUS_UNATTENDED',
+      metadata: { durable: 'd' },
+    });
+    const { handler } = keeper();
+    await bus.subscribe({ subject: `${token}.>`, durable: 'd', handler });
+    await bus.publish(message(token, 'e1'));
+  });
+
+  it('holds publishers back when consumers lag behind, and forgets nothing (HK-2)', async () => {
+    const token = fresh();
+    const { bus } = await open(token, { streamBytes: 4_096 });
+    const slow = waiter();
+    const kept = keeper();
+    await bus.subscribe({
+      subject: `${token}.>`,
+      durable: 'd',
+      handler: async (got) => {
+        await slow.handler();
+        await kept.handler(got);
+      },
+    });
+    const taken: string[] = [];
+    const big = { ...message(token, ''), payload: new Uint8Array(500) };
+    const full = async (): Promise<unknown> => {
+      for (;;) {
+        const eventId = `e${taken.length}`;
+        try {
+          await bus.publish({ ...big, eventId });
+        } catch (error) {
+          return error;
+        }
+        taken.push(eventId);
+      }
+    };
+    expect(await full()).toMatchObject({ kind: 'unavailable', reason: 'BUS_NOT_TAKEN' });
+    expect(taken.length).toBeGreaterThan(2);
+    slow.go();
+    await vi.waitFor(() => expect(kept.ids()).toEqual(taken));
+    await vi.waitFor(() => bus.publish({ ...big, eventId: 'after' }));
+  });
+
+  it('gives to another subscriber what one took to its grave (RT-3)', async () => {
+    const token = fresh();
+    const wire = await startFaultyWire(server.address);
+    const hanging = waiter();
+    const { bus: lost } = await open(token, { ackWaitMs: 200, servers: [wire.address] });
+    const subject = `${token}.>`;
+    await lost.subscribe({ subject, durable: 'd', handler: hanging.handler });
+    const { bus } = await open(token);
+    await bus.publish(message(token, 'e1'));
+    await hanging.begun;
+    const kept = keeper();
+    await bus.subscribe({ subject, durable: 'd', handler: kept.handler });
+    await bus.publish(message(token, 'e2'));
+    wire.fail('slow');
+    await vi.waitFor(() => expect(kept.ids()[0]).toBe('e1'));
+    wire.fail('down');
+    hanging.go();
+    await lost.close();
+    await vi.waitFor(() => expect(new Set(kept.ids())).toEqual(new Set(['e1', 'e2'])));
+    await wire.close();
+  });
+
+  it('refuses a stream that is set otherwise, and one that it may not make (HK-2)', async () => {
+    const token = fresh();
+    await manage((manager) =>
+      manager.streams.add({ name: token, subjects: [`${token}.>`], retention: 'limits' }),
+    );
+    await expect(open(token)).rejects.toMatchObject({
+      reason: 'BUS_STREAM_MISMATCH',
+      metadata: { field: 'retention' },
+    });
+    const missing = [{ name: fresh(), subjects: ['nowhere.>'] }];
+    const { bus, errors } = await open(token, {
+      streams: missing,
+      createsStreams: false,
+      startTimeoutMs: 1,
+    });
+    await vi.waitFor(() => expect(errors.map(reason)).toContain('BUS_STREAM_MISSING'));
+    await expect(bus.publish({ ...message('nowhere', 'e1') })).rejects.toMatchObject({
+      reason: 'BUS_DOWN',
+    });
+  });
+
+  it('refuses what the server does not know and would ignore in silence (HK-2)', async () => {
+    const streamConfig = { allow_what_no_server_knows: true };
+    await expect(open(fresh(), { streamConfig })).rejects.toMatchObject({
+      kind: 'failed_precondition',
+      reason: 'BUS_FEATURE_IGNORED',
+      metadata: { field: 'allow_what_no_server_knows' },
+    });
+  });
+
+  it('refuses a consumer that would let messages overtake each other (HK-1)', async () => {
+    const token = fresh();
+    const { bus } = await open(token);
+    await manage((manager) =>
+      manager.consumers.add(token, { durable_name: 'd', ack_policy: AckPolicy.Explicit }),
+    );
+    const { handler } = keeper();
+    await expect(
+      bus.subscribe({ subject: `${token}.>`, durable: 'd', handler }),
+    ).rejects.toMatchObject({
+      reason: 'BUS_CONSUMER_MISMATCH',
+      metadata: { field: 'max_ack_pending' },
+    });
+  });
+
+  it('filters a subject that is within one of the stream, and one that cuts across several', async () => {
+    const token = fresh();
+    const streams = [{ name: token, subjects: [`${token}.*.X`, `${token}.*.Y`] }];
+    const { bus } = await open(token, { streams });
+    const [within, across] = [keeper(), keeper()];
+    const subscribe = (durable: string, subject: string, { handler }: typeof within) =>
+      bus.subscribe({ durable, subject: `${token}.${subject}`, handler });
+    await subscribe('within', 't1.X', within);
+    await subscribe('across', 't1.*', across);
+    for (const subject of ['t1.X', 't2.X', 't1.Y', 't2.Y', 't1.X']) {
+      const eventId = `${within.ids().length}-${subject}-${Math.random()}`;
+      await bus.publish({ ...message(token, eventId), subject: `${token}.${subject}` });
+    }
+    const told = (kept: typeof within) =>
+      kept.kept.map((got) => got.subject.slice(token.length + 1));
+    await vi.waitFor(() => expect(told(across)).toEqual(['t1.X', 't1.Y', 't1.X']));
+    await vi.waitFor(() => expect(told(within)).toEqual(['t1.X', 't1.X']));
+    await expect(subscribe('none', 'q.Z', within)).rejects.toMatchObject({ reason: 'BAD_SUBJECT' });
+  });
+
+  it('lets no header give orders to the server, and no message be larger than it takes', async () => {
+    const token = fresh();
+    const { bus } = await open(token);
+    const order = { ...message(token, 'e1'), headers: { 'Nats-TTL': '1s' } };
+    await expect(bus.publish(order)).rejects.toMatchObject({ reason: 'BAD_HEADER' });
+    const large = { ...message(token, 'e1'), payload: new Uint8Array(2 ** 20 + 1) };
+    await expect(bus.publish(large)).rejects.toMatchObject({ reason: 'BUS_MESSAGE_TOO_LARGE' });
+  });
+
+  it('goes on without a server, and finds it when it comes (HK-2)', async () => {
+    const token = fresh();
+    const other = await startNatsServer();
+    await other.end();
+    const { bus } = await open(token, {
+      servers: [other.address],
+      startTimeoutMs: 1,
+      ackWaitMs: 300,
+      expects: ['d'],
+    });
+    const kept = keeper();
+    const live = keeper();
+    await bus.subscribe({ subject: `${token}.>`, durable: 'd', handler: kept.handler });
+    bus.subscribeLive({ subject: `${token}.>`, handler: live.handler });
+    bus.publishLive(message(token, 'nobody sees it'));
+    await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'BUS_DOWN',
+    });
+    await other.start();
+    await vi.waitFor(() => bus.publish(message(token, 'e1')));
+    await vi.waitFor(() => expect(kept.ids()).toEqual(['e1']));
+    await other.end();
+    await vi.waitFor(() => expect(bus.publish(message(token, 'e2'))).rejects.toThrow('NATS'));
+    await other.start();
+    await vi.waitFor(() => bus.publish(message(token, 'e2')));
+    // A server that was killed may have forgotten what was acknowledged last.
+    await vi.waitFor(() => expect([...new Set(kept.ids())]).toEqual(['e1', 'e2']));
+    await vi.waitFor(() => expect(live.ids()).toContain('e2'));
+    await bus.close();
+    await other.stop();
+  });
+});

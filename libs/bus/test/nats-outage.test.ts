@@ -1,0 +1,121 @@
+import { systemClock } from '@writ/kernel';
+import {
+  appendOutbox,
+  createOutboxRelay,
+  type OutboxDatabase,
+  openStore,
+  outboxMigration,
+} from '@writ/store';
+import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  createNatsBus,
+  HOOK_EMITTER_NAMES,
+  HOOK_EMITTERS,
+  HOOK_SUBJECTS,
+  type HookEmitter,
+  hookSubject,
+} from '../src/index.ts';
+
+const RUNS = ['r1', 'r2', 'r3'];
+const ROUNDS = 12;
+
+/** A service that has nothing but an outbox, and tells of every run in turn. */
+async function emitterOf(service: HookEmitter, address: string) {
+  const store = await openStore<OutboxDatabase>({
+    location: { dialect: 'sqlite', file: ':memory:' },
+    migrations: { '0001_outbox': outboxMigration },
+    service,
+  });
+  const bus = await createNatsBus({
+    servers: [address],
+    name: service,
+    expects: ['timeline'],
+    streamBytes: 2 ** 20,
+    retryBaseMs: 5,
+    retryMaxMs: 50,
+    onError: () => undefined,
+  });
+  const relay = createOutboxRelay({
+    store,
+    publish: (message) => bus.publish(message),
+    onError: () => undefined,
+    clock: systemClock,
+    retryBaseMs: 5,
+    retryMaxMs: 50,
+  });
+  relay.start();
+  const events = HOOK_EMITTERS[service];
+  return {
+    told: [] as string[],
+    async tell(round: number): Promise<void> {
+      const event = events[round % events.length] ?? events[0];
+      await store.transaction(async (trx) => {
+        for (const runId of RUNS) {
+          const eventId = `${service}/${runId}/${round}`;
+          const subject = hookSubject({ tenant: 't1', runId, agent: 'a', event });
+          const payload = new TextEncoder().encode(eventId);
+          await appendOutbox(trx, { eventId, subject, payload }, systemClock.now());
+          this.told.push(eventId);
+        }
+      });
+      relay.nudge();
+    },
+    flush: () => relay.flush(),
+    async close(): Promise<void> {
+      await relay.stop();
+      await bus.close();
+      await store.close();
+    },
+  };
+}
+
+describe.skipIf(!natsAtHand())('an outage of NATS while outboxes are handed on', () => {
+  it('loses no event, and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
+    const server = await startNatsServer();
+    const taken = new Set<string>();
+    let refusals = 0;
+    const timeline = await createNatsBus({
+      servers: [server.address],
+      name: 'timeline',
+      streamBytes: 2 ** 20,
+      ackWaitMs: 300,
+      retryBaseMs: 5,
+      retryMaxMs: 50,
+      onError: () => undefined,
+    });
+    await timeline.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: 'timeline',
+      handler: async ({ eventId }) => {
+        refusals += 1;
+        if (refusals % 17 === 0) throw new Error('the store is busy');
+        taken.add(eventId);
+      },
+    });
+    const emitters = await Promise.all(
+      HOOK_EMITTER_NAMES.map((service) => emitterOf(service, server.address)),
+    );
+    const tellAll = async (from: number, to: number): Promise<void> => {
+      for (let round = from; round < to; round += 1) {
+        await Promise.all(emitters.map((emitter) => emitter.tell(round)));
+      }
+    };
+    await tellAll(0, ROUNDS / 3);
+    await vi.waitFor(() => expect(taken.size).toBeGreaterThan(0));
+    await server.end();
+    await tellAll(ROUNDS / 3, (ROUNDS * 2) / 3);
+    await server.start();
+    await tellAll((ROUNDS * 2) / 3, ROUNDS);
+    await Promise.all(emitters.map((emitter) => emitter.flush()));
+    const told = emitters.flatMap((emitter) => emitter.told);
+    await vi.waitFor(() => expect(taken.size).toBe(told.length), { timeout: 10_000 });
+    const lane = (ids: Iterable<string>, emitter: string, run: string): string[] =>
+      [...ids].filter((id) => id.startsWith(`${emitter}/${run}/`));
+    for (const emitter of HOOK_EMITTER_NAMES) {
+      for (const run of RUNS) expect(lane(taken, emitter, run)).toEqual(lane(told, emitter, run));
+    }
+    await Promise.all([...emitters.map((emitter) => emitter.close()), timeline.close()]);
+    await server.stop();
+  });
+});
