@@ -4,6 +4,7 @@ import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
 import { benchReview } from './review.ts';
 import { spawn } from './spawn.ts';
+import { benchSteps } from './steps.ts';
 import { benchTool } from './tool.ts';
 
 interface Bench {
@@ -25,6 +26,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     about: 'ReviewAction of supervisor under fifty rules',
     run: benchReview,
   },
+  steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
 };
 

@@ -31,19 +31,20 @@ export async function measure(
   durations.sort((a, b) => a - b);
   return {
     perSecond: durations.length / seconds,
-    p50Ms: quantile(durations, 0.5),
-    p99Ms: quantile(durations, 0.99),
+    p50Ms: quantileOf(durations, 0.5),
+    p99Ms: quantileOf(durations, 0.99),
   };
 }
 
 /** The median of figures in any order. */
 export function median(figures: readonly number[]): number {
-  return quantile(
+  return quantileOf(
     figures.toSorted((a, b) => a - b),
     0.5,
   );
 }
 
-function quantile(sorted: readonly number[], q: number): number {
+/** The share `q` of figures that are sorted. */
+export function quantileOf(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }

@@ -9,7 +9,9 @@ import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
 import { races } from './races.ts';
+import { sleepers } from './sleepers/sleepers.ts';
 import { spawnCap } from './spawn-cap.ts';
+import { longRun } from './steps/long-run.ts';
 import { streamAbort } from './stream-abort.ts';
 import { teamKills } from './team-kills.ts';
 
@@ -65,6 +67,15 @@ const PROOFS: Readonly<Record<string, Proof>> = {
   races: {
     about: '5,000 runs whose finish races with cancel, deadline, halt and preemption (RT-4, AG-7)',
     run: (seed) => races({ runs: 5_000, seed }),
+  },
+  sleepers: {
+    about: '100,000 suspended runs: what they take of the worker, and how fast a signal wakes one',
+    run: () => sleepers({ many: 100_000, wakes: 300 }),
+  },
+  'long-run': {
+    about:
+      'one run of 10,000 steps: the last cost what the first do, and it is resumed from few rows',
+    run: () => longRun({ steps: 10_000 }),
   },
   'order-kills': {
     about:

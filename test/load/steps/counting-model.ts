@@ -1,0 +1,87 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A model without a mind: calls the tool `count` with one number more each time, up to a limit. */
+export interface CountingModel {
+  /** Base URL for OpenAI clients. */
+  readonly url: string;
+  /** Told when a request comes: how far is counted, which number is next, and the last user message. */
+  asked: (limit: number, next: number, goal: string) => void;
+  close(): Promise<void>;
+}
+
+interface Message {
+  readonly role: string;
+  readonly content?: unknown;
+}
+
+/**
+ * Starts it on a free port. Everything that it has to know stands in the request: the limit in the
+ * system prompt (`Count to 50.`), how far it is in the last tool message.
+ */
+export async function startCountingModel(): Promise<CountingModel> {
+  const model: Pick<CountingModel, 'asked'> = { asked: () => undefined };
+  const server = createServer((request, response) => {
+    void answer(request, response, model.asked);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return Object.assign(model, {
+    url: `http://127.0.0.1:${port}/v1`,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  asked: CountingModel['asked'],
+): Promise<void> {
+  let body = '';
+  for await (const chunk of request) body += String(chunk);
+  const { messages, stream } = JSON.parse(body) as {
+    readonly messages: readonly Message[];
+    readonly stream?: boolean;
+  };
+  const textOf = (role: string): string => {
+    const { content = '' } = messages.findLast((message) => message.role === role) ?? {};
+    return typeof content === 'string' ? content : JSON.stringify(content);
+  };
+  const last = messages.at(-1)?.role === 'tool' ? numberIn(textOf('tool')) : 0;
+  const limit = numberIn(textOf('system'));
+  const next = last + 1;
+  asked(limit, next, textOf('user'));
+  const message =
+    next > limit
+      ? { role: 'assistant', content: `Counted to ${limit}.` }
+      : { role: 'assistant', content: null, tool_calls: [toolCall(next)] };
+  const finish_reason = next > limit ? 'stop' : 'tool_calls';
+  const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+  const head = { id: `chat-${next}`, created: 0, model: 'counting' };
+  if (stream !== true) {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const choices = [{ index: 0, message, finish_reason }];
+    response.end(JSON.stringify({ ...head, object: 'chat.completion', choices, usage }));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const object = 'chat.completion.chunk';
+  const send = (rest: object) =>
+    response.write(`data: ${JSON.stringify({ ...head, object, ...rest })}\n\n`);
+  send({ choices: [{ index: 0, delta: message, finish_reason }] });
+  send({ choices: [], usage });
+  response.end('data: [DONE]\n\n');
+}
+
+function toolCall(n: number) {
+  const call = { name: 'count', arguments: JSON.stringify({ n }) };
+  return { index: 0, id: `call_${n}`, type: 'function', function: call };
+}
+
+function numberIn(text: string): number {
+  return Number(/\d+/.exec(text)?.[0] ?? 0);
+}

@@ -1,0 +1,68 @@
+/**
+ * The floor that a governed step stands on, in one process like the embedded platform: three gRPC calls
+ * one after the other, of two, one and two durable commits, and one commit of one's own; each service's
+ * rows in a file of its own. Answers `{ inFlight, forMs }` with how fast that went.
+ */
+import { join } from 'node:path';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { type ClosableRpcClient, createRpcClient, createRpcServer, route } from '@writ/rpc';
+import { addPosition, openStore, type Store } from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import { measure } from '../../bench/measure.ts';
+
+interface FloorDatabase {
+  rows: { written_at: Date };
+}
+
+/** Commits of each call. */
+const CALLS = { meter: 2, supervisor: 1, gateway: 2 } as const;
+
+const folder = process.env.FLOOR_FOLDER ?? '';
+const open = (service: string): Promise<Store<FloorDatabase>> =>
+  openStore<FloorDatabase>({
+    location: { dialect: 'sqlite', file: join(folder, `floor-${service}.db`) },
+    service: 'floor',
+    migrations: {
+      '0001_rows': {
+        async up(db) {
+          await addPosition(db, db.schema.createTable('rows'))
+            .addColumn('written_at', 'timestamptz', (column) => column.notNull())
+            .execute();
+        },
+      },
+    },
+  });
+const commit = (store: Store<FloorDatabase>) =>
+  store.transaction((trx) => trx.insertInto('rows').values({ written_at: new Date() }).execute());
+
+const telemetry = createTelemetry({ service: 'floor', logLevel: 'silent' });
+const own = await open('worker');
+const clients: ClosableRpcClient<typeof KeyService>[] = [];
+for (const [service, commits] of Object.entries(CALLS)) {
+  const store = await open(service);
+  const server = await createRpcServer({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [
+      route(KeyService, {
+        getKeys: async () => {
+          for (let n = 0; n < commits; n += 1) await commit(store);
+          return { service };
+        },
+      }),
+    ],
+    gate: async () => ({}),
+    telemetry,
+  });
+  server.setServing(true);
+  clients.push(createRpcClient(KeyService, { address: server.address, telemetry }));
+}
+const step = async () => {
+  for (const client of clients) await client.getKeys({});
+  await commit(own);
+};
+process.on('message', (job: { readonly inFlight: number; readonly forMs: number }) => {
+  void measure(step, job.inFlight, job.forMs).then((speed) => process.send?.(speed));
+});
+process.once('SIGTERM', () => process.exit());
+process.send?.('ready');
