@@ -82,7 +82,7 @@ describe('a caller that goes away', () => {
   });
 
   it('aborts the provider when the call’s own deadline passes (SUP-5)', async () => {
-    await start(SLOW);
+    await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 60_000 }, { text: 'Again.' }] } });
     const late = await world.generate({}, { ...(await world.credentials()), timeoutMs: 400 });
     expect(late.error?.kind).toBe('deadline_exceeded');
     await aborted();

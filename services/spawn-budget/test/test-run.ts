@@ -64,14 +64,16 @@ export class TestRun {
     priority: Priority = Priority.NORMAL,
     { requestId = `acquire-${instance}`, depth = 1, client }: AcquireOptions = {},
   ) {
-    return (client ?? this.#world.supervisor).acquire({
+    const request = {
       ...this.id,
       requestId,
       agent: { name: 'child', instance },
       parent: this.root,
       depth,
       priority: contractPriority(priority),
-    });
+    };
+    // For a thousand of them at once on a busy machine.
+    return (client ?? this.#world.supervisor).acquire(request, { timeoutMs: 60_000 });
   }
 
   /** Ends the child `instance`. */

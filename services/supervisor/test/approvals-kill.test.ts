@@ -81,7 +81,7 @@ describe('approvals that wait while the supervisor is killed', () => {
     const asked = fakes.deliveries.map(async ({ tenant, supervision, agent, credentials }) => {
       const { runId = '' } = supervision ?? {};
       const holder = { tenant, runId, agentInstance: agent?.instance ?? '', epoch: 1n };
-      const slotGrant = await fakes.peer('spawn-budget').slotGrant(holder);
+      const slotGrant = await fakes.peer('spawn-budget').slotGrant(holder, 600_000);
       const agentToken = credentials?.supervisorToken ?? '';
       const ids: string[] = [];
       for (let call = 0; call < CALLS; call += 1) {

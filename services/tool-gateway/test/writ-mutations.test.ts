@@ -61,10 +61,12 @@ describe('a call or writ in which anything at all was changed', () => {
     const chance = chances(SEED + 1);
     const answers = Array.from({ length: 300 }, async () => {
       const { what, call } = mutate(sent, chance);
-      const error = await fixture.asWorker.callTool(call, { epoch: 1n, timeoutMs: PATIENT_MS }).then(
-        () => undefined,
-        (failure: unknown) => failure,
-      );
+      const error = await fixture.asWorker
+        .callTool(call, { epoch: 1n, timeoutMs: PATIENT_MS })
+        .then(
+          () => undefined,
+          (failure: unknown) => failure,
+        );
       // An id that is none does not come to the check; key ids that are made up are not all asked for.
       const kinds = ['permission_denied', 'invalid_argument', 'unavailable'];
       if (!isWritError(error) || !kinds.includes(error.kind)) expect.fail(`${what}: ${error}`);
@@ -76,7 +78,9 @@ describe('a call or writ in which anything at all was changed', () => {
 
   it('executes nothing that was not ordered, while the order itself, sent 1,000 times at once, is one execution and one record (TG-1)', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 1_000 }, () => fixture.asWorker.callTool(sent, { epoch: 1n, timeoutMs: PATIENT_MS })),
+      Array.from({ length: 1_000 }, () =>
+        fixture.asWorker.callTool(sent, { epoch: 1n, timeoutMs: PATIENT_MS }),
+      ),
     );
     expect(fixture.world.executions).toHaveLength(1);
     expect(new Set(answers.map(({ receipt }) => receipt)).size).toBe(1);
