@@ -162,8 +162,11 @@ export class SleepersStage {
           )
           .run(copies, runId);
       }
-      const save = database.prepare('UPDATE agents SET credentials = ? WHERE run_id = ?');
-      for (const n of awaken) save.run(await this.#credentialsText(`copy-${n}`), `copy-${n}`);
+      const save = database.prepare(
+        'UPDATE agents SET credentials = ? WHERE tenant = ? AND run_id = ?',
+      );
+      for (const n of awaken)
+        save.run(await this.#credentialsText(`copy-${n}`), TENANT, `copy-${n}`);
       database.exec('COMMIT');
     } finally {
       database.close();

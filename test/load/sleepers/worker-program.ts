@@ -21,6 +21,8 @@ process.on('message', () => {
   globalThis.gc?.();
   process.send?.(process.memoryUsage().rss);
 });
+// Whoever started it is gone.
+process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => {
   void worker.stop().then(() => process.exit());
 });

@@ -64,5 +64,7 @@ const step = async () => {
 process.on('message', (job: { readonly inFlight: number; readonly forMs: number }) => {
   void measure(step, job.inFlight, job.forMs).then((speed) => process.send?.(speed));
 });
+// Whoever started it is gone.
+process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => process.exit());
 process.send?.('ready');

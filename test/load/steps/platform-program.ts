@@ -39,6 +39,8 @@ process.on('message', () => {
     rss: process.memoryUsage().rss,
   });
 });
+// Whoever started it is gone.
+process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => {
   void platform.stop().then(() => process.exit());
 });
