@@ -7,8 +7,8 @@ import { teamKills } from './team-kills.ts';
 
 it('ends every run of a team as an undisturbed one while the platform is killed under it, paying nothing and publishing nothing twice (AG-3, RT-1, TG-5, EM-7, SB-8)', async () => {
   const { kills } = await teamKills({
-    runs: 6,
-    batch: 6,
+    runs: 4,
+    batch: 4,
     seed: 1,
     killAfterMs: [300, 1_500],
     mostKills: 2,
@@ -21,5 +21,5 @@ it('refuses every write of a worker that was frozen past its lease, whenever it 
 }, 120_000);
 
 it('gives a run one end, whichever of its finish, a cancellation, a deadline, a halt and a preemption comes first (RT-4, AG-7, SUP-8)', async () => {
-  await races({ runs: 100, seed: 1 });
+  await races({ runs: 60, seed: 1 });
 }, 120_000);
