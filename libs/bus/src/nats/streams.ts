@@ -5,7 +5,7 @@ import {
   StorageType,
   type StreamConfig,
 } from '@nats-io/jetstream';
-import { UnavailableError } from '@writ/kernel';
+import { PreconditionError, UnavailableError } from '@writ/kernel';
 import type { StreamPlan } from '../hook-streams.ts';
 import { apiErrorOf } from './errors.ts';
 import type { NatsSettings } from './options.ts';
@@ -19,7 +19,7 @@ const DUPLICATE_WINDOW_MS = 120_000;
 /**
  * Makes sure that the streams are there and keep what they must: a message stays until every consumer
  * has taken it, and a full stream refuses rather than forgets (HK-2).
- * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED; UnavailableError
+ * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED, BUS_SETTING_REFUSED; UnavailableError
  *   BUS_STREAM_MISSING when it is not there and these credentials do not create it
  */
 export async function ensureStreams(
@@ -93,6 +93,13 @@ async function createStream(
     // Another replica was first, perhaps with other limits, which are not compared.
     const other = await findStream(manager, config.name);
     if (other !== undefined) return other;
-    throw error;
+    const refusal = apiErrorOf(error);
+    if (refusal?.status !== 400) throw error;
+    throw new PreconditionError(
+      'BUS_SETTING_REFUSED',
+      `The NATS server refuses the settings of the stream ${config.name}: ${refusal.message}.`,
+      { stream: config.name },
+      { cause: error },
+    );
   }
 }
