@@ -4,7 +4,7 @@ import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { startFaultyWire } from '@writ/testing/faults';
 import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Bus, type BusMessage, createNatsBus, type NatsBusOptions } from '../src/index.ts';
 import { keeper, waiter } from './handlers.ts';
 
@@ -272,6 +272,7 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
   it('goes on without a server, and finds it when it comes (HK-2)', async () => {
     const token = fresh();
     const other = await startNatsServer();
+    onTestFinished(() => other.stop());
     await other.end();
     const { bus } = await open(token, {
       servers: [other.address],
@@ -299,6 +300,5 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
     await vi.waitFor(() => expect([...new Set(kept.ids())]).toEqual(['e1', 'e2']));
     await vi.waitFor(() => expect(live.ids()).toContain('e2'));
     await bus.close();
-    await other.stop();
   });
 });

@@ -7,7 +7,7 @@ import {
   outboxMigration,
 } from '@writ/store';
 import { natsAtHand, startNatsServer } from '@writ/testing/nats';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   createNatsBus,
   HOOK_EMITTER_NAMES,
@@ -73,6 +73,7 @@ async function emitterOf(service: HookEmitter, address: string) {
 describe.skipIf(!natsAtHand())('an outage of NATS while outboxes are handed on', () => {
   it('loses no event, and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
     const server = await startNatsServer();
+    onTestFinished(() => server.stop());
     const taken = new Set<string>();
     let refusals = 0;
     const timeline = await createNatsBus({
@@ -116,6 +117,5 @@ describe.skipIf(!natsAtHand())('an outage of NATS while outboxes are handed on',
       for (const run of RUNS) expect(lane(taken, emitter, run)).toEqual(lane(told, emitter, run));
     }
     await Promise.all([...emitters.map((emitter) => emitter.close()), timeline.close()]);
-    await server.stop();
   });
 });
