@@ -5,11 +5,24 @@ import { SlowFirst } from './scripts/slow-first.ts';
 
 const FOLDERS = ['libs', 'services', 'examples', 'clients', 'scripts', 'platform', 'test'];
 
+/** The short forms of the long proofs. */
+const PROOFS = ['test/load/**/*.test.ts'];
+
 export default defineConfig({
   test: {
     reporters: ['minimal', './scripts/count-reporter.ts'],
     silent: 'passed-only',
-    include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
+          exclude: ['**/node_modules/**', ...PROOFS],
+        },
+      },
+      { extends: true, test: { name: 'proofs', include: PROOFS } },
+    ],
     pool: 'forks',
     // Several services must be able to share a process anyway, and it makes the suite more than twice as fast.
     isolate: false,

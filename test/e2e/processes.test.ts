@@ -114,9 +114,9 @@ describe.skipIf(!natsAtHand())('five services in processes of their own, with NA
         const events = await told();
         const count = (name: string) => events.filter((event) => event === name).length;
         expect([count('RUN_START'), count('RUN_END')]).toEqual([1, 1]);
-        for (const of of ['STEP', 'LLM', 'TOOL']) {
-          expect([of, count(`${of}_START`)]).toEqual([of, count(`${of}_END`)]);
-          expect(count(`${of}_END`)).toBeGreaterThan(1);
+        for (const kind of ['STEP', 'LLM', 'TOOL']) {
+          expect([kind, count(`${kind}_START`)]).toEqual([kind, count(`${kind}_END`)]);
+          expect(count(`${kind}_END`)).toBeGreaterThan(1);
         }
       },
       { timeout: 15_000, interval: 100 },
