@@ -106,7 +106,9 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const before = Date.now();
     const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60 }));
     const { signal, deadline } = await seen.promise;
-    expect(deadline?.getTime()).toBeLessThanOrEqual(before + 90);
+    // It is counted from when the call came in, which a busy machine sees late.
+    expect(deadline?.getTime()).toBeGreaterThanOrEqual(before);
+    expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 90);
     expect(await called).toBeInstanceOf(DeadlineError);
     expect(await aborted(signal)).toBeInstanceOf(DeadlineError);
   });
