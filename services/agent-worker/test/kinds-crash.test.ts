@@ -21,7 +21,7 @@ interface Play {
   readonly answer: string;
   readonly executed: number;
   readonly children: readonly string[];
-  /** About as many commits as there are; how agents share commits depends on who is faster. */
+  /** There are at most so many commits; how many agents share depends on who is faster. */
   readonly commits: number;
   /** After one commit is mostly before the next one, so that some will do. */
   readonly afterEach: number;
@@ -35,7 +35,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'alone is done',
     executed: 1,
     children: [],
-    commits: 6,
+    commits: 8,
     afterEach: 1,
   },
   orchestrator: {
@@ -44,7 +44,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'Both said: reader is done and counter is done.',
     executed: 2,
     children: ['counter-1 replied', 'reader-1 replied'],
-    commits: 20,
+    commits: 24,
     afterEach: 3,
   },
   flow: {
@@ -58,7 +58,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'closer is done',
     executed: 3,
     children: ['closer-1 replied', 'counter-1 replied', 'reader-1 replied'],
-    commits: 26,
+    commits: 34,
     afterEach: 3,
   },
 };
