@@ -110,7 +110,9 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(deadline?.getTime()).toBeGreaterThanOrEqual(before);
     expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 90);
     expect(await called).toBeInstanceOf(DeadlineError);
-    expect(await aborted(signal)).toBeInstanceOf(DeadlineError);
+    // The client gives up at the same moment; which of the two is heard first is chance.
+    const reason = await aborted(signal);
+    expect(reason instanceof DeadlineError || reason instanceof CancellationError).toBe(true);
   });
 
   it('a unary call has a limit even if its client allows more, and a stream has none (SUP-5)', async () => {
