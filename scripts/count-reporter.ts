@@ -1,17 +1,26 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Closes a vitest run with one line that any log reader understands: `tests: 12 passed, 0 failed`. */
+/**
+ * Closes a vitest run with one line that any log reader understands: `tests: 12 passed, 0 failed`. Where tests
+ * may be tried twice (`--retry`), it names those that needed it: each is a defect to look into.
+ */
 export default class CountReporter implements Reporter {
   /** Counts the tests; a file that cannot be collected and an error outside of any test count as failed, too. */
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
+    const unsteady: string[] = [];
     for (const module of modules) {
       counts.failed += module.errors().length;
-      for (const test of module.children.allTests()) counts[test.result().state] += 1;
+      for (const test of module.children.allTests()) {
+        counts[test.result().state] += 1;
+        if (test.diagnostic()?.flaky)
+          unsteady.push(`unsteady: ${module.moduleId} > ${test.fullName}`);
+      }
     }
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
     // At exit, since other reporters print their summaries on the same event.
     process.once('exit', () => {
+      for (const line of unsteady) console.log(line);
       console.log(`tests: ${counts.passed} passed, ${counts.failed} failed${skipped}`);
     });
   }
