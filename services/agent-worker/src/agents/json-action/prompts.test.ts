@@ -1,33 +1,19 @@
 import type { JsonObject } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import type { AgentManifest } from '../../domain/agent/manifest.ts';
+import { manifestOf } from '../../../test/manifest.ts';
 import type { Decision } from '../../domain/calls/decision.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import { type HistoryEntry, historyEntry } from './history.ts';
 import { decideRequest, synthesisRequest, taskOf } from './prompts.ts';
 
-const manifest: AgentManifest = {
+const manifest = manifestOf({
   name: 'desk',
-  definitionHash: '',
   kind: 'json-action',
-  description: '',
   instructions: 'Decide.',
   finalInstructions: 'Compose.',
   model: { model: 'desk', alsoAllowed: [], jsonMode: true, timeoutMs: 300 },
   tools: ['issue_refund'],
-  limits: {},
-  subAgents: [],
-  guardrails: {},
-  context: { strategy: '', options: {} },
-  agentMiddleware: [],
-  chatMiddleware: [],
-  functionMiddleware: [],
-  initialToolChoice: '',
-  outputTopic: '',
-  followTopics: [],
-  unreviewedDeltas: false,
-  options: {},
-};
+});
 
 const refund = (amount: number) =>
   ({
