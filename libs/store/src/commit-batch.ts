@@ -6,6 +6,7 @@ export type WorkState = 'new' | 'open' | 'finished' | 'undone';
 
 /** One caller's transaction within a batch. */
 export interface BatchWork {
+  readonly caller: unknown;
   readonly background: boolean;
   state: WorkState;
   /** Absent for the first work of a commit, which the transaction itself bounds. */
@@ -17,6 +18,7 @@ export interface BatchWork {
 export type CommitKind = 'empty' | 'background' | 'foreground';
 
 interface Finisher {
+  readonly caller: unknown;
   readonly background: boolean;
   readonly wrote: boolean;
   readonly resolve: () => void;
@@ -28,13 +30,25 @@ interface Finisher {
  * A work that finished is answered only when that commit is durable.
  */
 export class CommitBatch {
+  /** Whether a loss of power may undo all of it, so that its commit need not wait for the disk. */
+  readonly isForgettable: boolean;
   readonly #connection: SqliteConnection;
   #finished: Finisher[] = [];
+  #callers: readonly unknown[] = [];
   #open = false;
   #lost = false;
 
-  constructor(connection: SqliteConnection) {
+  constructor(
+    connection: SqliteConnection,
+    { isForgettable }: { readonly isForgettable: boolean },
+  ) {
+    this.isForgettable = isForgettable;
     this.#connection = connection;
+  }
+
+  /** Of those who wrote, once it is committed. */
+  get callers(): readonly unknown[] {
+    return this.#callers;
   }
 
   /** Whether the shared transaction is gone, so that nothing more may join this batch. */
@@ -53,7 +67,9 @@ export class CommitBatch {
       work.savepoint = true;
     } else {
       if (connection.inTransaction) connection.run('ROLLBACK');
+      connection.waitForDisk(!this.isForgettable);
       connection.run('BEGIN IMMEDIATE');
+      connection.noticeOthers();
       this.#open = true;
     }
     work.writesBefore = connection.writes;
@@ -68,11 +84,11 @@ export class CommitBatch {
       this.#lose(error);
       throw error;
     }
-    const { background } = work;
+    const { background, caller } = work;
     const wrote = this.#connection.writes !== work.writesBefore;
     if (work.savepoint) this.#release();
     await new Promise<void>((resolve, reject) => {
-      this.#finished.push({ background, wrote, resolve, reject });
+      this.#finished.push({ caller, background, wrote, resolve, reject });
     });
   }
 
@@ -81,6 +97,8 @@ export class CommitBatch {
     if (work.state !== 'open') return;
     work.state = 'undone';
     const connection = this.#connection;
+    // A work that only read has remembered nothing that is undone with it.
+    if (connection.writes !== work.writesBefore) connection.memory.forget();
     try {
       if (!connection.inTransaction) {
         // Some failures (a full disk, ON CONFLICT ROLLBACK) undo more than their own savepoint.
@@ -112,12 +130,14 @@ export class CommitBatch {
     for (const { resolve } of finished) resolve();
     const writers = finished.filter(({ wrote }) => wrote);
     if (writers.length === 0) return 'empty';
+    this.#callers = writers.map(({ caller }) => caller);
     return writers.every(({ background }) => background) ? 'background' : 'foreground';
   }
 
   #lose(cause: unknown): void {
     this.#lost = true;
     this.#open = false;
+    this.#connection.memory.forget();
     for (const { reject } of this.#takeFinished()) {
       reject(
         new UnavailableError(

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
 import { CommitBatch } from './commit-batch.ts';
+import type { CommitObserver } from './commit-observer.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { Turn, type TurnKind } from './turn.ts';
 
@@ -21,14 +22,16 @@ export interface GroupCommitLimits {
 export class GroupCommit {
   readonly #connection: SqliteConnection;
   readonly #limits: GroupCommitLimits;
+  readonly #observer: CommitObserver | undefined;
   readonly #waiting: Turn[] = [];
   #draining: Promise<void> | undefined;
   #commits = 0;
   #backgroundCommits = 0;
 
-  constructor(connection: SqliteConnection, limits: GroupCommitLimits) {
+  constructor(connection: SqliteConnection, limits: GroupCommitLimits, observer?: CommitObserver) {
     this.#connection = connection;
     this.#limits = limits;
+    this.#observer = observer;
   }
 
   get commits(): number {
@@ -55,7 +58,7 @@ export class GroupCommit {
         ),
       );
     }
-    const turn = new Turn(kind);
+    const turn = new Turn(kind, this.#observer?.caller());
     this.#waiting.push(turn);
     this.#draining ??= this.#drain();
     return turn.started;
@@ -69,11 +72,14 @@ export class GroupCommit {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#gather();
-      const batch = new CommitBatch(this.#connection);
+      const isForgettable = this.#waiting.every(({ kind }) => kind === 'forgettable');
+      const batch = new CommitBatch(this.#connection, { isForgettable });
+      const startedAt = Date.now();
       await this.#fill(batch);
       const kind = batch.commit();
       if (kind === 'foreground') this.#commits += 1;
       if (kind === 'background') this.#backgroundCommits += 1;
+      if (kind !== 'empty') this.#observer?.committed({ callers: batch.callers, startedAt });
     }
     this.#draining = undefined;
   }
@@ -96,6 +102,8 @@ export class GroupCommit {
     for (let size = 0; size < maxBatch; size += 1) {
       const [next] = this.#waiting;
       if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
+      // What came since must last, and gets a commit that does.
+      if (batch.isForgettable && next.kind !== 'forgettable') return;
       // A read outside of transactions must not see what is not yet committed.
       if (next.kind === 'read' && size > 0) return;
       this.#waiting.shift();

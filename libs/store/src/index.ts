@@ -1,3 +1,6 @@
+export { nextBeat } from './beat.ts';
+export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
+export { createReplicas } from './create-replicas.ts';
 export { int64 } from './int64.ts';
 export type { Migrations } from './migrations.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';
@@ -8,6 +11,7 @@ export {
   type OutboxTable,
   outboxMigration,
 } from './outbox.ts';
+export { readBacklog } from './outbox-queries.ts';
 export {
   createOutboxRelay,
   type OutboxRelay,
@@ -16,6 +20,20 @@ export {
 } from './outbox-relay.ts';
 export { addPosition, dialectOf } from './portable-schema.ts';
 export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.ts';
+export type { Claim, Replicas } from './replicas.ts';
+export { RowMemory } from './row-memory.ts';
+export {
+  type SlotLeasesDatabase,
+  slotLeasesMigration,
+} from './slots/slot-leases.ts';
+export {
+  createSlotShare,
+  type SlotShare,
+  type SlotShareOptions,
+  type SlotUser,
+  undividedShare,
+} from './slots/slot-share.ts';
 export { isUniqueViolation } from './sqlite-errors.ts';
 export type { StoreLimits } from './sqlite-store.ts';
+export { StandingLook } from './standing-look.ts';
 export type { Store, StoreDialect, StoreLocation, TransactionOptions } from './store.ts';

@@ -22,16 +22,21 @@ const ALONE: Lead = {
   release: async () => undefined,
 };
 
-const settingsOf = new WeakMap<object, SessionSettings>();
+const shared = new WeakMap<object, SessionSettings>();
 
 /** Lets the processes that share `db` find out which of them leads. */
 export function shareLeads<DB>(db: Kysely<DB>, settings: SessionSettings): void {
-  settingsOf.set(db, settings);
+  shared.set(db, settings);
+}
+
+/** How to open further sessions on the store that `db` reads; undefined for a store of one process. */
+export function settingsOf<DB>(db: Kysely<DB>): SessionSettings | undefined {
+  return shared.get(db);
 }
 
 /** The lead called `name` among the processes on the store that `db` reads; a store of one process has no other. */
 export function leadOf<DB>(db: Kysely<DB>, name: string): Lead {
-  const settings = settingsOf.get(db);
+  const settings = settingsOf(db);
   return settings === undefined ? ALONE : new SessionLead(settings, name);
 }
 

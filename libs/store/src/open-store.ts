@@ -1,3 +1,4 @@
+import type { CommitObserver } from './commit-observer.ts';
 import type { Migrations } from './migrations.ts';
 import { openPostgresStore } from './postgres-store.ts';
 import { openSqliteStore, type StoreLimits } from './sqlite-store.ts';
@@ -11,6 +12,7 @@ export interface OpenStoreOptions {
   /** The service whose state this is; messages name it where there is no file to name. */
   readonly service: string;
   readonly limits?: Partial<StoreLimits>;
+  readonly observer?: CommitObserver | undefined;
 }
 
 /**
@@ -22,11 +24,11 @@ export interface OpenStoreOptions {
  *   STORE_POSTGRES_TOO_OLD
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
-  const { location, migrations, service, limits } = options;
+  const { location, migrations, service, limits, observer } = options;
   switch (location.dialect) {
     case 'sqlite':
-      return await openSqliteStore<DB>(location.file, migrations, service, limits);
+      return await openSqliteStore<DB>(location.file, migrations, service, limits, observer);
     case 'postgres':
-      return await openPostgresStore<DB>(location, migrations, service, limits);
+      return await openPostgresStore<DB>(location, migrations, service, limits, observer);
   }
 }

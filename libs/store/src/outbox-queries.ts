@@ -1,4 +1,6 @@
+import type { Kysely } from 'kysely';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
+import { prepareQuery } from './prepared-query.ts';
 import type { Store } from './store.ts';
 
 /** A message that the bus has not taken yet. */
@@ -12,13 +14,7 @@ export async function readPending(
   store: Store<OutboxDatabase>,
   limit: number,
 ): Promise<PendingMessage[]> {
-  const rows = await store.db
-    .selectFrom('outbox')
-    .select(['position', 'event_id', 'subject', 'payload', 'headers'])
-    .where('published_at', 'is', null)
-    .orderBy('position')
-    .limit(limit)
-    .execute();
+  const { rows } = await selectPending(store.db, { limit });
   return rows.map((row) => ({
     position: row.position,
     message: {
@@ -30,7 +26,17 @@ export async function readPending(
   }));
 }
 
-/** Marks what the bus has taken. */
+const selectPending = prepareQuery(
+  (db: Kysely<OutboxDatabase>, { limit }: { readonly limit: number }) =>
+    db
+      .selectFrom('outbox')
+      .select(['position', 'event_id', 'subject', 'payload', 'headers'])
+      .where('published_at', 'is', null)
+      .orderBy('position')
+      .limit(limit),
+);
+
+/** Marks what the bus has taken; if that is lost, the bus is given it again under the same event id. */
 export async function markPublished(
   store: Store<OutboxDatabase>,
   positions: readonly (number | bigint)[],
@@ -46,7 +52,7 @@ export async function markPublished(
   await store.transaction(
     (trx) =>
       trx.updateTable('outbox').set({ published_at: at }).where('position', 'in', padded).execute(),
-    { background: true },
+    { background: true, forgettable: true },
   );
 }
 
@@ -68,4 +74,16 @@ export async function prunePublished(
     { background: true },
   );
   return Number(result.numDeletedRows);
+}
+
+/** What the bus has not taken yet: how many messages, and when the oldest was recorded. */
+export async function readBacklog(
+  db: Kysely<OutboxDatabase>,
+): Promise<{ readonly count: number; readonly oldestAt: Date | undefined }> {
+  const waiting = db.selectFrom('outbox').where('published_at', 'is', null);
+  const { count } = await waiting
+    .select((query) => query.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow();
+  const oldest = await waiting.select('created_at').orderBy('position').limit(1).executeTakeFirst();
+  return { count: Number(count), oldestAt: oldest?.created_at };
 }

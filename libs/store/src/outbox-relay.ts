@@ -1,9 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, UnavailableError } from '@writ/kernel';
 import { Alarm } from './alarm.ts';
+import { nextBeat } from './beat.ts';
 import { type Lead, leadOf } from './lead.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
-import { markPublished, prunePublished, readPending } from './outbox-queries.ts';
+import {
+  markPublished,
+  type PendingMessage,
+  prunePublished,
+  readPending,
+} from './outbox-queries.ts';
 import type { Store } from './store.ts';
 
 const PRUNE_EVERY_MS = 60_000;
@@ -27,6 +33,13 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   /** Hands a message to the bus; resolves when the bus is answerable for it. */
   readonly publish: (message: Required<OutboxMessage>) => Promise<void>;
   /**
+   * Hands over several at once, in their order. When it rejects, each is handed over by itself, those
+   * again that the bus has taken already.
+   */
+  readonly publishAll?:
+    | ((messages: readonly Required<OutboxMessage>[]) => Promise<void>)
+    | undefined;
+  /**
    * Whether anybody takes what is published now; default: always. While nobody does, nothing is
    * tried, which is no failure, and messages wait.
    */
@@ -38,6 +51,11 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly clock: Clock;
   /** Messages read and marked together; default 100. */
   readonly batch?: number;
+  /**
+   * Milliseconds from a nudge to the look at most: what is committed meanwhile goes together, and
+   * together with what other relays of this process wait for as long; default 0.
+   */
+  readonly lingerMs?: number;
   /** Milliseconds between looks when nobody nudges; default 1 000. */
   readonly pollMs?: number;
   /** Milliseconds that the first retry waits at most, doubling from there; default 50. */
@@ -52,11 +70,13 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
 export interface OutboxRelay {
   /** Begins with what a former process left behind. */
   start(): void;
-  /** Says that something was committed; the relay looks at once, unless it waits to retry. */
+  /** Says that something was committed; the relay looks within `lingerMs`, unless it waits to retry. */
   nudge(): void;
+  /** As `nudge`, but looks at once. */
+  hurry(): void;
   /**
-   * Resolves when nothing that was committed before the call is unpublished; works without
-   * `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
+   * Looks at once, and resolves when nothing that was committed before the call is unpublished; works
+   * without `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
    * the relay is stopped, and NOT_ATTENDED when nobody takes what is left.
    */
   flush(): Promise<void>;
@@ -90,6 +110,9 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #nudged = false;
   #unattended = false;
   #retrying = false;
+  #hurried = false;
+  /** There while the relay lingers. */
+  #endLinger: (() => void) | undefined;
   #failures = 0;
   #prunedAt = 0;
 
@@ -109,17 +132,24 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     if (!this.#retrying) this.#alarm.ring();
   }
 
+  hurry(): void {
+    this.#hurried = true;
+    this.nudge();
+    this.#endLinger?.();
+  }
+
   flush(): Promise<void> {
     if (this.#stopped) return Promise.reject(stoppedError());
     const flush = Promise.withResolvers<void>();
     this.#flushes.push(flush);
     this.#ensureLoop();
-    this.nudge();
+    this.hurry();
     return flush.promise;
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#endLinger?.();
     this.#alarm.ring();
     await this.#loop;
     await this.#lead.release();
@@ -134,40 +164,56 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     while (!this.#stopped && (this.#started || this.#flushes.length > 0)) {
       const asked = this.#flushes.length;
       this.#nudged = false;
+      this.#hurried = false;
       const outcome = await this.#pass();
       if (outcome === 'more' || outcome === 'failed') continue;
       const flushes = this.#flushes.splice(0, asked);
       for (const { resolve, reject } of flushes) {
-        if (outcome === 'empty') resolve();
+        if (outcome === 'through') resolve();
         else reject(unattendedError());
       }
       await this.#prune();
       if (!this.#nudged && !this.#stopped && this.#started) {
         await this.#alarm.sleep(this.#options.pollMs ?? 1_000);
       }
+      if (this.#nudged) await this.#linger();
     }
     this.#loop = undefined;
   }
 
+  /** Lets others commit what can be taken together, unless somebody cannot wait. */
+  async #linger(): Promise<void> {
+    const { lingerMs = 0 } = this.#options;
+    if (lingerMs === 0 || this.#stopped || this.#hurried) return;
+    const ended = Promise.withResolvers<void>();
+    this.#endLinger = ended.resolve;
+    await Promise.race([nextBeat(lingerMs), ended.promise]);
+    this.#endLinger = undefined;
+  }
+
   /** Publishes and marks one batch; when that fails, reports it and waits. */
-  async #pass(): Promise<'empty' | 'unattended' | 'more' | 'failed'> {
+  async #pass(): Promise<'through' | 'unattended' | 'more' | 'failed'> {
     const { publish, clock, batch = 100 } = this.#options;
     const taken: (number | bigint)[] = [];
+    let outcome: 'through' | 'more' = 'more';
     let eventId: string | undefined;
     let failure: { readonly error: unknown } | undefined;
     try {
       const leads = await this.#lead.take();
       const pending = await readPending(this.#store, leads ? batch : 1);
-      if (pending.length === 0) return 'empty';
+      if (pending.length === 0) return 'through';
       if (!leads) return await this.#standBy();
       if (!this.#isAttended()) return 'unattended';
-      for (const { position, message } of pending) {
+      const rest = await this.#publishTogether(pending, taken);
+      for (const { position, message } of rest) {
         if (this.#stopped || !this.#lead.isCertain()) break;
         eventId = message.eventId;
         await publish(message);
         eventId = undefined;
         taken.push(position);
       }
+      // What came meanwhile has nudged.
+      if (taken.length === pending.length && pending.length < batch) outcome = 'through';
     } catch (error) {
       failure = { error };
     }
@@ -177,9 +223,26 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     } catch (error) {
       failure ??= { error };
     }
-    if (failure === undefined) return 'more';
+    if (failure === undefined) return outcome;
     await this.#retryLater(failure.error, eventId);
     return 'failed';
+  }
+
+  /** Hands over what can be handed over at once; returns the messages to hand over one by one. */
+  async #publishTogether(
+    pending: readonly PendingMessage[],
+    taken: (number | bigint)[],
+  ): Promise<readonly PendingMessage[]> {
+    const { publishAll } = this.#options;
+    if (publishAll === undefined || pending.length === 1 || this.#stopped) return pending;
+    try {
+      await publishAll(pending.map(({ message }) => message));
+    } catch {
+      // Which of them is at fault, and why, shows when each goes by itself.
+      return pending;
+    }
+    taken.push(...pending.map(({ position }) => position));
+    return [];
   }
 
   #isAttended(): boolean {

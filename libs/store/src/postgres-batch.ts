@@ -20,6 +20,7 @@ export class PostgresBatch {
   /** The server's number for the shared transaction, by which its fate can be asked. */
   readonly #transaction: string;
   #finished: PostgresTurn[] = [];
+  #callers: readonly unknown[] = [];
   #served = 0;
   #over = false;
 
@@ -42,6 +43,11 @@ export class PostgresBatch {
       await session.close();
       throw error;
     }
+  }
+
+  /** Of those who wrote, once it is committed. */
+  get callers(): readonly unknown[] {
+    return this.#callers;
   }
 
   /** Whether nothing more may join. */
@@ -78,6 +84,7 @@ export class PostgresBatch {
     for (const turn of finished) turn.answer(error);
     const writers = error === undefined ? finished.filter(({ wrote }) => wrote) : [];
     if (writers.length === 0) return 'empty';
+    this.#callers = writers.map(({ caller }) => caller);
     return writers.every(({ background }) => background) ? 'background' : 'foreground';
   }
 

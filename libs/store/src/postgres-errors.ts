@@ -41,7 +41,12 @@ export function translatePostgresError(error: unknown, label: string): unknown {
         cause,
       );
     }
-    return new UnavailableError('STORE_UNREACHABLE', `${label} did not answer.`, metadata, cause);
+    return new UnavailableError(
+      'STORE_UNREACHABLE',
+      `${label} did not answer${whyOf(error)}.`,
+      metadata,
+      cause,
+    );
   }
   switch (state) {
     case '55P03':
@@ -86,4 +91,12 @@ export function translatePostgresError(error: unknown, label: string): unknown {
     default:
       return error;
   }
+}
+
+/** Why a connection failed before the server said anything, without saying where the server is. */
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error) || sqlStateOf(error) !== undefined) return '';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const why = code || error.message.replace(/\.$/, '');
+  return why === '' ? '' : ` (${why})`;
 }

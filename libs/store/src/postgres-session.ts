@@ -117,6 +117,11 @@ export class PostgresSession {
     return { command: last?.command ?? '', text: String(value ?? '') };
   }
 
+  /** Calls `listener` with what other sessions say on channels that this one listens to. */
+  onNotification(listener: (payload: string) => void): void {
+    this.#client.on('notification', ({ payload }) => listener(payload ?? ''));
+  }
+
   /** Ends the session; the server undoes what was not committed. */
   async close(): Promise<void> {
     this.#broken = true;

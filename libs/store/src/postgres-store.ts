@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import type { CommitObserver } from './commit-observer.ts';
 import { shareLeads } from './lead.ts';
 import { type Migrations, migrate } from './migrations.ts';
 import { postgresDialect } from './postgres-dialect.ts';
@@ -35,6 +36,7 @@ export async function openPostgresStore<DB>(
   migrations: Migrations,
   service: string,
   limits: Partial<StoreLimits> = {},
+  observer?: CommitObserver,
 ): Promise<Store<DB>> {
   const all = { ...DEFAULT_LIMITS, ...limits };
   const settings: SessionSettings = {
@@ -55,7 +57,7 @@ export async function openPostgresStore<DB>(
   } finally {
     await alone.close();
   }
-  return new PostgresStore<DB>(settings, all);
+  return new PostgresStore<DB>(settings, all, observer);
 }
 
 class PostgresStore<DB> implements Store<DB> {
@@ -69,7 +71,11 @@ class PostgresStore<DB> implements Store<DB> {
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
 
-  constructor(settings: SessionSettings, limits: StoreLimits) {
+  constructor(
+    settings: SessionSettings,
+    limits: StoreLimits,
+    observer: CommitObserver | undefined,
+  ) {
     const { label, schema } = settings;
     this.#label = label;
     this.#timeoutMs = limits.transactionTimeoutMs;
@@ -80,6 +86,7 @@ class PostgresStore<DB> implements Store<DB> {
       label,
       () => PostgresSession.open(settings, forWriting),
       limits,
+      observer,
     );
     this.#readers = new PostgresReaders(
       () => PostgresSession.open(settings, forReading),

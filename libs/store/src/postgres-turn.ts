@@ -5,6 +5,7 @@ import type { PostgresSession, SessionResult } from './postgres-session.ts';
 /** One transaction's time at the writing session: from being let in to letting go. */
 export class PostgresTurn {
   readonly background: boolean;
+  readonly caller: unknown;
   readonly #started = Promise.withResolvers<PostgresTurn>();
   readonly #ended = Promise.withResolvers<'finished' | 'undone'>();
   readonly #durable = Promise.withResolvers<void>();
@@ -14,8 +15,10 @@ export class PostgresTurn {
   #failed = false;
   #wrote = false;
 
-  constructor(background: boolean) {
+  /** @param caller what the observer of commits said of whoever asked */
+  constructor(background: boolean, caller?: unknown) {
     this.background = background;
+    this.caller = caller;
     // It is awaited by whoever finishes; a turn that was undone has nobody to tell.
     this.#durable.promise.catch(() => undefined);
   }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
+import type { CommitObserver } from './commit-observer.ts';
 import type { GroupCommitLimits } from './group-commit.ts';
 import { PostgresBatch, type Reconnect } from './postgres-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
@@ -13,16 +14,23 @@ export class PostgresWriter {
   readonly #label: string;
   readonly #connect: Reconnect;
   readonly #limits: GroupCommitLimits;
+  readonly #observer: CommitObserver | undefined;
   readonly #waiting: PostgresTurn[] = [];
   #session: PostgresSession | undefined;
   #draining: Promise<void> | undefined;
   #commits = 0;
   #backgroundCommits = 0;
 
-  constructor(label: string, connect: Reconnect, limits: GroupCommitLimits) {
+  constructor(
+    label: string,
+    connect: Reconnect,
+    limits: GroupCommitLimits,
+    observer?: CommitObserver,
+  ) {
     this.#label = label;
     this.#connect = connect;
     this.#limits = limits;
+    this.#observer = observer;
   }
 
   get commits(): number {
@@ -46,7 +54,7 @@ export class PostgresWriter {
         { limit: String(limit) },
       );
     }
-    const turn = new PostgresTurn(background);
+    const turn = new PostgresTurn(background, this.#observer?.caller());
     this.#waiting.push(turn);
     this.#draining ??= this.#drain();
     return await turn.started;
@@ -78,6 +86,7 @@ export class PostgresWriter {
 
   async #serveBatch(): Promise<void> {
     if (this.#session === undefined || this.#session.broken) this.#session = await this.#connect();
+    const startedAt = Date.now();
     const batch = await PostgresBatch.begin(this.#session, this.#connect);
     const started = performance.now();
     const { maxBatch, maxBatchMs } = this.#limits;
@@ -92,6 +101,7 @@ export class PostgresWriter {
       const kind = await batch.commit();
       if (kind === 'foreground') this.#commits += 1;
       if (kind === 'background') this.#backgroundCommits += 1;
+      if (kind !== 'empty') this.#observer?.committed({ callers: batch.callers, startedAt });
     }
   }
 }

@@ -30,20 +30,39 @@ class Placeholder {
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
 ): PreparedQuery<DB, P, R> {
-  const compiledFor = new WeakMap<object, CompiledQuery<R>>();
+  const compiledFor = new WeakMap<object, Prepared<P, R>>();
   return (db, values) => {
     // SQL differs between kinds of databases, not between databases of one kind.
     const kind = db.getExecutor().adapter.constructor;
-    let compiled = compiledFor.get(kind);
-    if (compiled === undefined) {
-      compiled = build(db, placeholders<P>()).compile();
-      compiledFor.set(kind, compiled);
+    let prepared = compiledFor.get(kind);
+    if (prepared === undefined) {
+      prepared = preparedFrom(build(db, placeholders<P>()).compile());
+      compiledFor.set(kind, prepared);
     }
-    const parameters = compiled.parameters.map((parameter) =>
-      parameter instanceof Placeholder ? Reflect.get(values, parameter.name) : parameter,
-    );
+    const { compiled, sources } = prepared;
+    const parameters = new Array<unknown>(sources.length);
+    let index = 0;
+    for (const source of sources) {
+      parameters[index] = source.name === undefined ? source.constant : values[source.name];
+      index += 1;
+    }
     return runCompiled(db, compiled, parameters);
   };
+}
+
+/** SQL, and where its parameters come from. */
+interface Prepared<P, R> {
+  readonly compiled: CompiledQuery<R>;
+  readonly sources: readonly { readonly name: keyof P | undefined; readonly constant: unknown }[];
+}
+
+function preparedFrom<P, R>(compiled: CompiledQuery<R>): Prepared<P, R> {
+  const sources = compiled.parameters.map((parameter) =>
+    parameter instanceof Placeholder
+      ? { name: parameter.name as keyof P, constant: undefined }
+      : { name: undefined, constant: parameter },
+  );
+  return { compiled, sources };
 }
 
 /** The named columns of a row, for `values()` and `set()` of a prepared query, which need every name. */

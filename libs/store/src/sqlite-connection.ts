@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
+import { StoreMemory } from './row-memory.ts';
 import { translateSqliteError } from './sqlite-errors.ts';
 import { type ColumnReader, readerFor, toBound } from './sqlite-values.ts';
 
@@ -27,9 +28,13 @@ interface PreparedQuery {
 export class SqliteConnection {
   /** What messages call the database: its path. */
   readonly label: string;
+  /** What is known of its rows; whoever undoes a write must make it forget. */
+  readonly memory = new StoreMemory();
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, PreparedQuery>();
   #writes = 0;
+  #waits = true;
+  #version: unknown;
 
   private constructor(label: string, database: DatabaseSync) {
     this.label = label;
@@ -75,31 +80,51 @@ export class SqliteConnection {
     return this.#writes;
   }
 
+  /**
+   * Whether commits from now on wait until the disk has them and all those before, or survive only
+   * the death of the process; for outside of transactions.
+   */
+  waitForDisk(waits: boolean): void {
+    if (waits === this.#waits) return;
+    this.run(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`);
+    this.#waits = waits;
+  }
+
   /** Runs one statement and returns its rows, or how many rows it changed. */
   query<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
-    return SqliteConnection.#translating(this.label, () => {
-      const prepared = this.#prepare(sql);
-      const bound = parameters.map(toBound);
-      if (prepared.columns.length === 0) {
-        const { changes, lastInsertRowid } = prepared.statement.run(...bound);
-        if (prepared.isWrite && changes > 0) this.#writes += 1;
-        // What a cached `select *` returns may have changed with the schema.
-        if (prepared.changesSchema) this.#prepared.clear();
-        return {
-          rows: [],
-          numAffectedRows: BigInt(changes),
-          insertId: BigInt(lastInsertRowid),
-        };
-      }
-      const rows = prepared.statement.all(...bound) as unknown as SQLOutputValue[][];
-      if (prepared.isWrite) this.#writes += 1;
-      return { rows: rows.map((values) => toRow(prepared, values)) as R[] };
-    });
+    try {
+      return this.#execute<R>(this.#prepare(sql), parameters);
+    } catch (error) {
+      throw translateSqliteError(error, this.label);
+    }
+  }
+
+  #execute<R>(prepared: PreparedQuery, parameters: readonly unknown[]): QueryResult<R> {
+    const { statement, columns, isWrite } = prepared;
+    const bound = parameters.map(toBound);
+    if (columns.length === 0) {
+      const { changes, lastInsertRowid } = statement.run(...bound);
+      if (isWrite && changes > 0) this.#writes += 1;
+      // What a cached `select *` returns may have changed with the schema.
+      if (prepared.changesSchema) this.#prepared.clear();
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    }
+    const rows = statement.all(...bound) as unknown as SQLOutputValue[][];
+    if (isWrite) this.#writes += 1;
+    return { rows: rows.map((values) => toRow(columns, values)) as R[] };
   }
 
   /** Runs one statement that takes nothing and returns nothing, such as COMMIT. */
   run(sql: string): void {
     this.query(sql, []);
+  }
+
+  /** Forgets what is known when another connection has written; to be called as a transaction begins. */
+  noticeOthers(): void {
+    const [row] = this.query<{ readonly data_version: number }>('PRAGMA data_version', []).rows;
+    if (row?.data_version === this.#version) return;
+    this.#version = row?.data_version;
+    this.memory.forget();
   }
 
   close(): void {
@@ -154,10 +179,10 @@ function makeDurable(database: DatabaseSync, file: string): void {
   database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
 }
 
-function toRow(prepared: PreparedQuery, values: readonly SQLOutputValue[]): object {
+function toRow(columns: PreparedQuery['columns'], values: readonly SQLOutputValue[]): object {
   const row: Record<string, unknown> = {};
   let index = 0;
-  for (const { name, read } of prepared.columns) {
+  for (const { name, read } of columns) {
     row[name] = read(values[index] ?? null);
     index += 1;
   }

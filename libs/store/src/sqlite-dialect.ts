@@ -13,7 +13,7 @@ import { transactionLost } from './commit-batch.ts';
 import { refuseTransactionControl, streamingRefused } from './connection-refusals.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
-import type { Turn } from './turn.ts';
+import type { Turn, TurnKind } from './turn.ts';
 
 /** Kysely's SQLite, with a driver of our own. */
 export function sqliteDialect(driver: Driver): Dialect {
@@ -41,7 +41,7 @@ class Adapter extends SqliteAdapter {
 export function transactionDriver(
   connection: SqliteConnection,
   group: GroupCommit,
-  kind: 'foreground' | 'background',
+  kind: Exclude<TurnKind, 'read'>,
 ): Driver {
   return {
     init: done,

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import type { CommitObserver } from './commit-observer.ts';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
 import { type Migrations, migrate } from './migrations.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
@@ -35,6 +36,7 @@ export async function openSqliteStore<DB>(
   migrations: Migrations,
   service: string,
   limits: Partial<StoreLimits> = {},
+  observer?: CommitObserver,
 ): Promise<Store<DB>> {
   const label = file === MEMORY ? `the ${service} store in memory` : file;
   const all = { ...DEFAULT_LIMITS, ...limits };
@@ -44,7 +46,7 @@ export async function openSqliteStore<DB>(
     const alone = transactionDriver(writer, new GroupCommit(writer, all), 'background');
     await migrate(new Kysely({ dialect: sqliteDialect(alone) }), migrations, label);
     const reader = file === MEMORY ? undefined : SqliteConnection.openReader(file, label);
-    return new SqliteStore<DB>(writer, reader, all);
+    return new SqliteStore<DB>(writer, reader, all, observer);
   } catch (error) {
     writer.close();
     throw error;
@@ -59,17 +61,24 @@ class SqliteStore<DB> implements Store<DB> {
   readonly #group: GroupCommit;
   readonly #foreground: SqliteTransactions<DB>;
   readonly #background: SqliteTransactions<DB>;
+  readonly #forgettable: SqliteTransactions<DB>;
   readonly #timeoutMs: number;
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
 
-  constructor(writer: SqliteConnection, reader: SqliteConnection | undefined, limits: StoreLimits) {
+  constructor(
+    writer: SqliteConnection,
+    reader: SqliteConnection | undefined,
+    limits: StoreLimits,
+    observer: CommitObserver | undefined,
+  ) {
     this.#writer = writer;
     this.#reader = reader;
-    this.#group = new GroupCommit(writer, limits);
+    this.#group = new GroupCommit(writer, limits, observer);
     this.#timeoutMs = limits.transactionTimeoutMs;
     this.#foreground = new SqliteTransactions(writer, this.#group, 'foreground');
     this.#background = new SqliteTransactions(writer, this.#group, 'background');
+    this.#forgettable = new SqliteTransactions(writer, this.#group, 'forgettable');
     this.db = new Kysely<DB>({
       dialect: sqliteDialect(readDriver((compiled) => this.#read(compiled))),
     });
@@ -89,8 +98,7 @@ class SqliteStore<DB> implements Store<DB> {
   ): Promise<T> {
     this.#refuseInside('store.transaction');
     this.#refuseClosed();
-    const transactions = options.background === true ? this.#background : this.#foreground;
-    return await transactions.run(async (trx) => {
+    return await this.#transactionsFor(options).run(async (trx) => {
       const scope = { active: true };
       try {
         const running = this.#scopes.run(scope, () => work(trx));
@@ -100,6 +108,11 @@ class SqliteStore<DB> implements Store<DB> {
         scope.active = false;
       }
     });
+  }
+
+  #transactionsFor({ background, forgettable }: TransactionOptions): SqliteTransactions<DB> {
+    if (background !== true) return this.#foreground;
+    return forgettable === true ? this.#forgettable : this.#background;
   }
 
   close(): Promise<void> {

@@ -1,8 +1,10 @@
 import { type Dialect, type Driver, Kysely, Transaction } from 'kysely';
 import { connectDirectly } from './direct-connection.ts';
 import type { GroupCommit } from './group-commit.ts';
+import { lendMemory } from './row-memory.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlite-dialect.ts';
+import type { TurnKind } from './turn.ts';
 
 /**
  * Transactions that take turns in `group`: what Kysely's `transaction().execute()` does, without its
@@ -11,12 +13,12 @@ import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlit
 export class SqliteTransactions<DB> {
   readonly #connection: SqliteConnection;
   readonly #group: GroupCommit;
-  readonly #kind: 'foreground' | 'background';
+  readonly #kind: Exclude<TurnKind, 'read'>;
   readonly #driver: Driver;
   readonly #dialect: Dialect;
   readonly #parent: Kysely<DB>;
 
-  constructor(connection: SqliteConnection, group: GroupCommit, kind: 'foreground' | 'background') {
+  constructor(connection: SqliteConnection, group: GroupCommit, kind: Exclude<TurnKind, 'read'>) {
     this.#connection = connection;
     this.#group = group;
     this.#kind = kind;
@@ -54,6 +56,7 @@ export class SqliteTransactions<DB> {
       executor,
     });
     connectDirectly(trx, (sql, parameters) => connection.run(sql, parameters));
+    lendMemory(trx, this.#connection.memory, () => connection.turn.state === 'open');
     return trx;
   }
 }

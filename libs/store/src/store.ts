@@ -12,6 +12,12 @@ export type StoreLocation =
 export interface TransactionOptions {
   /** No request waits for it (relay, chainer, pruning), so it is counted apart. */
   readonly background?: boolean;
+  /**
+   * What it writes would be done again with the same result, and nobody is answered on the strength of
+   * it: a loss of power may undo it, until the next commit that may not be undone. The death of a
+   * process does not. In the background only; a database without such commits treats it as any other.
+   */
+  readonly forgettable?: boolean;
 }
 
 /**

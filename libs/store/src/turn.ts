@@ -1,11 +1,15 @@
 import type { BatchWork, CommitBatch, WorkState } from './commit-batch.ts';
 
-/** What a turn is for: a transaction that a request waits for, one that none does, or a plain read. */
-export type TurnKind = 'foreground' | 'background' | 'read';
+/**
+ * What a turn is for: a transaction that a request waits for, one that none does, one of these that may
+ * be undone by a loss of power, or a plain read.
+ */
+export type TurnKind = 'foreground' | 'background' | 'forgettable' | 'read';
 
 /** One holder's time at the writing connection, from being let in to letting go. */
 export class Turn implements BatchWork {
   readonly kind: TurnKind;
+  readonly caller: unknown;
   state: WorkState = 'new';
   savepoint = false;
   writesBefore = 0;
@@ -13,12 +17,14 @@ export class Turn implements BatchWork {
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;
 
-  constructor(kind: TurnKind) {
+  /** @param caller what the observer of commits said of whoever asked */
+  constructor(kind: TurnKind, caller?: unknown) {
     this.kind = kind;
+    this.caller = caller;
   }
 
   get background(): boolean {
-    return this.kind === 'background';
+    return this.kind === 'background' || this.kind === 'forgettable';
   }
 
   /** Resolves with this turn when it is let in. */

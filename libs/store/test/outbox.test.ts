@@ -157,6 +157,76 @@ describe('the outbox relay', () => {
     await relay.stop();
   });
 
+  it('hands over together what is committed while it lingers, and at once when hurried (HK-1, HK-2)', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    const together: string[][] = [];
+    const publishAll = async (messages: readonly OutboxMessage[]) => {
+      together.push(messages.map(({ eventId }) => eventId));
+    };
+    const relayWith = (lingerMs: number) =>
+      createOutboxRelay({
+        store,
+        publish: async ({ eventId }) => void together.push([eventId]),
+        publishAll,
+        onError: () => expect.unreachable(),
+        clock: new ManualClock(),
+        lingerMs,
+        pollMs: 60_000,
+      });
+    const relay = relayWith(200);
+    relay.start();
+    await relay.flush();
+    for (const id of ['a', 'b', 'c']) {
+      await append(store, id);
+      relay.nudge();
+    }
+    expect(together).toEqual([]);
+    await expect.poll(() => together, { interval: 5 }).toEqual([['a', 'b', 'c']]);
+    await relay.stop();
+    const patient = relayWith(60_000);
+    patient.start();
+    await patient.flush();
+    await append(store, 'd');
+    patient.nudge();
+    await append(store, 'e');
+    patient.hurry();
+    await expect.poll(() => together.at(-1), { interval: 5 }).toEqual(['d', 'e']);
+    await append(store, 'f');
+    patient.nudge();
+    await patient.flush();
+    expect(together.at(-1)).toEqual(['f']);
+    await append(store, 'g');
+    patient.nudge();
+    // Does not wait for the end of its lingering.
+    await patient.stop();
+    const rows = await outboxRows(store);
+    expect(rows.flatMap((row) => (row.published_at === null ? [row.event_id] : []))).toEqual(['g']);
+  });
+
+  it('hands over one by one what is refused together, in order, and names the one at fault (HK-1)', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    const taken: string[] = [];
+    const failures: (string | undefined)[] = [];
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => {
+        if (eventId === 'b' && failures.length === 0) throw new Error('no');
+        taken.push(eventId);
+      },
+      publishAll: () => Promise.reject(new Error('not together')),
+      onError: (_error, { eventId }) => failures.push(eventId),
+      clock: new ManualClock(),
+      retryBaseMs: 1,
+    });
+    await append(store, 'a', 'b', 'c');
+    await relay.flush();
+    expect(taken).toEqual(['a', 'b', 'c']);
+    expect(failures).toEqual(['b']);
+    await relay.stop();
+  });
+
   it('finds by its slow poll what no nudge told of', async () => {
     const ledger = await openLedger();
     const { store } = ledger;

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeTestCertificates, type TestCertificates } from '@writ/testing/certificates';
+import { freePorts } from '@writ/testing/distributed';
+import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '@writ/testing/postgres';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openLedgerAt } from './open-ledger.ts';
+
+describe.skipIf(!postgresAtHand())('the way to PostgreSQL over TLS', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'writ-postgres-tls-'));
+  let certs: TestCertificates;
+  let strangers: TestCertificates;
+  let secured: OwnPostgres;
+  let open: OwnPostgres;
+
+  beforeAll(async () => {
+    certs = await makeTestCertificates(join(dir, 'own'));
+    strangers = await makeTestCertificates(join(dir, 'strangers'));
+    const files = { certFile: certs.certFile('postgres'), keyFile: certs.keyFile('postgres') };
+    const [first = 0, second = 0] = await freePorts(2);
+    secured = await startOwnPostgres(first, files);
+    open = await startOwnPostgres(second);
+  }, 120_000);
+  afterAll(async () => {
+    await secured?.stop();
+    await open?.stop();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  async function opens(server: OwnPostgres, parameters = ''): Promise<string> {
+    try {
+      const url = `${server.url()}${parameters}`;
+      await openLedgerAt({ dialect: 'postgres', url, schema: 'ledger' });
+      return 'yes';
+    } catch (error) {
+      return error instanceof Error ? error.message : 'no';
+    }
+  }
+
+  const verifying = ({ caFile }: TestCertificates) =>
+    `?sslmode=verify-full&sslrootcert=${encodeURIComponent(caFile)}`;
+
+  it('is open to a server that the named authority vouches for (SYS-4)', async () => {
+    expect(await opens(secured, verifying(certs))).toBe('yes');
+  });
+
+  it('is not gone with a server that another authority vouches for, or that has no TLS (SYS-4)', async () => {
+    expect(await opens(secured, verifying(strangers))).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    expect(await opens(open)).toBe('yes');
+    expect(await opens(open, verifying(certs))).toContain('does not support SSL');
+  });
+
+  it('is closed to cleartext where the server asks for TLS (SYS-4)', async () => {
+    expect(await opens(secured)).not.toBe('yes');
+  });
+});

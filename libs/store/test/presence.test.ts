@@ -1,0 +1,89 @@
+import pg from 'pg';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createReplicas, type Replicas } from '../src/index.ts';
+import { type OpenLedger, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
+
+async function join({ store }: OpenLedger): Promise<Replicas> {
+  const replicas = createReplicas(store.db);
+  await replicas.start();
+  onTestFinished(() => replicas.stop());
+  return replicas;
+}
+
+async function two(): Promise<readonly [Replicas, Replicas, OpenLedger]> {
+  const ledger = await openLedger('PostgreSQL');
+  const beside = await openLedgerAt(ledger.location);
+  return [await join(ledger), await join(beside), ledger];
+}
+
+describe('a store of one process', () => {
+  it('knows of nobody else but those that were there before (RT-2)', async () => {
+    const alone = await join(await openLedger());
+    expect(alone.shared).toBe(false);
+    expect(await alone.gone(['rep_former', alone.id])).toEqual(new Set(['rep_former']));
+    const claim = await alone.claim('order');
+    expect(await alone.claim('order')).toBeUndefined();
+    await claim?.release();
+    expect(claim?.isHeld()).toBe(false);
+    expect((await alone.claim('order'))?.isHeld()).toBe(true);
+  });
+});
+
+describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema', () => {
+  it('see each other, and who has ended (SYS-5)', async () => {
+    const [a, b] = await two();
+    expect(await a.gone([b.id, a.id])).toEqual(new Set());
+    await b.stop();
+    await expect.poll(() => a.gone([b.id])).toEqual(new Set([b.id]));
+  });
+
+  it('claim each thing for one of them, and a process that ends has nothing any more', async () => {
+    const [a, b] = await two();
+    const claim = await a.claim("a run's lane");
+    expect(claim?.isHeld()).toBe(true);
+    expect(await b.claim("a run's lane")).toBeUndefined();
+    expect(await a.claim("a run's lane")).toBeUndefined();
+    const other = await b.claim('another lane');
+    expect(other?.isHeld()).toBe(true);
+    await claim?.release();
+    const next = await b.claim("a run's lane");
+    expect(next?.isHeld()).toBe(true);
+    await b.stop();
+    await expect.poll(async () => (await a.claim("a run's lane"))?.isHeld()).toBe(true);
+  });
+
+  it('hear what the others hint at, and not themselves', async () => {
+    const [a, b] = await two();
+    const heard: string[] = [];
+    a.onHint('freezes', () => heard.push('a freezes'));
+    a.onHint('slots:gpt', () => heard.push('a slots:gpt'));
+    const stop = b.onHint('freezes', () => heard.push('b freezes'));
+    a.hint('freezes');
+    await expect.poll(() => heard).toEqual(['b freezes']);
+    stop();
+    b.hint('slots:gpt');
+    a.hint('freezes');
+    await expect.poll(() => heard).toEqual(['b freezes', 'a slots:gpt']);
+  });
+
+  it('are not given up when their connection breaks and comes back; what they claimed is free', async () => {
+    const [a, b, { location }] = await two();
+    const claim = await a.claim('lane');
+    if (location.dialect !== 'postgres') throw new Error('unreachable');
+    const admin = new pg.Client({ connectionString: location.url });
+    await admin.connect();
+    onTestFinished(() => admin.end());
+    await admin.query(
+      `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid in
+       (select pid from pg_stat_activity where application_name = 'writ ledger')`,
+    );
+    await expect.poll(() => claim?.isHeld()).toBe(false);
+    // Its own connection may be the one that breaks.
+    const goneForB = () => vi.waitFor(() => b.gone([a.id]));
+    expect(await goneForB()).toEqual(new Set());
+    await expect.poll(() => a.isSeen()).toBe(true);
+    const next = await vi.waitFor(() => b.claim('lane'));
+    expect(next?.isHeld()).toBe(true);
+    expect(await goneForB()).toEqual(new Set());
+  });
+});

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { expect, it, onTestFinished } from 'vitest';
+import { openStore, type SlotLeasesDatabase, slotLeasesMigration } from '../src/index.ts';
+import { shareOut } from '../src/slots/slot-leases.ts';
+
+const NAMES = ['a', 'b', 'c'] as const;
+type Name = (typeof NAMES)[number];
+
+interface Here {
+  inUse: number;
+  leased: number;
+  waiting: number;
+  weight: number;
+}
+
+async function openSlots() {
+  const store = await openStore<SlotLeasesDatabase>({
+    location: { dialect: 'sqlite', file: ':memory:' },
+    migrations: { '0001_slot_leases': slotLeasesMigration },
+    service: 'slots',
+  });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+it('gives out no slot twice and keeps none from who waits, in any order of calls and deaths (SUP-3)', async () => {
+  const step = fc.record({
+    replica: fc.constantFrom(...NAMES),
+    does: fc.constantFrom('ask', 'end', 'ask', 'end', 'die'),
+    weight: fc.constantFrom(0, 1, 2, 4, 8),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 40 }),
+      fc.integer({ min: 1, max: 4 }),
+      async (steps, limit) => {
+        const store = await openSlots();
+        const world = new Map<Name, Here>(
+          NAMES.map((name) => [name, { inUse: 0, leased: 0, waiting: 0, weight: 0 }]),
+        );
+        const gone = new Set<string>();
+        for (const { replica, does, weight } of steps) {
+          const here = world.get(replica);
+          if (here === undefined) continue;
+          if (does === 'die') {
+            world.delete(replica);
+            gone.add(replica);
+            continue;
+          }
+          if (does === 'ask') {
+            here.waiting += 1;
+            here.weight = weight;
+          } else if (here.inUse > 0) here.inUse -= 1;
+          await store.transaction((trx) =>
+            shareOut(trx, {
+              ...{ name: 'model', replica, limit, gone },
+              inUse: here.inUse,
+              givesBack: Math.max(0, here.leased - here.inUse),
+              waiting: here.waiting,
+              weight: here.weight,
+            }),
+          );
+          const rows = await store.db.selectFrom('slot_leases').selectAll().execute();
+          for (const row of rows) {
+            const there = world.get(row.replica as Name);
+            if (there === undefined) continue;
+            const entered = Math.min(there.waiting, row.leased - there.inUse);
+            there.leased = row.leased;
+            there.waiting -= entered;
+            there.inUse += entered;
+          }
+          const leased = rows
+            .filter((row) => row.replica !== '' && !gone.has(row.replica))
+            .reduce((sum, row) => sum + row.leased, 0);
+          expect(leased).toBeLessThanOrEqual(limit);
+          if ([...world.values()].some(({ waiting }) => waiting > 0)) expect(leased).toBe(limit);
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+it('shares contended slots in the ratio of the weights that wait, and BACKGROUND has what is left (SUP-3)', async () => {
+  const store = await openSlots();
+  const weights: Readonly<Record<string, number>> = { a: 8, b: 2, c: 0 };
+  const served: Record<string, number> = { a: 0, b: 0, c: 0 };
+  let holder = '';
+  const share = (replica: string) =>
+    store.transaction((trx) =>
+      shareOut(trx, {
+        ...{ name: 'model', replica, limit: 1, inUse: 0, gone: new Set<string>() },
+        givesBack: replica === holder ? 1 : 0,
+        waiting: 5,
+        weight: weights[replica] ?? 0,
+      }),
+    );
+  for (const replica of ['c', 'b', 'a']) {
+    await share(replica);
+    holder ||= replica;
+  }
+  for (let round = 0; round < 100; round += 1) {
+    await share(holder);
+    const row = await store.db
+      .selectFrom('slot_leases')
+      .select('replica')
+      .where('leased', '=', 1)
+      .executeTakeFirstOrThrow();
+    holder = row.replica;
+    served[holder] = (served[holder] ?? 0) + 1;
+  }
+  expect(served).toEqual({ a: 80, b: 20, c: 0 });
+});
