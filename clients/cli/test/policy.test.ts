@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../src/cli.ts';
 
-const DESK = new URL('../../../examples/refund-desk', import.meta.url).pathname;
+const EXAMPLES = new URL('../../../examples', import.meta.url).pathname;
+const DESK = join(EXAMPLES, 'refund-desk');
 const TOOLS = join(DESK, 'tools.yaml');
 
 const POLICY = `policy: small
@@ -45,6 +46,14 @@ describe('writ policy', () => {
     expect(held).toBe(all);
     expect(Number(all)).toBeGreaterThanOrEqual(60);
   });
+
+  for (const example of ['research-team', 'news-feed', 'nightly-flow']) {
+    it(`test: every row of ${example} holds (SV-3)`, async () => {
+      const { exit, out } = await writ('test', join(EXAMPLES, example));
+      expect(exit, out.join('\n')).toBe(0);
+      expect(out).toHaveLength(1);
+    });
+  }
 
   it('test: says by file and line what differs, and exits with 1; with 2 when there is no table (SV-3)', async () => {
     expect(await writ('test', folder)).toMatchObject({ exit: 2 });

@@ -12,6 +12,8 @@ export interface WritClientOptions {
   readonly baseUrl: string;
   /** API key; sent as a bearer token, never logged. */
   readonly apiKey: string;
+  /** The authorities that vouch for the edge, in PEM; default: those that Node trusts. */
+  readonly ca?: string;
   /** W3C trace context to put on every call, asked for at each one. */
   readonly traceparent?: () => string | undefined;
 }
@@ -32,11 +34,13 @@ export function createWritClient(options: WritClientOptions): WritClient {
     if (traceparent !== undefined) request.header.set('traceparent', traceparent);
     return next(request);
   };
+  const { ca } = options;
   const transport = translateErrors(
     createConnectTransport({
       baseUrl: options.baseUrl,
       httpVersion: '1.1',
       interceptors: [identify],
+      ...(ca !== undefined && { nodeOptions: { ca } }),
     }),
   );
   return {

@@ -68,7 +68,12 @@ describe('internal gate', () => {
     server: ServiceName,
     method: Method,
     show: Show = {},
-    options: { enforceSlotGrants?: boolean; waitMs?: number } = {},
+    options: {
+      enforceSlotGrants?: boolean;
+      waitMs?: number;
+      trustDomain?: string;
+      peerUris?: readonly string[];
+    } = {},
   ) => {
     const headers: Readonly<Record<string, string | undefined>> = await headersOf(server, show);
     world.clock.advance(options.waitMs ?? 0);
@@ -76,8 +81,9 @@ describe('internal gate', () => {
       service: server,
       verifier: world.verifier,
       enforceSlotGrants: options.enforceSlotGrants ?? true,
+      trustDomain: options.trustDomain,
     });
-    return gate({ method, header: (name) => headers[name] });
+    return gate({ method, peerUris: options.peerUris, header: (name) => headers[name] });
   };
 
   const { generate, listModels } = ModelService.method;
@@ -107,6 +113,46 @@ describe('internal gate', () => {
         epoch: 3n,
         expireTime: new Date(world.clock.now().getTime() + 5_000),
       },
+    });
+  });
+
+  const certified = (...peerUris: string[]) =>
+    call('execution-meter', generate, {}, { trustDomain: 'writ.local', peerUris });
+
+  it('takes a token only with the certificate of the same service, where it asks for certificates (SYS-6)', async () => {
+    const worker = 'spiffe://writ.local/writ/agent-worker';
+    await expect(certified(worker)).resolves.toMatchObject({ service: { name: 'agent-worker' } });
+    await expect(certified('spiffe://writ.local/writ/tool-gateway')).rejects.toMatchObject({
+      reason: 'CALLER_NOT_ALLOWED',
+      message: `The certificate of tool-gateway may not call writ.model.v1.ModelService/Generate.`,
+    });
+    const both = { trustDomain: 'writ.local', peerUris: ['spiffe://writ.local/writ/supervisor'] };
+    await expect(call('execution-meter', listModels, {}, both)).rejects.toMatchObject({
+      reason: 'CALLER_NOT_ALLOWED',
+      message: expect.stringMatching(
+        /^The certificate of supervisor with a token of agent-worker may not/,
+      ),
+    });
+    for (const uris of [
+      [],
+      ['spiffe://else.local/writ/agent-worker'],
+      ['spiffe://writ.local/writ/nobody'],
+      ['spiffe://writ.local/agent-worker'],
+      [`${worker}/x`],
+      ['https://writ.local/writ/agent-worker'],
+      [worker, worker],
+    ])
+      await expect(certified(...uris), uris.join()).rejects.toMatchObject({
+        kind: 'permission_denied',
+        reason: 'CALLER_NOT_ALLOWED',
+      });
+  });
+
+  it('refuses whoever shows no certificate where it asks for one (SYS-4, SYS-6)', async () => {
+    const uncertified = call('execution-meter', generate, {}, { trustDomain: 'writ.local' });
+    await expect(uncertified).rejects.toMatchObject({
+      kind: 'unauthenticated',
+      reason: 'CERTIFICATE_MISSING',
     });
   });
 

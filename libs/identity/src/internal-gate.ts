@@ -1,10 +1,11 @@
-import { PermissionDeniedError } from '@writ/kernel';
+import { PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
 import { type Caller, type Gate, type GateCall, METADATA, type ServiceIdentity } from '@writ/rpc';
 import { readAgentToken } from './agent-token.ts';
 import { callerRow, rpcKey, type ServicesRow } from './caller-table.ts';
 import { bearer, readEpoch, requireHeader } from './credentials.ts';
 import { isServiceName, SERVICE_NAMES, type ServerName } from './names.ts';
 import { noteGrantTerms, readSlotGrant, requireSlotGrant } from './slot-grant.ts';
+import { readSpiffeId } from './spiffe.ts';
 import type { Verifier } from './verifier.ts';
 
 /** What {@link internalGate} needs. */
@@ -17,11 +18,13 @@ export interface InternalGateOptions {
    * Presented grants are checked in any case.
    */
   readonly enforceSlotGrants: boolean;
+  /** Where the port asks for certificates: the trust domain that they must be of. */
+  readonly trustDomain?: string | undefined;
 }
 
 /**
  * The gate of an internal port: the caller table, enforced (SYS-6, SYS-4). In this order: the
- * service token; whether the table lets that service call; then, for an agent worker, the lease
+ * certificate, if the port asks for one, and the service token, which must name the same service; whether the table lets that service call; then, for an agent worker, the lease
  * epoch, the agent token, whether the worker serves its tenant, and the slot grant.
  */
 export function internalGate(options: InternalGateOptions): Gate {
@@ -30,7 +33,10 @@ export function internalGate(options: InternalGateOptions): Gate {
     if (row === undefined) throw notAllowed(call, 'Nobody');
     if ('open' in row) return {};
     if ('people' in row) throw notAllowed(call, 'A service');
+    const certified = readCertificate(options, call, row);
     const service = await readServiceToken(options, call);
+    if (certified !== undefined && certified !== service.name)
+      throw notAllowed(call, `The certificate of ${certified} with a token of ${service.name}`);
     if (!row.services.some((name) => name === service.name)) throw notAllowed(call, service.name);
     if (service.name !== 'agent-worker') return { service };
     return workerCaller(options, call, row, service);
@@ -68,6 +74,27 @@ async function workerCaller(
   });
   if (row.slotGrant === 'required') requireSlotGrant(caller);
   return caller;
+}
+
+/** Who the caller's certificate says it is; undefined where none is asked for. */
+function readCertificate(
+  { trustDomain }: InternalGateOptions,
+  call: GateCall,
+  { services }: ServicesRow,
+): string | undefined {
+  if (trustDomain === undefined) return undefined;
+  if (call.peerUris === undefined)
+    throw new UnauthenticatedError(
+      'CERTIFICATE_MISSING',
+      `${rpcKey(call.method)} needs a connection with the certificate of a service.`,
+      { rpc: rpcKey(call.method) },
+    );
+  const named = readSpiffeId(call.peerUris);
+  if (named === undefined || named.trustDomain !== trustDomain)
+    throw notAllowed(call, 'A certificate that names no service of this trust domain');
+  if (!services.some((name) => name === named.service))
+    throw notAllowed(call, `The certificate of ${named.service}`);
+  return named.service;
 }
 
 async function readServiceToken(

@@ -11,7 +11,7 @@ export interface PublicGateOptions {
   /** Whose tokens are taken besides; left out, nobody's. */
   readonly oidc?: Oidc | undefined;
   /** Takes one call of a tenant, or throws. Left out, every one is taken. */
-  readonly rateLimit?: (tenant: string) => void;
+  readonly rateLimit?: (tenant: string) => void | Promise<void>;
 }
 
 const API_KEY = /^writ_/;
@@ -44,7 +44,7 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
         { rpc },
       );
     const person = await personOf(bearer(call, 'an API key'));
-    rateLimit?.(person.tenant);
+    await rateLimit?.(person.tenant);
     if (!row.people.some((role) => person.roles.includes(role)))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',

@@ -66,7 +66,7 @@ async function readKey(jwk: JsonValue): Promise<readonly [string, TrustedKey]> {
   if (kid !== undefined && kid !== keyId) throw badKeys('the kid of one is not its thumbprint');
   const notAfter = until === undefined ? undefined : new Date(String(until));
   if (Number.isNaN(notAfter?.getTime())) throw badKeys('the not_after of one is not a time');
-  return [keyId, { key: await publicKey(x), notAfter }];
+  return [keyId, { key: publicKey(x), notAfter }];
 }
 
 function badKeys(why: string): InvalidRequestError {

@@ -9,6 +9,7 @@ import type { Telemetry } from '@writ/telemetry';
 import { keyIdOf, publicKey } from './ed25519.ts';
 import { IssuerKeys } from './issuer-keys.ts';
 import { SERVICE_NAMES, type ServiceName } from './names.ts';
+import type { ServiceTls } from './service-tls.ts';
 import type { Signer } from './signer.ts';
 import { keysUnavailable, signerKeys, type Trust, type TrustedKey } from './trust.ts';
 
@@ -22,6 +23,8 @@ export interface TrustOptions {
   readonly telemetry: Telemetry;
   /** The service's own signer, so that it need not call itself. */
   readonly self?: Signer;
+  /** Left out, keys are fetched in cleartext. */
+  readonly tls?: ServiceTls | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock;
   /** Longest wait for an answer, in milliseconds; default 3,000. */
@@ -34,16 +37,18 @@ export interface TrustOptions {
  * id costs at most one fetch a second and service.
  */
 export function createTrust(options: TrustOptions): Trust {
-  const { telemetry, self, clock = systemClock, timeoutMs = 3_000 } = options;
+  const { telemetry, self, tls, clock = systemClock, timeoutMs = 3_000 } = options;
   const clients = new Map<string, ClosableRpcClient<typeof KeyService>>();
+  const connect = (issuer: ServiceName, address: string) =>
+    createRpcClient(KeyService, { address, telemetry, timeoutMs, tls: tls?.to(issuer) });
 
   const clientOf = async (issuer: ServiceName) => {
     const { addresses } = options;
     const address = (typeof addresses === 'function' ? await addresses() : addresses)[issuer];
     if (address === undefined) throw keysUnavailable(issuer, 'has no address in the trust list');
-    const client =
-      clients.get(address) ?? createRpcClient(KeyService, { address, telemetry, timeoutMs });
-    clients.set(address, client);
+    const key = `${issuer} ${address}`;
+    const client = clients.get(key) ?? connect(issuer, address);
+    clients.set(key, client);
     return client;
   };
 
@@ -81,7 +86,7 @@ async function readKey(
   return [
     keyId,
     {
-      key: await publicKey(x),
+      key: publicKey(x),
       notAfter: notAfter === undefined ? undefined : timestampDate(notAfter),
     },
   ];

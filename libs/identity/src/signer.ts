@@ -240,7 +240,7 @@ async function matchingKey(file: string, x: string, d: string): Promise<KeyObjec
   try {
     const signing = privateKey(x, d);
     const probe = signCompact({ alg: 'EdDSA' }, {}, signing);
-    await compactVerify(probe, await publicKey(x), { algorithms: ['EdDSA'] });
+    await compactVerify(probe, publicKey(x), { algorithms: ['EdDSA'] });
     return signing;
   } catch (error) {
     throw badFile(

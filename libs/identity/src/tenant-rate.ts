@@ -40,16 +40,21 @@ export function tenantRateLimit(
       return;
     }
     const waitMs = Math.ceil(((1 - bucket.tokens) * 1_000) / perSecond);
-    throw new OverloadedError(
-      'RATE_LIMITED',
-      `Tenant ${tenant} calls more often than ${perSecond} times a second (WRIT_TENANT_RATE); call again in ${waitMs} ms.`,
-      {
-        setting: 'WRIT_TENANT_RATE',
-        limit: String(perSecond),
-        retry_after_ms: String(waitMs),
-      },
-    );
+    throw rateLimited(tenant, perSecond, waitMs);
   };
+}
+
+/** The refusal of a call that came too early by `waitMs`. */
+export function rateLimited(tenant: string, perSecond: number, waitMs: number): OverloadedError {
+  return new OverloadedError(
+    'RATE_LIMITED',
+    `Tenant ${tenant} calls more often than ${perSecond} times a second (WRIT_TENANT_RATE); call again in ${waitMs} ms.`,
+    {
+      setting: 'WRIT_TENANT_RATE',
+      limit: String(perSecond),
+      retry_after_ms: String(waitMs),
+    },
+  );
 }
 
 function forgetOldest(buckets: Map<string, Bucket>): void {

@@ -36,20 +36,17 @@ export function trustSigners(...signers: readonly Signer[]): Trust {
 
 /** Looks keys up in a signer at hand, so that a service need not call itself. */
 export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
-  const imported = new Map<string, Promise<Key>>();
+  const imported = new Map<string, Key>();
   return async (keyId) => {
     const found = signer.publicKeys().find((key) => key.keyId === keyId);
     return found && trusted(found, imported);
   };
 }
 
-async function trusted(
-  { keyId, jwk, notAfter }: PublicKey,
-  imported: Map<string, Promise<Key>>,
-): Promise<TrustedKey> {
+function trusted({ keyId, jwk, notAfter }: PublicKey, imported: Map<string, Key>): TrustedKey {
   const key = imported.get(keyId) ?? publicKey(jwk.x);
   imported.set(keyId, key);
-  return { key: await key, notAfter };
+  return { key, notAfter };
 }
 
 /** The error for keys that cannot be had now. */

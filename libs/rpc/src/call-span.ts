@@ -37,10 +37,15 @@ export class CallSpan {
   /** To be active while the call is worked on. */
   readonly context: Context;
 
-  constructor(tracer: Telemetry['tracer'], served: ServedMethod, incoming: IncomingCall) {
+  constructor({ tracer, traces }: Telemetry, served: ServedMethod, incoming: IncomingCall) {
     const parent = contextFromTraceparent(incoming.header(METADATA.traceparent), ROOT_CONTEXT);
     if (served.open) {
       this.context = parent;
+      return;
+    }
+    if (!traces) {
+      // Only so that the call has a trace id; nobody takes what would be said of it.
+      this.context = trace.setSpan(parent, tracer.startSpan(served.name, undefined, parent));
       return;
     }
     const { method } = served.implementation;

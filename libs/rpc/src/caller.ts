@@ -67,6 +67,8 @@ export interface Caller {
 /** What a {@link Gate} sees of a call: never its content. */
 export interface GateCall {
   readonly method: DescMethod;
+  /** The URIs by which the client's certificate names it; undefined when it showed none. */
+  readonly peerUris?: readonly string[] | undefined;
   /** The value of one request header (metadata key), whatever its case; undefined when absent. */
   header(name: string): string | undefined;
 }

@@ -1,19 +1,37 @@
-import { type CallOptions, Client, credentials, type Metadata } from '@grpc/grpc-js';
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  Client,
+  credentials,
+  type Metadata,
+} from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
+import { replicaTarget } from './replica-resolver.ts';
+import type { ChannelTls } from './tls/channel-tls.ts';
 
 /** What a {@link Channel} needs. */
 interface ChannelOptions {
   readonly address: string | (() => string);
   readonly maxMessageBytes: number;
+  readonly tls: ChannelTls | undefined;
+}
+
+/** Connections that were made with the same certificates, and the calls on them. */
+interface Link {
+  readonly client: Client;
+  readonly credentials: ChannelCredentials;
+  calls: number;
 }
 
 /** Messages pass through grpc-js as bytes; the client encodes and decodes them itself. */
 const asBytes = (bytes: Buffer): Buffer => bytes;
 
-/** The connections to one peer, made at the first call. */
+/** The connections to one peer, with all its replicas, made at the first call. */
 export class Channel {
   readonly #options: ChannelOptions;
-  #client: Client | undefined;
+  readonly #cleartext = credentials.createInsecure();
+  #link: Link | undefined;
+  readonly #replaced = new Set<Link>();
   #address: string | undefined;
   #isClosed = false;
 
@@ -22,7 +40,7 @@ export class Channel {
   }
 
   /**
-   * `host:port`, asked for once.
+   * `host:port`, or several with commas between; asked for once.
    * @throws whatever the function that knows it throws
    */
   address(): string {
@@ -35,7 +53,8 @@ export class Channel {
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
     return new Promise((resolve, reject) => {
-      const call = this.#connected().makeUnaryRequest(
+      const link = this.#begin();
+      const call = link.client.makeUnaryRequest(
         path,
         asBytes,
         asBytes,
@@ -43,6 +62,7 @@ export class Channel {
         metadata,
         callOptions,
         (error, response) => {
+          this.#end(link);
           signal?.removeEventListener('abort', cancel);
           if (error !== null) reject(error);
           else if (response === undefined) reject(new TypeError('grpc-js gave no response.'));
@@ -62,7 +82,8 @@ export class Channel {
     options: StartOptions,
   ): AsyncGenerator<Buffer, void> {
     const { signal, ...callOptions } = options;
-    const call = this.#connected().makeServerStreamRequest<Buffer, Buffer>(
+    const link = this.#begin();
+    const call = link.client.makeServerStreamRequest<Buffer, Buffer>(
       path,
       asBytes,
       asBytes,
@@ -81,25 +102,54 @@ export class Channel {
     } finally {
       signal?.removeEventListener('abort', cancel);
       call.cancel();
+      this.#end(link);
     }
   }
 
   /** Closes the connections; idempotent. */
   close(): void {
     this.#isClosed = true;
-    this.#client?.close();
+    this.#link?.client.close();
+    for (const { client } of this.#replaced) client.close();
   }
 
-  #connected(): Client {
+  /** The connections that a new call takes: other ones after the certificates have changed. */
+  #begin(): Link {
     if (this.#isClosed) {
       throw new UnavailableError('CLIENT_CLOSED', 'The client was closed; make a new one.');
     }
-    this.#client ??= new Client(this.address(), credentials.createInsecure(), {
+    const wanted = this.#options.tls?.credentials() ?? this.#cleartext;
+    let link = this.#link;
+    if (link === undefined || link.credentials !== wanted) {
+      const old = link;
+      link = { client: this.#connect(wanted), credentials: wanted, calls: 0 };
+      this.#link = link;
+      if (old !== undefined) this.#retire(old);
+    }
+    link.calls += 1;
+    return link;
+  }
+
+  #end(link: Link): void {
+    link.calls -= 1;
+    if (this.#replaced.has(link)) this.#retire(link);
+  }
+
+  /** Calls under way end where they began. */
+  #retire(link: Link): void {
+    this.#replaced.add(link);
+    if (link.calls > 0) return;
+    this.#replaced.delete(link);
+    link.client.close();
+  }
+
+  #connect(secured: ChannelCredentials): Client {
+    const { tls } = this.#options;
+    return new Client(replicaTarget(this.address()), secured, {
       'grpc.max_receive_message_length': this.#options.maxMessageBytes,
       'grpc.max_send_message_length': -1,
-      // Replicas behind one name share the load.
+      // Replicas share the load, whatever a call is about: none knows more than another.
       'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
-      'grpc.service_config_disable_resolution': 1,
       // Peers are never behind the proxy that the environment names for the internet.
       'grpc.enable_http_proxy': 0,
       'grpc.enable_channelz': 0,
@@ -108,8 +158,8 @@ export class Channel {
       // Finds a peer that vanished under a silent stream. More often than every five minutes is
       // taken for abuse by servers of other makes.
       'grpc.keepalive_time_ms': 310_000,
+      ...(tls && { 'grpc.ssl_target_name_override': tls.serverName }),
     });
-    return this.#client;
   }
 }
 

@@ -26,6 +26,7 @@ import {
   traceparentOf,
 } from '@writ/telemetry';
 import { callMetadata } from './call-metadata.ts';
+import { recordCall } from './call-metrics.ts';
 import type { CallOptions } from './call-options.ts';
 import type { Channel } from './channel.ts';
 import { fromGrpcError } from './errors.ts';
@@ -55,7 +56,10 @@ export class ClientCall {
   readonly #method: DescMethod;
   readonly #name: string;
   readonly #options: CallOptions;
-  readonly #span: Span;
+  /** Absent where nobody takes spans. */
+  readonly #span: Span | undefined;
+  readonly #startedAt = performance.now();
+  #isOver = false;
   #called: { readonly address?: string } = {};
 
   constructor(peer: Peer, method: DescMethod, options: CallOptions, parent: Context) {
@@ -66,12 +70,17 @@ export class ClientCall {
     const { timeoutMs } = options;
     this.deadlineAt =
       timeoutMs === undefined ? Infinity : Date.now() + Math.min(timeoutMs, MAX_TIMER_MS);
+    const { tracer, traces } = peer.telemetry;
+    if (!traces) {
+      // Only so that the call has a trace id.
+      this.context = trace.setSpan(parent, tracer.startSpan(this.#name, undefined, parent));
+      return;
+    }
     const attributes = {
       [ATTR_RPC_SYSTEM]: 'grpc',
       [ATTR_RPC_SERVICE]: method.parent.typeName,
       [ATTR_RPC_METHOD]: method.name,
     };
-    const { tracer } = peer.telemetry;
     this.#span = tracer.startSpan(this.#name, { kind: SpanKind.CLIENT, attributes }, parent);
     this.context = trace.setSpan(parent, this.#span);
   }
@@ -127,7 +136,7 @@ export class ClientCall {
     }
     const address = this.#peer.channel.address();
     this.#called = { address };
-    this.#span.setAttribute(ATTR_SERVER_ADDRESS, address);
+    this.#span?.setAttribute(ATTR_SERVER_ADDRESS, address);
     return {
       metadata,
       signal,
@@ -137,7 +146,7 @@ export class ClientCall {
 
   /** Notes that the call is made again. */
   retried(error: WritError): void {
-    this.#span.addEvent('retry', { 'error.type': error.reason });
+    this.#span?.addEvent('retry', { 'error.type': error.reason });
   }
 
   /** The named error behind whatever the call threw. */
@@ -150,11 +159,16 @@ export class ClientCall {
 
   /** Ends the span, the first time. */
   end(failure?: WritError): void {
-    if (!this.#span.isRecording()) return;
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const durationMs = performance.now() - this.#startedAt;
+    recordCall(this.#peer.telemetry.metrics, 'rpcCalled', this.#method, { failure, durationMs });
+    const span = this.#span;
+    if (span === undefined) return;
     const code = failure === undefined ? 0 : statusCode(failure.kind);
-    this.#span.setAttribute(ATTR_RPC_GRPC_STATUS_CODE, code);
-    if (failure !== undefined) recordError(this.#span, failure);
-    this.#span.end();
+    span.setAttribute(ATTR_RPC_GRPC_STATUS_CODE, code);
+    if (failure !== undefined) recordError(span, failure);
+    span.end();
   }
 }
 

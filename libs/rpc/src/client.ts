@@ -14,10 +14,11 @@ import { Channel } from './channel.ts';
 import { ClientCall, type Peer } from './client-call.ts';
 import { withDefaults } from './limits.ts';
 import { type RetryOptions, retrying } from './retry.ts';
+import type { ChannelTls } from './tls/channel-tls.ts';
 
 /** What a client needs. */
 export interface RpcClientOptions {
-  /** `host:port`; a function is asked at the first call, when the connection is made. */
+  /** `host:port`, or those of all replicas with commas between; a function is asked at the first call, when the connection is made. */
   readonly address: string | (() => string);
   readonly telemetry: Telemetry;
   /** Gives the token that proves which service calls; asked for every call. */
@@ -27,6 +28,8 @@ export interface RpcClientOptions {
   readonly retry?: RetryOptions;
   /** Largest response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
+  /** Left out, the connection is in cleartext. */
+  readonly tls?: ChannelTls | undefined;
 }
 
 type MethodCall<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
@@ -72,6 +75,7 @@ export function createRpcClient<S extends DescService>(
 ): ClosableRpcClient<S> {
   const channel = new Channel({
     address: options.address,
+    tls: options.tls,
     maxMessageBytes: options.maxMessageBytes ?? withDefaults().maxMessageBytes,
   });
   const { telemetry, serviceToken, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = options;

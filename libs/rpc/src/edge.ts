@@ -1,5 +1,6 @@
 import { createServer as createHttp1Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import type { Duplex } from 'node:stream';
 import { Calls } from './calls.ts';
 import { sniff } from './cleartext-sockets.ts';
 import { closer } from './closing.ts';
@@ -11,6 +12,7 @@ import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 import { gated } from './served-service.ts';
+import { openTlsDoor } from './tls/tls-door.ts';
 import { warmValidation } from './validation.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
@@ -23,14 +25,15 @@ export interface EdgeOptions extends RpcServerOptions {
 }
 
 /**
- * Serves `routes` on one cleartext port as gRPC, gRPC-Web and Connect (JSON and binary), over HTTP/2
- * with prior knowledge and HTTP/1.1, with health and reflection (SYS-2). Health says NOT_SERVING
- * until `setServing(true)`.
+ * Serves `routes` on one port as gRPC, gRPC-Web and Connect (JSON and binary), over HTTP/2 and
+ * HTTP/1.1, with health and reflection (SYS-2). With TLS the client chooses between the two by ALPN,
+ * in cleartext HTTP/2 begins with prior knowledge. Health says NOT_SERVING until `setServing(true)`.
  *
  * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`
  */
 export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
-  const { host, port, portSetting, routes, gate, telemetry, web, allowedOrigins = [] } = options;
+  const { host, port, portSetting, routes, gate, telemetry, tls } = options;
+  const { web, allowedOrigins = [] } = options;
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
@@ -55,16 +58,25 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
   });
-  const listener = await Listener.open(
-    host,
-    port,
-    (socket) =>
-      sniff(socket, {
-        http1: (known) => http1.emit('connection', known),
-        http2: (known) => http2.emit('connection', known),
-      }),
-    portSetting,
-  );
+  const inHttp1 = (socket: Duplex): void => void http1.emit('connection', socket);
+  const inHttp2 = (socket: Duplex): void => void http2.emit('connection', socket);
+  const closeSessions = (): void => {
+    for (const session of sessions) session.close();
+  };
+  const door =
+    tls &&
+    openTlsDoor({
+      tls,
+      protocols: ['h2', 'http/1.1'],
+      log: telemetry.log,
+      accept: (socket) => (socket.alpnProtocol === 'h2' ? inHttp2(socket) : inHttp1(socket)),
+      onRotation: () => {
+        closeSessions();
+        http1.closeIdleConnections();
+      },
+    });
+  const enter = door?.enter ?? ((socket) => sniff(socket, { http1: inHttp1, http2: inHttp2 }));
+  const listener = await Listener.open(host, port, enter, portSetting);
   // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
   http1.emit('listening');
   return {
@@ -77,8 +89,9 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       calls,
       listener,
       sayGoodbye: () => {
+        door?.close();
         http1.close();
-        for (const session of sessions) session.close();
+        closeSessions();
       },
     }),
   };

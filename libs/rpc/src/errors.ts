@@ -1,11 +1,12 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
-import { ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { Metadata } from '@grpc/grpc-js';
 import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
+import { isLostConnection } from './lost-connection.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
 
@@ -119,7 +120,7 @@ export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritErr
   const [badRequest] = thrown.findDetails(BadRequestSchema);
   return errorOf(
     {
-      code: thrown.code,
+      code: info === undefined && isLostConnection(thrown) ? Code.Unavailable : thrown.code,
       message: thrown.rawMessage,
       ...(info === undefined ? {} : { info }),
       ...(badRequest === undefined ? {} : { badRequest }),

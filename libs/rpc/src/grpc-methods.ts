@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { PeerCertificate } from 'node:tls';
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import type {
   Deadline,
@@ -16,6 +17,7 @@ import { encodeAnswer } from './encode-answer.ts';
 import { toGrpcStatus } from './errors.ts';
 import type { ServedMethod, ServedService } from './served-service.ts';
 import type { ServerCall } from './server-call.ts';
+import { peerUris } from './tls/grpc-entrance.ts';
 
 /**
  * Messages pass through grpc-js as bytes and are decoded here, after the gate: whoever may not call
@@ -27,6 +29,7 @@ const asBytes = (bytes: Buffer): Buffer => bytes;
 interface Wire {
   readonly metadata: Metadata;
   getDeadline(): Deadline;
+  getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate };
   on(event: 'cancelled', listener: () => void): unknown;
 }
 
@@ -122,6 +125,7 @@ export class GrpcMethods {
     const call = this.#calls.open(served, {
       rpcSystem: 'grpc',
       timeoutMs: deadline === Infinity ? undefined : deadline - Date.now(),
+      peerUris: peerUris(wire.getAuthContext().sslPeerCertificate),
       header: (name) => wire.metadata.get(name)[0]?.toString(),
     });
     // Comes after every call, also those that ended well; then it changes nothing.

@@ -10,3 +10,5 @@ export const ATTR_RPC_METHOD = 'rpc.method';
 export const ATTR_RPC_GRPC_STATUS_CODE = 'rpc.grpc.status_code';
 /** `host:port` that was called. */
 export const ATTR_SERVER_ADDRESS = 'server.address';
+/** Name of the status, such as `OK`; of metrics. */
+export const ATTR_RPC_RESPONSE_STATUS_CODE = 'rpc.response.status_code';

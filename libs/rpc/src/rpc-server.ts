@@ -2,6 +2,7 @@ import type { Telemetry } from '@writ/telemetry';
 import type { Gate } from './caller.ts';
 import type { Route } from './handler.ts';
 import type { RpcLimits } from './limits.ts';
+import type { ServerTls } from './tls/tls-door.ts';
 
 /** What a server needs. */
 export interface RpcServerOptions {
@@ -15,6 +16,10 @@ export interface RpcServerOptions {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly limits?: RpcLimits;
+  /** Left out, the port speaks cleartext. */
+  readonly tls?: ServerTls | undefined;
+  /** Where an internal port may speak cleartext; default `loopback`. The edge may anywhere. */
+  readonly cleartext?: 'loopback' | 'anywhere' | undefined;
 }
 
 /** A listening server. */

@@ -3,6 +3,7 @@ import { CancellationError, InternalError, type WritError, wrapUnknown } from '@
 import { context, type Telemetry } from '@writ/telemetry';
 import { callContext } from './call-context.ts';
 import { CallDeadline } from './call-deadline.ts';
+import { recordCall } from './call-metrics.ts';
 import { CallSpan } from './call-span.ts';
 import type { Caller, Gate } from './caller.ts';
 import type { CallContext } from './handler.ts';
@@ -44,7 +45,7 @@ export class ServerCall {
     this.#host = host;
     this.served = served;
     this.#incoming = incoming;
-    this.#span = new CallSpan(host.telemetry.tracer, served, incoming);
+    this.#span = new CallSpan(host.telemetry, served, incoming);
     const serverMs = served.implementation.kind === 'unary' ? host.maxUnaryMs : Infinity;
     const limitMs = Math.min(incoming.timeoutMs ?? Infinity, serverMs);
     if (limitMs < Infinity) this.#deadline = new CallDeadline(limitMs, () => this.cancel());
@@ -61,8 +62,9 @@ export class ServerCall {
     if (refusal !== undefined) throw refusal;
     if (this.served.open) return;
     const { method } = this.served.implementation;
+    const { peerUris } = this.#incoming;
     const header = (name: string): string | undefined => this.#incoming.header(name);
-    this.#caller = await this.#unlessAborted(() => this.#host.gate({ method, header }));
+    this.#caller = await this.#unlessAborted(() => this.#host.gate({ method, peerUris, header }));
     this.#span.calledBy(this.#caller);
   }
 
@@ -169,6 +171,10 @@ export class ServerCall {
     const durationMs = performance.now() - this.#startedAt;
     const report = { served: this.served, caller: this.#caller, failure, durationMs };
     this.#run(() => logCall(this.#host.telemetry.log, report));
+    if (!this.served.open) {
+      const { metrics } = this.#host.telemetry;
+      recordCall(metrics, 'rpcServed', this.served.implementation.method, report);
+    }
     this.#span.end(failure);
     this.#host.ended(this);
     return failure;

@@ -1,5 +1,5 @@
 import type { ServerOptions } from 'node:http2';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { Server } from '@grpc/grpc-js';
 import { Calls } from './calls.ts';
 import { closer } from './closing.ts';
 import { GrpcMethods } from './grpc-methods.ts';
@@ -10,16 +10,20 @@ import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 import { gated } from './served-service.ts';
+import { openEntrance } from './tls/grpc-entrance.ts';
+import { assertPrivate } from './tls/private-port.ts';
 import { warmValidation } from './validation.ts';
 
 /**
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
  * Health says NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`
+ * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`; PreconditionError
+ *   CLEARTEXT_REFUSED when others than this machine could reach it in cleartext (SYS-4)
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const { host, port, portSetting, routes, gate, telemetry } = options;
+  const { host, port, portSetting, routes, gate, telemetry, tls } = options;
+  assertPrivate(options);
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
@@ -38,13 +42,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     methods.register(server, service);
   }
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const listener = await Listener.open(
-    host,
-    port,
-    (socket) => injector.injectConnection(socket),
-    portSetting,
-  );
+  const entrance = openEntrance(server, tls, telemetry.log);
+  const listener = await Listener.open(host, port, entrance.enter, portSetting);
   return {
     host,
     port: listener.port,
@@ -54,10 +53,12 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       health,
       calls,
       listener,
-      sayGoodbye: () =>
+      sayGoodbye: () => {
+        entrance.close();
         server.tryShutdown(() => {
           // The listener knows better: it waits for every connection, and ends those that stay.
-        }),
+        });
+      },
     }),
   };
 }

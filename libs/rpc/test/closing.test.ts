@@ -106,6 +106,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     });
     await new Promise((resolve) => taken.close(resolve));
     const elsewhere = { host: '192.0.2.1', port: 0, routes: [], gate, telemetry };
-    expect(await rejection(create(elsewhere))).toMatchObject({ reason: 'CANNOT_LISTEN' });
+    const bound = create({ ...elsewhere, cleartext: 'anywhere' });
+    expect(await rejection(bound)).toMatchObject({ reason: 'CANNOT_LISTEN' });
   });
 });

@@ -245,6 +245,14 @@ describe('a status without details', () => {
     expect(bare(Code.ResourceExhausted)).toBeInstanceOf(OverloadedError);
   });
 
+  it('is an UnavailableError when the connection was lost, whatever Connect makes of that (SYS-3)', () => {
+    for (const code of ['EPIPE', 'ECONNRESET', 'ECONNREFUSED']) {
+      const cause = Object.assign(new Error(`write ${code}`), { code });
+      const lost = new ConnectError(cause.message, Code.Internal, undefined, undefined, cause);
+      expect(fromConnectError(lost)).toBeInstanceOf(UnavailableError);
+    }
+  });
+
   it('of another domain keeps its code and not its reason (SYS-3)', () => {
     const value = create(ErrorInfoSchema, { domain: 'elsewhere', reason: 'TOKEN_INVALID' });
     const details = [{ desc: ErrorInfoSchema, value }];

@@ -1,7 +1,8 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
-import { formatPublicKeys } from '@writ/identity';
+import { formatPublicKeys, openServiceTls } from '@writ/identity';
 import { createRpcClient } from '@writ/rpc';
+import { readWireSettings } from '@writ/service';
 import { createTelemetry } from '@writ/telemetry';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 
@@ -13,12 +14,16 @@ export interface KeysOptions {
 /**
  * Prints the supervisor's public keys as a JSON Web Key Set. Whoever verifies exports keeps them
  * apart from the platform: an export proves nothing with keys that came with it (SV-8).
+ * Where services have certificates it takes the supervisor's from the same settings.
  * @throws what the supervisor answers
  */
 export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {
   const address = supervisor ?? io.env.WRIT_SUPERVISOR_ADDRESS ?? '127.0.0.1:50051';
   const telemetry = createTelemetry({ service: 'writ', logLevel: 'silent' });
-  const client = createRpcClient(KeyService, { address, telemetry });
+  const files = readWireSettings(io.env).tls;
+  // Whoever may ask where services have certificates has the supervisor's own at hand.
+  const tls = files && openServiceTls({ service: 'supervisor', ...files, log: telemetry.log });
+  const client = createRpcClient(KeyService, { address, telemetry, tls: tls?.to('supervisor') });
   try {
     const { keys } = await client.getKeys({});
     const known = keys.map(({ keyId, jwkJson, notBefore, notAfter }) => {
@@ -34,5 +39,6 @@ export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise
     return EXIT.holds;
   } finally {
     client.close();
+    tls?.close();
   }
 }

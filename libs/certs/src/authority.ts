@@ -1,0 +1,141 @@
+// The library takes its parts together by decorators.
+import 'reflect-metadata';
+import { randomBytes } from 'node:crypto';
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  type JsonGeneralName,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+/** A certificate and its private key, both in PEM. */
+export interface CertificateWithKey {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** What {@link createAuthority} needs. */
+export interface AuthorityOptions {
+  /** A name for people. */
+  readonly commonName: string;
+  readonly lifeMs: number;
+  /** Default: now. */
+  readonly now?: Date;
+}
+
+/** What {@link issueCertificate} needs. */
+export interface CertificateOptions extends AuthorityOptions {
+  /** The URI by which services know each other, if it is for one. */
+  readonly uri?: string;
+  readonly dnsNames?: readonly string[];
+  readonly addresses?: readonly string[];
+}
+
+const KEYS = { name: 'ECDSA', namedCurve: 'P-256' } as const;
+const SIGNING = { name: 'ECDSA', hash: 'SHA-256' } as const;
+/** Machines whose clocks are behind must not find a new certificate not yet good. */
+const BACKDATED_MS = 5 * 60_000;
+const SERIAL_BYTES = 16;
+
+/** Makes an authority with an EC P-256 key, which may sign certificates of services but no other authorities. */
+export async function createAuthority(options: AuthorityOptions): Promise<CertificateWithKey> {
+  const keys = await makeKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    ...terms(options),
+    keys,
+    signingAlgorithm: SIGNING,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return await withKey(certificate, keys);
+}
+
+/**
+ * Issues a certificate with a new EC P-256 key, good for both ends of a connection. It ends no later
+ * than the authority.
+ * @throws Error when the authority's key is not that of its certificate, or either is malformed
+ */
+export async function issueCertificate(
+  authority: CertificateWithKey,
+  options: CertificateOptions,
+): Promise<CertificateWithKey> {
+  const issuer = new X509Certificate(authority.cert);
+  const keys = await makeKeys();
+  const { notAfter, ...others } = terms(options);
+  const certificate = await X509CertificateGenerator.create({
+    ...others,
+    notAfter: new Date(Math.min(notAfter.getTime(), issuer.notAfter.getTime())),
+    issuer: issuer.subject,
+    publicKey: keys.publicKey,
+    signingKey: await privateKeyOf(authority.key),
+    signingAlgorithm: SIGNING,
+    extensions: await extensions(options, issuer, keys.publicKey),
+  });
+  if (!(await certificate.verify({ publicKey: issuer, signatureOnly: true })))
+    throw new Error('the key of the authority is not that of its certificate');
+  return await withKey(certificate, keys);
+}
+
+async function extensions(
+  { uri, dnsNames = [], addresses = [] }: CertificateOptions,
+  issuer: X509Certificate,
+  publicKey: CryptoKey,
+): Promise<Extension[]> {
+  const names: JsonGeneralName[] = [
+    ...(uri === undefined ? [] : [{ type: 'url' as const, value: uri }]),
+    ...dnsNames.map((value) => ({ type: 'dns' as const, value })),
+    ...addresses.map((value) => ({ type: 'ip' as const, value })),
+  ];
+  return [
+    new BasicConstraintsExtension(false, undefined, true),
+    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+    new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+    new SubjectAlternativeNameExtension(names),
+    await SubjectKeyIdentifierExtension.create(publicKey),
+    await AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+  ];
+}
+
+function terms({ commonName, lifeMs, now = new Date() }: AuthorityOptions) {
+  return {
+    // Positive, and not to be guessed.
+    serialNumber: `01${randomBytes(SERIAL_BYTES).toString('hex')}`,
+    name: [{ CN: [commonName] }, { O: ['Writ'] }],
+    subject: [{ CN: [commonName] }, { O: ['Writ'] }],
+    notBefore: new Date(now.getTime() - BACKDATED_MS),
+    notAfter: new Date(now.getTime() + lifeMs),
+  };
+}
+
+async function makeKeys(): Promise<CryptoKeyPair> {
+  return await crypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
+}
+
+async function privateKeyOf(pem: string): Promise<CryptoKey> {
+  const [der] = PemConverter.decode(pem);
+  if (der === undefined) throw new Error('it holds no private key in PEM');
+  return await crypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
+}
+
+async function withKey(
+  certificate: X509Certificate,
+  { privateKey }: CryptoKeyPair,
+): Promise<CertificateWithKey> {
+  const der = await crypto.subtle.exportKey('pkcs8', privateKey);
+  return {
+    cert: `${certificate.toString('pem')}\n`,
+    key: `${PemConverter.encode(der, 'PRIVATE KEY')}\n`,
+  };
+}

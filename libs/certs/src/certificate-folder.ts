@@ -1,0 +1,122 @@
+import { X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPrivate, replacePrivate, type ServerName, spiffeId } from '@writ/identity';
+import { PreconditionError } from '@writ/kernel';
+import { type CertificateWithKey, createAuthority, issueCertificate } from './authority.ts';
+
+/** Which certificates go into a folder. */
+export interface CertificateFolderOptions {
+  readonly dir: string;
+  /** First part of every name: `spiffe://<trust domain>/writ/<service>`. */
+  readonly trustDomain: string;
+  readonly services: readonly ServerName[];
+  /** Certificates for whoever is none of the services, such as the edge or a database. */
+  readonly others?: readonly string[];
+  /** Host names that every certificate is good for as well. */
+  readonly dnsNames?: readonly string[];
+  /** IP addresses that every certificate is good for as well. */
+  readonly addresses?: readonly string[];
+  readonly lifeMs: number;
+}
+
+/** A certificate in a folder, with its key beside it. */
+export interface WrittenCertificate {
+  readonly name: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly notAfter: Date;
+}
+
+const AUTHORITY = 'ca';
+
+/**
+ * Makes a folder with a new authority and a certificate and key for each service, readable by their
+ * owner alone.
+ * @param authorityLifeMs how long the authority is good
+ * @throws PreconditionError AUTHORITY_EXISTS when the folder has one: whatever it signed would be void
+ */
+export async function makeFolder(
+  options: CertificateFolderOptions,
+  authorityLifeMs: number,
+): Promise<readonly WrittenCertificate[]> {
+  const { dir, trustDomain } = options;
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const { certFile, keyFile } = filesOf(dir, AUTHORITY);
+  const existing = [keyFile, certFile].find((file) => existsSync(file));
+  if (existing !== undefined) throw authorityExists(existing);
+  const { cert, key } = await createAuthority({
+    commonName: `Writ authority of ${trustDomain}`,
+    lifeMs: authorityLifeMs,
+  });
+  if (!createPrivate(keyFile, key)) throw authorityExists(keyFile);
+  replacePrivate(certFile, cert);
+  return await issueInFolder(options);
+}
+
+/**
+ * Issues new certificates and keys with the authority of a folder, in place of those that are there.
+ * @throws PreconditionError NO_AUTHORITY when the folder has none, AUTHORITY_EXPIRED
+ */
+export async function issueInFolder(
+  options: CertificateFolderOptions,
+): Promise<readonly WrittenCertificate[]> {
+  const { dir, trustDomain, services, others = [] } = options;
+  const authority = readAuthority(dir);
+  const written: WrittenCertificate[] = [];
+  for (const service of services)
+    written.push(await issue(authority, service, options, spiffeId(trustDomain, service)));
+  for (const name of others) written.push(await issue(authority, name, options));
+  return written;
+}
+
+async function issue(
+  authority: CertificateWithKey,
+  name: string,
+  { dir, dnsNames = [], addresses = [], lifeMs }: CertificateFolderOptions,
+  uri?: string,
+): Promise<WrittenCertificate> {
+  const { cert, key } = await issueCertificate(authority, {
+    commonName: name,
+    lifeMs,
+    dnsNames: [name, ...dnsNames],
+    addresses,
+    ...(uri !== undefined && { uri }),
+  });
+  const files = filesOf(dir, name);
+  replacePrivate(files.keyFile, key);
+  replacePrivate(files.certFile, cert);
+  return { name, ...files, notAfter: new X509Certificate(cert).validToDate };
+}
+
+function readAuthority(dir: string): CertificateWithKey {
+  const { certFile, keyFile } = filesOf(dir, AUTHORITY);
+  for (const file of [certFile, keyFile]) {
+    if (existsSync(file)) continue;
+    throw new PreconditionError(
+      'NO_AUTHORITY',
+      `${file} is missing, so nothing can be renewed; make a new authority in an empty folder.`,
+      { file },
+    );
+  }
+  const authority = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+  const { validToDate } = new X509Certificate(authority.cert);
+  if (validToDate > new Date()) return authority;
+  throw new PreconditionError(
+    'AUTHORITY_EXPIRED',
+    `${certFile} expired at ${validToDate.toISOString()}; make a new authority in an empty folder.`,
+    { file: certFile },
+  );
+}
+
+function filesOf(dir: string, name: string) {
+  return { certFile: join(dir, `${name}.crt`), keyFile: join(dir, `${name}.key`) };
+}
+
+function authorityExists(file: string): PreconditionError {
+  return new PreconditionError(
+    'AUTHORITY_EXISTS',
+    `${file} exists: a new authority would make all certificates of the old one void; renew those, or choose another folder.`,
+    { file },
+  );
+}

@@ -1,0 +1,31 @@
+import { BlockList, isIP } from 'node:net';
+import { PreconditionError } from '@writ/kernel';
+import type { RpcServerOptions } from '../rpc-server.ts';
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** Whether nobody but this machine reaches `host`. Of other names nothing is known. */
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  if (family === 0) return host === 'localhost';
+  return LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+/**
+ * Checks that a port speaks TLS, is for this machine alone, or may be open by a plain word (SYS-4).
+ * @throws PreconditionError CLEARTEXT_REFUSED
+ */
+export function assertPrivate({
+  host,
+  tls,
+  cleartext,
+}: Pick<RpcServerOptions, 'host' | 'tls' | 'cleartext'>): void {
+  if (tls !== undefined || cleartext === 'anywhere' || isLoopback(host)) return;
+  throw new PreconditionError(
+    'CLEARTEXT_REFUSED',
+    `Services may not call ${host} without TLS: set WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE, or WRIT_ALLOW_CLEARTEXT=true where the network itself keeps strangers out.`,
+    { host },
+  );
+}

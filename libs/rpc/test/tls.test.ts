@@ -1,0 +1,219 @@
+import { X509Certificate } from 'node:crypto';
+import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { issueCertificate } from '@writ/certs';
+import { isWritError } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
+import { createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
+import { type Certificates, certificates } from './certificates.ts';
+import { clientOf, rejection, START, start } from './fixture.ts';
+
+/** A server that shows the certificate of the supervisor, and tells what its gate saw. */
+async function guarded(certs: Certificates) {
+  const seen: GateCall['peerUris'][] = [];
+  const started = await start(
+    'grpc-js',
+    { startRun: async () => ({ run: { runId: 'run-1' } }) },
+    {
+      tls: certs.server('supervisor'),
+      gate: async ({ peerUris }) => {
+        seen.push(peerUris);
+        return {};
+      },
+    },
+  );
+  return { ...started, seen };
+}
+
+const reason = (error: unknown): string | undefined =>
+  isWritError(error) ? `${error.kind} ${error.message}` : undefined;
+
+/**
+ * The serial number of the certificate that a server shows to `dir`'s worker, or to whoever shows
+ * nothing; rejects unless the server begins to speak HTTP/2 with it.
+ */
+function shownBy(address: string, { dir }: Certificates, named = true): Promise<string> {
+  const [host = '', port = ''] = address.split(':');
+  const own = {
+    cert: readFileSync(join(dir, 'agent-worker.crt')),
+    key: readFileSync(join(dir, 'agent-worker.key')),
+  };
+  const ca = readFileSync(join(dir, 'ca.crt'));
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const to = { host, port: Number(port), ALPNProtocols: ['h2'], ca, ...(named && own) };
+  const socket = connect(to);
+  socket.once('data', () => {
+    resolve(socket.getPeerCertificate().serialNumber);
+    socket.destroy();
+  });
+  socket.on('error', reject);
+  socket.on('close', () => reject(new Error('closed')));
+  return promise;
+}
+
+describe('an internal port with TLS', () => {
+  it('tells its gate by which URI a client is known (SYS-6)', async () => {
+    const certs = await certificates();
+    const { client, seen } = await guarded(certs);
+    const { run } = await client({ tls: certs.client('agent-worker') }).startRun(START);
+    expect(run?.runId).toBe('run-1');
+    expect(seen).toEqual([['spiffe://test.local/writ/agent-worker']]);
+  });
+
+  it('lets nobody in who shows no certificate, or one of another authority (SYS-4, SYS-6)', async () => {
+    const certs = await certificates();
+    const strangers = await certificates();
+    // They believe the server, so that it is the server that refuses.
+    copyFileSync(join(certs.dir, 'ca.crt'), join(strangers.dir, 'ca.crt'));
+    const { client, seen, address } = await guarded(certs);
+    const strange = client({ tls: strangers.client('agent-worker'), timeoutMs: 3_000 });
+    expect(reason(await rejection(strange.startRun(START)))).toMatch(/^unavailable /);
+    const plain = client({ timeoutMs: 3_000 });
+    expect(reason(await rejection(plain.startRun(START)))).toMatch(/^unavailable /);
+    await expect(shownBy(address, certs, false)).rejects.toMatchObject({
+      code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+    });
+    await expect(shownBy(address, certs)).resolves.toMatch(/^01/);
+    expect(seen).toEqual([]);
+  });
+
+  it('is called by nobody who expects another service there (SYS-6)', async () => {
+    const certs = await certificates();
+    const { client, seen } = await guarded(certs);
+    const misled = client({ tls: certs.client('agent-worker', 'agent-worker'), timeoutMs: 3_000 });
+    expect(reason(await rejection(misled.startRun(START)))).toContain(
+      'names spiffe://test.local/writ/supervisor instead of spiffe://test.local/writ/agent-worker',
+    );
+    expect(seen).toEqual([]);
+  });
+
+  it('takes new certificates without a restart: old connections end their calls, new ones use them (SYS-6)', async () => {
+    const certs = await certificates();
+    const proceed = Promise.withResolvers<void>();
+    const { address, telemetry } = await start(
+      'grpc-js',
+      {
+        startRun: async ({ goal }) => {
+          if (goal === 'wait') await proceed.promise;
+          return { run: { runId: goal } };
+        },
+      },
+      { tls: certs.server('supervisor'), gate: async () => ({}) },
+    );
+    const client = clientOf(address, telemetry, { tls: certs.client('agent-worker') });
+    await client.startRun(START);
+    const underWay = client.startRun({ ...START, goal: 'wait' });
+    const before = await shownBy(address, certs);
+    await certs.renew();
+    await expect.poll(() => shownBy(address, certs)).not.toBe(before);
+    for (let call = 0; call < 5; call += 1) {
+      const { run } = await client.startRun({ ...START, goal: 'now' });
+      expect(run?.runId).toBe('now');
+    }
+    proceed.resolve();
+    expect((await underWay).run?.runId).toBe('wait');
+  });
+
+  it('replaces its authority step by step, and refuses nobody meanwhile (SYS-6)', async () => {
+    const certs = await certificates();
+    const next = await certificates();
+    const { client } = await guarded(certs);
+    const runs = client({ tls: certs.client('agent-worker') });
+    const taken = () => certs.lines.filter((line) => line.includes('New TLS files')).length;
+    const step = async (count: number, change: () => void): Promise<void> => {
+      change();
+      await expect.poll(taken).toBeGreaterThanOrEqual(count);
+      expect((await runs.startRun(START)).run?.runId).toBe('run-1');
+    };
+    const caFile = join(certs.dir, 'ca.crt');
+    // Each of the two ends takes each step.
+    await step(2, () => appendFileSync(caFile, next.ca));
+    await step(4, () => {
+      for (const name of ['supervisor', 'agent-worker'])
+        for (const end of ['crt', 'key'])
+          copyFileSync(join(next.dir, `${name}.${end}`), join(certs.dir, `${name}.${end}`));
+    });
+    await step(6, () => writeFileSync(caFile, next.ca));
+  });
+
+  it("ends a connection with its client's certificate (SYS-4)", async () => {
+    const certs = await certificates();
+    const { address } = await guarded(certs);
+    const authority = { cert: certs.ca, key: readFileSync(join(certs.dir, 'ca.key'), 'utf8') };
+    const brief = await issueCertificate(authority, { commonName: 'brief', lifeMs: 3_000 });
+    const [host = '', port = ''] = address.split(':');
+    const to = { host, port: Number(port), ALPNProtocols: ['h2'], ca: certs.ca };
+    const socket = connect({ ...to, ...brief });
+    await new Promise((resolve) => socket.once('data', resolve));
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(Date.now()).toBeGreaterThanOrEqual(
+      new X509Certificate(brief.cert).validToDate.getTime(),
+    );
+  });
+
+  it('lets those in no more whose authority was taken away (SYS-4)', async () => {
+    const certs = await certificates();
+    const successor = await certificates();
+    const { address } = await guarded(certs);
+    const before = await shownBy(address, certs);
+    for (const file of ['ca.crt', 'supervisor.crt', 'supervisor.key'])
+      copyFileSync(join(successor.dir, file), join(certs.dir, file));
+    await expect.poll(() => shownBy(address, successor).catch(() => before)).not.toBe(before);
+    await expect(shownBy(address, certs)).rejects.toThrow();
+  });
+
+  it('binds no address that other machines reach in cleartext, unless a plain word allows it (SYS-4)', async () => {
+    const { telemetry } = await start('grpc-js', {});
+    const open = { host: '0.0.0.0', port: 0, routes: [], gate: async () => ({}), telemetry };
+    const refused = await rejection(createRpcServer(open));
+    expect(refused).toMatchObject({ kind: 'failed_precondition', reason: 'CLEARTEXT_REFUSED' });
+    expect(reason(refused)).toContain('WRIT_ALLOW_CLEARTEXT=true');
+    const allowed = await createRpcServer({ ...open, cleartext: 'anywhere' });
+    await allowed.close(0);
+  });
+});
+
+describe('TLS files', () => {
+  it('that are of no use leave the old in place, and are told of once (SYS-4)', async () => {
+    const certs = await certificates();
+    const files = certs.files('supervisor');
+    const { current } = files;
+    const certFile = join(certs.dir, 'supervisor.crt');
+    writeFileSync(certFile, 'no certificate');
+    const told = () => certs.lines.filter((line) => line.includes('the old stay'));
+    await expect.poll(told).toHaveLength(1);
+    expect(told()[0]).toContain(`${certFile} holds no certificate in PEM.`);
+    await certs.renew();
+    await expect.poll(() => files.current).not.toBe(current);
+    expect(told()).toHaveLength(1);
+  });
+
+  it.each([
+    ['supervisor.crt', '', 'holds no certificate in PEM.'],
+    ['supervisor.key', 'x', 'holds no private key in PEM.'],
+    ['ca.crt', 'x', 'holds no certificate in PEM.'],
+  ])('are refused at the start when %s is broken (SYS-4)', async (file, text, sentence) => {
+    const certs = await certificates();
+    writeFileSync(join(certs.dir, file), text);
+    expect(() => certs.files('supervisor')).toThrow(`${join(certs.dir, file)} ${sentence}`);
+  });
+
+  it('are refused when the key is not that of the certificate (SYS-4)', async () => {
+    const certs = await certificates();
+    const keyFile = join(certs.dir, 'supervisor.key');
+    copyFileSync(join(certs.dir, 'agent-worker.key'), keyFile);
+    expect(() => certs.files('supervisor')).toThrow(`${keyFile} holds another key than that of`);
+  });
+
+  it('are refused when a file is missing (SYS-4)', async () => {
+    const { lines: _, ...certs } = await certificates();
+    const open = () =>
+      TlsFiles.open({
+        certFile: join(certs.dir, 'none.crt'),
+        keyFile: join(certs.dir, 'supervisor.key'),
+        log: vi.fn() as never,
+      });
+    expect(open).toThrow('none.crt cannot be read (ENOENT).');
+  });
+});
