@@ -30,6 +30,11 @@ export interface DurableOptions {
    * those of several may overlap.
    */
   readonly handler: (message: BusMessage) => Promise<void>;
+  /**
+   * Takes messages of one publisher that come together, in their order: all of them, or none and
+   * throws, whereupon each comes by itself. Used by a bus that delivers several at once.
+   */
+  readonly handleAll?: (messages: readonly BusMessage[]) => Promise<void>;
 }
 
 /** How to see messages as they pass, without any promise that they arrive. */
@@ -50,6 +55,13 @@ export interface Bus {
    * @throws InvalidRequestError BAD_SUBJECT; UnavailableError when the message was not taken
    */
   publish(message: BusMessage): Promise<void>;
+
+  /**
+   * Publishes messages of one publisher, in their order; rejects when not all of them were taken, and
+   * they are to be published one by one. Only where that is less work than publishing each.
+   * @throws as `publish`
+   */
+  publishAll?(messages: readonly BusMessage[]): Promise<void>;
 
   /**
    * Takes every message of a subject, each at least once.

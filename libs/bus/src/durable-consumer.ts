@@ -3,14 +3,17 @@ import { UnavailableError } from '@writ/kernel';
 import type { BusMessage, DurableOptions, Subscription } from './bus.ts';
 import { withinTime } from './within-time.ts';
 
-type Handler = DurableOptions['handler'];
+interface Subscriber {
+  readonly handler: DurableOptions['handler'];
+  readonly handleAll: NonNullable<DurableOptions['handleAll']> | undefined;
+}
 
 /** One durable consumer: the subscribers of one name, who share its messages between them. */
 export class DurableConsumer {
   readonly name: string;
   readonly subject: string;
   readonly #timeoutMs: number;
-  readonly #handlers: Handler[] = [];
+  readonly #subscribers: Subscriber[] = [];
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(name: string, subject: string, timeoutMs: number) {
@@ -21,19 +24,23 @@ export class DurableConsumer {
 
   /** Whether somebody is there to take messages. */
   get attended(): boolean {
-    return this.#handlers.length > 0;
+    return this.#subscribers.length > 0;
   }
 
   /** Adds a subscriber. */
   add(options: DurableOptions): Subscription {
     // As over NATS, a handler does not run in the span or transaction of whoever publishes.
     const outside = AsyncLocalStorage.snapshot();
-    const handler: Handler = (message) => outside(options.handler, message);
-    this.#handlers.push(handler);
+    const { handler, handleAll } = options;
+    const subscriber: Subscriber = {
+      handler: (message) => outside(handler, message),
+      handleAll: handleAll && ((messages) => outside(handleAll, messages)),
+    };
+    this.#subscribers.push(subscriber);
     return {
       unsubscribe: async () => {
-        const index = this.#handlers.indexOf(handler);
-        if (index >= 0) this.#handlers.splice(index, 1);
+        const index = this.#subscribers.indexOf(subscriber);
+        if (index >= 0) this.#subscribers.splice(index, 1);
         await this.idle();
       },
     };
@@ -41,12 +48,31 @@ export class DurableConsumer {
 
   /** Resolves when the handler has; rejects when it throws, hangs, or nobody is there. */
   async deliver(message: BusMessage): Promise<void> {
-    const handler = this.#handlers.shift();
-    if (handler === undefined) {
+    await this.#within(this.#next().handler(message));
+  }
+
+  /**
+   * Resolves when a subscriber has taken all of them, in their order; rejects as {@link deliver}, and
+   * some may have been taken then.
+   */
+  async deliverAll(messages: readonly BusMessage[]): Promise<void> {
+    const { handler, handleAll } = this.#next();
+    if (handleAll !== undefined) return await this.#within(handleAll(messages));
+    for (const message of messages) await this.#within(handler(message));
+  }
+
+  /** The subscriber whose turn it is. */
+  #next(): Subscriber {
+    const subscriber = this.#subscribers.shift();
+    if (subscriber === undefined) {
       throw new UnavailableError('BUS_UNATTENDED', `Nobody attends to ${this.name} now.`);
     }
-    this.#handlers.push(handler);
-    const handling = withinTime(this.name, this.#timeoutMs, handler(message));
+    this.#subscribers.push(subscriber);
+    return subscriber;
+  }
+
+  async #within(work: Promise<void>): Promise<void> {
+    const handling = withinTime(this.name, this.#timeoutMs, work);
     this.#underWay.add(handling);
     try {
       await handling;

@@ -82,6 +82,42 @@ describe('durable subscribers of the in-process bus', () => {
     ]);
   });
 
+  it('get what is published together in order, in one go where they can, and publishing waits for all (HK-1, HK-2)', async () => {
+    const { bus } = open({ onError: noError });
+    const together: string[][] = [];
+    const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
+      together.push(messages.map(({ eventId }) => eventId));
+    };
+    const one = keeper();
+    const handler = () => Promise.reject(new Error('not together'));
+    await bus.subscribe({ subject: 'a.*', durable: 'together', handler, handleAll });
+    await bus.subscribe({ subject: '>', durable: 'one', handler: one.handler });
+    await bus.publishAll?.([message('e1'), message('e2', 'b.b'), message('e3')]);
+    expect(together).toEqual([['e1', 'e3']]);
+    expect(one.ids()).toEqual(['e1', 'e2', 'e3']);
+  });
+
+  it('have those who publish together publish one by one when somebody refuses', async () => {
+    const { bus, failures } = open({ expects: ['d'] });
+    await expect(bus.publishAll?.([message('e1')])).rejects.toMatchObject({
+      reason: 'BUS_UNATTENDED',
+    });
+    const kept = keeper();
+    await bus.subscribe({
+      subject: '>',
+      durable: 'd',
+      handler: kept.handler,
+      handleAll: () => Promise.reject(new Error('no')),
+    });
+    await expect(bus.publishAll?.([message('e1'), message('e2')])).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'BUS_NOT_TAKEN',
+      cause: expect.objectContaining({ message: 'no' }),
+    });
+    expect(failures).toEqual([]);
+    expect(kept.ids()).toEqual([]);
+  });
+
   it('get only what their subject takes', async () => {
     const { bus } = open();
     const kept = keeper();

@@ -67,6 +67,30 @@ class InProcessBus implements Bus {
     if (failures.length > 0) throw notTaken(shared, failures);
   }
 
+  async publishAll(messages: readonly BusMessage[]): Promise<void> {
+    this.#refuseClosed();
+    for (const { subject } of messages) assertSubject(subject);
+    this.#refuseUnattended();
+    const shared = messages.map(seal);
+    for (const message of shared) this.#offerLive(message);
+    const deliveries = await Promise.allSettled(
+      Array.from(this.#durables.values(), async (consumer) => {
+        const own = shared.filter(({ subject }) => matchSubject(consumer.subject, subject));
+        if (own.length > 0) await consumer.deliverAll(own);
+      }),
+    );
+    // Who did not take which, and why, is told when each is published by itself.
+    const failed = deliveries.find((delivery) => delivery.status === 'rejected');
+    if (failed !== undefined) {
+      throw new UnavailableError(
+        'BUS_NOT_TAKEN',
+        'Not all messages were taken.',
+        {},
+        { cause: failed.reason },
+      );
+    }
+  }
+
   async subscribe(options: DurableOptions): Promise<Subscription> {
     this.#refuseClosed();
     const { durable, subject } = options;

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
+import type { ConsumerInfo, ConsumerMessages, JsMsg } from '@nats-io/jetstream';
 import type { BusMessage, DurableOptions, Subscription } from '../bus.ts';
 import { matchSubject } from '../subjects.ts';
 import { withinTime } from '../within-time.ts';
 import { type ConsumerPlan, ensureConsumer } from './consumers.ts';
+import { forgottenMessages, isForgetful } from './forgotten.ts';
 import { fromNats } from './messages.ts';
 import type { NatsSettings } from './options.ts';
 import { Pause } from './pause.ts';
@@ -14,6 +15,8 @@ import type { NatsSession } from './session.ts';
 const ASKED_AHEAD = 16;
 /** Milliseconds after which they are asked for again. */
 const ASKED_FOR_MS = 10_000;
+/** Milliseconds between looks whether the server has forgotten something. */
+const WATCH_EVERY_MS = 3_000;
 
 /** A subscriber of a durable: takes messages in one session after the other. */
 export class DurableSubscription implements Subscription {
@@ -80,6 +83,7 @@ export class DurableSubscription implements Subscription {
     const { manager, version } = session;
     const signEveryMs = (await ensureConsumer(manager, plan, { ackWaitMs, version })) / 3;
     const consumer = await session.jetstream.consumers.get(plan.stream, plan.durable);
+    await this.#recall(session, plan, await consumer.info());
     const messages = await consumer.consume({
       max_messages: ASKED_AHEAD,
       expires: ASKED_FOR_MS,
@@ -89,27 +93,52 @@ export class DurableSubscription implements Subscription {
     });
     this.#open.add(messages);
     if (this.#ended) messages.stop();
+    const watch = setInterval(() => {
+      // Whoever begins anew looks for what was forgotten first.
+      const stop = (info: ConsumerInfo): void => void (isForgetful(info) && messages.stop());
+      consumer.info().then(stop, (error: unknown) => this.#settings.onError(error, plan));
+    }, WATCH_EVERY_MS);
     try {
       for await (const message of messages) {
         onMessage();
         await this.#handle(message, signEveryMs);
       }
     } finally {
+      clearInterval(watch);
       this.#open.delete(messages);
       messages.stop();
     }
   }
 
+  /**
+   * Handles what the server forgot; nothing later is taken before that is done.
+   * @throws what the handler throws
+   */
+  async #recall(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
+    if (!isForgetful(info)) return;
+    for await (const { message, acknowledge } of forgottenMessages(session, plan, info)) {
+      if (this.#ended) return;
+      const { subject, data, header: headers } = message;
+      await this.#give(fromNats({ subject, data, headers }));
+      acknowledge();
+    }
+  }
+
+  /** Gives a message to the handler, if it is one of those that were asked for. */
+  async #give(message: BusMessage): Promise<void> {
+    const { subject, durable, handler } = this.#options;
+    if (!matchSubject(subject, message.subject)) return;
+    await withinTime(durable, this.#settings.handlerTimeoutMs, handler(message));
+  }
+
   async #handle(raw: JsMsg, signEveryMs: number): Promise<void> {
-    const { handlerTimeoutMs, onError } = this.#settings;
+    const { onError } = this.#settings;
     const { durable } = this.#options;
     const sign = setInterval(() => answer(() => raw.working()), signEveryMs);
     let message: BusMessage | undefined;
     try {
       message = fromNats(raw);
-      if (matchSubject(this.#options.subject, message.subject)) {
-        await withinTime(durable, handlerTimeoutMs, this.#options.handler(message));
-      }
+      await this.#give(message);
       answer(() => raw.ack());
     } catch (error) {
       const { subject } = raw;

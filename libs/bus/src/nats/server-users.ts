@@ -84,6 +84,7 @@ function ownerApi(emitter: HookEmitter): string[] {
   return [
     ...emitterApi(emitter),
     `$JS.API.STREAM.CREATE.${name}`,
+    `$JS.API.STREAM.MSG.GET.${name}`,
     `$JS.API.CONSUMER.CREATE.${name}.${TIMELINE_CONSUMER}`,
     `$JS.API.CONSUMER.MSG.NEXT.${name}.${TIMELINE_CONSUMER}`,
     `$JS.ACK.${name}.${TIMELINE_CONSUMER}.>`,

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import {
   type JetStreamClient,
   type JetStreamManager,
@@ -10,6 +9,7 @@ import { PreconditionError } from '@writ/kernel';
 import { connectionError } from './errors.ts';
 import type { NatsSettings } from './options.ts';
 import { ensureStreams } from './streams.ts';
+import { tlsOptions } from './tls-options.ts';
 
 const OLDEST: readonly [number, number] = [2, 9];
 const PING_EVERY_MS = 10_000;
@@ -46,7 +46,8 @@ export async function openSession(settings: NatsSettings): Promise<NatsSession> 
 }
 
 async function connectTo(settings: NatsSettings): Promise<NatsConnection> {
-  const { credentials, tls, requestTimeoutMs } = settings;
+  const { credentials, requestTimeoutMs } = settings;
+  const tls = tlsOptions(settings);
   return await connect({
     servers: [...settings.servers],
     name: settings.name,
@@ -61,13 +62,7 @@ async function connectTo(settings: NatsSettings): Promise<NatsConnection> {
       // So that credentials let nobody read the answers to somebody else.
       inboxPrefix: `_INBOX.${credentials.user}`,
     }),
-    ...(tls && {
-      tls: {
-        ...(tls.caFile !== undefined && { ca: readFileSync(tls.caFile, 'utf8') }),
-        ...(tls.certFile !== undefined && { cert: readFileSync(tls.certFile, 'utf8') }),
-        ...(tls.keyFile !== undefined && { key: readFileSync(tls.keyFile, 'utf8') }),
-      },
-    }),
+    ...(tls && { tls }),
   });
 }
 
