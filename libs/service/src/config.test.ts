@@ -8,7 +8,13 @@ describe('the settings of a service in a process of its own', () => {
     });
     expect(addressOf('supervisor')).toBe('127.0.0.1:50051');
     expect(addressOf('tool-gateway')).toBe('gateway.example:443');
-    expect(telemetry).toEqual({ logLevel: 'info' });
+    expect(telemetry).toEqual({ logLevel: 'info', sampleRatio: 1 });
+  });
+
+  it('find each replica of a service that is named, or that a name has (SYS-5)', () => {
+    const address = 'meter-0.example:50053, meter-1.example:50053';
+    const { addressOf } = readProcessSettings({ WRIT_EXECUTION_METER_ADDRESS: address });
+    expect(addressOf('execution-meter')).toBe(address);
   });
 
   it('share events with other processes only when a NATS server is named (HK-2, SYS-5)', () => {
@@ -22,6 +28,18 @@ describe('the settings of a service in a process of its own', () => {
       user: undefined,
       password: 'secret',
     });
+  });
+
+  it('prove the service by certificate when all three files are named, and refuse a part of them (SYS-4, SYS-6)', () => {
+    const files = { WRIT_TLS_CERT_FILE: 'a', WRIT_TLS_KEY_FILE: 'b', WRIT_TLS_CA_FILE: 'c' };
+    expect(readProcessSettings(files).tls).toEqual({ certFile: 'a', keyFile: 'b', caFile: 'c' });
+    expect(readProcessSettings({})).toMatchObject({ cleartext: 'loopback' });
+    expect(readProcessSettings({}).tls).toBeUndefined();
+    expect(readProcessSettings({ WRIT_ALLOW_CLEARTEXT: 'true' }).cleartext).toBe('anywhere');
+    for (const name of Object.keys(files))
+      expect(() => readProcessSettings({ ...files, [name]: undefined })).toThrow(
+        /only of use together/,
+      );
   });
 
   it('name what is malformed (SYS-3)', () => {

@@ -1,7 +1,8 @@
 import { type Environment, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
-import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
 import { defaultPort, variableName } from './names.ts';
+import { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
+import { readWireSettings, type WireSettings } from './wire-settings.ts';
 
 /** The NATS server that carries events between processes. */
 export interface NatsAccess {
@@ -14,9 +15,9 @@ export interface NatsAccess {
 }
 
 /** What a service needs besides its own settings when it is a process of its own. */
-export interface ProcessSettings {
+export interface ProcessSettings extends WireSettings {
   readonly addressOf: (service: ServiceName) => string;
-  readonly telemetry: Pick<TelemetryOptions, 'logLevel' | 'otlpEndpoint'>;
+  readonly telemetry: TelemetrySettings;
   /** Absent when the service shares its events with no other process. */
   readonly nats?: NatsAccess;
 }
@@ -44,15 +45,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     certFile: file('WRIT_NATS_CERT_FILE', 'the certificate to show to the NATS server'),
     keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
   });
-  const { logLevel, otlpEndpoint, ...addresses } = readEnv(env, {
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'info',
-      about: 'how much is logged',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
-    }),
+  const addresses = readEnv(env, {
     supervisor: address('supervisor'),
     'spawn-budget': address('spawn-budget'),
     'execution-meter': address('execution-meter'),
@@ -60,9 +53,10 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     'agent-worker': address('agent-worker'),
   });
   return {
+    ...readWireSettings(env),
     addressOf: (service) => addresses[service],
     ...(nats.servers === undefined ? {} : { nats: { ...nats, servers: nats.servers } }),
-    telemetry: { logLevel, ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }) },
+    telemetry: readTelemetrySettings(env, 'info'),
   };
 }
 
@@ -73,7 +67,7 @@ function file(name: string, about: string) {
 function address(service: ServiceName) {
   return variable.string(variableName(service, 'ADDRESS'), {
     default: `127.0.0.1:${defaultPort(service)}`,
-    pattern: /^\S+:\d{1,5}$/,
-    about: 'where that service listens, as host:port',
+    pattern: /^[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*$/,
+    about: 'where that service listens, as host:port, or several for its replicas',
   });
 }

@@ -6,12 +6,12 @@ import { eventOutlet } from './event-outlet.ts';
 describe('where the events of a service go', () => {
   it('is said in one line when nobody takes them, and in one when somebody does (HK-2)', async () => {
     const lines: string[] = [];
-    const { log } = createTelemetry({
+    const telemetry = createTelemetry({
       service: 'spawn-budget',
       logStream: { write: (line) => void lines.push(line) },
     });
     const bus = createInProcessBus({ expects: ['timeline'], onError: () => undefined });
-    const outlet = eventOutlet(bus, log);
+    const outlet = eventOutlet(bus, telemetry);
     expect(outlet.attended()).toBe(false);
     outlet.onAttendance(false);
     await bus.subscribe({ subject: '>', durable: 'timeline', handler: async () => undefined });

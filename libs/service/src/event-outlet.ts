@@ -1,8 +1,17 @@
 import type { Bus } from '@writ/bus';
-import type { Logger } from '@writ/telemetry';
+import type { Telemetry } from '@writ/telemetry';
+import { tracedPublish, tracedPublishAll } from './traced-events.ts';
+
+/**
+ * Milliseconds that an event waits for others at most, so that what many steps tell costs few commits
+ * beside theirs. Whoever waits for the last events of a run hurries its relay.
+ */
+const LINGER_MS = 50;
 
 /** What the relay of a service's outbox needs of the bus, and of whoever reads the log. */
 export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
+  readonly publishAll: Bus['publishAll'];
+  readonly lingerMs: number;
   readonly onAttendance: (attended: boolean) => void;
   readonly onError: (error: unknown, failure: object) => void;
 }
@@ -11,9 +20,13 @@ export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
  * Where a service's outbox leads (HK-2). Events that nobody takes, as in a process that shares its bus
  * with nobody, are a state and no failure: one line when they begin to wait, and one when they go.
  */
-export function eventOutlet(bus: Bus, log: Logger): EventOutlet {
+export function eventOutlet(bus: Bus, telemetry: Telemetry): EventOutlet {
+  const { log } = telemetry;
+  const publishAll = bus.publishAll?.bind(bus);
   return {
-    publish: (message) => bus.publish(message),
+    publish: tracedPublish(telemetry, (message) => bus.publish(message)),
+    publishAll: publishAll && tracedPublishAll(telemetry, publishAll),
+    lingerMs: LINGER_MS,
     attended: () => bus.attended(),
     onAttendance: (attended) => {
       if (attended) log.info('Events are taken again.');

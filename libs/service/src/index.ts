@@ -1,7 +1,11 @@
 export { doorVariables } from './door-variables.ts';
 export { eventOutlet } from './event-outlet.ts';
 export { knownAddresses } from './known-addresses.ts';
+export { observeCommits, observeOutbox } from './observe-store.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
 export { readStoreLocation } from './store-location.ts';
 export { type Sweep, Sweeper } from './sweeper.ts';
+export { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
+export { tracedHandlers } from './traced-events.ts';
+export { readWireSettings, type WireSettings } from './wire-settings.ts';

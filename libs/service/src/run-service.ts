@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Bus } from '@writ/bus';
-import type { ServiceName } from '@writ/identity';
+import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
 import { readProcessSettings } from './config.ts';
 import { openBus } from './open-bus.ts';
@@ -14,8 +14,12 @@ export interface ServiceProgram<Config> {
   readonly create: (config: Config, parts: ServiceParts) => Promise<Service>;
 }
 
+/** Longest that a stop may take: less than the 30 s after which Kubernetes kills. */
+const STOP_WITHIN_MS = 25_000;
+
 /**
- * Runs a service as a process of its own, until SIGTERM or SIGINT. A start that fails says why in one
+ * Runs a service as a process of its own, until SIGTERM or SIGINT. It drains then; after 25 s, or at a
+ * second signal, it ends where it stands, which is as safe as kill -9. A start that fails says why in one
  * line on standard error, leaves nothing open, and ends with exit status 1.
  */
 export async function runService<Config>(program: ServiceProgram<Config>): Promise<void> {
@@ -33,17 +37,38 @@ async function run<Config>({ name, read, create }: ServiceProgram<Config>): Prom
   const telemetry = createTelemetry({ service: name, ...settings.telemetry });
   let bus: Bus | undefined;
   let service: Service | undefined;
+  let tls: ServiceTls | undefined;
   try {
+    if (settings.tls !== undefined)
+      tls = openServiceTls({ service: name, ...settings.tls, log: telemetry.log });
     bus = await openBus(name, settings.nats, telemetry.log);
-    service = await create(config, { telemetry, bus, addressOf: settings.addressOf });
+    const { addressOf, cleartext } = settings;
+    service = await create(config, { telemetry, bus, addressOf, tls, cleartext });
     await service.start();
     const { address, edgeAddress } = service;
     const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
+    // Heard from before it says that it listens: whoever reads that line may tell it to end at once.
+    const told = signalled();
     console.log(`${name} listens on ${address}${forClients}`);
-    await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+    await told;
+    endInTime(name);
   } finally {
     await service?.stop();
     await bus?.close();
+    tls?.close();
     await telemetry.shutdown();
   }
+}
+
+async function signalled(): Promise<void> {
+  await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+}
+
+function endInTime(name: ServiceName): void {
+  const end = (why: string) => {
+    console.error(`${name} ended before it had drained: ${why}.`);
+    process.exit(1);
+  };
+  setTimeout(() => end(`it took longer than ${STOP_WITHIN_MS} ms`), STOP_WITHIN_MS).unref();
+  void signalled().then(() => end('it was told to once more'));
 }

@@ -1,5 +1,5 @@
 import type { Bus } from '@writ/bus';
-import type { ServiceName } from '@writ/identity';
+import type { ServiceName, ServiceTls } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 
@@ -11,6 +11,10 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** `host:port` of a service; asked when it is first called. */
   readonly addressOf: (service: ServiceName) => string;
+  /** The certificate for calls between services; left out, they are in cleartext. */
+  readonly tls?: ServiceTls | undefined;
+  /** Where the port for services may speak cleartext; default `loopback`. */
+  readonly cleartext?: 'loopback' | 'anywhere' | undefined;
 }
 
 /** What all five services are to whoever runs them. */

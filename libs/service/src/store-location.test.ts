@@ -20,6 +20,25 @@ describe('where a service keeps its state', () => {
     expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
   });
 
+  it('is reached over TLS that is checked in full, or without (SYS-4)', () => {
+    const read = (parameters: string) =>
+      readStoreLocation(
+        { WRIT_SUPERVISOR_DATABASE_URL: `postgres://writ:secret@db/writ?${parameters}` },
+        'supervisor',
+        '/data',
+      );
+    expect(read('sslmode=verify-full&sslrootcert=/ca.crt')).toMatchObject({ dialect: 'postgres' });
+    expect(read('sslmode=disable')).toMatchObject({ dialect: 'postgres' });
+    const halves = ['require', 'prefer', 'allow', 'no-verify', 'verify-ca', ''];
+    for (const half of [
+      ...halves.map((mode) => `sslmode=${mode}`),
+      'ssl=no-verify',
+      'sslmode=verify-full&uselibpqcompat=true',
+    ]) {
+      expect(() => read(half), half).toThrow(/^WRIT_SUPERVISOR_DATABASE_URL may say of TLS/);
+    }
+  });
+
   it('is refused when it is no address of a PostgreSQL, without showing it (SYS-3)', () => {
     const env = { WRIT_SUPERVISOR_DATABASE_URL: 'mysql://writ:secret@db/writ' };
     const read = () => readStoreLocation(env, 'supervisor', '/data');

@@ -67,6 +67,8 @@ export const ATTR_GEN_AI_USAGE_INPUT_TOKENS = 'gen_ai.usage.input_tokens';
 export const ATTR_GEN_AI_USAGE_OUTPUT_TOKENS = 'gen_ai.usage.output_tokens';
 /** Prompt tokens that the provider read from its cache. */
 export const ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS = 'gen_ai.usage.cache_read.input_tokens';
+/** Whether counted tokens are of the `input` or the `output`; of metrics. */
+export const ATTR_GEN_AI_TOKEN_TYPE = 'gen_ai.token.type';
 /** Name of the tool. */
 export const ATTR_GEN_AI_TOOL_NAME = 'gen_ai.tool.name';
 /** Id of the tool call: Writ's call_id. */

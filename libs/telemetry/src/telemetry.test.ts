@@ -8,6 +8,7 @@ import {
   createTelemetry,
   InMemorySpans,
   type LogLevel,
+  type OtlpTargets,
   ROOT_CONTEXT,
   type Telemetry,
   trace,
@@ -20,7 +21,7 @@ interface Lines {
   readonly lines: () => Record<string, unknown>[];
 }
 
-function withLines(options: { logLevel?: LogLevel; otlpEndpoint?: string } = {}): Lines {
+function withLines(options: { logLevel?: LogLevel; otlp?: OtlpTargets } = {}): Lines {
   const written: string[] = [];
   const telemetry = createTelemetry({
     service: 'supervisor',
@@ -28,6 +29,11 @@ function withLines(options: { logLevel?: LogLevel; otlpEndpoint?: string } = {})
     ...options,
   });
   return { telemetry, lines: () => written.map((line) => JSON.parse(line)) };
+}
+
+function everySignal(endpoint: string): OtlpTargets {
+  const target = { endpoint, protocol: 'grpc' } as const;
+  return { traces: target, metrics: target, logs: target };
 }
 
 describe('spans', () => {
@@ -171,25 +177,53 @@ describe('log lines', () => {
 });
 
 describe('the collector', () => {
-  it('may be down: one warning, and neither flush nor shutdown rejects (SYS-4)', async () => {
+  it('may be down: one warning a signal, and neither flush nor shutdown rejects (SYS-4)', async () => {
     const closed = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => closed.once('listening', resolve));
     const address = closed.address();
     const port = typeof address === 'object' ? address?.port : undefined;
     await new Promise((resolve) => closed.close(resolve));
-    const { telemetry, lines } = withLines({ otlpEndpoint: `http://127.0.0.1:${port}` });
-    await withSpan(telemetry.tracer, 'x', {}, () => 0);
+    const { telemetry, lines } = withLines({ otlp: everySignal(`http://127.0.0.1:${port}`) });
+    await withSpan(telemetry.tracer, 'x', {}, () => telemetry.log.info('x'));
     await telemetry.flush();
-    await withSpan(telemetry.tracer, 'y', {}, () => 0);
+    await withSpan(telemetry.tracer, 'y', {}, () => telemetry.log.info('y'));
     await telemetry.shutdown();
     await telemetry.shutdown();
-    expect(lines().filter(({ level }) => level === 'warn')).toHaveLength(1);
+    const warnings = lines().filter(({ level }) => level === 'warn');
+    expect(warnings.map(({ signal }) => signal).sort()).toEqual(['logs', 'metrics', 'traces']);
+  });
+
+  it('may accept and never answer: a shutdown waits for it no longer than its limit', async () => {
+    const mute = createServer(() => undefined).listen(0, '127.0.0.1');
+    await new Promise((resolve) => mute.once('listening', resolve));
+    const address = mute.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const { telemetry } = withLines({ otlp: everySignal(`http://127.0.0.1:${port}`) });
+    await withSpan(telemetry.tracer, 'x', {}, () => telemetry.log.info('x'));
+    const started = performance.now();
+    await telemetry.shutdown();
+    // Twice its limit, and what a busy machine adds.
+    expect(performance.now() - started).toBeLessThan(30_000);
+    mute.close();
+  });
+
+  it('that is not there is said nothing of: what came in goes out, and log lines have ids (SYS-1)', async () => {
+    const { telemetry, lines } = withLines();
+    expect(telemetry).toMatchObject({ traces: false, metrics: { enabled: false } });
+    const client = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    await withSpan(telemetry.tracer, 'x', { parent: contextFromTraceparent(client) }, () => {
+      telemetry.log.info('x');
+      expect(traceparentOf()).toBe(client);
+    });
+    expect(lines()[0]).toMatchObject({ trace_id: 'a'.repeat(32) });
+    const own = await withSpan(telemetry.tracer, 'y', {}, () => traceparentOf());
+    expect(own).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   });
 
   it('costs nothing to load until it is configured and used', () => {
     const script = `
       const { createTelemetry } = await import(${JSON.stringify(new URL('./index.ts', import.meta.url).href)});
-      createTelemetry({ service: 'a', otlpEndpoint: 'http://127.0.0.1:1' });
+      createTelemetry({ service: 'a', otlp: { traces: { endpoint: 'http://127.0.0.1:1', protocol: 'grpc' } } });
       const { createRequire } = await import('node:module');
       const loaded = Object.keys(createRequire(process.cwd() + '/').cache);
       console.log(loaded.some((file) => file.includes('@grpc/grpc-js')));`;

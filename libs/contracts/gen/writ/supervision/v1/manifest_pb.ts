@@ -319,7 +319,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   finalInstructions: string;
 
   /**
-   * Model and sampling.
+   * Model and sampling; absent for an agent that calls no model.
    *
    * @generated from field: writ.supervision.v1.ModelSettings model = 7;
    */

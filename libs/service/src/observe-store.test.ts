@@ -1,0 +1,69 @@
+import { systemClock } from '@writ/kernel';
+import { type OutboxDatabase, openStore, outboxMigration, type Store } from '@writ/store';
+import { createTelemetry, InMemorySpans, type Telemetry, withSpan } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { observeCommits } from './observe-store.ts';
+
+let spans: InMemorySpans;
+let telemetry: Telemetry;
+let store: Store<OutboxDatabase>;
+
+beforeEach(async () => {
+  spans = new InMemorySpans();
+  telemetry = createTelemetry({ service: 'meter', logLevel: 'silent', spanProcessors: [spans] });
+  store = await openStore<OutboxDatabase>({
+    location: { dialect: 'sqlite', file: ':memory:' },
+    migrations: { '0001_outbox': outboxMigration },
+    service: 'meter',
+    observer: observeCommits(telemetry),
+  });
+});
+afterEach(() => store.close());
+
+const write = (id: string) =>
+  store.transaction((trx) =>
+    trx
+      .insertInto('outbox')
+      .values({
+        event_id: id,
+        subject: 's',
+        payload: new Uint8Array(),
+        headers: '{}',
+        created_at: systemClock.now(),
+        published_at: null,
+      })
+      .execute(),
+  );
+
+const request = (id: string) => withSpan(telemetry.tracer, id, {}, () => write(id));
+const commits = () => spans.spans().filter(({ name }) => name === 'commit');
+const named = (name: string) => spans.spans().find((span) => span.name === name);
+
+describe('the span of a commit', () => {
+  it('stands below the first request that it carried, and links to the others (SYS-1)', async () => {
+    await Promise.all([request('a'), request('b'), request('c')]);
+    expect(commits()).toHaveLength(1);
+    const [commit] = commits();
+    expect(commit).toMatchObject({
+      traceId: named('a')?.traceId,
+      parentSpanId: named('a')?.spanId,
+      attributes: { 'writ.commit.size': 3 },
+    });
+    expect(commit?.links).toEqual(
+      ['b', 'c'].map((name) => ({ traceId: named(name)?.traceId, spanId: named(name)?.spanId })),
+    );
+  });
+
+  it('is not there for reads, nor for work that no request asked for', async () => {
+    await withSpan(telemetry.tracer, 'read', {}, () =>
+      store.transaction((trx) => trx.selectFrom('outbox').selectAll().execute()),
+    );
+    await write('background');
+    expect(commits()).toEqual([]);
+  });
+
+  it('costs nothing when nobody takes spans or metrics: there is no observer', () => {
+    const quiet = createTelemetry({ service: 'meter', logLevel: 'silent' });
+    expect(observeCommits(quiet)).toBeUndefined();
+  });
+});

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+
+/** A service that never comes to the end of its stop, in a process of its own. */
+const HANGING = `
+  import { runService } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
+  const service = {
+    name: 'spawn-budget', address: 'nowhere:1', commits: 0,
+    start: async () => setInterval(() => undefined, 1_000),
+    stop: () => { console.log('stopping'); return new Promise(() => undefined); },
+  };
+  await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
+`;
+
+describe('a service process that is told to end', () => {
+  let child: ChildProcess;
+  afterEach(() => child.kill('SIGKILL'));
+
+  it('drains at the first signal, and ends where it stands at the second (SYS-4)', async () => {
+    child = spawn(process.execPath, ['--input-type=module', '-e', HANGING], {
+      env: { PATH: process.env.PATH, WRIT_LOG_LEVEL: 'silent' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const ended = once(child, 'exit');
+    const said = (text: string) =>
+      new Promise<void>((heard, failed) => {
+        child.stdout?.on('data', (chunk: Buffer) => {
+          if (chunk.toString().includes(text)) heard();
+        });
+        child.once('exit', (code, signal) =>
+          failed(new Error(`It ended (${code ?? signal}) before it said "${text}".`)),
+        );
+      });
+    const stopping = said('stopping');
+    await said('listens on nowhere:1');
+    child.kill('SIGTERM');
+    await stopping;
+    expect(child.exitCode).toBeNull();
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([1, null]);
+  });
+});

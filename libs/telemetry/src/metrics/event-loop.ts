@@ -1,0 +1,25 @@
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import type { Metrics } from './metrics.ts';
+
+const RESOLUTION_MS = 20;
+const NANOS = 1e9;
+
+/** Tells how late and how busy the event loop is. Returns what ends that. */
+export function observeEventLoop(metrics: Metrics): () => void {
+  if (!metrics.enabled) return () => undefined;
+  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  delay.enable();
+  let before = performance.eventLoopUtilization();
+  metrics.observe('eventLoopDelay', () => {
+    const value = delay.percentile(99) / NANOS;
+    delay.reset();
+    return [{ value }];
+  });
+  metrics.observe('eventLoopUse', () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return [{ value: utilization }];
+  });
+  return () => delay.disable();
+}

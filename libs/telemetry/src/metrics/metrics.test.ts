@@ -1,0 +1,74 @@
+import {
+  type DataPoint,
+  InMemoryMetricExporter,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import { describe, expect, it } from 'vitest';
+import { createTelemetry, LabelCaps, METRICS, OTHER } from '../index.ts';
+
+function metered() {
+  const exporter = new InMemoryMetricExporter(1);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 60_000 });
+  const telemetry = createTelemetry({
+    service: 'execution-meter',
+    logLevel: 'silent',
+    metricReaders: [reader],
+  });
+  const points = async (name: string) => {
+    await telemetry.flush();
+    return (exporter.getMetrics().at(-1)?.scopeMetrics ?? [])
+      .flatMap(({ metrics }) => metrics)
+      .filter(({ descriptor }) => descriptor.name === name)
+      .flatMap(({ dataPoints }): readonly DataPoint<unknown>[] => dataPoints)
+      .map(({ value, attributes }) => ({ value, attributes }));
+  };
+  return { telemetry, points };
+}
+
+describe('metrics', () => {
+  it('count under the names and labels of the table (SYS-1)', async () => {
+    const { telemetry, points } = metered();
+    telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 1_500);
+    telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 500);
+    telemetry.metrics.observe('approvalsOpen', () => [{ value: 3 }]);
+    telemetry.metrics.observe('agents', () => Promise.reject(new Error('The store is away.')));
+    expect(await points('writ.meter.cost')).toEqual([
+      { value: 2_000, attributes: { 'writ.tenant': 'acme' } },
+    ]);
+    expect(await points('writ.approvals.open')).toEqual([{ value: 3, attributes: {} }]);
+    expect(await points('nodejs.eventloop.utilization')).toHaveLength(1);
+    await telemetry.shutdown();
+  });
+
+  it('never have more series than the cap, whatever tenants and agents make up (SYS-6)', async () => {
+    const { telemetry, points } = metered();
+    for (let tenant = 0; tenant < 500; tenant += 1) {
+      telemetry.metrics.count('runsStarted', { 'writ.tenant': `t${tenant}` });
+      telemetry.metrics.count('runs', { 'writ.stop_reason': `tool_denied:t${tenant}` });
+    }
+    const started = await points('writ.runs.started');
+    expect(started).toHaveLength(101);
+    expect(started.at(-1)).toEqual({ value: 400, attributes: { 'writ.tenant': OTHER } });
+    expect(await points('writ.runs.ended')).toEqual([
+      { value: 500, attributes: { 'writ.stop_reason': 'tool_denied' } },
+    ]);
+    await telemetry.shutdown();
+  });
+
+  it('cost nothing when nobody takes them', () => {
+    const { metrics } = createTelemetry({ service: 'a', logLevel: 'silent' });
+    expect(metrics.enabled).toBe(false);
+    expect(() => metrics.count('cost')).not.toThrow();
+  });
+
+  it('have no label that names a run, an agent or a call, and no name twice (SYS-6)', () => {
+    const rows = Object.values(METRICS);
+    expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
+    const labels = new Set(rows.flatMap((row): readonly string[] => row.labels));
+    for (const label of labels) expect(label).not.toMatch(/_id$|\.agent|conversation/);
+  });
+
+  it('leave out a label without a value', () => {
+    expect(new LabelCaps().bound({ a: '1', b: undefined })).toEqual({ a: '1' });
+  });
+});

@@ -1,0 +1,324 @@
+import {
+  ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_GEN_AI_PROVIDER_NAME,
+  ATTR_GEN_AI_REQUEST_MODEL,
+  ATTR_GEN_AI_TOKEN_TYPE,
+} from '../genai.ts';
+
+/** Seconds, from a hop on one machine to a slow model. */
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const TOKENS = [1, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
+const SIZES = [1, 2, 4, 8, 16, 32, 64];
+
+/** How one metric is named and what it says. Names with `writ.` are Writ's own, the others of the conventions. */
+interface MetricRow {
+  readonly name: string;
+  readonly kind: 'counter' | 'histogram' | 'gauge';
+  /** UCUM. */
+  readonly unit: string;
+  readonly labels: readonly string[];
+  /** The service that has it; `every` for all. */
+  readonly from: string;
+  readonly about: string;
+  /** Upper bounds of a histogram's buckets. */
+  readonly buckets?: readonly number[];
+}
+
+const RPC_LABELS = ['rpc.service', 'rpc.method', 'rpc.response.status_code', 'error.type'];
+const CHAT_LABELS = [
+  ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_GEN_AI_PROVIDER_NAME,
+  ATTR_GEN_AI_REQUEST_MODEL,
+];
+
+/** Every metric of Writ, once; docs/metrics.md and the dashboards are held against it (SYS-1). */
+export const METRICS = {
+  rpcServed: {
+    name: 'rpc.server.call.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: RPC_LABELS,
+    from: 'every',
+    about: 'Calls answered, and how long that took; error.type is the reason of those refused',
+    buckets: SECONDS,
+  },
+  rpcCalled: {
+    name: 'rpc.client.call.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: RPC_LABELS,
+    from: 'every',
+    about: 'Calls made to other services, retries included',
+    buckets: SECONDS,
+  },
+  eventLoopDelay: {
+    name: 'nodejs.eventloop.delay.p99',
+    kind: 'gauge',
+    unit: 's',
+    labels: [],
+    from: 'every',
+    about: 'How late the event loop was, 99th percentile since the last export',
+  },
+  eventLoopUse: {
+    name: 'nodejs.eventloop.utilization',
+    kind: 'gauge',
+    unit: '1',
+    labels: [],
+    from: 'every',
+    about: 'Share of the time that the event loop was busy since the last export',
+  },
+  commits: {
+    name: 'writ.store.commit.size',
+    kind: 'histogram',
+    unit: '{transaction}',
+    labels: [],
+    from: 'every',
+    about: 'Transactions that shared a commit',
+    buckets: SIZES,
+  },
+  commitSeconds: {
+    name: 'writ.store.commit.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: [],
+    from: 'every',
+    about: 'From the first statement of a commit until it was durable',
+    buckets: SECONDS,
+  },
+  outboxBacklog: {
+    name: 'writ.outbox.backlog',
+    kind: 'gauge',
+    unit: '{event}',
+    labels: [],
+    from: 'every',
+    about: 'Events that the bus has not taken yet; the same on every replica',
+  },
+  outboxAge: {
+    name: 'writ.outbox.age',
+    kind: 'gauge',
+    unit: 's',
+    labels: [],
+    from: 'every',
+    about: 'Age of the oldest event that the bus has not taken yet; the same on every replica',
+  },
+  published: {
+    name: 'writ.bus.publishes',
+    kind: 'counter',
+    unit: '{event}',
+    labels: ['writ.event', 'error.type'],
+    from: 'every',
+    about: 'Events handed to the bus; error.type is the reason of those that it did not take',
+  },
+  delivered: {
+    name: 'writ.bus.deliveries',
+    kind: 'counter',
+    unit: '{event}',
+    labels: ['writ.event', 'writ.consumer', 'error.type'],
+    from: 'every',
+    about: 'Events that a durable consumer was given, repeats included',
+  },
+  runs: {
+    name: 'writ.runs.ended',
+    kind: 'counter',
+    unit: '{run}',
+    labels: ['writ.tenant', 'writ.stop_reason'],
+    from: 'supervisor',
+    about: 'Runs that reached their terminal state',
+  },
+  runsStarted: {
+    name: 'writ.runs.started',
+    kind: 'counter',
+    unit: '{run}',
+    labels: ['writ.tenant'],
+    from: 'supervisor',
+    about: 'Runs whose root was delivered to a worker',
+  },
+  reviews: {
+    name: 'writ.reviews',
+    kind: 'counter',
+    unit: '{action}',
+    labels: ['writ.tenant', 'writ.decision', 'writ.rule', 'writ.action_kind'],
+    from: 'supervisor',
+    about: 'Proposed actions by what was decided and by which rule',
+  },
+  writs: {
+    name: 'writ.writs.minted',
+    kind: 'counter',
+    unit: '{writ}',
+    labels: ['writ.executed_from'],
+    from: 'supervisor',
+    about: 'Writs signed, renewals included',
+  },
+  approvalsOpened: {
+    name: 'writ.approvals.requested',
+    kind: 'counter',
+    unit: '{approval}',
+    labels: ['writ.tenant'],
+    from: 'supervisor',
+    about: 'Actions that began to wait for a person',
+  },
+  approvalsDecided: {
+    name: 'writ.approvals.decided',
+    kind: 'counter',
+    unit: '{approval}',
+    labels: ['writ.tenant', 'writ.state'],
+    from: 'supervisor',
+    about: 'Approvals that a person decided, or that expired',
+  },
+  approvalsOpen: {
+    name: 'writ.approvals.open',
+    kind: 'gauge',
+    unit: '{approval}',
+    labels: ['writ.tenant'],
+    from: 'supervisor',
+    about: 'Approvals that wait for a person; the same on every replica',
+  },
+  halts: {
+    name: 'writ.halts',
+    kind: 'counter',
+    unit: '{halt}',
+    labels: [],
+    from: 'supervisor',
+    about: 'Halts in force, counted once for each run that they reached',
+  },
+  slots: {
+    name: 'writ.slots',
+    kind: 'gauge',
+    unit: '{agent}',
+    labels: ['writ.tenant', 'writ.state'],
+    from: 'spawn-budget',
+    about:
+      'Agents of open pools: holders, paused, or waiting for a slot; the same on every replica',
+  },
+  slotChanges: {
+    name: 'writ.slots.changes',
+    kind: 'counter',
+    unit: '{agent}',
+    labels: ['writ.event', 'writ.state'],
+    from: 'spawn-budget',
+    about: 'Agents that lost their slot (paused, lapsed) or got one back',
+  },
+  tokens: {
+    name: 'writ.meter.tokens',
+    kind: 'counter',
+    unit: '{token}',
+    labels: ['writ.tenant', ATTR_GEN_AI_REQUEST_MODEL, ATTR_GEN_AI_TOKEN_TYPE],
+    from: 'execution-meter',
+    about: 'Tokens settled on tabs',
+  },
+  cost: {
+    name: 'writ.meter.cost',
+    kind: 'counter',
+    unit: 'n{USD}',
+    labels: ['writ.tenant', ATTR_GEN_AI_REQUEST_MODEL],
+    from: 'execution-meter',
+    about: 'Cost settled on tabs, in nano-USD',
+  },
+  budgetRefusals: {
+    name: 'writ.meter.refusals',
+    kind: 'counter',
+    unit: '{request}',
+    labels: ['writ.tenant', 'writ.level', 'writ.dimension'],
+    from: 'execution-meter',
+    about: 'What a cap refused, by its level and dimension',
+  },
+  nearBudget: {
+    name: 'writ.meter.near_budget',
+    kind: 'counter',
+    unit: '{request}',
+    labels: ['writ.tenant'],
+    from: 'execution-meter',
+    about: 'Answers that warned of a budget that is nearly spent',
+  },
+  debts: {
+    name: 'writ.meter.debts',
+    kind: 'counter',
+    unit: '{attempt}',
+    labels: ['writ.tenant', 'writ.dimension'],
+    from: 'execution-meter',
+    about: 'Attempts that settled above what a cap leaves',
+  },
+  genAiTokens: {
+    name: 'gen_ai.client.token.usage',
+    kind: 'histogram',
+    unit: '{token}',
+    labels: [...CHAT_LABELS, ATTR_GEN_AI_TOKEN_TYPE],
+    from: 'execution-meter',
+    about: 'Tokens of an attempt, as the provider says',
+    buckets: TOKENS,
+  },
+  genAiSeconds: {
+    name: 'gen_ai.client.operation.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: [...CHAT_LABELS, 'error.type'],
+    from: 'execution-meter',
+    about: 'Attempts of model calls',
+    buckets: SECONDS,
+  },
+  toolCalls: {
+    name: 'writ.tool.calls',
+    kind: 'counter',
+    unit: '{call}',
+    labels: ['writ.tenant', 'writ.tool', 'writ.status'],
+    from: 'tool-gateway',
+    about: 'Tool calls with an outcome or a refusal',
+  },
+  toolSeconds: {
+    name: 'writ.tool.call.duration',
+    kind: 'histogram',
+    unit: 's',
+    labels: ['writ.tool', 'writ.status'],
+    from: 'tool-gateway',
+    about: 'How long tools ran, by how that ended',
+    buckets: SECONDS,
+  },
+  agents: {
+    name: 'writ.agents',
+    kind: 'gauge',
+    unit: '{agent}',
+    labels: ['writ.state'],
+    from: 'agent-worker',
+    about: 'Agents that have not ended, by state; the same on every replica',
+  },
+  leases: {
+    name: 'writ.agents.leases',
+    kind: 'counter',
+    unit: '{lease}',
+    labels: ['writ.resumed'],
+    from: 'agent-worker',
+    about: 'Leases that began; resumed when the agent had run before',
+  },
+  leaseEnds: {
+    name: 'writ.agents.lease_ends',
+    kind: 'counter',
+    unit: '{lease}',
+    labels: ['writ.outcome'],
+    from: 'agent-worker',
+    about: 'Leases that ended, by what came of them; lost when another worker has the agent',
+  },
+  steps: {
+    name: 'writ.agents.steps',
+    kind: 'counter',
+    unit: '{step}',
+    labels: ['writ.tenant', 'writ.status'],
+    from: 'agent-worker',
+    about: 'Steps that ended, by the verdict on what was proposed or the stop reason',
+  },
+  guardrails: {
+    name: 'writ.agents.guardrail_trips',
+    kind: 'counter',
+    unit: '{trip}',
+    labels: ['writ.guardrail'],
+    from: 'agent-worker',
+    about: 'Guardrails that tripped',
+  },
+} as const satisfies Readonly<Record<string, MetricRow>>;
+
+/** What code calls a metric. */
+export type MetricKey = keyof typeof METRICS;
+
+/** The metrics of one kind. */
+export type MetricsOfKind<K extends MetricRow['kind']> = {
+  [Key in MetricKey]: (typeof METRICS)[Key]['kind'] extends K ? Key : never;
+}[MetricKey];

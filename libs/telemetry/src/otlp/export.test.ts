@@ -1,0 +1,87 @@
+import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createTelemetry, type OtlpTarget, withSpan } from '../index.ts';
+
+let receiver: OtlpReceiver;
+
+beforeEach(async () => {
+  receiver = await startOtlpReceiver();
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await receiver.close();
+});
+
+const ways: readonly [OtlpTarget['protocol'], (signal: string) => string][] = [
+  ['grpc', () => receiver.grpcUrl],
+  ['http/protobuf', (signal) => `${receiver.httpUrl}/v1/${signal}`],
+];
+
+describe('a collector', () => {
+  it.each(ways)(
+    'gets traces, metrics and logs of each service over %s (SYS-1)',
+    async (protocol, url) => {
+      // Read by OpenTelemetry's exporters themselves.
+      vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=abc');
+      const written: string[] = [];
+      const make = (service: string) =>
+        createTelemetry({
+          service,
+          resource: 'deployment.environment.name=test',
+          logStream: { write: (line) => void written.push(line) },
+          otlp: {
+            traces: { endpoint: url('traces'), protocol },
+            metrics: { endpoint: url('metrics'), protocol },
+            logs: { endpoint: url('logs'), protocol },
+          },
+        });
+      const meter = make('execution-meter');
+      const gateway = make('tool-gateway');
+      const ids = await withSpan(meter.tracer, 'outer', {}, () =>
+        withSpan(gateway.tracer, 'inner', {}, (span) => {
+          gateway.log.warn(
+            { token: 'hunter2', run_id: 'run_1', nested: { key: 'hunter2' } },
+            'Hot.',
+          );
+          gateway.metrics.count('toolCalls', { 'writ.tool': 'stove' });
+          return span.spanContext();
+        }),
+      );
+      meter.metrics.count('cost', { 'writ.tenant': 'acme' }, 7);
+      await Promise.all([meter.shutdown(), gateway.shutdown()]);
+
+      expect(receiver.headers()).toMatchObject({ 'x-key': 'abc' });
+      expect(
+        receiver
+          .spans()
+          .map(({ service, name }) => `${service}: ${name}`)
+          .sort(),
+      ).toEqual(['execution-meter: outer', 'tool-gateway: inner']);
+      expect(receiver.spans()[0]?.resource).toMatchObject({
+        'service.namespace': 'writ',
+        'deployment.environment.name': 'test',
+      });
+      expect(receiver.points()).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({
+            service: 'execution-meter',
+            metric: 'writ.meter.cost',
+            value: 7,
+          }),
+          expect.objectContaining({ service: 'tool-gateway', metric: 'writ.tool.calls', value: 1 }),
+        ]),
+      );
+      expect(receiver.logs()).toEqual([
+        {
+          service: 'tool-gateway',
+          severity: 'WARN',
+          body: 'Hot.',
+          attributes: { run_id: 'run_1', token: '[redacted]', nested: { key: '[redacted]' } },
+          traceId: ids.traceId,
+          spanId: ids.spanId,
+        },
+      ]);
+      expect(written).toHaveLength(1);
+    },
+  );
+});

@@ -1,0 +1,48 @@
+import type { Attributes } from '@opentelemetry/api';
+import { type Context, type Link, type SpanKind, TraceFlags, trace } from '@opentelemetry/api';
+import {
+  type Sampler,
+  SamplingDecision,
+  type SamplingResult,
+  TraceIdRatioBasedSampler,
+} from '@opentelemetry/sdk-trace';
+import type { KeptTraces } from './kept-traces.ts';
+
+const SAMPLED: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED };
+const RECORDED: SamplingResult = { decision: SamplingDecision.RECORD };
+
+/**
+ * Samples what its parent says is sampled, a share of the traces that begin here, and every trace that
+ * turned out to matter. The rest is recorded all the same, for it may yet turn out so.
+ */
+export class KeepingSampler implements Sampler {
+  readonly #roots: Sampler;
+  readonly #traces: KeptTraces;
+
+  /** @param ratio from 0 to 1 */
+  constructor(ratio: number, traces: KeptTraces) {
+    this.#roots = new TraceIdRatioBasedSampler(ratio);
+    this.#traces = traces;
+  }
+
+  shouldSample(
+    context: Context,
+    traceId: string,
+    name: string,
+    kind: SpanKind,
+    attributes: Attributes,
+    links: Link[],
+  ): SamplingResult {
+    if (this.#traces.isKept(traceId)) return SAMPLED;
+    const parent = trace.getSpanContext(context);
+    if (parent !== undefined && trace.isSpanContextValid(parent)) {
+      return (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? RECORDED : SAMPLED;
+    }
+    const chance = this.#roots.shouldSample(context, traceId, name, kind, attributes, links);
+    return chance.decision === SamplingDecision.RECORD_AND_SAMPLED ? SAMPLED : RECORDED;
+  }
+
+  toString(): string {
+    return `KeepingSampler{${this.#roots.toString()}}`;
+  }
+}

@@ -1,0 +1,37 @@
+/** Writes the table of docs/metrics.md from the one that the services measure by. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
+
+const PAGE = 'docs/metrics.md';
+const BEGIN = '<!-- the table: node scripts/metrics-page.ts -->';
+const END = '<!-- end of the table -->';
+
+/** The page with the table as it must be. */
+export function withTable(page: string): string {
+  const [before = '', rest = ''] = page.split(BEGIN);
+  const [, after = ''] = rest.split(END);
+  return `${before}${BEGIN}\n\n${table()}\n\n${END}${after}`;
+}
+
+function table(): string {
+  const rows = (Object.keys(METRICS) as MetricKey[]).map((key) => {
+    const { name, kind, unit, labels, from, about } = METRICS[key];
+    const cells = [
+      `\`${name}\``,
+      kind,
+      `\`${unit}\``,
+      labels.map((label) => `\`${label}\``).join(', '),
+      from,
+      about,
+      `\`${prometheusName(key)}\``,
+    ];
+    return `| ${cells.join(' | ')} |`;
+  });
+  return [
+    '| metric | kind | unit | labels | from | what | in Prometheus |',
+    '|---|---|---|---|---|---|---|',
+    ...rows,
+  ].join('\n');
+}
+
+if (import.meta.main) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')));
