@@ -6,21 +6,13 @@ import { status } from '@grpc/grpc-js';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
-import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
-import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
-import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
   API_KEYS_FILE,
   callerRow,
   callerTable,
   openApiKeys,
   ROLES,
-  rpcKey,
   SERVICE_NAMES,
   type ServiceName,
 } from '@writ/identity';
@@ -29,28 +21,15 @@ import type { Role } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { FileIssuer, Forge, type TokenAgent, unsigned } from './identities.ts';
+import { INTERNAL_RPCS, methodsOf } from './internal-rpcs.ts';
 import { closeRawCalls, rawCall } from './raw-call.ts';
 import { requestFor } from './request-for.ts';
 
 const PUBLIC: readonly DescService[] = [RunService, ApprovalService, AuditService, ControlService];
-const INTERNAL: readonly (readonly [DescService, ServiceName])[] = [
-  [SupervisionService, 'supervisor'],
-  [ReviewService, 'supervisor'],
-  [SpawnBudgetService, 'spawn-budget'],
-  [ExecutionMeterService, 'execution-meter'],
-  [ModelService, 'execution-meter'],
-  [ToolGatewayService, 'tool-gateway'],
-  [AgentWorkerService, 'agent-worker'],
-];
 /** Served by tool authors; and keys, which anybody may have. */
 const ELSEWHERE = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
 
-const methodsOf = (service: DescService) =>
-  service.methods.map((method) => [rpcKey(method), method] as const);
 const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
-const INTERNAL_RPCS = INTERNAL.flatMap(([service, server]) =>
-  methodsOf(service).map(([rpc, method]) => [rpc, method, server] as const),
-);
 
 /** RPCs that are about one thing, which does not exist for others. */
 const NAMES_A_THING = /\/(Get|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;

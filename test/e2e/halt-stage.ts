@@ -27,9 +27,9 @@ import type { Service, ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry } from '@writ/telemetry';
+import { type FaultyWire, startFaultyWire } from '@writ/testing/faults';
 import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
-import { TcpProxy } from './tcp-proxy.ts';
 
 /** Scripts whose first answer takes a minute, unless it is asked for again. */
 const HELD = ['held-a', 'held-b', 'held-c', 'held-d', 'held-e'] as const;
@@ -41,15 +41,15 @@ export type Play = (typeof PLAYED)[number];
 /** All five services, with wires that can be cut between the supervisor, the meter and the gateway. */
 export class HaltStage {
   readonly simulator: ModelSimulator;
-  readonly meter: TcpProxy;
-  readonly gateway: TcpProxy;
+  readonly meter: FaultyWire;
+  readonly gateway: FaultyWire;
   readonly #dataDir: string;
   readonly #addresses = new Map<ServiceName, string>();
   readonly #services: Service[] = [];
   readonly #closes: (() => void | Promise<void>)[] = [];
   #edge = '';
 
-  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly TcpProxy[]) {
+  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly FaultyWire[]) {
     this.#dataDir = dataDir;
     this.simulator = simulator;
     const [meter, gateway] = wires;
@@ -67,7 +67,7 @@ export class HaltStage {
     });
     const known: { stage?: HaltStage } = {};
     const wire = (service: ServiceName) =>
-      TcpProxy.start(() => known.stage?.address(service) ?? '');
+      startFaultyWire(() => known.stage?.address(service) ?? '');
     const wires = [await wire('execution-meter'), await wire('tool-gateway')];
     const stage = new HaltStage(dataDir, simulator, wires);
     known.stage = stage;
@@ -156,12 +156,11 @@ export class HaltStage {
   }
 
   async close(): Promise<void> {
-    this.meter.open();
-    this.gateway.open();
+    this.meter.fail('none');
+    this.gateway.fail('none');
     for (const close of this.#closes) await close();
     for (const service of this.#services.toReversed()) await service.stop();
-    this.meter.close();
-    this.gateway.close();
+    await Promise.all([this.meter.close(), this.gateway.close()]);
     await this.simulator.close();
     rmSync(this.#dataDir, { recursive: true, force: true });
   }

@@ -198,8 +198,13 @@ describe('a halt', () => {
   });
 
   it.each([
-    ['execution-meter', 'is down', () => stage.meter.cut(), () => stage.meter.open()],
-    ['tool-gateway', 'answers nobody', () => stage.gateway.clog(), () => stage.gateway.open()],
+    ['execution-meter', 'is down', () => stage.meter.fail('down'), () => stage.meter.fail('none')],
+    [
+      'tool-gateway',
+      'answers nobody',
+      () => stage.gateway.fail('clogged'),
+      () => stage.gateway.fail('none'),
+    ],
   ])(
     'is in force while %s %s, says who is missing, and is acknowledged once it is back (SV-9, SYS-4)',
     async (service, _, stop, start) => {

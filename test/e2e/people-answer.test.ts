@@ -11,12 +11,11 @@ const AGENTS = `
 agents:
   - name: deal
     kind: flow
-    model: &model { model: refund-desk }
     sub_agents: [{ name: notary }, { name: buyer }, { name: seller }]
     options: { steps: [notary, { parallel: [buyer, seller] }] }
-  - { name: buyer, kind: user-proxy, model: *model }
-  - { name: seller, kind: user-proxy, model: *model }
-  - { name: notary, kind: user-proxy, model: *model }
+  - { name: buyer, kind: user-proxy }
+  - { name: seller, kind: user-proxy }
+  - { name: notary, kind: user-proxy }
 `;
 const POLICY = `
 policy: deals

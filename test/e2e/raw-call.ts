@@ -1,6 +1,13 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 
+/** What is shown in the TLS handshake, in PEM; without `cert` nothing. */
+export interface RawTls {
+  readonly ca: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+}
+
 /** What came of a call: its status, and every byte that was answered. */
 export interface RawAnswer {
   readonly code: number;
@@ -14,6 +21,7 @@ const LIMIT_MS = 10_000;
 /**
  * Calls a method with bytes and metadata as they are, over grpc-js without any of Writ's own code.
  * @param streamMs after how long a stream that may be endless is left
+ * @param tls left out, the call is made in cleartext
  */
 export function rawCall(
   address: string,
@@ -21,9 +29,11 @@ export function rawCall(
   request: Uint8Array,
   headers: Readonly<Record<string, string>> = {},
   streamMs = LIMIT_MS,
+  tls?: RawTls,
 ): Promise<RawAnswer> {
-  const client = clients.get(address) ?? new Client(address, credentials.createInsecure());
-  clients.set(address, client);
+  const key = `${address} ${tls?.cert} ${tls?.ca}`;
+  const client = clients.get(key) ?? connect(address, tls);
+  clients.set(key, client);
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
   const path = `/${method.parent.typeName}/${method.name}`;
@@ -51,6 +61,15 @@ export function rawCall(
       answer({ code, sentence: details, bytes: Buffer.concat(chunks) }),
     );
   });
+}
+
+function connect(address: string, tls: RawTls | undefined): Client {
+  if (tls === undefined) return new Client(address, credentials.createInsecure());
+  const { ca, cert = null, key = null } = tls;
+  // Which service answers is not what is tried here.
+  const anyHost = { checkServerIdentity: () => undefined };
+  const options = { 'grpc.ssl_target_name_override': 'service.writ' };
+  return new Client(address, credentials.createSsl(ca, key, cert, anyHost), options);
 }
 
 /** Closes every connection that was made. */

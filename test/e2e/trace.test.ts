@@ -70,6 +70,10 @@ it('keeps a run, its wait for a person included, in one trace without orphans (S
       'invoke_agent refund-worker',
       expect.stringMatching(/^chat /),
       'execute_tool issue_refund',
+      'review',
+      'commit',
+      'publish RUN_END',
+      'process RUN_END',
     ]),
   );
 });

@@ -3,38 +3,47 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * What a wire does: carry everything, refuse and cut connections, take everything and give nothing
- * back, or answer whatever comes with random bytes.
+ * What a wire does: carry everything (each piece later by so many milliseconds), refuse and cut
+ * connections, keep connections and hold back what is said, take new connections that nobody hears
+ * (half-open), or answer whatever comes with random bytes.
  */
-export type WireFault = 'none' | 'down' | 'slow' | 'garbage';
+export type WireFault = 'none' | 'down' | 'slow' | 'clogged' | 'garbage' | WireDelay;
+
+/** Everything arrives, `delayMs` later than it was said. */
+interface WireDelay {
+  readonly delayMs: number;
+}
 
 /** A TCP wire to somebody, which fails when it is told to. */
 export interface FaultyWire {
   /** `host:port` to call instead of the one who answers. */
   readonly address: string;
-  /** Changes what the wire does; connections of the fault before are cut, except that slow ones go on. */
+  /** Changes what the wire does; connections of before are cut, but for slow, late and sound ones. */
   fail(fault: WireFault): void;
   close(): Promise<void>;
 }
 
-/** Lays a wire to `target`, `host:port`, on a free loopback port. */
-export async function startFaultyWire(target: string): Promise<FaultyWire> {
-  const wire = new Wire(target);
+/**
+ * Lays a wire on a free loopback port.
+ * @param target `host:port`; a function is asked at each connection
+ */
+export async function startFaultyWire(target: string | (() => string)): Promise<FaultyWire> {
+  const wire = new Wire(typeof target === 'string' ? () => target : target);
   await wire.listen();
   return wire;
 }
 
 class Wire implements FaultyWire {
-  readonly #target: string;
+  readonly #target: () => string;
   readonly #server: Server;
   readonly #callers = new Set<Socket>();
   /** Let go when a slow wire is mended. */
   readonly #held = new Set<() => void>();
   #fault: WireFault = 'none';
 
-  constructor(target: string) {
+  constructor(target: () => string) {
     this.#target = target;
-    this.#server = createServer((caller) => this.#take(caller));
+    this.#server = createServer({ noDelay: true }, (caller) => this.#take(caller));
   }
 
   get address(): string {
@@ -48,15 +57,13 @@ class Wire implements FaultyWire {
   }
 
   fail(fault: WireFault): void {
+    const isKept = carries(this.#fault) && carries(fault);
     this.#fault = fault;
-    if (fault === 'slow') return;
+    if (fault === 'slow' && isKept) return;
     const held = [...this.#held];
     this.#held.clear();
-    if (fault === 'none' && held.length > 0) {
-      for (const release of held) release();
-      return;
-    }
-    for (const caller of this.#callers) caller.destroy();
+    if (isKept) for (const release of held) release();
+    else for (const caller of this.#callers) caller.destroy();
   }
 
   async close(): Promise<void> {
@@ -74,8 +81,12 @@ class Wire implements FaultyWire {
       caller.destroy();
       return;
     }
-    const [host = '', port = ''] = this.#target.split(':');
-    const callee = connect(Number(port), host);
+    if (this.#fault === 'clogged') {
+      caller.resume();
+      return;
+    }
+    const [host = '', port = ''] = this.#target().split(':');
+    const callee = connect({ port: Number(port), host, noDelay: true });
     callee.on('error', () => caller.destroy());
     callee.on('close', () => caller.destroy());
     caller.on('close', () => callee.destroy());
@@ -84,20 +95,30 @@ class Wire implements FaultyWire {
   }
 
   #carry(from: Socket, to: Socket): void {
+    // Goes on when whoever listens has caught up, so that no more is kept here than TCP would keep.
+    to.on('drain', () => {
+      if (this.#fault !== 'slow') from.resume();
+    });
     from.on('data', (chunk) => {
-      if (this.#fault === 'garbage') {
+      const fault = this.#fault;
+      if (fault === 'garbage') {
         from.write(randomBytes(64));
-        return;
-      }
-      if (this.#fault === 'slow') {
+      } else if (fault === 'slow') {
         from.pause();
         this.#held.add(() => {
           to.write(chunk);
           from.resume();
         });
-        return;
+      } else if (typeof fault === 'object') {
+        setTimeout(() => to.write(chunk), fault.delayMs);
+      } else if (!to.write(chunk)) {
+        from.pause();
       }
-      to.write(chunk);
     });
   }
+}
+
+/** Whether connections live through a wire that does this. */
+function carries(fault: WireFault): boolean {
+  return typeof fault === 'object' || fault === 'none' || fault === 'slow';
 }

@@ -12,6 +12,8 @@ export interface NatsServer {
   readonly address: string;
   /** Ends it, by default with SIGKILL; what it stored stays for {@link NatsServer.start}. */
   end(signal?: NodeJS.Signals): Promise<void>;
+  /** Sends it a signal, such as SIGSTOP, after which it does nothing until SIGCONT. */
+  signal(signal: NodeJS.Signals): void;
   /** Starts it again where it was. */
   start(): Promise<void>;
   /** Ends it and deletes its folder. */
@@ -24,6 +26,8 @@ export interface NatsServerOptions {
   readonly config?: string;
   /** For variables in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Default: one that the system chooses. */
+  readonly port?: number;
 }
 
 /** Starts a nats-server on a free loopback port, and resolves when it listens. */
@@ -31,7 +35,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   const binary = natsBinary();
   if (binary === undefined) throw new Error('nats-server is not installed');
   const folder = await mkdtemp(join(tmpdir(), 'writ-nats-'));
-  let running = await launch(binary, folder, -1, options);
+  let running = await launch(binary, folder, options.port ?? -1, options);
   const { port } = running;
   const end = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     const { child } = running;
@@ -43,6 +47,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   return {
     address: `127.0.0.1:${port}`,
     end,
+    signal: (signal) => void running.child.kill(signal),
     start: async () => {
       running = await launch(binary, folder, port, options);
     },

@@ -24,18 +24,18 @@ export async function endPostgresRun(): Promise<void> {
 
 /** Stops what runs left behind that were killed. */
 export async function clearPostgresRuns(): Promise<void> {
-  for (const name of readdirSync(base())) {
+  for (const name of readdirSync(postgresBase())) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : Number.NaN;
-    if (Number.isInteger(owner) && !isAlive(owner)) await stopServerIn(join(base(), name));
+    if (Number.isInteger(owner) && !isAlive(owner)) await stopServerIn(join(postgresBase(), name));
   }
 }
 
 function folderOf(owner: number): string {
-  return join(base(), `${PREFIX}${owner}`);
+  return join(postgresBase(), `${PREFIX}${owner}`);
 }
 
 /** Root's server runs as another user, who may not enter a folder that is root's alone. */
-function base(): string {
+export function postgresBase(): string {
   return process.getuid?.() === 0 ? '/tmp' : tmpdir();
 }
 

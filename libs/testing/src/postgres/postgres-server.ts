@@ -1,5 +1,13 @@
-import { execFile, spawn } from 'node:child_process';
-import { chownSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -44,41 +52,66 @@ export async function startedPostgres(binaries: string): Promise<string> {
 }
 
 async function startServer(binaries: string, folder: string): Promise<string> {
+  await initPostgres(binaries, folder);
+  const port = await freePort();
+  const server = await launchPostgres(binaries, folder, port);
+  // It must outlive the process that happened to need it first.
+  server.unref();
+  return postgresUrl(port);
+}
+
+/** Makes the data of a server in a folder of its own. */
+export async function initPostgres(binaries: string, folder: string): Promise<void> {
   const as = await serverUser();
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (as !== undefined) chownSync(data, as.uid, as.gid);
-  const options = { cwd: data, ...as };
   const init = ['-D', data, '-U', 'writ', '-A', 'trust', '-E', 'UTF8', '--no-sync'];
   // Sorted as people do, not by code point: what a careful administrator would choose.
   const people = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8'];
-  await run(join(binaries, 'initdb'), [...init, ...people], options);
-  const port = await freePort();
-  const set = Object.entries({ ...SETTINGS, port: String(port) });
+  await run(join(binaries, 'initdb'), [...init, ...people], { cwd: data, ...as });
+}
+
+/** Starts the server of a folder; resolves when it takes connections. */
+export async function launchPostgres(
+  binaries: string,
+  folder: string,
+  port: number,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ChildProcess> {
+  const as = await serverUser();
+  const data = join(folder, 'data');
+  const set = Object.entries({ ...SETTINGS, ...settings, port: String(port) });
   const log = openSync(join(folder, 'log'), 'a');
   const server = spawn(
     join(binaries, 'postgres'),
     ['-D', data, ...set.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    // It must outlive the process that happened to need it first.
-    { ...options, detached: true, stdio: ['ignore', log, log] },
+    { cwd: data, ...as, detached: true, stdio: ['ignore', log, log] },
   );
-  server.unref();
-  await accepting(join(data, 'postmaster.pid'), join(folder, 'log'));
+  closeSync(log);
+  await accepting(server, join(data, 'postmaster.pid'), join(folder, 'log'));
+  return server;
+}
+
+/** The address of a server on this machine, for its superuser. */
+export function postgresUrl(port: number): string {
   return `postgres://writ@127.0.0.1:${port}/postgres`;
 }
 
 /** The eighth line of the pid file tells when the server accepts connections. */
-async function accepting(pidFile: string, log: string): Promise<void> {
+async function accepting(server: ChildProcess, pidFile: string, log: string): Promise<void> {
   const until = performance.now() + START_WITHIN_MS;
-  while (performance.now() < until) {
-    if (existsSync(pidFile) && /^ready\s*$/m.test(readFileSync(pidFile, 'utf8'))) return;
+  while (performance.now() < until && server.exitCode === null && server.signalCode === null) {
+    // The file of a server that was killed is there until the next one writes its own.
+    const lines = existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n') : [];
+    if (lines[0] === String(server.pid) && lines[7]?.trim() === 'ready') return;
     await wait(10);
   }
   throw new Error(readFileSync(log, 'utf8'));
 }
 
 /** PostgreSQL refuses to run as root, so root lends it another user. */
-async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
+export async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
     const ids = await Promise.all(['-u', '-g'].map((what) => idOf(name, what)));

@@ -24,6 +24,16 @@ export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLoca
   return { dialect: 'postgres', url, schema };
 }
 
+/** The settings that let a service's own process keep its state at `location`; none for a file. */
+export function storeVariables(
+  service: string,
+  location: SqliteLocation | PostgresLocation,
+): Readonly<Record<string, string>> {
+  if (location.dialect === 'sqlite') return {};
+  const name = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_DATABASE`;
+  return { [`${name}_URL`]: location.url, [`${name}_SCHEMA`]: location.schema };
+}
+
 /** Starts the server at once when the run asks for PostgreSQL everywhere. */
 export async function chooseTestStore(): Promise<void> {
   if (process.env.WRIT_TEST_STORE !== 'postgres') return;

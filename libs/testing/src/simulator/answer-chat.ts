@@ -17,6 +17,8 @@ export interface Exchange {
   readonly now: Date;
   /** Empty when the client sent none. */
   readonly requestId: string;
+  /** Empty when there is none. */
+  readonly traceparent: string;
 }
 
 /**
@@ -39,6 +41,7 @@ export async function answerChat(exchange: Exchange): Promise<void> {
     stream: chat.stream,
     digest: chat.digest,
     request_id: exchange.requestId === '' ? null : exchange.requestId,
+    traceparent: exchange.traceparent === '' ? null : exchange.traceparent,
   });
   const reply = entry === undefined ? undefined : script.entries[entry]?.reply;
   try {

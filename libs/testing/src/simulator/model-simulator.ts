@@ -90,9 +90,17 @@ export async function createModelSimulator(
         param: 'model',
       });
     }
-    const { 'x-request-id': requestId, 'idempotency-key': key } = request.headers;
+    const { 'x-request-id': requestId, 'idempotency-key': key, traceparent } = request.headers;
     const id = String(requestId ?? key ?? '');
-    await answerChat({ response, chat, script, log, now: clock.now(), requestId: id });
+    await answerChat({
+      response,
+      chat,
+      script,
+      log,
+      now: clock.now(),
+      requestId: id,
+      traceparent: String(traceparent ?? ''),
+    });
   };
 
   const server = createServer((request, response) => {

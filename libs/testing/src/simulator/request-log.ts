@@ -15,6 +15,8 @@ export interface RequestRecord {
   readonly digest: string;
   /** The `x-request-id` or `idempotency-key` header, null when there is none. */
   readonly request_id: string | null;
+  /** The `traceparent` header, null when there is none. */
+  readonly traceparent: string | null;
 }
 
 /** A request and what became of it. */

@@ -1,0 +1,144 @@
+import { fileURLToPath } from 'node:url';
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+/** What OTLP carries. */
+export type Signal = 'traces' | 'metrics' | 'logs';
+
+const SERVICES: Readonly<Record<Signal, string>> = {
+  traces: 'trace.v1.TraceService',
+  metrics: 'metrics.v1.MetricsService',
+  logs: 'logs.v1.LogsService',
+};
+
+/** The services of a collector. */
+export function otlpServices(): Readonly<Record<Signal, ServiceDefinition>> {
+  const loaded = loadSync(
+    Object.values(SERVICES).map((name) => {
+      const [noun = ''] = name.split('.');
+      return `opentelemetry/proto/collector/${noun}/v1/${noun}_service.proto`;
+    }),
+    {
+      includeDirs: [fileURLToPath(new URL('./protos', import.meta.url))],
+      longs: String,
+      defaults: true,
+      arrays: true,
+      oneofs: true,
+    },
+  );
+  const of = (signal: Signal) =>
+    loaded[`opentelemetry.proto.collector.${SERVICES[signal]}`] as ServiceDefinition;
+  return { traces: of('traces'), metrics: of('metrics'), logs: of('logs') };
+}
+
+/** How a service's one method is written. */
+export function exportMethod(service: ServiceDefinition): MethodDefinition<unknown, unknown> {
+  const { Export: method } = service;
+  if (method === undefined) throw new Error('OTLP services export.');
+  return method;
+}
+
+/** An attribute's value, as OTLP writes it. */
+interface AnyValue {
+  readonly value?: string;
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly intValue?: string;
+  readonly doubleValue?: number;
+  readonly arrayValue?: { readonly values: readonly AnyValue[] };
+  readonly kvlistValue?: { readonly values: readonly KeyValue[] };
+}
+
+/** An attribute. */
+export interface KeyValue {
+  readonly key: string;
+  readonly value: AnyValue | null;
+}
+
+/** Attributes as plain values; 64-bit integers as text. */
+export function plain(attributes: readonly KeyValue[]): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, plainValue(value)]));
+}
+
+/** One value as it is. */
+export function plainValue(value: AnyValue | null): unknown {
+  switch (value?.value) {
+    case 'stringValue':
+      return value.stringValue;
+    case 'boolValue':
+      return value.boolValue;
+    case 'intValue':
+      return value.intValue;
+    case 'doubleValue':
+      return value.doubleValue;
+    case 'arrayValue':
+      return value.arrayValue?.values.map(plainValue);
+    case 'kvlistValue':
+      return plain(value.kvlistValue?.values ?? []);
+    default:
+      return undefined;
+  }
+}
+
+/** An export of spans. */
+export interface TraceExport {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[];
+  }[];
+}
+
+/** A span as it travels. */
+export interface OtlpSpan {
+  readonly traceId: Buffer;
+  readonly spanId: Buffer;
+  readonly parentSpanId: Buffer;
+  readonly name: string;
+  readonly kind: number | string;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly KeyValue[];
+  readonly links: readonly { readonly traceId: Buffer; readonly spanId: Buffer }[];
+  readonly status: { readonly code: number | string } | null;
+}
+
+/** An export of metrics. */
+export interface MetricExport {
+  readonly resourceMetrics: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeMetrics: readonly {
+      readonly metrics: readonly {
+        readonly name: string;
+        readonly unit: string;
+        readonly gauge?: { readonly dataPoints: readonly OtlpPoint[] };
+        readonly sum?: { readonly dataPoints: readonly OtlpPoint[] };
+        readonly histogram?: { readonly dataPoints: readonly OtlpPoint[] };
+      }[];
+    }[];
+  }[];
+}
+
+/** One series of a metric. */
+export interface OtlpPoint {
+  readonly attributes: readonly KeyValue[];
+  readonly asInt?: string;
+  readonly asDouble?: number;
+  /** Of histograms. */
+  readonly count?: string;
+}
+
+/** An export of log records. */
+export interface LogExport {
+  readonly resourceLogs: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeLogs: readonly {
+      readonly logRecords: readonly {
+        readonly severityText: string;
+        readonly body: AnyValue | null;
+        readonly attributes: readonly KeyValue[];
+        readonly traceId: Buffer;
+        readonly spanId: Buffer;
+      }[];
+    }[];
+  }[];
+}

@@ -1,0 +1,2 @@
+export { type JaegerTrace, toJaeger } from './jaeger.ts';
+export { type OtlpReceiver, startOtlpReceiver } from './otlp-receiver.ts';

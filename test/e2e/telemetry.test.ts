@@ -1,0 +1,145 @@
+import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { newId } from '@writ/kernel';
+import { METRICS, type RecordedSpan } from '@writ/telemetry';
+import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+const SERVICES = ['agent-worker', 'execution-meter', 'spawn-budget', 'supervisor', 'tool-gateway'];
+/** What a run that goes well has no occasion for. */
+const RARE = new Set([
+  METRICS.budgetRefusals,
+  METRICS.nearBudget,
+  METRICS.debts,
+  METRICS.halts,
+  METRICS.guardrails,
+  METRICS.slotChanges,
+]);
+
+/** Asked of stores and of the process before each export. */
+const GAUGES = Object.values(METRICS).flatMap(({ kind, name }) => (kind === 'gauge' ? [name] : []));
+
+/** Starts a run, answers what it asks a person, and waits for its end. */
+async function runOnce(
+  { client }: TestPlatform,
+  model: string,
+  whileWaiting?: () => Promise<void>,
+): Promise<string> {
+  const { run } = await client.runs.startRun({
+    requestId: newId('req'),
+    agent: 'refund-worker',
+    goal: 'Refund it.',
+    model,
+  });
+  const runId = run?.runId ?? '';
+  if (model === 'sim-escalate-1200') {
+    const approvalId = await vi.waitFor(async () => {
+      const { approvals } = await client.approvals.listApprovals({ runId });
+      expect(approvals).toHaveLength(1);
+      return approvals[0]?.approvalId ?? '';
+    });
+    await whileWaiting?.();
+    const argumentsJson = '{"user_id": 42, "amount_usd": 800, "reason": "Refund of the plan"}';
+    await client.approvals.decideApproval({
+      requestId: newId('req'),
+      approvalId,
+      answer: { case: 'approveWithEdits', value: { argumentsJson } },
+    });
+  }
+  await vi.waitFor(async () => {
+    const { run: now } = await client.runs.getRun({ runId });
+    expect(now?.result?.status, now?.result?.stopReason).toBe(RunStatus.OK);
+  });
+  return runId;
+}
+
+describe('a platform with a collector', () => {
+  let receiver: OtlpReceiver;
+  let test: TestPlatform;
+
+  beforeAll(async () => {
+    receiver = await startOtlpReceiver();
+    test = await startTestPlatform({
+      env: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.httpUrl,
+        OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+        OTEL_METRIC_EXPORT_INTERVAL: '500',
+      },
+    });
+    await runOnce(test, 'sim-escalate-1200', () =>
+      vi.waitFor(() => {
+        const seen = new Set(receiver.points().map(({ metric }) => metric));
+        expect(GAUGES.filter((name) => !seen.has(name))).toEqual([]);
+      }),
+    );
+    await test.platform.stop();
+  });
+  afterAll(async () => {
+    await test?.close();
+    await receiver?.close();
+  });
+
+  it('measures everything in the table that a run gives occasion for (SYS-1)', () => {
+    const seen = new Set(receiver.points().map(({ metric }) => metric));
+    const expected = Object.values(METRICS)
+      .filter((row) => !RARE.has(row as never))
+      .map(({ name }) => name);
+    expect(expected.filter((name) => !seen.has(name))).toEqual([]);
+    const rows = new Map<string, { labels: readonly string[] }>(
+      Object.values(METRICS).map((row) => [row.name, row]),
+    );
+    for (const { metric, attributes } of receiver.points()) {
+      expect(rows.get(metric)?.labels, metric).toEqual(
+        expect.arrayContaining(Object.keys(attributes)),
+      );
+    }
+  });
+
+  it('says of each figure which service it is of, though all share a process (SYS-1)', () => {
+    const of = (metric: string) => [
+      ...new Set(
+        receiver
+          .points()
+          .filter((point) => point.metric === metric)
+          .map(({ service }) => service),
+      ),
+    ];
+    expect(of('writ.store.commit.size').sort()).toEqual(SERVICES);
+    expect(of('writ.reviews')).toEqual(['supervisor']);
+    expect(of('gen_ai.client.token.usage')).toEqual(['execution-meter']);
+    const costs = receiver.points().filter(({ metric }) => metric === 'writ.meter.cost');
+    expect(costs.at(-1)?.attributes).toMatchObject({ 'writ.tenant': 'default' });
+    expect(costs.at(-1)?.value).toBeGreaterThan(0);
+  });
+});
+
+describe('a platform that samples no trace by chance', () => {
+  let test: TestPlatform;
+
+  beforeAll(async () => {
+    test = await startTestPlatform({ env: { OTEL_TRACES_SAMPLER_ARG: '0' } });
+  });
+  afterAll(() => test?.close());
+
+  it('keeps an escalated run whole, over all services, and nothing of one that went well (SYS-1)', async () => {
+    const dull = await runOnce(test, 'sim-auto-1000');
+    const escalated = await runOnce(test, 'sim-escalate-1200');
+    await test.platform.stop();
+    const ofRun = (runId: string) =>
+      test.spans.spans().filter(({ attributes }) => attributes['writ.run_id'] === runId);
+    expect(ofRun(dull)).toEqual([]);
+    const traceId = ofRun(escalated)[0]?.traceId ?? '';
+    const spans: readonly RecordedSpan[] = test.spans.spans(traceId);
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    const orphans = spans.filter(({ parentSpanId: id }) => id !== undefined && !ids.has(id));
+    expect(orphans.map(({ service, name }) => `${service}: ${name}`)).toEqual([]);
+    expect([...new Set(spans.map(({ service }) => service))].sort()).toEqual(SERVICES);
+    // What came before anybody was asked is there, too.
+    expect(spans.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'writ.meter.v1.ExecutionMeterService/OpenTab',
+        'execute_tool get_refund_context',
+      ]),
+    );
+  });
+});
