@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
 import { doorVariables, readStoreLocation } from '@writ/service';
@@ -68,9 +69,10 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
   const values = readEnv(env, {
     ...doorVariables('agent-worker'),
     workerId: variable.string('WRIT_WORKER_ID', {
-      default: AGENT_WORKER_DEFAULTS.workerId,
+      optional: true,
       pattern: /^[a-z0-9_-]{1,64}$/,
-      about: 'the id under which this worker leases agents',
+      about:
+        'the id under which this worker leases agents, a new one at each start on PostgreSQL unless it is set',
     }),
     tenants: variable.list('WRIT_WORKER_TENANTS', {
       default: [...AGENT_WORKER_DEFAULTS.tenants],
@@ -93,10 +95,17 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
       about: 'how long an agent stays with a worker that gives no sign of life',
     }),
   });
+  const store = readStoreLocation(env, 'agent-worker', values.dataDir);
+  // A worker with a file of its own finds what it had leased; among replicas an id must be nobody else's.
+  const ownId =
+    store.dialect === 'sqlite'
+      ? AGENT_WORKER_DEFAULTS.workerId
+      : `worker-${randomBytes(4).toString('hex')}`;
   return {
     ...AGENT_WORKER_DEFAULTS,
     ...values,
+    workerId: values.workerId ?? ownId,
     agentModules: values.agentModules.map((path) => resolve(path)),
-    store: readStoreLocation(env, 'agent-worker', values.dataDir),
+    store,
   };
 }

@@ -46,6 +46,10 @@ export interface WorkerEvents {
   flowStarted(trx: WorkerTransaction, agent: EventAgent, at: Date): Promise<void>;
   /** A flow ended, with `ok` or a stop reason. */
   flowEnded(trx: WorkerTransaction, agent: EventAgent, status: string, at: Date): Promise<void>;
+  /** A lease of an agent began; only counted. */
+  leaseBegan(isResumed: boolean): void;
+  /** A lease came to its end; only counted. */
+  leaseEnded(outcome: string): void;
   /** A guardrail tripped. */
   guardrailTripped(trx: WorkerTransaction, scope: TripScope, at: Date): Promise<void>;
 }
@@ -91,13 +95,24 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       name,
     );
   };
+  const { metrics } = telemetry;
   return {
     stepStarted: (trx, scope, waitingFor, at) => emit(trx, scope, 'STEP_START', { waitingFor }, at),
-    stepEnded: (trx, scope, status, at) => emit(trx, scope, 'STEP_END', { status }, at),
+    stepEnded: (trx, scope, status, at) => {
+      metrics.count('steps', { 'writ.tenant': scope.agent.tenant, 'writ.status': status });
+      return emit(trx, scope, 'STEP_END', { status }, at);
+    },
+    leaseBegan: (isResumed) => metrics.count('leases', { 'writ.resumed': String(isResumed) }),
+    leaseEnded: (outcome) => {
+      const [kind = ''] = outcome.split(':', 1);
+      metrics.count('leaseEnds', { 'writ.outcome': kind });
+    },
     flowStarted: (trx, agent, at) => emit(trx, { agent, step: 0 }, 'FLOW_START', {}, at),
     flowEnded: (trx, agent, status, at) =>
       emit(trx, { agent, step: 0 }, 'FLOW_END', { status }, at),
-    guardrailTripped: (trx, { callId, guardrail, ...scope }, at) =>
-      emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at),
+    guardrailTripped: (trx, { callId, guardrail, ...scope }, at) => {
+      metrics.count('guardrails', { 'writ.guardrail': guardrail });
+      return emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
+    },
   };
 }

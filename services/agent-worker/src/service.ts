@@ -8,10 +8,16 @@ import {
   openSigner,
   type Signer,
 } from '@writ/identity';
-import { InternalError, systemClock } from '@writ/kernel';
+import { type Clock, InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
-import { eventOutlet, type Service, type ServiceParts } from '@writ/service';
-import { createOutboxRelay, type StoreLocation } from '@writ/store';
+import {
+  eventOutlet,
+  observeCommits,
+  observeOutbox,
+  type Service,
+  type ServiceParts,
+} from '@writ/service';
+import { createOutboxRelay } from '@writ/store';
 import { loadAgentModules } from './agents/custom/load-modules.ts';
 import { factoryFinder } from './agents/index.ts';
 import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
@@ -25,6 +31,7 @@ import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
 import { runAgent } from './runtime/run-agent.ts';
 import { SlotRenewer } from './runtime/slots/slot-renewer.ts';
+import { observeAgents } from './store/observe-agents.ts';
 import { openWorkerStore, type WorkerStore } from './store/worker-store.ts';
 
 /** What a worker shares with its process, and what can be put in place of its own. */
@@ -32,7 +39,7 @@ export interface AgentWorkerParts extends ServiceParts {
   /** Loops beside, or instead of, the built-in ones (AG-1). */
   readonly agents?: Readonly<Partial<Record<AgentKind, AgentFactory>>>;
   /** Opens its state; default as the settings say. */
-  readonly openStore?: (location: StoreLocation) => Promise<WorkerStore>;
+  readonly openStore?: typeof openWorkerStore;
 }
 
 /** The runner of agents: a durable loop that proposes, and holds no key to anything. */
@@ -68,7 +75,14 @@ async function open(
   parts: AgentWorkerParts,
   opened: AsyncDisposableStack,
 ): Promise<AgentWorker> {
-  const { telemetry, bus, clock = systemClock, addressOf, openStore = openWorkerStore } = parts;
+  const {
+    telemetry,
+    bus,
+    clock = systemClock,
+    addressOf,
+    tls,
+    openStore = openWorkerStore,
+  } = parts;
   const { workerId, tenants } = config;
   const keyDir = join(config.dataDir, 'keys');
   const signer = await openSigner({
@@ -77,16 +91,18 @@ async function open(
     clock,
     rotateEveryMs: config.keyRotationMs,
   });
-  const store = await openStore(config.store);
+  const store = await openStore(config.store, observeCommits(telemetry));
   opened.defer(() => store.close());
-  const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants });
+  observeOutbox(telemetry, store, clock);
+  observeAgents(telemetry, store);
+  const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants, tls });
   opened.defer(async () => {
     for (const peer of Object.values(peers)) peer.close();
   });
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry.log),
+    ...eventOutlet(bus, telemetry),
   });
   const events = createWorkerEvents(telemetry);
   const onEvents = () => relay.nudge();
@@ -121,9 +137,10 @@ async function open(
     run: (session) => runAgent(runParts, session),
   });
   const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
-  const handlers = { store, clock, events, onEvents, tenants, canRun, agents: loop };
+  const hurryEvents = () => relay.hurry();
+  const handlers = { store, clock, events, hurryEvents, tenants, canRun, agents: loop };
   const routes = [workerRoute(handlers), keyRoute(signer)];
-  const server = await listen(config, { telemetry, clock, addressOf, signer, routes, opened });
+  const server = await listen(config, { ...parts, clock, signer, routes, opened });
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -167,18 +184,20 @@ function noFactory(kind: string, name: string): never {
 
 async function listen(
   config: AgentWorkerConfig,
-  parts: Required<Pick<AgentWorkerParts, 'telemetry' | 'clock' | 'addressOf'>> & {
+  parts: Pick<AgentWorkerParts, 'telemetry' | 'addressOf' | 'tls' | 'cleartext'> & {
+    readonly clock: Clock;
     readonly signer: Signer;
     readonly routes: readonly Route[];
     readonly opened: AsyncDisposableStack;
   },
 ): Promise<RpcServer> {
-  const { telemetry, clock, addressOf, signer, routes, opened } = parts;
+  const { telemetry, clock, addressOf, signer, routes, opened, tls, cleartext } = parts;
   const trust = createTrust({
     addresses: () => ({ supervisor: addressOf('supervisor') }),
     telemetry,
     self: signer,
     clock,
+    tls,
   });
   opened.defer(async () => trust.close());
   assertRows(routes);
@@ -186,10 +205,20 @@ async function listen(
     service: 'agent-worker',
     verifier: createVerifier({ trust, clock }),
     enforceSlotGrants: false,
+    trustDomain: tls?.trustDomain,
   });
   const { host, port } = config;
   const portSetting = 'WRIT_AGENT_WORKER_PORT';
-  const server = await createRpcServer({ host, port, portSetting, routes, gate, telemetry });
+  const server = await createRpcServer({
+    host,
+    port,
+    portSetting,
+    tls: tls?.server,
+    cleartext,
+    routes,
+    gate,
+    telemetry,
+  });
   opened.defer(() => server.close(0));
   return server;
 }

@@ -64,7 +64,9 @@ export class FakeSlots {
   set(runId: string, standing: Standing, { hint = false } = {}): void {
     this.#standings.set(runId, standing);
     if (!hint) return;
-    for (const tell of this.#watchers) tell({ tenant: TENANT, runId, change: { agent: AGENT } });
+    const [run = '', instance] = runId.split('/');
+    const agent = instance === undefined ? AGENT : { name: instance, instance };
+    for (const tell of this.#watchers) tell({ tenant: TENANT, runId: run, change: { agent } });
   }
 
   /** Another worker has leased the agent of a run under this epoch. */
@@ -130,8 +132,8 @@ export class FakeSlots {
       await this.#faults.pass(`before renew ${name}`);
       const standing = this.#standings.get(key) ?? 'ACTIVE';
       const state = SlotState[standing];
-      if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
       if (standing !== 'ACTIVE') return { runId, slot: { state } };
+      if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
       const priority = contractPriority(Priority.NORMAL);
       const { token, expireTime } = await mintSlotGrant(this.#signer, {
         tenant,

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type BusMessage, HOOK_SUBJECTS, progressAgent, progressOfRun } from '@writ/bus';
 import { AgentActivity, LiveProgressSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { UnavailableError } from '@writ/kernel';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
@@ -114,7 +114,7 @@ describe('live progress of an agent', () => {
     const traces = world.spans.spans();
     expect(traces.length).toBeGreaterThan(0);
     expect(JSON.stringify(traces)).not.toContain('amount_usd');
-    expect(events.length).toBeGreaterThan(0);
+    await vi.waitFor(() => expect(events.length).toBeGreaterThan(0));
     expect(events.some(({ payload }) => Buffer.from(payload).includes('amount_usd'))).toBe(false);
     expect(messages.every(({ headers }) => Object.keys(headers).length === 0)).toBe(true);
   });

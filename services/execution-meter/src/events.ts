@@ -9,7 +9,13 @@ import {
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
+import {
+  ATTR_ERROR_TYPE,
+  ATTR_GEN_AI_REQUEST_MODEL,
+  ATTR_GEN_AI_TOKEN_TYPE,
+  type Telemetry,
+  trace,
+} from '@writ/telemetry';
 import type { Breach } from './domain/ledger/balance.ts';
 import type { Spending } from './domain/ledger/spending.ts';
 import type { MeterTransaction } from './store/meter-store.ts';
@@ -47,13 +53,16 @@ export interface MeterEvents {
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
     at: Date,
   ): Promise<void>;
-  /** A cap refused a reservation, or what was settled exceeds it. */
+  /** A cap `refused` a reservation, or what was `settled` exceeds it: then there is a debt. */
   budgetExhausted(
     trx: MeterTransaction,
     scope: EventScope,
     breach: Breach,
     at: Date,
+    how: 'refused' | 'settled',
   ): Promise<void>;
+  /** An answer warned of a budget that is nearly spent (EM-5); of no event, only counted. */
+  nearBudget(tenant: string): void;
   /** Whether this transaction left an event to be carried away. */
   toldIn(trx: MeterTransaction): boolean;
 }
@@ -102,11 +111,17 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       name,
     );
   };
+  const { metrics } = telemetry;
   return {
     toldIn: (trx) => told.has(trx),
     llmStarted: (trx, scope, at) => emit(trx, scope, 'LLM_START', { status: 'ok' }, at),
-    llmEnded: (trx, scope, { status, durationMs, spent }, at) =>
-      emit(
+    llmEnded: (trx, scope, { status, durationMs, spent }, at) => {
+      const labels = { 'writ.tenant': scope.tab.tenant, [ATTR_GEN_AI_REQUEST_MODEL]: scope.model };
+      const { input, output } = spent.usage;
+      metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'input' }, Number(input));
+      metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'output' }, Number(output));
+      metrics.count('cost', labels, Number(spent.cost));
+      return emit(
         trx,
         scope,
         'LLM_END',
@@ -123,14 +138,21 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
           estimated: spent.estimated,
         },
         at,
-      ),
-    budgetExhausted: (trx, scope, { dimension, level }, at) =>
-      emit(
+      );
+    },
+    nearBudget: (tenant) => metrics.count('nearBudget', { 'writ.tenant': tenant }),
+    budgetExhausted: (trx, scope, { dimension, level }, at, how) => {
+      const labels = { 'writ.tenant': scope.tab.tenant, 'writ.dimension': dimension };
+      if (how === 'refused') metrics.count('budgetRefusals', { ...labels, 'writ.level': level });
+      else metrics.count('debts', labels);
+      trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, 'BUDGET_EXHAUSTED');
+      return emit(
         trx,
         scope,
         'BUDGET_EXHAUSTED',
         { dimension, status: `budget_exhausted:${dimension} (${level})` },
         at,
-      ),
+      );
+    },
   };
 }

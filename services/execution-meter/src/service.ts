@@ -4,6 +4,8 @@ import { systemClock } from '@writ/kernel';
 import {
   eventOutlet,
   knownAddresses,
+  observeCommits,
+  observeOutbox,
   type Service,
   type ServiceParts,
   Sweeper,
@@ -13,8 +15,13 @@ import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';
 import { CallBooks } from './providers/calls/call-books.ts';
+import { watchFreezes } from './providers/calls/freeze-watch.ts';
 import { ModelCalls } from './providers/calls/model-calls.ts';
-import { expireReservations, settleLeftovers } from './providers/calls/recovery.ts';
+import {
+  expireReservations,
+  settleCallsOfGone,
+  settleLeftovers,
+} from './providers/calls/recovery.ts';
 import { PriceList } from './providers/catalog/price-list.ts';
 import { readCatalog } from './providers/catalog/read-catalog.ts';
 import { lazyProvider } from './providers/lazy-provider.ts';
@@ -60,12 +67,19 @@ async function create(
   const { telemetry, store } = context;
   const books = new CallBooks(context);
   const prices = new PriceList(context.clock);
-  const slots = new ModelSlots();
+  const slots = new ModelSlots(store);
+  opened.defer(() => slots.close());
   const calls = new ModelCalls({ context, books, prices, slots, ask: lazyProvider() });
-  const door = await openDoor({ ...context, calls, prices });
+  const hurryEvents = () => relay.hurry();
+  const door = await openDoor({ ...context, calls, prices, hurryEvents }, parts);
   opened.defer(() => door.close(0));
-  const sweep = () => expireReservations(context, books, calls);
-  const sweeper = new Sweeper({ 'expired reservations': sweep }, config.sweepMs, telemetry.log);
+  const watch = watchFreezes(context, calls);
+  opened.defer(() => watch.stop());
+  const sweeps = {
+    'expired reservations': () => expireReservations(context, books, calls),
+    'calls of replicas that have ended': () => settleCallsOfGone(context, books, calls),
+  };
+  const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
@@ -99,10 +113,10 @@ async function create(
 
 async function createContext(
   config: ExecutionMeterConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<{
-  readonly context: Omit<RpcContext, 'calls' | 'prices'>;
+  readonly context: Omit<RpcContext, 'calls' | 'prices' | 'hurryEvents'>;
   readonly relay: OutboxRelay;
 }> {
   const { file, overrides } = config.catalog;
@@ -120,18 +134,24 @@ async function createContext(
     telemetry,
     self: signer,
     clock,
+    tls,
   });
   opened.defer(async () => trust.close());
   let relay: OutboxRelay | undefined;
   const events = createMeterEvents(telemetry);
-  const store = await openMeterStore(config.store, (trx) => {
-    if (events.toldIn(trx)) relay?.nudge();
-  });
+  const store = await openMeterStore(
+    config.store,
+    (trx) => {
+      if (events.toldIn(trx)) relay?.nudge();
+    },
+    observeCommits(telemetry),
+  );
   opened.defer(() => store.close());
+  observeOutbox(telemetry, store, clock);
   relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry.log),
+    ...eventOutlet(bus, telemetry),
   });
   const meter: MeterContext = {
     config,

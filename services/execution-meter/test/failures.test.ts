@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   AGENT,
   given,
@@ -239,7 +239,9 @@ describe('an odd answer', () => {
     expect(debtTokens).toBeGreaterThan(0n);
     const next = await world.generate({ callId: 'op-2' }, options);
     expect(next.error).toMatchObject({ reason: 'BUDGET_EXHAUSTED' });
-    expect(world.events.some(({ name }) => name === 'BUDGET_EXHAUSTED')).toBe(true);
+    await vi.waitFor(() =>
+      expect(world.events.map(({ name }) => name)).toContain('BUDGET_EXHAUSTED'),
+    );
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
@@ -18,7 +18,7 @@ import { type Clock, Priority, type WritError } from '@writ/kernel';
 import type { CallOptions, RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
-import { testStore } from '@writ/testing/postgres';
+import { storeVariables, testStore } from '@writ/testing/postgres';
 import {
   createModelSimulator,
   type ModelSimulator,
@@ -32,6 +32,7 @@ import {
   type ExecutionMeterService,
 } from '../src/index.ts';
 import { decodeHook, type HookEvent } from './hook-events.ts';
+import { type MeterProcess, startMeterProcess } from './meter-process.ts';
 
 /** What a test may say about its meter. */
 export interface MeterWorldOptions {
@@ -45,6 +46,13 @@ export interface MeterWorldOptions {
   readonly file?: boolean;
   readonly clock?: Clock;
   readonly config?: Partial<ExecutionMeterConfig>;
+}
+
+/** Another meter on the same data, and its clients. */
+export interface Beside {
+  readonly meter: ExecutionMeterService;
+  readonly tab: RpcClient<typeof MeterContract>;
+  readonly model: RpcClient<typeof ModelService>;
 }
 
 /** Some fields of a message. */
@@ -75,6 +83,7 @@ export class MeterWorld implements AsyncDisposable {
   readonly #bus: Bus;
   readonly #options: MeterWorldOptions;
   readonly #dir: string;
+  readonly #beside: ExecutionMeterService[] = [];
   #meter: ExecutionMeterService | undefined;
   #tab: RpcClient<typeof MeterContract> | undefined;
   #model: RpcClient<typeof ModelService> | undefined;
@@ -166,6 +175,37 @@ export class MeterWorld implements AsyncDisposable {
     return meter;
   }
 
+  /** Starts another meter beside the one that runs; stop it with `stop()`. */
+  async beside(): Promise<Beside> {
+    const former = [this.#meter, this.#tab, this.#model] as const;
+    const meter = await this.boot();
+    const beside = { meter, tab: this.tab, model: this.model };
+    [this.#meter, this.#tab, this.#model] = former;
+    this.#beside.push(meter);
+    return beside;
+  }
+
+  /** Starts a meter in a process of its own, beside the one that runs here. */
+  async spawn(): Promise<MeterProcess & Pick<Beside, 'model'>> {
+    const { config } = this.#options;
+    const models = join(this.#dir, 'models.yaml');
+    await writeFile(models, this.#catalog());
+    const process = await startMeterProcess({
+      WRIT_DATA: this.#dir,
+      WRIT_MODELS_FILE: models,
+      WRIT_EXECUTION_METER_PORT: '0',
+      WRIT_SUPERVISOR_ADDRESS: this.supervisor.address,
+      WRIT_AGENT_WORKER_ADDRESS: this.worker.address,
+      WRIT_SPAWN_BUDGET_ADDRESS: this.spawnBudget.address,
+      WRIT_LOG_LEVEL: 'silent',
+      SIM_URL: this.simulator.url,
+      SIM_KEY: 'simulated',
+      ...(config?.store && storeVariables('execution-meter', config.store)),
+    });
+    const to = { audience: 'execution-meter', address: process.address } as const;
+    return { ...process, model: this.worker.client(ModelService, to) };
+  }
+
   get meter(): ExecutionMeterService {
     return given(this.#meter);
   }
@@ -218,11 +258,12 @@ export class MeterWorld implements AsyncDisposable {
   async generate(
     request: Init<typeof GenerateRequestSchema> = {},
     options?: CallOptions,
+    model: RpcClient<typeof ModelService> = this.model,
   ): Promise<Generated> {
     const chunks: GenerateResponse[] = [];
     let error: WritError | undefined;
     try {
-      const stream = this.model.generate(ask(request), options ?? (await this.credentials()));
+      const stream = model.generate(ask(request), options ?? (await this.credentials()));
       for await (const chunk of stream) chunks.push(chunk);
     } catch (thrown) {
       error = thrown as WritError;
@@ -239,7 +280,7 @@ export class MeterWorld implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#meter?.stop();
+    await Promise.all([...this.#beside, this.#meter].map((meter) => meter?.stop()));
     await this.supervisor.close();
     await this.worker.close();
     await this.spawnBudget.close();

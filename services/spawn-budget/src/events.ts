@@ -23,13 +23,14 @@ export interface SpawnEvents {
 }
 
 /** Creates spawn-budget's events. */
-export function createSpawnEvents({ log }: Telemetry): SpawnEvents {
+export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
   return {
     tellsOf: ({ change }) => eventOf(change) !== undefined,
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;
       const { agent, becauseOf, lapsedAt, sequence } = change;
+      metrics.count('slotChanges', { 'writ.event': name, 'writ.state': statusOf(change) });
       const traceparent = traceparentOf() ?? pool.traceparent;
       const eventId = derivedId('evt', tenant, runId, agent.instance, String(sequence), name);
       const payload = toBinary(

@@ -3,12 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { assertRows, createTrust, createVerifier, internalGate, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import { createRpcServer } from '@writ/rpc';
-import { eventOutlet, knownAddresses, type Service, type ServiceParts } from '@writ/service';
+import {
+  eventOutlet,
+  knownAddresses,
+  observeCommits,
+  observeOutbox,
+  type Service,
+  type ServiceParts,
+} from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
 import { spawnBudgetRoutes } from './rpc/index.ts';
 import { Ledger } from './store/ledger.ts';
+import { observeSlots } from './store/observe-slots.ts';
 import { PauseFeed } from './store/pause-feed.ts';
 import { openSpawnStore } from './store/spawn-store.ts';
 import { Sweep } from './store/sweep.ts';
@@ -41,7 +49,7 @@ export async function createSpawnBudget(
 
 async function open(
   config: SpawnBudgetConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<SpawnBudgetService> {
   const { log } = telemetry;
@@ -52,14 +60,18 @@ async function open(
     rotateEveryMs: config.keyRotationMs,
   });
   const addresses = () => knownAddresses(addressOf);
-  const trust = createTrust({ addresses, telemetry, self: signer, clock });
+  const trust = createTrust({ addresses, telemetry, self: signer, clock, tls });
   opened.defer(() => trust.close());
-  const store = await openSpawnStore(config.store);
+  const store = await openSpawnStore(config.store, observeCommits(telemetry));
   opened.defer(() => store.close());
+  observeOutbox(telemetry, store, clock);
+  observeSlots(telemetry, store);
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, log),
+    ...eventOutlet(bus, telemetry),
+    // A pause has to hold everywhere soon (SB-4).
+    lingerMs: 0,
   });
   const feed = new PauseFeed();
   const ledger = new Ledger({
@@ -78,9 +90,16 @@ async function open(
   const server = await createRpcServer({
     host: config.host,
     port: config.port,
+    tls: tls?.server,
+    cleartext,
     routes,
     // None of its RPCs asks for a slot grant: it is the one that gives them.
-    gate: internalGate({ service: 'spawn-budget', verifier, enforceSlotGrants: false }),
+    gate: internalGate({
+      service: 'spawn-budget',
+      verifier,
+      enforceSlotGrants: false,
+      trustDomain: tls?.trustDomain,
+    }),
     telemetry,
   });
   opened.defer(() => server.close(0));

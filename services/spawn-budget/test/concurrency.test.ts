@@ -1,5 +1,6 @@
 import { Priority, systemClock } from '@writ/kernel';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { TestRun } from './test-run.ts';
 import { type SpawnClient, World } from './world.ts';
 
@@ -52,5 +53,31 @@ describe('acquires that race', () => {
     expect(changes.length).toBeGreaterThan(0);
     // 30 HIGH for 19 slots: those that got none found nobody below.
     expect(pool.holders.filter((name) => Number(name?.slice(2)) % 10 === 0)).toHaveLength(19);
+  });
+});
+
+describe.runIf(postgresAtHand())('acquires that race at two replicas', () => {
+  it('get 19 slots beside the root of 20, of 400 that ask (SB-2, SB-6, SYS-5)', async () => {
+    const store = await postgresLocation();
+    const world = await World.start({ clock: systemClock, config: { store } });
+    onTestFinished(() => world.stop());
+    const replica = await world.startReplica();
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 20 });
+    const priorityOf = (index: number) => (index % 20 === 0 ? Priority.HIGH : Priority.NORMAL);
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 400 }, (_, index) =>
+        run.acquire(
+          `a-${index}`,
+          priorityOf(index),
+          index % 2 === 0 ? undefined : { client: replica },
+        ),
+      ),
+    );
+    const granted = outcomes.filter(({ status }) => status === 'fulfilled').length;
+    const pool = await run.pool();
+    expect(pool).toMatchObject({ held: 20 });
+    expect(granted).toBe(19 + pool.totalPauses);
+    expect(await run.pool(replica)).toEqual(pool);
   });
 });

@@ -38,6 +38,23 @@ describe('agents files', () => {
     expect(agents.get('a')?.limits).not.toHaveProperty('maxSteps');
   });
 
+  it('takes no model from agents that call none, and wants one of those that do (AG-1, AG-4)', () => {
+    const agent = (kind: string, model = '') => `agents:\n  - name: a\n    kind: ${kind}\n${model}`;
+    for (const kind of ['user-proxy', 'flow', 'custom']) {
+      expect(load(agent(kind)).agents.get('a')?.model.model).toBe('');
+    }
+    for (const kind of ['user-proxy', 'flow']) {
+      expect(() => load(agent(kind, '    model: { model: m }\n'))).toThrow(
+        `:4:12: model must not be given: an agent of the kind ${kind} calls none.`,
+      );
+    }
+    for (const kind of ['react', 'json-action', 'orchestrator', 'information', 'personal-feed']) {
+      expect(() => load(agent(kind))).toThrow(
+        `:2:5: model must be given: an agent of the kind ${kind} calls one.`,
+      );
+    }
+  });
+
   it('say where a mistake is and what was expected', () => {
     expect(() => load(one('    priority: urgent\n'))).toThrow(
       'agents.yaml:5:15: agents.0.priority must be one of "background", "low", "normal", "high", "critical", not "urgent".',

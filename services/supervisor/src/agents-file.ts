@@ -16,7 +16,9 @@ export interface LoadedAgents {
 
 /** A definition as YAML has it: durations are text. */
 interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agents'> {
-  readonly model: Omit<AgentDefinition['model'], 'timeout'> & { readonly timeout?: string };
+  readonly model?: Omit<NonNullable<AgentDefinition['model']>, 'timeout'> & {
+    readonly timeout?: string;
+  };
   readonly budget?: Omit<NonNullable<AgentDefinition['budget']>, 'deadline'> & {
     readonly deadline?: string;
   };
@@ -61,11 +63,10 @@ export function loadAgents(input: YamlInput): LoadedAgents {
 
 function definitionOf(yaml: AgentYaml): AgentDefinition {
   const { model, budget, sub_agents, ...rest } = yaml;
-  const { timeout, ...modelRest } = model;
   const { deadline, ...budgetRest } = budget ?? {};
   return {
     ...rest,
-    model: { ...modelRest, ...(timeout !== undefined && { timeout: parseDuration(timeout) }) },
+    ...(model !== undefined && { model: modelOf(model) }),
     budget: {
       ...budgetRest,
       ...(deadline !== undefined && { deadline: parseDuration(deadline) }),
@@ -75,6 +76,10 @@ function definitionOf(yaml: AgentYaml): AgentDefinition {
       ...(ask_timeout !== undefined && { ask_timeout: parseDuration(ask_timeout) }),
     })),
   };
+}
+
+function modelOf({ timeout, ...model }: NonNullable<AgentYaml['model']>) {
+  return { ...model, ...(timeout !== undefined && { timeout: parseDuration(timeout) }) };
 }
 
 /**

@@ -125,7 +125,7 @@ const AGENT = object(
     unreviewed_deltas: { type: 'boolean' },
     options: OPTIONS,
   },
-  ['name', 'kind', 'model'],
+  ['name', 'kind'],
 );
 
 /** What an agents file may say, as JSON Schema 2020-12 (AG-1). */

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { mintCheckpoint, type Signer } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
+import { nextBeat } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from './config.ts';
 import { type ChainEnd, chainsToSign, saveCheckpoint } from './store/audit-chain/checkpoints.ts';
@@ -65,9 +65,11 @@ export class AuditChainer {
   /** Links everything that is there and signs what is due, if this replica may. */
   async pass(): Promise<void> {
     const { store } = this.#parts;
-    while (!this.#stopping.signal.aborted && (await hasUnlinked(store.db))) {
+    let isMore = await hasUnlinked(store.db);
+    while (isMore && !this.#stopping.signal.aborted) {
       const linked = await this.#asHolder((trx, now) => linkAudit(trx, BATCH, now));
       if (linked === undefined) return;
+      isMore = linked === BATCH;
     }
     await this.#sign();
   }
@@ -82,8 +84,8 @@ export class AuditChainer {
         telemetry.log.error({ err: error }, 'Audit records cannot be linked; trying again.');
       }
       await this.#alarm.wait(config.auditPollMs);
-      // Those that commit together are linked together.
-      await sleep(config.auditLingerMs, undefined, { signal }).catch(() => undefined);
+      // Those that commit together are linked together, and share the commit of the timeline's events.
+      if (!signal.aborted) await nextBeat(config.auditLingerMs);
     }
     await this.#release();
   }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
 import type { OidcSettings, TenantRate } from '@writ/identity';
+import type { TlsFileNames } from '@writ/rpc';
 import { doorVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { DOOR_DEFAULTS, readDoorSettings } from './door-settings.ts';
@@ -46,6 +47,8 @@ export interface SupervisorConfig {
   readonly tenantRate: TenantRate;
   /** Whose tokens are taken at the public door besides API keys; undefined = nobody's. */
   readonly oidc: OidcSettings | undefined;
+  /** What the public door shows to clients; undefined = it speaks cleartext. */
+  readonly edgeTls: TlsFileNames | undefined;
   /** How long a stop waits for calls and steps under way. */
   readonly drainMs: number;
   /** Between two looks for events that another process wrote. */
@@ -82,6 +85,7 @@ export const SUPERVISOR_DEFAULTS = {
   haltWaitMs: 8_000,
   ...DOOR_DEFAULTS,
   oidc: undefined,
+  edgeTls: undefined,
   drainMs: 5_000,
   watchPollMs: 1_000,
   purgeAfterMs: 30_000,

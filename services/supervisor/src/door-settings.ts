@@ -6,12 +6,15 @@ import {
   type OidcSettings,
   type TenantRate,
 } from '@writ/identity';
+import type { TlsFileNames } from '@writ/rpc';
 
 /** What can be set about the public door. */
 export interface DoorSettings {
   readonly maxRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
+  /** What the public door shows to clients; undefined = it speaks cleartext. */
+  readonly edgeTls: TlsFileNames | undefined;
 }
 
 /** The limits of a tenant unless they are set. */
@@ -25,7 +28,15 @@ export const DOOR_DEFAULTS = {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readDoorSettings(env: Environment): DoorSettings {
-  const { maxRunsPerTenant, perSecond, burst, ...oidc } = readEnv(env, {
+  const { maxRunsPerTenant, perSecond, burst, certFile, keyFile, ...oidc } = readEnv(env, {
+    certFile: variable.string('WRIT_EDGE_TLS_CERT_FILE', {
+      optional: true,
+      about: 'a PEM file: the certificate that clients see',
+    }),
+    keyFile: variable.string('WRIT_EDGE_TLS_KEY_FILE', {
+      optional: true,
+      about: 'a PEM file: the key of that certificate',
+    }),
     maxRunsPerTenant: variable.integer('WRIT_TENANT_MAX_RUNS', {
       default: DOOR_DEFAULTS.maxRunsPerTenant,
       min: 0,
@@ -66,7 +77,24 @@ export function readDoorSettings(env: Environment): DoorSettings {
     tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
     rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', OIDC_DEFAULTS.rolesClaim),
   });
-  return { maxRunsPerTenant, tenantRate: { perSecond, burst }, oidc: oidcFrom(oidc) };
+  return {
+    maxRunsPerTenant,
+    tenantRate: { perSecond, burst },
+    oidc: oidcFrom(oidc),
+    edgeTls: edgeTlsFrom(certFile, keyFile),
+  };
+}
+
+/** A door that was meant to be closed to listeners must not open in cleartext. */
+function edgeTlsFrom(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+): TlsFileNames | undefined {
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile };
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  throw badDoor(
+    'WRIT_EDGE_TLS_CERT_FILE and WRIT_EDGE_TLS_KEY_FILE are only of use together; set both, or neither.',
+  );
 }
 
 function claimVariable(name: string, claim: string) {

@@ -7,15 +7,15 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
-import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { type AgentRef, derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import { ATTR_WRIT_EXECUTED_FROM, type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { Receipt } from './domain/facts/receipt.ts';
-import type { RunResult } from './domain/result/run-result.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
-import { resultMessage } from './rpc/messages/result.ts';
+import { markReview } from './mark-review.ts';
+import { hookEntry } from './rpc/messages/timeline.ts';
 import { noteChange } from './store/change/changes.ts';
+import type { DecisionRow } from './store/review/decisions.ts';
 import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
@@ -107,6 +107,10 @@ export interface SupervisorEvents {
     call: ReceiptedCall,
     at: Date,
   ): Promise<void>;
+  /** A proposal was decided: on the span of its review, and counted; the timeline has it by itself. */
+  decided(row: DecisionRow, actionKind: string): void;
+  /** A writ was signed. */
+  writMinted(executedFrom: string): void;
   /** A halt of a tenant, or of everything, is in force: an event of no run. */
   scopeHalted(
     trx: SupervisorTransaction,
@@ -185,10 +189,15 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       name,
     );
   };
+  const { metrics } = telemetry;
   return {
-    runStarted: (trx, scope, at) => emit(trx, scope, 'RUN_START', { status: 'ok' }, at),
-    runEnded: (trx, scope, { stopReason, usage }, at) =>
-      emit(
+    runStarted: (trx, scope, at) => {
+      metrics.count('runsStarted', { 'writ.tenant': scope.run.tenant });
+      return emit(trx, scope, 'RUN_START', { status: 'ok' }, at);
+    },
+    runEnded: (trx, scope, { stopReason, usage }, at) => {
+      metrics.count('runs', { 'writ.tenant': scope.run.tenant, 'writ.stop_reason': stopReason });
+      return emit(
         trx,
         scope,
         'RUN_END',
@@ -204,15 +213,25 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
           estimated: usage.estimatedTurns > 0,
         },
         at,
-      ),
+      );
+    },
     handedOff: (trx, scope, otherAgent, at) =>
       emit(trx, scope, 'HANDOFF', { status: 'ok', otherAgent }, at),
-    approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) =>
-      emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at),
-    approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) =>
-      emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at),
-    halted: (trx, scope, haltId, at) =>
-      emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at),
+    approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) => {
+      metrics.count('approvalsOpened', { 'writ.tenant': scope.run.tenant });
+      return emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at);
+    },
+    approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) => {
+      metrics.count('approvalsDecided', { 'writ.tenant': scope.run.tenant, 'writ.state': status });
+      return emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at);
+    },
+    halted: (trx, scope, haltId, at) => {
+      metrics.count('halts');
+      return emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at);
+    },
+    decided: (row, actionKind) => markReview(telemetry, row, actionKind),
+    writMinted: (executedFrom) =>
+      metrics.count('writs', { [ATTR_WRIT_EXECUTED_FROM]: executedFrom }),
     toolStarted: (trx, scope, { tool: toolName, argsSha256, startedAt }, at) =>
       emit(
         trx,
@@ -257,20 +276,4 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
 /** A gateway's clock may have been set back meanwhile. */
 function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
-}
-
-/** A timeline entry as it is stored: without sequence and time, which are columns. */
-export function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
-  return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
-}
-
-/** The timeline entry that ends a run's watch. */
-export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
-  const value = create(RunResultSchema, resultMessage(result));
-  return encodeEntry({ case: 'result', value }, root);
-}
-
-/** The timeline entry of a hook event. */
-export function hookEntry(event: HookEvent): Uint8Array {
-  return encodeEntry({ case: 'hook', value: event }, event.agent);
 }

@@ -6,14 +6,18 @@ import type { RpcServer } from '@writ/rpc';
 import {
   eventOutlet,
   knownAddresses,
+  observeCommits,
+  observeOutbox,
   type Service,
   type ServiceParts,
   type Sweep,
   Sweeper,
+  tracedHandlers,
 } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
 import { FollowedAgents } from './agents-file.ts';
 import { AuditChainer } from './audit-chainer.ts';
+import { ClockKeeper } from './clock-keeper.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
@@ -27,7 +31,7 @@ import { openDoors } from './rpc/listen.ts';
 import { createReviewSide } from './rpc/review/review-side.ts';
 import { purgeRuns } from './rpc/run/purge-runs.ts';
 import { recordHooks } from './rpc/run/record-hooks.ts';
-import { cutClocks } from './store/agent/agents.ts';
+import { observeApprovals } from './store/approval/observe-approvals.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
 
 /** The door for clients: runs, reviews, approvals and their record. */
@@ -67,17 +71,19 @@ async function open(
   const { clock, store, telemetry } = context;
   const engine = new OrderEngine(context);
   const chainer = new AuditChainer(context);
+  const clocks = new ClockKeeper(store);
   const sweeper = new Sweeper(
     {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
       purgeRuns: () => purgeRuns(context),
       followFiles,
+      keepClocks: () => clocks.stayOn(),
     },
     config.sweepMs,
     telemetry.log,
   );
-  const { internal, edge } = await openDoors(context);
+  const { internal, edge } = await openDoors(context, parts);
   opened.defer(() => closeServers(config, internal, edge));
   let stopping: Promise<void> | undefined;
 
@@ -102,11 +108,11 @@ async function open(
       return store.commits;
     },
     async start() {
-      await store.transaction(cutClocks, { background: true });
+      await clocks.start();
       const subscription = await parts.bus.subscribe({
         subject: HOOK_SUBJECTS,
         durable: TIMELINE_CONSUMER,
-        handler: recordHooks(store, clock, telemetry.log),
+        ...tracedHandlers(telemetry, TIMELINE_CONSUMER, recordHooks(store, clock, telemetry.log)),
       });
       opened.defer(() => subscription.unsubscribe());
       relay.start();
@@ -132,7 +138,7 @@ interface Opened {
 
 async function createContext(
   config: SupervisorConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<Opened> {
   const agents = await FollowedAgents.open(config.agents, telemetry.log);
@@ -148,17 +154,26 @@ async function createContext(
     telemetry,
     self: signer,
     clock,
+    tls,
   });
   opened.defer(async () => trust.close());
   let relay: OutboxRelay | undefined;
-  const store = await openSupervisorStore(config.store, () => relay?.nudge());
+  const store = await openSupervisorStore(
+    config.store,
+    () => relay?.nudge(),
+    observeCommits(telemetry),
+  );
   opened.defer(() => store.close());
+  observeOutbox(telemetry, store, clock);
+  observeApprovals(telemetry, store);
   relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry.log),
+    ...eventOutlet(bus, telemetry),
+    // What it tells is in the timeline already, and there is little of it.
+    lingerMs: 0,
   });
-  const peers = createPeers({ config, telemetry, addressOf, signer, clock });
+  const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls });
   opened.defer(async () => {
     for (const peer of Object.values(peers)) peer.close();
   });

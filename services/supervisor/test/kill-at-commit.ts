@@ -4,6 +4,7 @@
  * that begins with WRIT_TEST_KILL_BEFORE.
  */
 import { StatementSync } from 'node:sqlite';
+import pg from 'pg';
 
 const step = process.env.WRIT_TEST_KILL_AFTER ?? '';
 const statement = process.env.WRIT_TEST_KILL_BEFORE ?? '';
@@ -20,3 +21,20 @@ for (const method of ['run', 'all', 'get'] as const) {
   };
   Object.defineProperty(StatementSync.prototype, method, { value: replacement });
 }
+
+interface Asked {
+  readonly text?: string;
+  readonly values?: readonly unknown[];
+}
+
+// The same of a supervisor on PostgreSQL.
+const ask = pg.Client.prototype.query;
+const replaced = function (this: pg.Client, ...args: unknown[]): unknown {
+  const { text = '', values = [] } = args[0] as Asked;
+  const isStep = SAVE_ORDER.test(text) && values.some((value) => value === step);
+  if (isStep || (statement !== '' && text.startsWith(statement))) {
+    process.kill(process.pid, 'SIGKILL');
+  }
+  return Reflect.apply(ask, this, args);
+};
+Object.defineProperty(pg.Client.prototype, 'query', { value: replaced });

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
@@ -9,7 +7,12 @@ import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportLines, verifyWith } from './audit-export.ts';
 import { DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import { openBeside } from './supervisor-under-test.ts';
 
+const TABLES = [
+  ...(['runs', 'agents', 'decisions', 'facts', 'receipts', 'approvals', 'timeline'] as const),
+  ...(['orders', 'audit', 'spawns'] as const),
+] as const;
 const GOAL = 'Goal-content';
 const CONTENT = /[A-Z][a-z]+-content/g;
 const CONTEXT = { user: { id: 42, name: 'User-content' }, charge: { amount_usd: 1200 } };
@@ -58,22 +61,21 @@ describe('a run that is not kept', () => {
   };
 
   /** Everything in the store that belongs to a run, as text. */
-  const rowsOf = ({ scope: { runId } }: DeskAgent): string => {
-    const db = new DatabaseSync(join(desk.supervisor.config.dataDir, 'supervisor.db'), {
-      readOnly: true,
-    });
-    try {
-      const tables = ['runs', 'agents', 'decisions', 'facts', 'receipts', 'approvals', 'timeline'];
-      return [...tables, 'orders', 'audit', 'spawns']
-        .flatMap((table) => db.prepare(`SELECT * FROM ${table} WHERE run_id = ?`).all(runId))
-        .flatMap((row) => Object.values(row))
-        .map((value) =>
-          value instanceof Uint8Array ? Buffer.from(value).toString() : String(value),
-        )
-        .join('\n');
-    } finally {
-      db.close();
+  const rowsOf = async ({ scope: { runId } }: DeskAgent): Promise<string> => {
+    const beside = await openBeside(desk.supervisor);
+    const texts: string[] = [];
+    for (const table of TABLES) {
+      const rows = await beside.db
+        .selectFrom(table)
+        .selectAll()
+        .where('run_id', '=', runId)
+        .execute();
+      for (const value of rows.flatMap((row) => Object.values(row))) {
+        texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
+      }
     }
+    await beside.close();
+    return texts.join('\n');
   };
 
   it('is read like any other until some time after its end, then without contents (SUP-4)', async () => {
@@ -82,7 +84,7 @@ describe('a run that is not kept', () => {
       const run = await runOf(agent);
       expect(run).toMatchObject({ goal: GOAL, result: { answer: 'Answer-content' } });
       expect(run.purgeTime).toBeUndefined();
-      expect(new Set(rowsOf(agent).match(CONTENT))).toEqual(
+      expect(new Set((await rowsOf(agent)).match(CONTENT))).toEqual(
         new Set(['Goal', 'Data', 'User', 'Reason', 'Comment', 'Answer'].map((x) => `${x}-content`)),
       );
     }
@@ -100,7 +102,7 @@ describe('a run that is not kept', () => {
         'issue_refund',
         'final',
       ]);
-      expect(rowsOf(agent).match(CONTENT)).toBeNull();
+      expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
     }
   });
 
@@ -139,7 +141,7 @@ describe('a run that is not kept', () => {
     const decision = { callId: 'op-1', executedAction } as Parameters<DeskAgent['receipt']>[0];
     const receipt = await agent.receipt(decision, CONTEXT, { revision: 2 });
     expect(await desk.report(receipt)).toHaveLength(1);
-    expect(rowsOf(agent).match(CONTENT)).toBeNull();
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
     const { records } = await desk.supervisor
       .as('anna', AuditService)
       .listAuditRecords({ runId: purged?.runId ?? '', kind: 'receipt' });
@@ -164,13 +166,13 @@ describe('a run that is not kept', () => {
       });
       const [, signal] = await once(child, 'exit');
       expect(signal, statement).toBe('SIGKILL');
-      expect(rowsOf(agent), statement).toMatch(isLeft);
+      expect(await rowsOf(agent), statement).toMatch(isLeft);
     }
     // Past the lease of the last one's chainer, whose clock was the machine's.
     clock.advance(Date.now() - clock.now().getTime() + 60_000);
     await supervisor.startAgain();
     await expect.poll(async () => (await runOf(agent)).purgeTime, { interval: 5 }).toBeDefined();
-    expect(rowsOf(agent).match(CONTENT)).toBeNull();
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
     const { records } = await supervisor.as('anna', AuditService).listAuditRecords({ runId });
     expect(records.filter(({ kind }) => kind === 'run_purged')).toHaveLength(1);
     const events = await Array.fromAsync(supervisor.runs().watchRun({ runId }));

@@ -17,13 +17,14 @@ import {
   type RpcClient,
 } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
-import { testStore } from '@writ/testing/postgres';
+import { storeVariables, testStore } from '@writ/testing/postgres';
 import {
   createSupervisor,
   SUPERVISOR_DEFAULTS,
   type SupervisorConfig,
   type SupervisorService,
 } from '../src/index.ts';
+import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 import { FakePeers } from './fake-peers.ts';
 
 /** People of two tenants. */
@@ -77,6 +78,7 @@ export class SupervisorUnderTest {
   readonly #changes: Partial<SupervisorConfig>;
   readonly #clock: Clock | undefined;
   readonly #clients: { close(): void }[] = [];
+  readonly #beside: SupervisorService[] = [];
   #service: SupervisorService | undefined;
 
   private constructor(
@@ -132,25 +134,38 @@ export class SupervisorUnderTest {
     };
   }
 
+  /** Starts another supervisor on the same state, beside the one that runs. */
+  async beside(): Promise<SupervisorService> {
+    const service = await this.#create();
+    this.#beside.push(service);
+    return service;
+  }
+
   /** Starts the service on the state that is there. */
   async startAgain(): Promise<void> {
+    this.#service = await this.#create();
+  }
+
+  async #create(): Promise<SupervisorService> {
     const telemetry = createTelemetry({
       service: 'supervisor',
       logLevel: 'silent',
       spanProcessors: [this.spans],
     });
-    this.#service = await createSupervisor(this.config, {
+    const service = await createSupervisor(this.config, {
       telemetry,
       bus: this.bus,
       addressOf: this.fakes.addressOf,
       ...(this.#clock && { clock: this.#clock }),
     });
-    await this.#service.start();
+    await service.start();
+    return service;
   }
 
   /** Stops the service; its state stays. */
   async stop(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.close();
+    for (const service of this.#beside.splice(0)) await service.stop();
     const service = this.#service;
     this.#service = undefined;
     await service?.stop();
@@ -215,6 +230,7 @@ export class SupervisorUnderTest {
         WRIT_EXECUTION_METER_ADDRESS: addressOf('execution-meter'),
         WRIT_TOOL_GATEWAY_ADDRESS: addressOf('tool-gateway'),
         WRIT_AGENT_WORKER_ADDRESS: addressOf('agent-worker'),
+        ...storeVariables('supervisor', this.config.store),
         ...changes.env,
       },
     });
@@ -251,4 +267,9 @@ export class SupervisorUnderTest {
     await this.fakes.close();
     await rm(this.#dataDir, { recursive: true, force: true });
   }
+}
+
+/** Opens the state of a supervisor a second time, to look at it and to change it; close it in the end. */
+export async function openBeside({ config }: SupervisorUnderTest): Promise<SupervisorStore> {
+  return await openSupervisorStore(config.store, () => undefined);
 }

@@ -21,4 +21,6 @@ export interface GatewayContext {
   readonly events: GatewayEvents;
   /** Says that events were committed. */
   nudge(): void;
+  /** As `nudge`, where a run ends: its watchers leave soon. */
+  hurry(): void;
 }

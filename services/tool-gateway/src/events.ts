@@ -4,7 +4,7 @@ import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import { ATTR_ERROR_TYPE, type Telemetry, trace, traceparentOf } from '@writ/telemetry';
 import type { CallRow } from './store/calls.ts';
 import type { GatewayTransaction } from './store/gateway-store.ts';
 
@@ -70,6 +70,15 @@ export function createGatewayEvents(telemetry: Telemetry): GatewayEvents {
   };
   return {
     toolStarted: (trx, call, at) => emit(trx, 'TOOL_START', call, at),
-    toolEnded: (trx, call, at) => emit(trx, 'TOOL_END', call, at),
+    toolEnded: (trx, call, at) => {
+      const status = call.stop_reason === '' ? 'ok' : call.stop_reason;
+      const labels = { 'writ.tool': call.tool, 'writ.status': status };
+      telemetry.metrics.count('toolCalls', { 'writ.tenant': call.tenant, ...labels });
+      if (call.duration_ms !== null) {
+        telemetry.metrics.record('toolSeconds', call.duration_ms / 1_000, labels);
+      }
+      if (status !== 'ok') trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, status);
+      return emit(trx, 'TOOL_END', call, at);
+    },
   };
 }

@@ -10,14 +10,23 @@ import {
 } from '@writ/identity';
 import { systemClock, UnavailableError } from '@writ/kernel';
 import { createRpcServer, type RpcServer } from '@writ/rpc';
-import { eventOutlet, knownAddresses, type Service, type ServiceParts } from '@writ/service';
-import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import {
+  eventOutlet,
+  knownAddresses,
+  observeCommits,
+  observeOutbox,
+  type Service,
+  type ServiceParts,
+  Sweeper,
+} from '@writ/service';
+import { createOutboxRelay, createSlotShare, type OutboxRelay } from '@writ/store';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
 import { createGatewayEvents } from './events.ts';
 import { ReceiptDelivery } from './peers/receipt-delivery.ts';
 import { connectSupervisor } from './peers/supervisor.ts';
 import { CallsUnderWay } from './rpc/call/calls-under-way.ts';
+import { watchFreezes } from './rpc/freeze/freeze-watch.ts';
 import { gatewayRoutes } from './rpc/index.ts';
 import { recoverCalls } from './rpc/receipt/recover-calls.ts';
 import { LiveTools } from './sources/live-tools.ts';
@@ -36,8 +45,8 @@ type Closer = () => void | Promise<void>;
 
 /** What a call may take beside its tool. */
 const CALL_OVERHEAD_MS = 60_000;
-/** How long events wait for others before they are sent. */
-const GATHER_MS = 50;
+/** Between two looks for what replicas that ended have left. */
+const RECOVER_MS = 1_000;
 
 /**
  * Opens a tool gateway: its tools, state, keys and port, and settles what a former process left open.
@@ -59,7 +68,7 @@ export async function createToolGateway(
 
 async function open(
   config: ToolGatewayConfig,
-  { telemetry, bus, clock = systemClock, addressOf }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext }: ServiceParts,
   closers: Closer[],
 ): Promise<ToolGateway> {
   const signer = await openSigner({
@@ -68,8 +77,9 @@ async function open(
     clock,
     rotateEveryMs: config.keyRotationMs,
   });
-  const store = await openGatewayStore(config.store);
+  const store = await openGatewayStore(config.store, observeCommits(telemetry));
   closers.push(() => store.close());
+  observeOutbox(telemetry, store, clock);
   const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
     serviceTokens(signer, { audience, replica: config.replica });
   const tools = await LiveTools.open(config.tools, {
@@ -78,7 +88,10 @@ async function open(
     clock,
     telemetry,
     notes: createNotes(store, clock),
+    shareOf: (name, limit, user) =>
+      createSlotShare({ store, replicas: store.replicas, name, limit, user }),
     providerToken: tokenFor(TOOL_PROVIDER),
+    providerTls: tls?.to(TOOL_PROVIDER),
   });
   closers.push(() => tools.close());
   const trust = createTrust({
@@ -86,12 +99,14 @@ async function open(
     telemetry,
     self: signer,
     clock,
+    tls,
   });
   closers.push(() => trust.close());
   const verifier = createVerifier({ trust, clock });
   const supervisor = connectSupervisor({
     address: () => addressOf('supervisor'),
     serviceToken: tokenFor('supervisor'),
+    tls: tls?.to('supervisor'),
     telemetry,
   });
   closers.push(() => supervisor.close());
@@ -99,7 +114,7 @@ async function open(
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry.log),
+    ...eventOutlet(bus, telemetry),
   });
   const underWay = new CallsUnderWay();
   const context: GatewayContext = {
@@ -112,9 +127,16 @@ async function open(
     bus,
     underWay,
     events: createGatewayEvents(telemetry),
-    nudge: gathered(() => relay.nudge()),
+    nudge: () => relay.nudge(),
+    hurry: () => relay.hurry(),
   };
+  // On a store of its own, everybody before has ended; among replicas that takes a while to see.
   await recoverCalls(context);
+  const watch = watchFreezes(context, telemetry.log);
+  closers.push(() => watch.stop());
+  const recover = { 'calls of replicas that have ended': () => recoverCalls(context) };
+  const sweeper = new Sweeper(recover, RECOVER_MS, telemetry.log);
+  closers.push(() => sweeper.stop());
 
   const routes = gatewayRoutes(context);
   assertRows(routes);
@@ -122,8 +144,15 @@ async function open(
     host: config.host,
     port: config.port,
     portSetting: 'WRIT_TOOL_GATEWAY_PORT',
+    tls: tls?.server,
+    cleartext,
     routes,
-    gate: internalGate({ service: 'tool-gateway', verifier, enforceSlotGrants: false }),
+    gate: internalGate({
+      service: 'tool-gateway',
+      verifier,
+      enforceSlotGrants: false,
+      trustDomain: tls?.trustDomain,
+    }),
     telemetry,
     // A tool that takes longer may be declared at any time.
     limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
@@ -157,6 +186,7 @@ async function open(
     start: async () => {
       relay.start();
       delivery.start();
+      if (store.replicas.shared) sweeper.start();
       tools.watch(config.toolsPollMs);
       server.setServing(true);
     },
@@ -192,20 +222,4 @@ async function drain(
 /** Closes what was opened last first. */
 async function closeAll(closers: readonly Closer[]): Promise<void> {
   for (const close of closers.toReversed()) await close();
-}
-
-/**
- * At most one nudge in a while: the relay's own commit would stand between intent and outcome of a
- * call that ends at once, whose two events can be taken together.
- */
-function gathered(nudge: () => void): () => void {
-  let isDue = false;
-  return () => {
-    if (isDue) return;
-    isDue = true;
-    setTimeout(() => {
-      isDue = false;
-      nudge();
-    }, GATHER_MS).unref();
-  };
 }

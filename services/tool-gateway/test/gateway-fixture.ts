@@ -24,6 +24,7 @@ import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
 import { testStore } from '@writ/testing/postgres';
+import { expect } from 'vitest';
 import {
   createToolGateway,
   TOOL_GATEWAY_DEFAULTS,
@@ -59,6 +60,13 @@ export interface TestCall {
   readonly ttlMs?: number;
 }
 
+/** A gateway and its clients. */
+export interface Replica {
+  readonly gateway: ToolGateway;
+  readonly asWorker: Gateway;
+  readonly asSupervisor: Gateway;
+}
+
 type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
 type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
 
@@ -83,6 +91,8 @@ export interface Fixture extends AsyncDisposable {
   call(call?: TestCall, options?: CallOptions): ReturnType<Gateway['callTool']>;
   /** Lets the process die: nothing of it can write any more. Then starts another on the same state. */
   crash(): Promise<void>;
+  /** Starts another gateway on the same state, beside the one that runs. */
+  beside(): Promise<Replica>;
   /** The claims of a receipt of this gateway. */
   receipt(token: string): ReturnType<typeof readReceipt>;
 }
@@ -192,6 +202,17 @@ class RunningFixture implements Fixture {
   }
 
   async start(): Promise<void> {
+    this.#running = await this.#open();
+  }
+
+  async beside(): Promise<Replica> {
+    const replica = await this.#open();
+    replica.close();
+    this.#old.push(replica.gateway);
+    return replica;
+  }
+
+  async #open(): Promise<Running> {
     const bus = createInProcessBus({ onError: () => undefined });
     await bus.subscribe({
       subject: 'writ.hooks.v1.>',
@@ -212,7 +233,7 @@ class RunningFixture implements Fixture {
       addresses: { 'tool-gateway': address },
       telemetry: this.#telemetry,
     });
-    this.#running = {
+    return {
       gateway,
       asWorker: this.worker.client(ToolGatewayService, to),
       asSupervisor: this.supervisor.client(ToolGatewayService, to),
@@ -256,8 +277,21 @@ class RunningFixture implements Fixture {
     const { gateway, close } = this.#now;
     this.#old.push(gateway);
     close();
+    const { id } = gateway.store.replicas;
     await gateway.store.close();
     await this.start();
+    // Among replicas it takes a while to see that one has ended.
+    await expect.poll(() => this.#leftBy(id)).toBe(0);
+  }
+
+  /** Calls that a process was at when it ended, and that nobody has taken care of. */
+  async #leftBy(owner: string): Promise<number> {
+    const left = this.gateway.store.db
+      .selectFrom('calls')
+      .select('call_id')
+      .where('owner', '=', owner)
+      .where('state', '=', 'intent');
+    return (await left.execute()).length;
   }
 
   receipt(token: string): ReturnType<typeof readReceipt> {
@@ -279,10 +313,7 @@ class RunningFixture implements Fixture {
   }
 }
 
-interface Running {
-  readonly gateway: ToolGateway;
-  readonly asWorker: Gateway;
-  readonly asSupervisor: Gateway;
+interface Running extends Replica {
   readonly verifier: Verifier;
   close(): void;
 }

@@ -74,7 +74,7 @@ afterEach(async () => {
 const call = (tool: string, callId = 'op-1') => fixture.call({ tool, callId });
 
 describe('a program that serves tools (TG-6)', () => {
-  it('gets the bytes that were signed, the key and the deadline, and proof of who calls', async () => {
+  it('gets the bytes that were signed, the key, the deadline and the trace, and proof of who calls (SYS-1)', async () => {
     answer = async () => json('{ "status": "ok" }');
     const argumentsJson = '{ "to" : "anna" }';
     const given = await fixture.call({ tool: 'far_pay', argumentsJson });
@@ -95,6 +95,13 @@ describe('a program that serves tools (TG-6)', () => {
     expect(seen[0]?.call.header('authorization')).toMatch(/^Bearer /);
     expect(seen[0]?.call.header('writ-agent-token')).toBeUndefined();
     expect(seen[0]?.call.deadline).toBeDefined();
+    // The call to it is the child of the execution.
+    const spans = fixture.spans.spans();
+    const execution = spans.find(({ name }) => name === 'execute_tool far_pay');
+    const outgoing = spans.find(({ parentSpanId }) => parentSpanId === execution?.spanId);
+    expect(seen[0]?.call.header('traceparent')).toBe(
+      `00-${execution?.traceId}-${outgoing?.spanId}-01`,
+    );
   });
 
   it('may give back text or the URL of an image', async () => {
@@ -162,7 +169,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
   it('dies during a call: of what it may have done, nobody knows', async () => {
     answer = hang;
     const lost = Promise.all([call('far_pay', 'op-1'), call('far_look', 'op-2')]);
-    await arrived.promise;
+    await vi.waitFor(() => expect(seen).toHaveLength(2));
     await provider.close(0);
     expect(await lost).toMatchObject([
       { status: CallStatus.UNKNOWN, stopReason: 'outcome_unknown:far_pay' },

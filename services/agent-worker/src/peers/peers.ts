@@ -1,4 +1,4 @@
-import { type ServiceName, type Signer, serviceTokens } from '@writ/identity';
+import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
 import type { Telemetry } from '@writ/telemetry';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
 import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
@@ -22,6 +22,8 @@ export interface PeerParts {
   readonly workerId: string;
   /** Tenants that it serves; none given means all (SYS-6). */
   readonly tenants: readonly string[];
+  /** Left out, they are called in cleartext. */
+  readonly tls?: ServiceTls | undefined;
 }
 
 /** Connects to the services that the worker calls; a connection is made with the first call. */
@@ -31,11 +33,13 @@ export function createPeers({
   addressOf,
   workerId,
   tenants,
+  tls,
 }: PeerParts): WorkerPeers {
   const to = (service: ServiceName) => ({
     address: () => addressOf(service),
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: workerId, tenants }),
+    tls: tls?.to(service),
   });
   return {
     supervisor: createSupervisorPeer(to('supervisor')),

@@ -25,7 +25,7 @@ import { retentionFrom } from './messages/supervision.ts';
 export function cancel(
   dependencies: HandlerDependencies,
 ): Handler<typeof AgentWorkerService.method.cancel> {
-  const { store, clock, events, onEvents, agents } = dependencies;
+  const { store, clock, events, hurryEvents, agents } = dependencies;
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
     const { tenant, runId, requestId, agentInstance, stopReason } = request;
@@ -46,7 +46,7 @@ export function cancel(
     const { ended, keys, hasWoken } = await store.transaction((trx) =>
       endAgents(trx, order, events),
     );
-    onEvents();
+    hurryEvents();
     for (const key of keys) agents.cancel(key);
     if (hasWoken) agents.nudge();
     return { ended };

@@ -10,8 +10,8 @@ export interface HandlerDependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly events: WorkerEvents;
-  /** Says that events were committed. */
-  readonly onEvents: () => void;
+  /** Says that events were committed whose watchers leave soon, since a run ends. */
+  readonly hurryEvents: () => void;
   /** Tenants that this worker serves; none given means all (SYS-6). */
   readonly tenants: readonly string[];
   /** Whether this worker can run agents of a kind and name. */

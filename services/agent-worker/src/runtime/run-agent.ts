@@ -83,13 +83,15 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
     options,
     async (span) => {
       session.traceparent = traceparentOf();
+      parts.events.leaseBegan(row.last_traceparent !== null);
       let outcome: LeaseOutcome | undefined;
       try {
         outcome = await runToAnEnd(parts, session);
       } finally {
-        parts.slots.letGo(session, outcome === 'suspended');
+        parts.slots.letGo(session, outcome === 'suspended' || outcome === 'preempted');
       }
       span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
+      parts.events.leaseEnded(outcome);
       return outcome;
     },
   );

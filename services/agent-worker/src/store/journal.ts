@@ -1,7 +1,10 @@
 import { DataLossError, sha256Hex } from '@writ/kernel';
+import { type PreparedQuery, prepareQuery } from '@writ/store';
+import type { Insertable } from 'kysely';
 import { callIdOf, type JournalEntry, type OperationKind } from '../domain/journal/entry.ts';
 import { type AgentKey, agentColumns, type RunKey, runColumns } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
+import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Characters of JSON from which on a value lies in payloads, once for all entries that have it. */
@@ -101,10 +104,56 @@ export async function appendJournal(
       .onConflict((conflict) => conflict.columns(['tenant', 'run_id', 'digest']).doNothing())
       .execute();
   }
-  await trx
-    .insertInto('journal')
-    .values(rows.map(({ row }) => row))
-    .execute();
+  if (rows.length > MOST_PREPARED) {
+    const values = rows.map(({ row }) => row);
+    await trx.insertInto('journal').values(values).execute();
+    return;
+  }
+  const values = Object.fromEntries(
+    rows.flatMap(({ row }, n) => COLUMNS.map((column) => [`${column} ${n}`, row[column]])),
+  );
+  await insertRows(rows.length)(trx, values);
+}
+
+/** Entries of one commit up to which their insert is kept prepared: a step has a few. */
+const MOST_PREPARED = 8;
+
+const COLUMNS = [
+  'tenant',
+  'run_id',
+  'instance',
+  'segment',
+  'branch',
+  'position',
+  'part',
+  'kind',
+  'args_digest',
+  'call_id',
+  'epoch',
+  'value',
+  'payload_digest',
+  'recorded_at',
+] as const;
+
+/** The columns of the rows, each under its name and the number of its row. */
+type NumberedColumns = Record<string, unknown>;
+
+const inserts = new Map<number, PreparedQuery<WorkerDatabase, NumberedColumns, unknown>>();
+
+/** One statement for so many rows. */
+function insertRows(count: number): PreparedQuery<WorkerDatabase, NumberedColumns, unknown> {
+  const known = inserts.get(count);
+  if (known !== undefined) return known;
+  const insert = prepareQuery((db: WorkerReader, values: NumberedColumns) =>
+    db.insertInto('journal').values(
+      Array.from({ length: count }, (_, n) => {
+        const row = COLUMNS.map((column) => [column, values[`${column} ${n}`]]);
+        return Object.fromEntries(row) as Insertable<WorkerDatabase['journal']>;
+      }),
+    ),
+  );
+  inserts.set(count, insert);
+  return insert;
 }
 
 /** Deletes the journals and payloads of a run (SUP-4). */

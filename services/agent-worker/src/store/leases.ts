@@ -1,7 +1,10 @@
 import { PreconditionError } from '@writ/kernel';
+import { type PreparedQuery, pickColumns, prepareQuery } from '@writ/store';
+import { sql } from 'kysely';
 import { reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, type AgentRow, statusColumns, statusOf } from './agents.ts';
 import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import type { WorkerDatabase } from './schema.ts';
 import { followParking } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
@@ -31,19 +34,22 @@ export async function findRunnable(
   const agents = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
-    .$if(tenants.length > 0, (query) => query.where('tenant', 'in', [...tenants]))
+    // No column as it stands: by its key a tenant's agents at rest would be looked through, too.
+    .$if(tenants.length > 0, (query) => query.where(sql`coalesce(tenant, '')`, 'in', tenants))
     .limit(most);
-  const running = await agents
-    .where('state', '=', 'RUNNING')
-    .where((eb) => eb.or([eb('lease_expires_at', 'is', null), eb('lease_expires_at', '<=', at)]))
-    .orderBy('created_at')
+  // Written out, as in the index: a plan that is made for any value could not use it.
+  const running = agents.where('state', '=', sql.lit('RUNNING'));
+  const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
+  const lapsed = await running
+    .where('lease_expires_at', '<=', at)
+    .orderBy('lease_expires_at')
     .execute();
   const due = await agents
     .where('wake_at', '<=', at)
     .where('lease_owner', 'is', null)
     .orderBy('wake_at')
     .execute();
-  return [...running, ...due].slice(0, most).map(keyOf);
+  return [...lapsed, ...free, ...due].slice(0, most).map(keyOf);
 }
 
 /** Takes an agent up: the next epoch, and the lease. Answers undefined when somebody else was faster. */
@@ -80,6 +86,40 @@ export async function claimAgent(
   return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
 }
 
+type Update = AgentChanges & LeaseColumns;
+
+/** Apart from the columns that are written. */
+interface LeaseColumns {
+  readonly of_tenant: string;
+  readonly of_run: string;
+  readonly of_instance: string;
+  readonly of_epoch: bigint;
+}
+
+const updates = new Map<string, PreparedQuery<WorkerDatabase, Update, unknown>>();
+
+/** The update of these columns: one for each of the few sets of columns that are ever written together. */
+function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, unknown> {
+  const columns = (Object.keys(changes) as (keyof AgentChanges)[])
+    .filter((column) => changes[column] !== undefined)
+    .sort();
+  const name = columns.join();
+  const known = updates.get(name);
+  if (known !== undefined) return known;
+  const update = prepareQuery((db: WorkerReader, values: Update) =>
+    db
+      .updateTable('agents')
+      .set(pickColumns(values, columns))
+      .where('tenant', '=', values.of_tenant)
+      .where('run_id', '=', values.of_run)
+      .where('instance', '=', values.of_instance)
+      .where('epoch', '=', values.of_epoch)
+      .where('ended_at', 'is', null),
+  );
+  updates.set(name, update);
+  return update;
+}
+
 /**
  * Writes columns of an agent under a lease. Whoever lost it, or whose agent has ended, writes
  * nothing: the throw undoes the whole transaction (RT-2, RT-4).
@@ -90,13 +130,14 @@ export async function saveLeased(
   lease: LeasedAgent,
   changes: AgentChanges,
 ): Promise<void> {
-  const { numUpdatedRows } = await trx
-    .updateTable('agents')
-    .set(changes)
-    .where((eb) => eb.and({ ...agentColumns(lease), epoch: lease.epoch }))
-    .where('ended_at', 'is', null)
-    .executeTakeFirst();
-  if (numUpdatedRows === 1n) return;
+  const { numAffectedRows } = await updateOf(changes)(trx, {
+    ...changes,
+    of_tenant: lease.tenant,
+    of_run: lease.runId,
+    of_instance: lease.instance,
+    of_epoch: lease.epoch,
+  });
+  if (numAffectedRows === 1n) return;
   throw new PreconditionError(
     'STALE_EPOCH',
     `The lease of ${lease.instance} under epoch ${lease.epoch} is over; nothing was written.`,

@@ -1,6 +1,8 @@
 import { addPosition, type Migrations, outboxMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
+import { aliveIndex } from './alive-migration.ts';
+import { restingIndexes } from './resting-migration.ts';
 
 type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
 
@@ -328,4 +330,6 @@ export const workerMigrations: Migrations = {
   '0005_messages': messages,
   '0006_history': history,
   '0007_snapshots': snapshots,
+  '0008_alive': aliveIndex,
+  '0009_resting': restingIndexes,
 };

@@ -1,4 +1,4 @@
-import { openStore, type Store, type StoreLocation } from '@writ/store';
+import { type CommitObserver, openStore, type Store, type StoreLocation } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { workerMigrations } from './migrations.ts';
 import type { WorkerDatabase } from './schema.ts';
@@ -16,10 +16,14 @@ export type WorkerReader = Kysely<WorkerDatabase>;
  * Opens the worker's store.
  * @throws what openStore throws
  */
-export function openWorkerStore(location: StoreLocation): Promise<WorkerStore> {
+export function openWorkerStore(
+  location: StoreLocation,
+  observer?: CommitObserver,
+): Promise<WorkerStore> {
   return openStore<WorkerDatabase>({
     location,
     migrations: workerMigrations,
     service: 'agent-worker',
+    observer,
   });
 }

@@ -31,13 +31,17 @@ export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string 
   return [tenant, runId, agentInstance].filter((part) => part !== undefined).join('/') || '*';
 }
 
+/** The one text of an agent; also that of the scope that covers it alone. */
+export function agentText({ tenant, runId, agentInstance }: AgentKey): string {
+  return `${tenant}/${runId}/${agentInstance}`;
+}
+
 /** The scopes that cover an agent. */
-export function scopesOver({
-  tenant,
-  runId,
-  agentInstance,
-}: AgentKey): readonly [everything: string, tenant: string, run: string, agent: string] {
-  return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
+export function scopesOver(
+  agent: AgentKey,
+): readonly [everything: string, tenant: string, run: string, agent: string] {
+  const { tenant, runId } = agent;
+  return ['*', tenant, `${tenant}/${runId}`, agentText(agent)];
 }
 
 /** Whether a scope covers an agent. */

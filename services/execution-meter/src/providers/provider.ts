@@ -12,6 +12,8 @@ export interface Attempt {
   readonly maxOutputTokens: bigint;
   /** Longest wait, in milliseconds. */
   readonly timeoutMs: number;
+  /** W3C traceparent of the attempt's span, for providers that trace; undefined outside of a trace. */
+  readonly traceparent: string | undefined;
   /** Names the attempt in the provider's own log. */
   readonly requestId: string;
   /** Ends the attempt at the provider's socket. */

@@ -1,5 +1,6 @@
 import { assertRows, internalGate } from '@writ/identity';
 import { createRpcServer, type RpcServer } from '@writ/rpc';
+import type { ServiceParts } from '@writ/service';
 import { meterRoutes } from './index.ts';
 import type { RpcContext } from './rpc-context.ts';
 
@@ -7,7 +8,10 @@ import type { RpcContext } from './rpc-context.ts';
  * Binds the meter's door for services; it does not serve yet.
  * @throws UnavailableError PORT_IN_USE naming the setting; InternalError NO_CALLER_ROW
  */
-export async function openDoor(context: RpcContext): Promise<RpcServer> {
+export async function openDoor(
+  context: RpcContext,
+  { tls, cleartext }: Pick<ServiceParts, 'tls' | 'cleartext'>,
+): Promise<RpcServer> {
   const { config, telemetry, verifier } = context;
   const routes = meterRoutes(context);
   assertRows(routes);
@@ -15,8 +19,15 @@ export async function openDoor(context: RpcContext): Promise<RpcServer> {
     host: config.host,
     port: config.port,
     portSetting: 'WRIT_EXECUTION_METER_PORT',
+    tls: tls?.server,
+    cleartext,
     routes,
-    gate: internalGate({ service: 'execution-meter', verifier, enforceSlotGrants: true }),
+    gate: internalGate({
+      service: 'execution-meter',
+      verifier,
+      enforceSlotGrants: true,
+      trustDomain: tls?.trustDomain,
+    }),
     telemetry,
     limits: MESSAGE_LIMITS,
   });

@@ -9,4 +9,6 @@ export interface RpcContext extends MeterContext {
   readonly verifier: Verifier;
   readonly calls: ModelCalls;
   readonly prices: PriceList;
+  /** Has events handed on at once, where a run ends: its watchers leave soon. */
+  readonly hurryEvents: () => void;
 }

@@ -1,9 +1,16 @@
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, RowMemory } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import type { AgentKey } from '../domain/freeze.ts';
 import type { Caps } from '../domain/ledger/amount.ts';
-import { type Balance, type Change, emptyBalance, type Level } from '../domain/ledger/balance.ts';
+import {
+  type Balance,
+  type Change,
+  emptyBalance,
+  LEVELS,
+  type Level,
+  NO_CHANGE,
+} from '../domain/ledger/balance.ts';
 import { monthOf } from '../domain/ledger/calendar.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
@@ -14,6 +21,9 @@ export interface LevelsKey extends AgentKey {
   readonly day: string;
 }
 
+/** By row id. A tenant's levels have no caps of their own here: those are the catalog's. */
+const memory = new RowMemory<Balance>();
+
 /** The accounts of all levels of an agent, in their order. A level that nothing was booked to is empty. */
 export async function readLevels(
   db: MeterReader,
@@ -21,30 +31,45 @@ export async function readLevels(
   tenant: TenantCaps,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
-  const { rows } = await selectLevels(db, ids);
-  const read = (level: Level, caps?: Caps): Balance => {
+  const known = LEVELS.map((level) => memory.recall(db, ids[level]));
+  const rows = known.includes(undefined) ? (await selectLevels(db, ids)).rows : [];
+  return LEVELS.map((level, index) => {
+    const caps = capsOf(level, tenant);
+    const balance = known[index];
+    if (balance !== undefined) return caps === undefined ? balance : { ...balance, caps };
     const row = rows.find(({ id }) => id === ids[level]);
-    return row === undefined ? emptyBalance(level, caps ?? {}) : toBalance(level, row, caps);
-  };
-  return [
-    read('agent'),
-    read('run'),
-    read('session'),
-    read('tenant_day', tenant.day),
-    read('tenant_month', tenant.month),
-  ];
+    if (row === undefined) return emptyBalance(level, caps ?? {});
+    const read = toBalance(level, row, caps);
+    memory.remember(db, row.id, read);
+    return read;
+  });
 }
 
-/** Adds one change to every level of an agent. */
+function capsOf(level: Level, { day, month }: TenantCaps): Caps | undefined {
+  if (level === 'tenant_day') return day;
+  return level === 'tenant_month' ? month : undefined;
+}
+
+/**
+ * Adds one change to every level of an agent.
+ * @param after all levels with the change, as this transaction leaves them
+ */
 export async function addToLevels(
   trx: MeterTransaction,
   key: LevelsKey,
   change: Change,
+  after: readonly Balance[],
 ): Promise<void> {
   const ids = rowIds(key);
   const all = Object.values(ids);
-  const { numAffectedRows } = await addToAll(trx, { ...ids, ...sumColumns(change) });
-  if (numAffectedRows === BigInt(all.length)) return;
+  const { numAffectedRows } = holdsOnly(change)
+    ? await addHoldToAll(trx, { ...ids, ...heldColumns(change) })
+    : await addToAll(trx, { ...ids, ...sumColumns(change) });
+  if (numAffectedRows === BigInt(all.length)) {
+    for (const balance of after) memory.remember(trx, ids[balance.level], balance);
+    return;
+  }
+  for (const id of all) memory.forget(trx, id);
   // The first booking of a day or month: its rows are made, and get what they have just missed.
   const missing = await missingOf(trx, all);
   await trx
@@ -63,11 +88,13 @@ export async function ensureLevel(
   level: 'agent' | 'run' | 'session',
   caps: Caps,
 ): Promise<void> {
+  const id = rowIds(key)[level];
   await trx
     .insertInto('balances')
-    .values({ id: rowIds(key)[level], ...capColumns(caps) })
+    .values({ id, ...capColumns(caps) })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
+  memory.forget(trx, id);
 }
 
 /** Sets the caps of a level that has a row. */
@@ -77,11 +104,9 @@ export async function setCaps(
   level: 'run' | 'session',
   caps: Caps,
 ): Promise<void> {
-  await trx
-    .updateTable('balances')
-    .set(capColumns(caps))
-    .where('id', '=', rowIds(key)[level])
-    .execute();
+  const id = rowIds(key)[level];
+  await trx.updateTable('balances').set(capColumns(caps)).where('id', '=', id).execute();
+  memory.forget(trx, id);
 }
 
 function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
@@ -97,14 +122,27 @@ function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
 type RowIds = ReturnType<typeof rowIds>;
 type Sums = ReturnType<typeof sumColumns>;
 
+/** Whether a change is what reserving or releasing makes: half of all, with a fifth of the columns. */
+function holdsOnly({ used, debt, usage, estimatedTurns, failedCalls }: Change): boolean {
+  const { used: none, usage: noUsage } = NO_CHANGE;
+  const isUnused = used === none && debt === none && usage === noUsage;
+  return isUnused && estimatedTurns === 0n && failedCalls === 0n;
+}
+
+function heldColumns({ reserved }: Change) {
+  return {
+    reserved_tokens: reserved.tokens,
+    reserved_cost: reserved.cost,
+    reserved_turns: reserved.turns,
+  };
+}
+
 function sumColumns(change: Change) {
   return {
     used_tokens: change.used.tokens,
     used_cost: change.used.cost,
     used_turns: change.used.turns,
-    reserved_tokens: change.reserved.tokens,
-    reserved_cost: change.reserved.cost,
-    reserved_turns: change.reserved.turns,
+    ...heldColumns(change),
     debt_tokens: change.debt.tokens,
     debt_cost: change.debt.cost,
     debt_turns: change.debt.turns,
@@ -123,6 +161,18 @@ const selectLevels = prepareQuery((db: MeterReader, ids: RowIds) =>
 
 const addToAll = prepareQuery((db: MeterReader, values: RowIds & Sums) =>
   adding(db, values).where('id', 'in', inOrder(values)),
+);
+
+const addHoldToAll = prepareQuery(
+  (db: MeterReader, values: RowIds & ReturnType<typeof heldColumns>) =>
+    db
+      .updateTable('balances')
+      .set((column) => ({
+        reserved_tokens: column('reserved_tokens', '+', values.reserved_tokens),
+        reserved_cost: column('reserved_cost', '+', values.reserved_cost),
+        reserved_turns: column('reserved_turns', '+', values.reserved_turns),
+      }))
+      .where('id', 'in', inOrder(values)),
 );
 
 const addToOne = prepareQuery((db: MeterReader, values: Sums & { readonly id: string }) =>

@@ -74,7 +74,7 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
     if (before === undefined) await insertEntry(trx, tab, entry, at);
     else await updateEntry(trx, tab, entry, at);
   }
-  if (change !== NO_CHANGE) await addToLevels(trx, key, change);
+  if (change !== NO_CHANGE) await addToLevels(trx, key, change, ledger.levels);
   const settled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
   return { levels: ledger.levels, entry, ...(settled && exceeded !== undefined && { exceeded }) };
 }

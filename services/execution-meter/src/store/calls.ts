@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
-import type { AgentKey } from '../domain/freeze.ts';
+import type { AgentKey, FreezeScope } from '../domain/freeze.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { CallTable } from './schema.ts';
@@ -21,6 +21,8 @@ export interface StoredCall {
   readonly step: number;
   readonly state: CallState;
   readonly attempts: number;
+  /** The process that made the last of them; empty when nobody did. */
+  readonly owner: string;
   /** All attempts together. */
   readonly usage: TokenUsage;
   readonly cost: bigint;
@@ -53,7 +55,7 @@ export async function findCall(
   return row && toCall(row);
 }
 
-/** Adds a call, or writes where it stands. */
+/** Adds a call, or writes where it stands, unless another process has gone on with it since. */
 export async function saveCall(
   trx: MeterTransaction,
   key: AgentKey,
@@ -63,6 +65,7 @@ export async function saveCall(
   const progress = {
     state: call.state,
     attempts: call.attempts,
+    owner: call.owner,
     input_tokens: call.usage.input,
     cached_input_tokens: call.usage.cachedInput,
     output_tokens: call.usage.output,
@@ -91,9 +94,60 @@ export async function saveCall(
       ...progress,
     })
     .onConflict((conflict) =>
-      conflict.columns(['tenant', 'run_id', 'agent_instance', 'call_id']).doUpdateSet(progress),
+      conflict
+        .columns(['tenant', 'run_id', 'agent_instance', 'call_id'])
+        .doUpdateSet(progress)
+        .where('calls.attempts', '<=', call.attempts),
     )
     .execute();
+}
+
+/** A call that a process is making, or was when it ended. */
+export interface RunningCall extends AgentKey {
+  readonly callId: string;
+  readonly model: string;
+  readonly attempt: number;
+  readonly owner: string;
+  readonly startedAt: Date;
+}
+
+/** Calls within a scope that processes have under way. */
+export async function runningCalls(
+  db: MeterReader,
+  { tenant, runId, agentInstance }: FreezeScope = {},
+): Promise<RunningCall[]> {
+  let query = db
+    .selectFrom('entries')
+    .innerJoin('calls', (join) =>
+      join
+        .onRef('calls.tenant', '=', 'entries.tenant')
+        .onRef('calls.run_id', '=', 'entries.run_id')
+        .onRef('calls.agent_instance', '=', 'entries.agent_instance')
+        .onRef('calls.call_id', '=', 'entries.call_id')
+        .onRef('calls.attempts', '=', 'entries.attempt'),
+    )
+    .select(['calls.tenant', 'calls.run_id', 'calls.agent_instance', 'calls.call_id'])
+    .select(['calls.model', 'calls.attempts', 'calls.owner', 'entries.created_at'])
+    .where('entries.state', 'in', ['reserved', 'sent'])
+    .where('entries.kind', '=', 'call')
+    .where('calls.state', '=', 'running')
+    .where('calls.owner', '!=', '');
+  if (tenant !== undefined) query = query.where('calls.tenant', '=', tenant);
+  if (runId !== undefined) query = query.where('calls.run_id', '=', runId);
+  if (agentInstance !== undefined) {
+    query = query.where('calls.agent_instance', '=', agentInstance);
+  }
+  const rows = await query.execute();
+  return rows.map((row) => ({
+    tenant: row.tenant,
+    runId: row.run_id,
+    agentInstance: row.agent_instance,
+    callId: row.call_id,
+    model: row.model,
+    attempt: row.attempts,
+    owner: row.owner,
+    startedAt: row.created_at,
+  }));
 }
 
 /**
@@ -132,6 +186,7 @@ function toCall(row: Selectable<CallTable>): StoredCall {
     step: row.step,
     state: row.state as CallState,
     attempts: row.attempts,
+    owner: row.owner,
     usage: {
       input: row.input_tokens,
       cachedInput: row.cached_input_tokens,

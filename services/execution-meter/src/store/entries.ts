@@ -1,7 +1,7 @@
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, RowMemory } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from '../domain/freeze.ts';
-import type { Entry, EntryKind, EntryState } from '../domain/ledger/entry.ts';
+import { type AgentKey, agentText } from '../domain/freeze.ts';
+import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { EntryTable } from './schema.ts';
 
@@ -36,12 +36,17 @@ export interface HoldingEntry extends AgentKey {
   readonly id: EntryId;
 }
 
+/** Those that were made and not written to since: who made one comes back to end it. */
+const memory = new RowMemory<StoredEntry>();
+
 /** One entry of a tab. */
 export async function findEntry(
   db: MeterReader,
   key: AgentKey,
   id: EntryId,
 ): Promise<StoredEntry | undefined> {
+  const known = memory.recall(db, nameOf(key, id));
+  if (known !== undefined) return known;
   const { rows } = await selectEntry(db, {
     tenant: key.tenant,
     runId: key.runId,
@@ -51,6 +56,10 @@ export async function findEntry(
     attempt: id.attempt,
   });
   return rows[0] && toEntry(rows[0]);
+}
+
+function nameOf(key: AgentKey, { kind, callId, attempt }: EntryId): string {
+  return `${agentText(key)}/${kind}/${callId}/${attempt}`;
 }
 
 const selectEntry = prepareQuery((db: MeterReader, id: AgentKey & EntryId) =>
@@ -69,9 +78,10 @@ const selectEntry = prepareQuery((db: MeterReader, id: AgentKey & EntryId) =>
 export async function insertEntry(
   trx: MeterTransaction,
   tab: AgentKey & { readonly sessionId: string; readonly agentName: string },
-  { entry, day, ...stored }: StoredEntry,
+  made: StoredEntry,
   at: Date,
 ): Promise<void> {
+  const { entry, day, ...stored } = made;
   await insertRow(trx, {
     tenant: tab.tenant,
     run_id: tab.runId,
@@ -91,6 +101,7 @@ export async function insertEntry(
     expires_at: stored.expiresAt ?? null,
     ...outcomeColumns(entry, stored, at),
   });
+  if (isHolding(entry)) memory.remember(trx, nameOf(tab, made), made);
 }
 
 /** Writes what became of an entry. */
@@ -109,6 +120,7 @@ export async function updateEntry(
     attempt: stored.attempt,
     ...outcomeColumns(entry, stored, at),
   });
+  memory.forget(trx, nameOf(key, stored));
 }
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'] as const;

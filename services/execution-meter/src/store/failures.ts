@@ -1,5 +1,5 @@
-import { prepareQuery } from '@writ/store';
-import type { AgentKey } from '../domain/freeze.ts';
+import { prepareQuery, RowMemory } from '@writ/store';
+import { type AgentKey, agentText } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
 /** How often a tab's calls ended without an answer for one reason. */
@@ -9,6 +9,8 @@ export interface FailureCount {
   /** The latest one's call. */
   readonly lastCallId: string;
 }
+
+const memory = new RowMemory<readonly FailureCount[]>();
 
 /** Counts a call that ended without an answer; the same call again is not counted twice. */
 export async function countFailure(
@@ -37,16 +39,21 @@ export async function countFailure(
         .where('failures.last_call_id', '!=', callId),
     )
     .execute();
+  memory.forget(trx, agentText(key));
 }
 
 /** The failures of a tab, by stop reason. */
-export async function failuresOf(db: MeterReader, key: AgentKey): Promise<FailureCount[]> {
+export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readonly FailureCount[]> {
+  const known = memory.recall(db, agentText(key));
+  if (known !== undefined) return known;
   const { rows } = await selectFailures(db, key);
-  return rows.map((row) => ({
+  const failures = rows.map((row) => ({
     stopReason: row.stop_reason,
     count: row.count,
     lastCallId: row.last_call_id,
   }));
+  memory.remember(db, agentText(key), failures);
+  return failures;
 }
 
 const selectFailures = prepareQuery((db: MeterReader, key: AgentKey) =>

@@ -10,6 +10,8 @@ import {
 } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
+const SCOPES_AT_ONCE = 500;
+
 /** The freeze that covers an agent, the strongest when there are several; undefined without one. */
 export async function freezeOver(db: MeterReader, agent: AgentKey): Promise<Freeze | undefined> {
   const [everything, tenant, run, instance] = scopesOver(agent);
@@ -25,6 +27,30 @@ export async function freezeOver(db: MeterReader, agent: AgentKey): Promise<Free
       orderedBy: row.ordered_by,
     })),
   );
+}
+
+/** The orders in force for any of these agents, by scope; the strongest where one scope has several. */
+export async function freezesAmong(
+  db: MeterReader,
+  agents: readonly AgentKey[],
+): Promise<ReadonlyMap<string, Freeze>> {
+  const scopes = [...new Set(agents.flatMap(scopesOver))];
+  const found = new Map<string, Freeze>();
+  for (let from = 0; from < scopes.length; from += SCOPES_AT_ONCE) {
+    const rows = await db
+      .selectFrom('freezes')
+      .select(['scope', 'order_id', 'cause', 'reason', 'ordered_by'])
+      .where('scope', 'in', scopes.slice(from, from + SCOPES_AT_ONCE))
+      .where('lifted_at', 'is', null)
+      .orderBy('ordered_at')
+      .execute();
+    for (const { scope, order_id: orderId, ordered_by: orderedBy, cause, reason } of rows) {
+      const freeze = { orderId, cause: cause as FreezeCause, reason, orderedBy };
+      const known = found.get(scope);
+      found.set(scope, strongest(known === undefined ? [freeze] : [known, freeze]) ?? freeze);
+    }
+  }
+  return found;
 }
 
 interface ScopeTexts {

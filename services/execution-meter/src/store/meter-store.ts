@@ -1,4 +1,12 @@
-import { openStore, type Store, type StoreLocation, type TransactionOptions } from '@writ/store';
+import {
+  type CommitObserver,
+  createReplicas,
+  openStore,
+  type Replicas,
+  type Store,
+  type StoreLocation,
+  type TransactionOptions,
+} from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { migrations } from './migrations.ts';
 import type { MeterDatabase } from './schema.ts';
@@ -10,7 +18,10 @@ export type MeterTransaction = Transaction<MeterDatabase>;
 export type MeterReader = Kysely<MeterDatabase>;
 
 /** The meter's state. */
-export type MeterStore = Store<MeterDatabase>;
+export interface MeterStore extends Store<MeterDatabase> {
+  /** The meters that share it; this one leaves them when the store is closed. */
+  readonly replicas: Replicas;
+}
 
 /**
  * Opens the meter's store.
@@ -20,15 +31,25 @@ export type MeterStore = Store<MeterDatabase>;
 export async function openMeterStore(
   location: StoreLocation,
   onCommit: (trx: MeterTransaction) => void,
+  observer?: CommitObserver,
 ): Promise<MeterStore> {
   const store = await openStore<MeterDatabase>({
     location,
     migrations,
     service: 'execution-meter',
+    observer,
   });
+  const replicas = createReplicas(store.db);
+  try {
+    await replicas.start();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
   return {
     dialect: store.dialect,
     db: store.db,
+    replicas,
     get commits() {
       return store.commits;
     },
@@ -46,6 +67,9 @@ export async function openMeterStore(
       onCommit(done);
       return result;
     },
-    close: () => store.close(),
+    async close() {
+      await store.close();
+      await replicas.stop();
+    },
   };
 }

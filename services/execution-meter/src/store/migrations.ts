@@ -1,4 +1,4 @@
-import { type Migrations, outboxMigration } from '@writ/store';
+import { type Migrations, outboxMigration, slotLeasesMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 
 /** Every change of the schema, by name. */
@@ -12,6 +12,15 @@ export const migrations: Migrations = {
       await createCalls(db);
       await createFailures(db);
       await createFreezes(db);
+    },
+  },
+  '0003_slot_leases': slotLeasesMigration,
+  '0004_owners': {
+    async up(db) {
+      await db.schema
+        .alterTable('calls')
+        .addColumn('owner', 'text', (column) => column.notNull().defaultTo(''))
+        .execute();
     },
   },
 };

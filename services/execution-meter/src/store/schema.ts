@@ -1,4 +1,4 @@
-import type { OutboxDatabase } from '@writ/store';
+import type { OutboxDatabase, SlotLeasesDatabase } from '@writ/store';
 import type { Generated } from 'kysely';
 
 /** An agent's account. */
@@ -98,6 +98,8 @@ export interface CallTable {
   readonly step: number;
   readonly state: string;
   readonly attempts: number;
+  /** The process that made the last attempt; empty when nobody did. */
+  readonly owner: string;
   readonly input_tokens: bigint;
   readonly cached_input_tokens: bigint;
   readonly output_tokens: bigint;
@@ -139,7 +141,7 @@ interface FreezeTable {
 }
 
 /** The state of execution-meter. */
-export interface MeterDatabase extends OutboxDatabase {
+export interface MeterDatabase extends OutboxDatabase, SlotLeasesDatabase {
   tabs: TabTable;
   balances: BalanceTable;
   entries: EntryTable;

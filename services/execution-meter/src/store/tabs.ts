@@ -1,6 +1,6 @@
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, RowMemory } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from '../domain/freeze.ts';
+import { type AgentKey, agentText } from '../domain/freeze.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { TabTable } from './schema.ts';
@@ -33,10 +33,16 @@ export interface StoredTab extends AgentKey {
   readonly closedAt: Date | undefined;
 }
 
+const memory = new RowMemory<StoredTab>();
+
 /** The tab of an agent; undefined when none was opened. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
+  const known = memory.recall(db, agentText(key));
+  if (known !== undefined) return known;
   const { rows } = await selectTab(db, key);
-  return rows[0] && toTab(rows[0]);
+  const tab = rows[0] && toTab(rows[0]);
+  if (tab !== undefined) memory.remember(db, agentText(key), tab);
+  return tab;
 }
 
 const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
@@ -102,6 +108,7 @@ async function update(
     .where('run_id', '=', key.runId)
     .where('agent_instance', '=', key.agentInstance)
     .execute();
+  memory.forget(trx, agentText(key));
 }
 
 function toTab(row: Selectable<TabTable>): StoredTab {

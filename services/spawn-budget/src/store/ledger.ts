@@ -91,9 +91,7 @@ export class Books {
   /** Loads pools; tenants one after the other, so that transactions lock in one order. */
   async load(pools: readonly PoolKey[], dialect: StoreDialect): Promise<void> {
     const options = { dialect, cache: this.#cache };
-    const byTenant = Map.groupBy(pools, ({ tenant }) => tenant);
-    for (const [tenant, keys] of [...byTenant].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const runIds = [...new Set(keys.map(({ runId }) => runId))];
+    for (const [tenant, runIds] of byTenant(pools)) {
       for (const stored of await loadPools(this.trx, tenant, runIds, options)) {
         this.#before.set(poolName(stored), stored);
         this.#after.set(poolName(stored), stored);
@@ -183,4 +181,16 @@ export class Books {
     await savePools(this.trx, changed, this.#cache);
     for (const move of this.moves) await events.slotChanged(this.trx, this.get(move), move);
   }
+}
+
+/** Tenants in order, with their runs; most calls have one of each. */
+function byTenant(
+  pools: readonly PoolKey[],
+): (readonly [tenant: string, runIds: readonly string[]])[] {
+  const [only] = pools;
+  if (pools.length === 1 && only !== undefined) return [[only.tenant, [only.runId]]];
+  const groups = [...Map.groupBy(pools, ({ tenant }) => tenant)];
+  return groups
+    .map(([tenant, keys]) => [tenant, [...new Set(keys.map(({ runId }) => runId))]] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
 }

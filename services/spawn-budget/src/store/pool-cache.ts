@@ -1,6 +1,7 @@
 import { newId } from '@writ/kernel';
+import { RowMemory } from '@writ/store';
 import type { StoredPool } from './pool-rows.ts';
-import type { PoolKey } from './spawn-store.ts';
+import type { PoolKey, SpawnTransaction } from './spawn-store.ts';
 
 /** Pools that are kept at most; the one that was used longest ago goes first. */
 const MAX_POOLS = 1_000;
@@ -12,6 +13,7 @@ const MAX_POOLS = 1_000;
  */
 export class PoolCache {
   readonly #pools = new Map<string, StoredPool>();
+  readonly #memory = new RowMemory<StoredPool>();
   readonly #writer = newId('w');
   #writes = 0;
 
@@ -19,6 +21,11 @@ export class PoolCache {
   newStamp(): string {
     this.#writes += 1;
     return `${this.#writer}-${this.#writes}`;
+  }
+
+  /** The pool as it stands in this transaction; undefined when at least its stamp has to be read. */
+  recall(trx: SpawnTransaction, key: PoolKey): StoredPool | undefined {
+    return this.#memory.recall(trx, poolName(key));
   }
 
   /** The pool, when it was written under this very stamp. */
@@ -31,12 +38,15 @@ export class PoolCache {
     return stored;
   }
 
-  /** Keeps a pool that is written; released agents are left to the database. */
-  put(stored: StoredPool): void {
+  /** Keeps a pool that this transaction has written; released agents are left to the database. */
+  put(trx: SpawnTransaction, stored: StoredPool): void {
     const name = poolName(stored);
     this.#pools.delete(name);
+    this.#memory.forget(trx, name);
     if (stored.pool.closed) return;
-    this.#pools.set(name, withoutReleased(stored));
+    const kept = withoutReleased(stored);
+    this.#pools.set(name, kept);
+    this.#memory.remember(trx, name, kept);
     const [oldest] = this.#pools.keys();
     if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
   }

@@ -15,7 +15,7 @@ export interface LoadOptions {
 }
 
 /**
- * Loads pools of one tenant with their live members, in the order of keys, and locks them until the
+ * Loads pools of one tenant with their live members, and locks them, in the order of keys, until the
  * transaction ends. What does not exist is not among them.
  */
 export async function loadPools(
@@ -25,7 +25,13 @@ export async function loadPools(
   { dialect, cache }: LoadOptions,
 ): Promise<StoredPool[]> {
   const pools: StoredPool[] = [];
-  for (const some of chunks(runIds)) {
+  const unknown: string[] = [];
+  for (const runId of runIds) {
+    const known = cache.recall(trx, { tenant, runId });
+    if (known === undefined) unknown.push(runId);
+    else pools.push(known);
+  }
+  for (const some of chunks(unknown)) {
     const missed: string[] = [];
     for (const { run_id: runId, stamp } of await lockPools(trx, tenant, some, dialect)) {
       const cached = cache.get({ tenant, runId }, stamp);
@@ -112,7 +118,7 @@ export async function savePools(
     if (changed.length === 0 && !differs(before, after)) continue;
     const stored = { ...after, stamp: cache.newStamp() };
     await updatePool(trx, fromPool(stored));
-    cache.put(stored);
+    cache.put(trx, stored);
     rows.push(...changed.map((member) => fromMember(after, member)));
   }
   await upsertMembers(trx, rows);

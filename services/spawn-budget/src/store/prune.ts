@@ -1,3 +1,4 @@
+import { forgetAnswers } from './requests.ts';
 import type { SpawnTransaction } from './spawn-store.ts';
 
 const TABLES = ['requests', 'members', 'pools'] as const;
@@ -22,5 +23,6 @@ export async function prunePools(
         .where('run_id', '=', run_id)
         .execute();
   }
+  if (old.length > 0) forgetAnswers(trx);
   return old.length;
 }

@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, RowMemory } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
 import type { RequestsTable } from './schema.ts';
@@ -29,15 +29,35 @@ export interface Answers {
   readonly same: Answer | undefined;
 }
 
+type AnswerRow = Pick<RequestsTable, 'rpc' | 'request_id' | 'digest' | 'answer'>;
+
+/** All that one agent's calls were answered, by agent: who acquires a slot comes back to release it. */
+const memory = new RowMemory<readonly AnswerRow[]>();
+
 /**
  * Looks up what was answered for an agent.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
  */
 export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
-  const { rows } = await selectAnswers(trx, key);
+  const rows = memory.recall(trx, agentName(key)) ?? (await readAnswers(trx, key));
   const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
   if (row !== undefined && row.digest !== key.digest) throw reusedError(key.requestId);
   return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
+}
+
+async function readAnswers(trx: SpawnTransaction, key: RequestKey): Promise<readonly AnswerRow[]> {
+  const { rows } = await selectAnswers(trx, key);
+  memory.remember(trx, agentName(key), rows);
+  return rows;
+}
+
+function agentName({ tenant, runId, instance }: RequestKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}
+
+/** To be called when answers of any agents were deleted. */
+export function forgetAnswers(trx: SpawnTransaction): void {
+  memory.forgetAll(trx);
 }
 
 /** Records what a call is answered, in the transaction that acts on it. */
@@ -47,7 +67,7 @@ export async function recordAnswer(
   answer: Answer,
   at: Date,
 ): Promise<void> {
-  await insertAnswer(trx, {
+  const row = {
     tenant: key.tenant,
     run_id: key.runId,
     instance: key.instance,
@@ -56,7 +76,12 @@ export async function recordAnswer(
     digest: key.digest,
     answer: JSON.stringify(answer),
     answered_at: at,
-  });
+  };
+  const name = agentName(key);
+  const known = memory.recall(trx, name);
+  await insertAnswer(trx, row);
+  if (known === undefined) memory.forget(trx, name);
+  else memory.remember(trx, name, [...known, row]);
 }
 
 const selectAnswers = prepareQuery((db: SpawnReader, key: RequestKey) =>

@@ -1,4 +1,4 @@
-import { openStore, type Store, type StoreLocation } from '@writ/store';
+import { type CommitObserver, openStore, type Store, type StoreLocation } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { spawnMigrations } from './migrations.ts';
 import type { SpawnDatabase } from './schema.ts';
@@ -22,10 +22,14 @@ export interface PoolKey {
  * Opens spawn-budget's store.
  * @throws what openStore throws
  */
-export async function openSpawnStore(location: StoreLocation): Promise<SpawnStore> {
+export async function openSpawnStore(
+  location: StoreLocation,
+  observer?: CommitObserver,
+): Promise<SpawnStore> {
   return await openStore<SpawnDatabase>({
     location,
     migrations: spawnMigrations,
     service: 'spawn-budget',
+    observer,
   });
 }

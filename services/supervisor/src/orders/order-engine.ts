@@ -16,7 +16,7 @@ import {
   stepsFrom,
 } from '../domain/order/order-rules.ts';
 import { waitWhileHalted } from '../store/halt/halts.ts';
-import { dueOrders, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
+import { dueOrders, findDueOrder, nextDueAt, type OrderRow, saveOrder } from '../store/orders.ts';
 import { loadRun } from '../store/run/runs.ts';
 import { endChildOrder } from './agent/end-child.ts';
 import { spawnChildOrder } from './agent/spawn-child.ts';
@@ -30,6 +30,8 @@ import { startRunOrder } from './run/start-run.ts';
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
+/** Before the next look at an order that another replica is driving. */
+const CLAIM_PAUSE_MS = 100;
 /** Longest sleep, so that an order that another process placed is found. */
 const MAX_SLEEP_MS = 5_000;
 /** Longest wait before a halt is driven on: it must be in force soon after everybody is back. */
@@ -122,11 +124,34 @@ export class OrderEngine {
     if (this.#driving.has(lane)) return;
     this.#driving.set(
       lane,
-      this.#drive(order).finally(() => {
+      this.#driveAlone(lane, order).finally(() => {
         this.#driving.delete(lane);
         this.#ring();
       }),
     );
+  }
+
+  /** Drives an order unless another replica is driving one of its lane. */
+  async #driveAlone(lane: string, order: OrderRow): Promise<void> {
+    const { store, telemetry, clock } = this.#context;
+    if (!store.replicas.shared) return await this.#drive(order);
+    try {
+      const claim = await store.replicas.claim(`orders of ${lane}`);
+      if (claim === undefined) {
+        await sleep(CLAIM_PAUSE_MS);
+        return;
+      }
+      try {
+        // It may have come further since it was read.
+        const due = await findDueOrder(store.db, order.order_id, clock.now());
+        if (due !== undefined) await this.#drive(due);
+      } finally {
+        await claim.release();
+      }
+    } catch (error) {
+      telemetry.log.warn({ err: error, order_id: order.order_id }, 'An order cannot be claimed.');
+      await sleep(CLAIM_PAUSE_MS);
+    }
   }
 
   async #drive(order: OrderRow): Promise<void> {
@@ -165,20 +190,27 @@ export class OrderEngine {
     if (!isOrderKind(order.kind)) throw new TypeError(`Unknown kind of order: ${order.kind}`);
     const memo = new Map<string, string>();
     const steps = stepsFrom(order.kind, order.step);
+    let stands = order.step;
     for (const [index, step] of steps.entries()) {
       if (this.#stopped) return;
       try {
-        const over = await this.#takeStep(order.kind, order, step, steps[index + 1], memo);
+        const next = steps[index + 1];
+        const over = await this.#takeStep(order.kind, { ...order, step: stands }, step, next, memo);
         if (over) return;
+        stands = next ?? '';
       } catch (error) {
         const attempts = (index === 0 ? order.attempts : 0) + 1;
-        await this.#failed(order.kind, order, step, attempts, memo, error);
+        await this.#failed(order.kind, { ...order, step: stands }, step, attempts, memo, error);
         throw error;
       }
     }
   }
 
-  /** Takes one step and commits what it changed with the order's progress; returns whether that was all. */
+  /**
+   * Takes one step and commits what it changed with the order's progress; returns whether that was all.
+   * Another replica may drive the same order: its steps may be taken twice, and whoever commits one
+   * first goes on alone.
+   */
   async #takeStep(
     kind: OrderKind,
     order: OrderRow,
@@ -192,14 +224,15 @@ export class OrderEngine {
       over || next === undefined
         ? ({ state: 'done', step: '' } as const)
         : ({ step: next, attempts: 0, last_error: null } as const);
-    await store.transaction(
+    const isOurs = await store.transaction(
       async (trx) => {
+        if (!(await saveOrder(trx, placeOf(order), progress))) return false;
         await commit?.(trx, clock.now());
-        await saveOrder(trx, order.order_id, progress);
+        return true;
       },
       { background: true },
     );
-    return over;
+    return over || !isOurs;
   }
 
   async #perform(
@@ -233,8 +266,10 @@ export class OrderEngine {
         const giveUp = isHaltOrder(kind) ? undefined : this.#handlers[kind].giveUp;
         if (giveUp !== undefined && isLasting(error, attempts)) {
           const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
+          const failed = { state: 'failed', last_error: reasonOf(error) } as const;
+          // What failed here may have gone well elsewhere.
+          if (!(await saveOrder(trx, placeOf(order), failed))) return;
           await giveUp(trx, { order, run, memo }, reasonOf(error), now);
-          await saveOrder(trx, order.order_id, { state: 'failed', last_error: reasonOf(error) });
           return;
         }
         const { orderRetryMs, orderRetryMaxMs } = config;
@@ -242,7 +277,7 @@ export class OrderEngine {
           ? Math.min(orderRetryMaxMs, HALT_RETRY_MAX_MS)
           : orderRetryMaxMs;
         const delayMs = retryDelayMs(attempts, orderRetryMs, maxMs, Math.random());
-        await saveOrder(trx, order.order_id, {
+        await saveOrder(trx, placeOf(order), {
           step,
           attempts,
           next_attempt_at: new Date(now.getTime() + delayMs),
@@ -252,4 +287,9 @@ export class OrderEngine {
       { background: true },
     );
   }
+}
+
+/** Where an order stood when this replica read or wrote it last. */
+function placeOf({ order_id: orderId, step }: OrderRow) {
+  return { orderId, step };
 }

@@ -1,4 +1,4 @@
-import { type ServiceName, type Signer, serviceTokens } from '@writ/identity';
+import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../config.ts';
@@ -22,12 +22,14 @@ export function createPeers(given: {
   readonly signer: Signer;
   readonly clock: Clock;
   readonly addressOf: (service: ServiceName) => string;
+  readonly tls?: ServiceTls | undefined;
 }): SupervisorPeers {
-  const { config, telemetry, signer, clock, addressOf } = given;
+  const { config, telemetry, signer, clock, addressOf, tls } = given;
   const optionsFor = (service: ServiceName) => ({
     address: () => addressOf(service),
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: config.replica }),
+    tls: tls?.to(service),
   });
   return {
     spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),

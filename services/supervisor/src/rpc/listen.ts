@@ -6,10 +6,11 @@ import {
   internalGate,
   openApiKeys,
   publicGate,
-  tenantRateLimit,
 } from '@writ/identity';
-import { createEdge, createRpcServer, type RpcServer } from '@writ/rpc';
+import { createEdge, createRpcServer, type RpcServer, TlsFiles } from '@writ/rpc';
+import type { ServiceParts } from '@writ/service';
 import type { OrderContext } from '../orders/order-kind.ts';
+import { createTenantRate } from '../store/tenant-rate.ts';
 import { internalRoutes, publicRoutes } from './index.ts';
 
 /** The two doors of a supervisor, bound but not serving yet. */
@@ -24,7 +25,10 @@ export interface Doors {
  * Binds both doors.
  * @throws UnavailableError PORT_IN_USE naming the setting; InternalError NO_CALLER_ROW
  */
-export async function openDoors(context: OrderContext): Promise<Doors> {
+export async function openDoors(
+  context: OrderContext,
+  { tls, cleartext }: Pick<ServiceParts, 'tls' | 'cleartext'>,
+): Promise<Doors> {
   const { config, telemetry, verifier, clock } = context;
   const forServices = internalRoutes(context);
   const forPeople = publicRoutes(context);
@@ -33,25 +37,41 @@ export async function openDoors(context: OrderContext): Promise<Doors> {
     host: config.host,
     port: config.port,
     portSetting: 'WRIT_SUPERVISOR_PORT',
+    tls: tls?.server,
+    cleartext,
     routes: forServices,
-    gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants: true }),
+    gate: internalGate({
+      service: 'supervisor',
+      verifier,
+      enforceSlotGrants: true,
+      trustDomain: tls?.trustDomain,
+    }),
     telemetry,
   });
+  const { edgeTls } = config;
+  let edgeFiles: TlsFiles | undefined;
   try {
+    if (edgeTls !== undefined) edgeFiles = TlsFiles.open({ ...edgeTls, log: telemetry.log });
     const apiKeys = openApiKeys({ file: join(config.dataDir, API_KEYS_FILE), clock });
     const edge = await createEdge({
       ...config.edge,
       portSetting: 'WRIT_EDGE_PORT',
+      tls: edgeFiles && { files: edgeFiles, clientCertificates: 'none' },
       routes: forPeople,
       gate: publicGate({
         apiKeys,
         oidc: config.oidc && createOidc(config.oidc, clock),
-        rateLimit: tenantRateLimit(config.tenantRate, clock),
+        rateLimit: createTenantRate(context.store, config.tenantRate, clock),
       }),
       telemetry,
     });
-    return { internal, edge };
+    const close = async (graceMs?: number): Promise<void> => {
+      await edge.close(graceMs);
+      edgeFiles?.close();
+    };
+    return { internal, edge: { ...edge, close } };
   } catch (error) {
+    edgeFiles?.close();
     await internal.close(0);
     throw error;
   }

@@ -8,6 +8,7 @@ import { haltTables } from './schema/create-halts.ts';
 import { purgeColumns } from './schema/create-purges.ts';
 import { reviewTables } from './schema/create-review.ts';
 import { runTables } from './schema/create-runs.ts';
+import { tenantRateTables } from './schema/create-tenant-rates.ts';
 
 /** Every migration of the supervisor's store, in the order of names. */
 export const supervisorMigrations: Migrations = {
@@ -21,4 +22,5 @@ export const supervisorMigrations: Migrations = {
   '0008_deadlines': deadlineColumns,
   '0009_purges': purgeColumns,
   '0010_approved_calls': approvedCallColumns,
+  '0011_tenant_rates': tenantRateTables,
 };

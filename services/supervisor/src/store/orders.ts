@@ -99,6 +99,21 @@ export async function dueOrders(
     .execute();
 }
 
+/** The order as it stands, when it is open and its time has come. */
+export async function findDueOrder(
+  db: SupervisorReader,
+  orderId: string,
+  now: Date,
+): Promise<OrderRow | undefined> {
+  return await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .where('state', '=', 'open')
+    .where('next_attempt_at', '<=', now)
+    .executeTakeFirst();
+}
+
 /** When the next open order is due after `now`; undefined when there is none. */
 export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date | undefined> {
   const row = await db
@@ -112,13 +127,23 @@ export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date |
   return row?.next_attempt_at;
 }
 
-/** Writes how far an order has come. */
+/**
+ * Writes how far an order has come, if it still stands where it was read.
+ * @returns false when another replica took it on from there, and nothing was written
+ */
 export async function saveOrder(
   trx: SupervisorTransaction,
-  orderId: string,
+  { orderId, step }: { readonly orderId: string; readonly step: string },
   changes: Partial<
     Pick<OrderRow, 'step' | 'state' | 'attempts' | 'next_attempt_at' | 'last_error'>
   >,
-): Promise<void> {
-  await trx.updateTable('orders').set(changes).where('order_id', '=', orderId).execute();
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('orders')
+    .set(changes)
+    .where('order_id', '=', orderId)
+    .where('state', '=', 'open')
+    .where('step', '=', step)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }

@@ -22,6 +22,7 @@ import type {
   RunsTable,
   SessionsTable,
   SpawnsTable,
+  TenantRatesTable,
   TimelineTable,
 } from './schema/run-tables.ts';
 
@@ -46,5 +47,6 @@ export interface SupervisorDatabase {
   refusals: RefusalsTable;
   leases: LeasesTable;
   halts: HaltsTable;
+  tenant_rates: TenantRatesTable;
   outbox: OutboxTable;
 }

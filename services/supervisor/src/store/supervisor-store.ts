@@ -1,4 +1,12 @@
-import { openStore, type Store, type StoreLocation, type TransactionOptions } from '@writ/store';
+import {
+  type CommitObserver,
+  createReplicas,
+  openStore,
+  type Replicas,
+  type Store,
+  type StoreLocation,
+  type TransactionOptions,
+} from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
 import { supervisorMigrations } from './migrations.ts';
@@ -13,6 +21,8 @@ export type SupervisorReader = Kysely<SupervisorDatabase>;
 /** The supervisor's state, which tells after each commit what changed. */
 export interface SupervisorStore extends Store<SupervisorDatabase> {
   readonly changes: Changes;
+  /** The supervisors that share it; this one leaves them when the store is closed. */
+  readonly replicas: Replicas;
 }
 
 /**
@@ -23,22 +33,34 @@ export interface SupervisorStore extends Store<SupervisorDatabase> {
 export async function openSupervisorStore(
   location: StoreLocation,
   onEvents: () => void,
+  observer?: CommitObserver,
 ): Promise<SupervisorStore> {
   const store = await openStore<SupervisorDatabase>({
     location,
     migrations: supervisorMigrations,
     service: 'supervisor',
+    observer,
   });
-  return new ObservedStore(store, onEvents);
+  const replicas = createReplicas(store.db);
+  try {
+    await replicas.start();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return new ObservedStore(store, replicas, onEvents);
 }
 
 class ObservedStore implements SupervisorStore {
-  readonly changes = new Changes();
+  readonly changes: Changes;
+  readonly replicas: Replicas;
   readonly #store: Store<SupervisorDatabase>;
   readonly #onEvents: () => void;
 
-  constructor(store: Store<SupervisorDatabase>, onEvents: () => void) {
+  constructor(store: Store<SupervisorDatabase>, replicas: Replicas, onEvents: () => void) {
     this.#store = store;
+    this.replicas = replicas;
+    this.changes = new Changes(replicas);
     this.#onEvents = onEvents;
   }
 
@@ -73,7 +95,8 @@ class ObservedStore implements SupervisorStore {
     return result;
   }
 
-  close(): Promise<void> {
-    return this.#store.close();
+  async close(): Promise<void> {
+    await this.#store.close();
+    await this.replicas.stop();
   }
 }

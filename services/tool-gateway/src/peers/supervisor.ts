@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { createRpcClient } from '@writ/rpc';
+import { type ChannelTls, createRpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { Refusal } from '../store/refusals.ts';
 
@@ -25,6 +25,7 @@ export interface SupervisorOptions {
   readonly address: () => string;
   readonly serviceToken: () => Promise<string>;
   readonly telemetry: Telemetry;
+  readonly tls?: ChannelTls | undefined;
 }
 
 /** The supervisor, over gRPC; connected at the first call. */

@@ -1,10 +1,11 @@
 import type { Clock } from '@writ/kernel';
+import type { ChannelTls } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
 import type { Notes } from './builtin/builtin-tool.ts';
 import { openLocalSource } from './local.ts';
 import { openProviderSource } from './provider.ts';
-import { Slots } from './slots.ts';
+import { type ShareOf, Slots } from './slots.ts';
 import type { ToolSource } from './source.ts';
 import type { SourceDeclaration } from './tools-file.ts';
 
@@ -22,8 +23,12 @@ export interface SourceParts {
   readonly telemetry: Telemetry;
   /** Where the built-in tool note keeps its notes. */
   readonly notes: Notes;
+  /** Of the places of a source, which all gateways have together. */
+  readonly shareOf: ShareOf;
   /** Proves the gateway to tool providers. */
   readonly providerToken: () => Promise<string>;
+  /** Left out, tool providers are called in cleartext. */
+  readonly providerTls?: ChannelTls | undefined;
 }
 
 /**
@@ -35,12 +40,20 @@ export async function openSource(
   parts: SourceParts,
 ): Promise<OpenSource> {
   const source = await open(declaration, parts);
-  return { ...source, slots: new Slots(declaration.name, declaration) };
+  const slots = new Slots(declaration.name, declaration, parts.shareOf);
+  return {
+    ...source,
+    slots,
+    async close() {
+      await slots.close();
+      await source.close();
+    },
+  };
 }
 
 async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {
   const { name, origin, tools, place } = declaration;
-  const { telemetry, providerToken, dataDir, variables, clock, notes } = parts;
+  const { telemetry, providerToken, providerTls, dataDir, variables, clock, notes } = parts;
   switch (origin.kind) {
     case 'local':
       return await openLocalSource({
@@ -56,6 +69,7 @@ async function open(declaration: SourceDeclaration, parts: SourceParts): Promise
         name,
         address: origin.address,
         serviceToken: providerToken,
+        tls: origin.cleartext === true ? undefined : providerTls,
         telemetry,
       });
     case 'mcp': {

@@ -2,7 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
 import { type ErrorKind, isWritError } from '@writ/kernel';
-import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
+import { type ChannelTls, type ClosableRpcClient, createRpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { badResult, toJsonAnswer } from './json-answer.ts';
 import type { ToolAnswer, ToolInvocation, ToolSource } from './source.ts';
@@ -14,6 +14,8 @@ export interface ProviderSourceOptions {
   readonly address: string;
   /** The gateway's own, for the audience `tool-provider`. */
   readonly serviceToken: () => Promise<string>;
+  /** Left out, it is called in cleartext. */
+  readonly tls?: ChannelTls | undefined;
   readonly telemetry: Telemetry;
 }
 
@@ -38,8 +40,9 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
  * tool is; that it is away now harms nobody.
  */
 export function openProviderSource(options: ProviderSourceOptions): ToolSource {
-  const { address, telemetry, serviceToken } = options;
-  const client = createRpcClient(ToolProviderService, { address, telemetry, serviceToken });
+  const { address, telemetry, serviceToken, tls } = options;
+  const called = { address, telemetry, serviceToken, tls };
+  const client = createRpcClient(ToolProviderService, called);
   return {
     invoke: (invocation) => invoke(options, client, invocation),
     close: async () => client.close(),
@@ -49,7 +52,7 @@ export function openProviderSource(options: ProviderSourceOptions): ToolSource {
 async function invoke(
   { name: source, telemetry }: ProviderSourceOptions,
   client: ClosableRpcClient<typeof ToolProviderService>,
-  { deadline, timeoutMs, signal, args: _, ...request }: ToolInvocation,
+  { deadline, timeoutMs, signal, args: _, traceparent: __, ...request }: ToolInvocation,
 ): Promise<ToolAnswer> {
   const { tool, callId } = request;
   try {

@@ -1,11 +1,16 @@
+import { undividedShare } from '@writ/store';
 import { describe, expect, it } from 'vitest';
-import { Slots } from './slots.ts';
+import { type SlotLimits, Slots } from './slots.ts';
+
+/** The places of a gateway that has no other beside it. */
+const slotsOf = (limits: SlotLimits) =>
+  new Slots('desk', limits, (_, limit) => undividedShare(limit));
 
 const never = new AbortController().signal;
 
 describe('the places of a source (TG-6)', () => {
   it('refuses whoever finds the queue full, and says which limits are met', async () => {
-    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 0 });
+    const slots = slotsOf({ maxInFlight: 1, maxQueued: 0 });
     const release = await slots.acquire(never);
     await expect(slots.acquire(never)).rejects.toMatchObject({
       reason: 'OVERLOADED',
@@ -16,7 +21,7 @@ describe('the places of a source (TG-6)', () => {
   });
 
   it('serves those who wait in their order', async () => {
-    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 2 });
+    const slots = slotsOf({ maxInFlight: 1, maxQueued: 2 });
     const release = await slots.acquire(never);
     const order: string[] = [];
     const first = slots.acquire(never).then((done) => [order.push('first'), done()]);
@@ -27,7 +32,7 @@ describe('the places of a source (TG-6)', () => {
   });
 
   it('lets go of whoever is called off while waiting, and gives no place twice', async () => {
-    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 1 });
+    const slots = slotsOf({ maxInFlight: 1, maxQueued: 1 });
     const release = await slots.acquire(never);
     const off = new AbortController();
     const waiting = slots.acquire(off.signal);

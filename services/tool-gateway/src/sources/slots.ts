@@ -1,4 +1,5 @@
 import { OverloadedError } from '@writ/kernel';
+import type { SlotShare, SlotUser } from '@writ/store';
 
 /** How many calls of one source may be under way, and how many may wait (TG-6). */
 export interface SlotLimits {
@@ -6,21 +7,38 @@ export interface SlotLimits {
   readonly maxQueued: number;
 }
 
+/** Makes this process's share of places that all replicas have together. */
+export type ShareOf = (name: string, limit: () => number, user: SlotUser) => SlotShare;
+
 /**
- * The places of one source, first come, first served. A call waits for its place before its intent
+ * The places of one source, first come, first served; of replicas, each serves its own, and they share
+ * the places by how many wait there. A call waits for its place before its intent
  * is recorded, so one that gets none leaves no trace (TG-8).
  */
 export class Slots {
   readonly #name: string;
+  readonly #share: SlotShare;
   #limits: SlotLimits;
   readonly #queue = new Set<PromiseWithResolvers<void>>();
   #taken = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
   /** @param name the source's, for messages */
-  constructor(name: string, limits: SlotLimits) {
+  constructor(name: string, limits: SlotLimits, shareOf: ShareOf) {
     this.#name = name;
     this.#limits = limits;
+    this.#share = shareOf(name, () => this.#limits.maxInFlight, {
+      demand: () => ({
+        inUse: this.#taken,
+        waiting: this.#queue.size,
+        weight: this.#queue.size,
+      }),
+      granted: () => this.#admit(),
+      failed: (error) => {
+        for (const waiting of this.#queue) waiting.reject(error);
+        this.#queue.clear();
+      },
+    });
   }
 
   /**
@@ -29,9 +47,8 @@ export class Slots {
    */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    const { maxInFlight, maxQueued } = this.#limits;
-    if (this.#taken >= maxInFlight) {
-      if (this.#queue.size >= maxQueued) throw this.#overloaded();
+    if (this.#taken >= this.#share.allowance() || this.#queue.size > 0) {
+      if (this.#isFull()) throw this.#overloaded();
       await this.#wait(signal);
     } else {
       this.#taken += 1;
@@ -46,15 +63,17 @@ export class Slots {
   /** Sets other limits; who has a place keeps it. */
   resize({ maxInFlight, maxQueued }: SlotLimits): void {
     this.#limits = { maxInFlight, maxQueued };
-    while (this.#taken < maxInFlight && this.#queue.size > 0) {
-      this.#taken += 1;
-      this.#release();
-    }
+    this.#admit();
+  }
+
+  /** Gives this process's share back. */
+  async close(): Promise<void> {
+    await this.#share.close();
   }
 
   /** Resolves when nobody has a place or waits for one. */
   async idle(): Promise<void> {
-    if (this.#taken === 0) return;
+    if (this.#taken === 0 && this.#queue.size === 0) return;
     this.#idle ??= Promise.withResolvers<void>();
     await this.#idle.promise;
   }
@@ -62,6 +81,7 @@ export class Slots {
   async #wait(signal: AbortSignal): Promise<void> {
     const place = Promise.withResolvers<void>();
     this.#queue.add(place);
+    this.#share.changed();
     const leave = () => {
       if (this.#queue.delete(place)) place.reject(signal.reason);
     };
@@ -73,18 +93,27 @@ export class Slots {
     }
   }
 
-  /** Hands the place to whoever waits longest, unless there are fewer places by now. */
+  /** Hands the place to whoever waits longest, unless there are fewer places by now, or others have their turn. */
   #release(): void {
-    const [next] = this.#queue;
-    if (next === undefined || this.#taken > this.#limits.maxInFlight) {
-      this.#taken -= 1;
-      if (this.#taken > 0) return;
-      this.#idle?.resolve();
-      this.#idle = undefined;
-      return;
+    this.#taken -= 1;
+    if (this.#share.mayReuse()) this.#admit();
+    else this.#share.changed();
+    if (this.#taken > 0 || this.#queue.size > 0) return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
+  }
+
+  #admit(): void {
+    for (const next of this.#queue) {
+      if (this.#taken >= this.#share.allowance()) return;
+      this.#taken += 1;
+      this.#queue.delete(next);
+      next.resolve();
     }
-    this.#queue.delete(next);
-    next.resolve();
+  }
+
+  #isFull(): boolean {
+    return this.#share.waiting(this.#queue.size + 1, this.#taken) > this.#limits.maxQueued;
   }
 
   #overloaded(): OverloadedError {

@@ -8,7 +8,13 @@ import { substitute, type Variables } from './variables.ts';
 /** Where the tools of a source come from, with everything filled in. */
 export type SourceOrigin =
   | { readonly kind: 'local' /** Absolute. */; readonly module: string }
-  | { readonly kind: 'provider' /** `host:port`. */; readonly address: string }
+  | {
+      readonly kind: 'provider';
+      /** `host:port`. */
+      readonly address: string;
+      /** It is called without TLS also where services have it. */
+      readonly cleartext?: true;
+    }
   | { readonly kind: 'builtin'; readonly egress: EgressAllowance }
   | { readonly kind: 'mcp'; readonly server: McpServer };
 
@@ -27,7 +33,8 @@ export function readOrigin(entry: SourceEntry, file: string, variables: Variable
       return { kind: 'local', module: resolve(dirname(file), entry.module) };
     case 'provider': {
       const address = filled('address', entry.address);
-      if (/^[^\s:]+:\d{1,5}$/.test(address)) return { kind: 'provider', address };
+      if (/^[^\s:]+:\d{1,5}$/.test(address))
+        return { kind: 'provider', address, ...(entry.tls === false && { cleartext: true }) };
       throw new ConfigError('address', ['address must be host:port, such as 127.0.0.1:50061.']);
     }
     case 'builtin': {

@@ -15,6 +15,8 @@ export interface ToolInvocation {
   readonly runId: string;
   readonly agentName: string;
   readonly callId: string;
+  /** W3C traceparent of the execution, for tools that trace; undefined outside of a trace. */
+  readonly traceparent?: string | undefined;
   /** When the gateway stops waiting, and how long that is, in milliseconds. */
   readonly deadline: Date;
   readonly timeoutMs: number;

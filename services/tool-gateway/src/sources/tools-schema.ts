@@ -31,7 +31,7 @@ type Texts = Readonly<Record<string, string>>;
 /** One source as tools.yaml holds it. */
 export type SourceEntry = (
   | { readonly kind: 'local'; readonly module: string }
-  | { readonly kind: 'provider'; readonly address: string }
+  | { readonly kind: 'provider'; readonly address: string; readonly tls?: boolean }
   | {
       readonly kind: 'builtin';
       readonly allow_hosts?: readonly string[];
@@ -121,7 +121,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
       additionalProperties: {
         oneOf: [
           source('local', { module: TEXT }),
-          source('provider', { address: TEXT }),
+          source('provider', { address: TEXT }, { tls: { type: 'boolean' } }),
           source('mcp', { url: TEXT }, { headers: TEXTS }),
           source(
             'mcp',

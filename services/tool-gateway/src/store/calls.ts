@@ -1,5 +1,6 @@
 import { pickColumns, prepareQuery } from '@writ/store';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
+import type { FreezeScope } from '../domain/freeze.ts';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { CallsTable } from './schema.ts';
@@ -42,6 +43,7 @@ const ORDER = [
   'registry_version',
   'result_fields',
   'traceparent',
+  'owner',
   'attempts',
   'started_at',
   'repetition',
@@ -71,11 +73,15 @@ const insertRow = prepareQuery((db: GatewayReader, row: CallRow) =>
   db.insertInto('calls').values(pickColumns(row, [...KEY, ...ORDER, ...OUTCOME])),
 );
 
-/** Records that an interrupted call is begun again. */
-export async function beginAgain(trx: GatewayTransaction, key: CallKey): Promise<void> {
+/** Records that an interrupted call is begun again, by `owner`. */
+export async function beginAgain(
+  trx: GatewayTransaction,
+  key: CallKey,
+  owner: string,
+): Promise<void> {
   await trx
     .updateTable('calls')
-    .set((row) => ({ attempts: row('attempts', '+', 1) }))
+    .set((row) => ({ attempts: row('attempts', '+', 1), owner }))
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .where('agent_instance', '=', key.agentInstance)
@@ -111,14 +117,37 @@ const updateRow = prepareQuery(
       .where('state', '=', row.from),
 );
 
-/** Calls whose intent has no outcome, the oldest first. */
-export async function callsWithoutOutcome(db: GatewayReader): Promise<CallRow[]> {
-  return await db
+/** Says that nobody works on a call any more, which stays without an outcome until it is repeated. */
+export async function disown(trx: GatewayTransaction, call: CallRow): Promise<void> {
+  const { tenant, runId, agentInstance, callId } = keyOf(call);
+  await trx
+    .updateTable('calls')
+    .set({ owner: '' })
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('agent_instance', '=', agentInstance)
+    .where('call_id', '=', callId)
+    .where('owner', '=', call.owner)
+    .where('state', '=', 'intent')
+    .execute();
+}
+
+/** Calls that processes are working on, or were when they ended, the oldest first. */
+export async function callsUnderWay(
+  db: GatewayReader,
+  { tenant, runId, agentInstance }: FreezeScope = {},
+): Promise<CallRow[]> {
+  let query = db
     .selectFrom('calls')
     .selectAll()
-    .where('state', '=', 'intent')
-    .orderBy('started_at')
-    .execute();
+    // Literally as in the index.
+    .where('state', '=', sql.lit('intent'))
+    .where('owner', '!=', '')
+    .orderBy('started_at');
+  if (tenant !== undefined) query = query.where('tenant', '=', tenant);
+  if (runId !== undefined) query = query.where('run_id', '=', runId);
+  if (agentInstance !== undefined) query = query.where('agent_instance', '=', agentInstance);
+  return await query.execute();
 }
 
 /** Deletes the recorded results of a run, or of one agent of it; digests and receipts stay (SUP-4). */

@@ -45,6 +45,24 @@ const selectInForce = prepareQuery((db: GatewayReader, scopes: ScopeTexts) =>
     .orderBy('order_id'),
 );
 
+/** Orders in force that were recorded at `since` or later, and their scopes. */
+export async function recentFreezes(
+  db: GatewayReader,
+  since: Date,
+): Promise<(FreezeInForce & { readonly scope: string })[]> {
+  const rows = await db
+    .selectFrom('freezes')
+    .select(['scope', 'order_id', 'cause', 'reason', 'ordered_by', 'retention'])
+    .where('lifted_at', 'is', null)
+    .where('recorded_at', '>=', since)
+    .execute();
+  return rows.map(({ order_id: orderId, ordered_by: orderedBy, ...row }) => ({
+    ...row,
+    orderId,
+    orderedBy,
+  }));
+}
+
 /** Whether an ending in force says that results of this agent are not kept (SUP-4). */
 export async function isPurged(db: GatewayReader, subject: FreezeSubject): Promise<boolean> {
   return (await freezesOver(db, subject)).some(purges);

@@ -1,4 +1,4 @@
-import { addPosition, type Migrations, outboxMigration } from '@writ/store';
+import { addPosition, type Migrations, outboxMigration, slotLeasesMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
@@ -154,6 +154,16 @@ const refusedAttempts: Migration = {
   },
 };
 
+/** Which of several gateways runs a call. */
+const owners: Migrations[string] = {
+  async up(db) {
+    await db.schema
+      .alterTable('calls')
+      .addColumn('owner', 'text', (column) => column.notNull().defaultTo(''))
+      .execute();
+  },
+};
+
 /** Every migration of the tool gateway's store, in the order of names. */
 export const gatewayMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -161,6 +171,8 @@ export const gatewayMigrations: Migrations = {
   '0003_notes': notes,
   '0004_repetitions': repetitions,
   '0005_refused_attempts': refusedAttempts,
+  '0006_owners': owners,
+  '0007_slot_leases': slotLeasesMigration,
 };
 
 /** Creates a table with a primary key; only the columns of `nullable` may be null. */

@@ -1,5 +1,5 @@
 import type { HistoryRetention } from '@writ/kernel';
-import type { OutboxTable } from '@writ/store';
+import type { OutboxTable, SlotLeasesDatabase } from '@writ/store';
 import type { Generated } from 'kysely';
 import type { FreezeCause } from '../domain/freeze.ts';
 import type { SideEffect } from '../domain/tool.ts';
@@ -27,6 +27,8 @@ export interface CallsTable {
   /** W3C trace context of the call that began it. */
   traceparent: string;
   state: 'intent' | 'ok' | 'error' | 'refused' | 'unknown' | 'burnt';
+  /** The process that began it last; empty once that has ended or nobody began it. */
+  owner: string;
   /** How often the tool was begun; zero where it never was. */
   attempts: number;
   started_at: Date;
@@ -138,7 +140,7 @@ interface NotesTable {
 }
 
 /** Everything that the tool gateway remembers. */
-export interface GatewayDatabase {
+export interface GatewayDatabase extends SlotLeasesDatabase {
   calls: CallsTable;
   receipts: ReceiptsTable;
   counters: CountersTable;

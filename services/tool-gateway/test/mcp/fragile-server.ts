@@ -14,7 +14,9 @@ const PICTURE = {
   mimeType: 'image/png',
 };
 
-const TOOLS: Readonly<Record<string, (id: unknown) => void>> = {
+const TOOLS: Readonly<Record<string, (id: unknown, meta: unknown) => void>> = {
+  meta: (id, meta) =>
+    answer(id, { result: { content: [{ type: 'text', text: JSON.stringify(meta) }] } }),
   pid: (id) => answer(id, { result: { content: [{ type: 'text', text: String(process.pid) }] } }),
   die: () => process.exit(1),
   flood: (id) =>
@@ -53,5 +55,5 @@ for await (const line of createInterface({ input: process.stdin })) {
     const tools = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
     answer(id, { result: { tools } });
   } else if (method === 'notifications/cancelled') cancelled += 1;
-  else if (method === 'tools/call') TOOLS[params.name]?.(id);
+  else if (method === 'tools/call') TOOLS[params.name]?.(id, params._meta);
 }

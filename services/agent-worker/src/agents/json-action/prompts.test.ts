@@ -82,8 +82,8 @@ describe('the deciding prompt of a json-action agent', () => {
       goal: 'Refund.',
       state_summary: {
         steps_completed: 0,
-        tools_used: [],
-        supervisor_decisions: [],
+        tools_used: {},
+        supervisor_decisions: {},
         last_step: null,
       },
       recent_step_summaries: [],
@@ -113,8 +113,8 @@ describe('the deciding prompt of a json-action agent', () => {
     };
     expect(prompt.state_summary).toMatchObject({
       steps_completed: 4,
-      tools_used: Array(4).fill('issue_refund'),
-      supervisor_decisions: Array(4).fill('escalate'),
+      tools_used: { issue_refund: 4 },
+      supervisor_decisions: { escalate: 4 },
       last_step: {
         step: 4,
         action: { kind: 'tool', name: 'issue_refund', args: { user_id: 42, amount_usd: 1200 } },
@@ -147,7 +147,8 @@ describe('the deciding prompt of a json-action agent', () => {
     const step = (count: number) => historyEntry(count, decision, { text: 'x'.repeat(3_000) });
     const lengthAfter = (steps: number) =>
       JSON.stringify(promptOf(Array.from({ length: steps }, (_, index) => step(index)))).length;
-    expect(lengthAfter(8) - lengthAfter(4)).toBeLessThan(200);
+    // Only numbers get longer: by three digits, in seven places.
+    expect(lengthAfter(4_000) - lengthAfter(4)).toBeLessThanOrEqual(21);
   });
 
   it('passes on the payload of a request that has one (AG-2)', () => {
@@ -178,5 +179,20 @@ describe('the composing prompt of a json-action agent', () => {
       messages: [{ role: 'system', text: 'Compose.' }, { role: 'user' }],
     });
     expect(JSON.parse(textOf(request.messages[1]))).toEqual({ goal: 'Refund.', history });
+  });
+
+  it('carries the end of a long history, and how much was before it (AG-2)', () => {
+    const steps = Array.from({ length: 100 }, (_, index) => index + 1);
+    const history = steps.map((step) => historyEntry(step, decision, { status: 'ok' }));
+    const request = synthesisRequest(manifest, { goal: 'Refund.' }, history);
+    expect(JSON.parse(textOf(request.messages[1]))).toEqual({
+      goal: 'Refund.',
+      state_summary: {
+        steps_completed: 100,
+        tools_used: { issue_refund: 100 },
+        supervisor_decisions: { escalate: 100 },
+      },
+      history: history.slice(-32),
+    });
   });
 });

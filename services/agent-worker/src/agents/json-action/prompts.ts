@@ -9,6 +9,9 @@ import { toolCatalog } from './tool-catalog.ts';
 /** How many steps are summed up besides the last one. */
 const RECENT = 3;
 
+/** How many steps an answer is composed from: the latest; those before them are counted. */
+const COMPOSED_FROM = 32;
+
 /** What an agent was asked to do. */
 export interface Task {
   readonly goal: string;
@@ -42,7 +45,7 @@ export function decideRequest(
   return request(manifest, manifest.instructions, payload, { json: true, requireContent: false });
 }
 
-/** Asks for an answer after the steps ran out: the goal and the whole history (AG-2). */
+/** Asks for an answer after the steps ran out: the goal and the history, of a long run its end (AG-2). */
 export function synthesisRequest(
   manifest: AgentManifest,
   task: Task,
@@ -50,7 +53,13 @@ export function synthesisRequest(
 ): LlmRequest {
   const instructions = manifest.finalInstructions || manifest.instructions;
   const shape = { json: false, requireContent: true };
-  return request(manifest, instructions, { ...task, history }, shape);
+  const { last_step: _, ...before } = stateSummary(history);
+  const payload = {
+    ...task,
+    ...(history.length > COMPOSED_FROM && { state_summary: before }),
+    history: history.slice(-COMPOSED_FROM),
+  };
+  return request(manifest, instructions, payload, shape);
 }
 
 function request(
@@ -75,10 +84,19 @@ function request(
 function stateSummary(history: readonly HistoryEntry[]) {
   return {
     steps_completed: history.length,
-    tools_used: history.flatMap(({ action }) => (action?.kind === 'tool' ? [action.name] : [])),
-    supervisor_decisions: history.map(({ supervisor }) => supervisor.decision),
+    tools_used: counted(
+      history.flatMap(({ action }) => (action?.kind === 'tool' ? [String(action.name)] : [])),
+    ),
+    supervisor_decisions: counted(history.map(({ supervisor }) => supervisor.decision)),
     last_step: history.at(-1) ?? null,
   };
+}
+
+/** How often each was there: a list of them would grow with every step. */
+function counted(names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    [...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]),
+  );
 }
 
 function stepSummary(entry: HistoryEntry) {

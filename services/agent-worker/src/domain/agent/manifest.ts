@@ -16,7 +16,7 @@ type RefusalHandling = 'stop' | 'tell_model';
 
 /** Which model an agent uses and how. */
 export interface ModelSettings {
-  /** Catalog alias. */
+  /** Catalog alias; empty when the agent calls no model. */
   readonly model: string;
   readonly alsoAllowed: readonly string[];
   readonly temperature?: number;

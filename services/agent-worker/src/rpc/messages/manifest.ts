@@ -37,6 +37,10 @@ const KINDS: ReadonlyMap<KindMessage, AgentKind> = new Map([
   [KindMessage.CUSTOM, 'custom'],
 ]);
 
+/** Kinds that call no model, or need not (AG-4). */
+const MODEL_LESS: ReadonlySet<AgentKind> = new Set(['user-proxy', 'flow', 'custom']);
+const NO_MODEL: ModelSettings = { model: '', alsoAllowed: [], jsonMode: false };
+
 /**
  * A manifest as it is kept with its agent.
  * @throws InvalidRequestError BAD_MANIFEST naming the field
@@ -44,7 +48,9 @@ const KINDS: ReadonlyMap<KindMessage, AgentKind> = new Map([
 export function manifestFrom(message: ManifestMessage): AgentManifest {
   const kind = KINDS.get(message.kind);
   if (kind === undefined) throw badManifest('kind', 'must be said');
-  if (message.model === undefined) throw badManifest('model', 'must be there');
+  if (message.model === undefined && !MODEL_LESS.has(kind)) {
+    throw badManifest('model', 'must be there');
+  }
   const retention = retentionFrom(message.retention);
   const { guardrails, context } = message;
   return {
@@ -54,7 +60,7 @@ export function manifestFrom(message: ManifestMessage): AgentManifest {
     description: message.description,
     instructions: message.instructions,
     finalInstructions: message.finalInstructions,
-    model: modelFrom(message.model),
+    model: message.model === undefined ? NO_MODEL : modelFrom(message.model),
     tools: message.tools,
     limits: limitsFrom(message.limits),
     ...(retention !== undefined && { retention }),

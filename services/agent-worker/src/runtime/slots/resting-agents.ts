@@ -2,15 +2,25 @@ import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
 import type { SlotAnswer } from '../../domain/agent/slot.ts';
-import { type AgentRow, findAgent } from '../../store/agents.ts';
 import { type AgentKey, keyOf } from '../../store/keys.ts';
-import { preemptedAgents, resumePreempted, sleepingAgents } from '../../store/resting.ts';
+import {
+  findResting,
+  parkSleeper,
+  preemptedAgents,
+  type RestingRow,
+  resumePreempted,
+  sleepingAgents,
+} from '../../store/resting.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 import type { RenewalEntry } from './renewal-entry.ts';
 
-/** Sleepers of a former process that are told of in one call: a hundred thousand would fill the memory. */
+/** Agents that are told of, or asked about, in one call: a hundred thousand would fill the memory. */
 const MOST_AT_ONCE = 256;
+/** Agents that are taken up in one round only because their tokens have expired. */
+const MOST_TAKEN_UP = 16;
+
+const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
 /** What is needed to speak for agents that are rows only. */
 export interface RestingParts {
@@ -27,13 +37,17 @@ export interface RestingParts {
 
 /**
  * The slots of agents that hold no memory: of those that fell asleep, until spawn-budget knows it, and
- * of those that were preempted, until they have a slot again (SB-4, SB-8).
+ * of those that were preempted, until they have a slot again (SB-4, SB-8). Each round asks about a
+ * bounded part of the preempted ones, one part after the other; whoever was just parked, or whose slot
+ * moved, is asked about with the next call.
  */
 export class RestingAgents {
   readonly #parts: RestingParts;
   readonly #untold = new Map<string, AgentKey>();
   /** Up to where the sleepers of a former process were looked at; undefined when none are left. */
   #lookedAt: AgentKey | undefined;
+  /** Up to where the preempted agents were asked about. */
+  #askedUpTo: AgentKey = BEFORE_ALL;
 
   constructor(parts: RestingParts) {
     this.#parts = parts;
@@ -41,69 +55,99 @@ export class RestingAgents {
 
   /** What a former process may not have told any more is told again, a few at a time (RT-2). */
   start(): void {
-    this.#lookedAt = { tenant: '', runId: '', instance: '' };
+    this.#lookedAt = BEFORE_ALL;
   }
 
-  /** Whether sleepers of a former process are left to be told of. */
+  /** Whether agents are left to be told of. */
   get isBehind(): boolean {
-    return this.#lookedAt !== undefined;
+    return this.#lookedAt !== undefined || this.#untold.size > 0;
   }
 
-  /** Notes an agent that sleeps. */
-  fellAsleep({ tenant, runId, instance }: AgentKey): void {
+  /** Notes an agent that came to rest, or whose slot moved while it rests. */
+  note({ tenant, runId, instance }: AgentKey): void {
     const key = { tenant, runId, instance };
     this.#untold.set(JSON.stringify(key), key);
   }
 
-  /** What the next renewal tells and asks. */
-  async entries(): Promise<readonly RenewalEntry[]> {
-    const { store, settings, log } = this.#parts;
+  /** What the next renewal tells and asks; at the end of a round also about those that nobody spoke of. */
+  async entries(isRound: boolean): Promise<readonly RenewalEntry[]> {
     try {
-      const entries = await this.#sleepers();
-      for (const row of await preemptedAgents(store.db, settings.tenants)) {
-        const entry = await this.#preempted(row);
-        if (entry !== undefined) entries.push(entry);
-      }
-      return entries;
+      const entries = await this.#noted();
+      return isRound ? [...entries, ...(await this.#preempted())] : entries;
     } catch (error) {
-      log.error({ err: error }, 'agents at rest could not be looked up');
+      this.#parts.log.error({ err: error }, 'agents at rest could not be looked up');
       return [];
     }
   }
 
-  async #sleepers(): Promise<RenewalEntry[]> {
+  async #noted(): Promise<RenewalEntry[]> {
     const { store, settings } = this.#parts;
     const entries: RenewalEntry[] = [];
     do {
       if (this.#untold.size < MOST_AT_ONCE && this.#lookedAt !== undefined) {
         const { tenants } = settings;
-        const found = await sleepingAgents(store.db, tenants, this.#lookedAt, MOST_AT_ONCE);
+        const page = { tenants, after: this.#lookedAt, most: MOST_AT_ONCE };
+        const found = await sleepingAgents(store.db, page);
         this.#lookedAt = found.at(-1);
-        for (const key of found) this.fellAsleep(key);
+        for (const key of found) this.note(key);
       }
-      for (const [id, key] of this.#untold) {
-        const entry = this.#sleeper(id, await findAgent(store.db, key));
-        if (entry !== undefined) entries.push(entry);
+      for (const [id, key] of [...this.#untold].slice(0, MOST_AT_ONCE)) {
+        const entry = await this.#entry(await findResting(store.db, key), () => {
+          this.#untold.delete(id);
+        });
+        if (entry === undefined) this.#untold.delete(id);
+        else entries.push(entry);
       }
       // Those whose tokens have expired are passed over: their leases lapse by themselves.
     } while (entries.length === 0 && this.isBehind);
     return entries;
   }
 
-  #sleeper(id: string, row: AgentRow | undefined): RenewalEntry | undefined {
-    const agentToken = row?.state === 'SUSPENDED' ? this.#token(row) : undefined;
+  async #preempted(): Promise<RenewalEntry[]> {
+    const { store, settings } = this.#parts;
+    const { tenants } = settings;
+    const page = { tenants, after: this.#askedUpTo, most: MOST_AT_ONCE };
+    const rows = await preemptedAgents(store.db, page);
+    this.#askedUpTo = BEFORE_ALL;
+    const entries: RenewalEntry[] = [];
+    let left = MOST_TAKEN_UP;
+    for (const row of rows) {
+      const entry = await this.#entry(row);
+      if (entry !== undefined) entries.push(entry);
+      else left -= 1;
+      if (left > 0 && row !== rows[MOST_AT_ONCE - 1]) continue;
+      // The next round goes on from here; after the last one it begins again.
+      this.#askedUpTo = keyOf(row);
+      break;
+    }
+    return entries;
+  }
+
+  /** What is told or asked about an agent at rest; undefined when there is nothing, or nobody may say it. */
+  async #entry(
+    row: RestingRow | undefined,
+    told: () => void = () => undefined,
+  ): Promise<RenewalEntry | undefined> {
+    if (row?.state === 'SUSPENDED') return this.#sleeper(row, told);
+    if (row?.state === 'PARKED' && row.wake_at === null) return await this.#parked(row, told);
+    return undefined;
+  }
+
+  #sleeper(row: RestingRow, told: () => void): RenewalEntry | undefined {
+    const agentToken = this.#token(row);
     // Its lease lapses by itself then.
-    if (row === undefined || agentToken === undefined) this.#untold.delete(id);
-    if (row === undefined || agentToken === undefined) return undefined;
+    if (agentToken === undefined) return undefined;
     return {
+      tenant: row.tenant,
       renewal: { agentToken, epoch: row.epoch, intent: 'suspend' },
-      answered: () => {
-        this.#untold.delete(id);
+      answered: async ({ standing }) => {
+        told();
+        if (standing === 'paused') await this.#park(row);
       },
     };
   }
 
-  async #preempted(row: AgentRow): Promise<RenewalEntry | undefined> {
+  async #parked(row: RestingRow, told: () => void): Promise<RenewalEntry | undefined> {
     const agentToken = this.#token(row);
     if (agentToken === undefined) {
       // Taken up, it gets fresh tokens, and is parked again with them if it is still paused.
@@ -111,30 +155,42 @@ export class RestingAgents {
       return undefined;
     }
     return {
+      tenant: row.tenant,
       renewal: { agentToken, epoch: row.epoch, intent: 'park' },
       answered: async (answer) => {
+        told();
         if (!isStillParked(answer)) await this.#resume(row);
       },
     };
   }
 
-  async #resume(row: AgentRow): Promise<void> {
-    const { store, clock, log, onRunnable } = this.#parts;
-    const at = clock.now();
+  async #park(row: RestingRow): Promise<void> {
+    const { store, clock, log } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
-    const resumed = await store.transaction((trx) => resumePreempted(trx, key, at));
+    const parked = await store.transaction((trx) => parkSleeper(trx, key, clock.now()));
+    if (parked) log.info(idsOf(row), 'agent parked while it slept');
+  }
+
+  async #resume(row: RestingRow): Promise<void> {
+    const { store, clock, log, onRunnable } = this.#parts;
+    const key = { ...keyOf(row), epoch: row.epoch };
+    const resumed = await store.transaction((trx) => resumePreempted(trx, key, clock.now()));
     if (!resumed) return;
-    log.info({ tenant: row.tenant, run_id: row.run_id, agent: row.instance }, 'agent resumed');
+    log.info(idsOf(row), 'agent resumed');
     onRunnable();
   }
 
-  #token(row: AgentRow): string | undefined {
+  #token(row: RestingRow): string | undefined {
     const credentials = JSON.parse(row.credentials ?? 'null') as AgentCredentials | null;
     if (credentials === null || !areFresh(credentials, this.#parts.clock.now().getTime())) {
       return undefined;
     }
     return credentials.spawnBudget;
   }
+}
+
+function idsOf({ tenant, run_id, instance }: RestingRow) {
+  return { tenant, run_id, agent: instance };
 }
 
 /** Whoever was refused finds out why when it is taken up; a later epoch means that it was already. */

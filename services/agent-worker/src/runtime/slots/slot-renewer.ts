@@ -87,23 +87,27 @@ export class SlotRenewer {
     return slot;
   }
 
-  /** The lease of an agent is over; one that sleeps keeps its slot without a lease. */
-  letGo(session: Session, isAsleep: boolean): void {
+  /** The lease of an agent is over; one that sleeps, or lost its slot, is spoken for as rows. */
+  letGo(session: Session, isAtRest: boolean): void {
     for (const slot of this.#held) {
       if (slot.lease !== session.lease) continue;
       this.#held.delete(slot);
       this.#asked.delete(slot);
     }
-    if (!isAsleep) return;
-    this.#resting.fellAsleep(session.lease);
-    this.#isRestDue = true;
+    if (!isAtRest) return;
+    this.#noteResting(session.lease);
     this.#nudge();
+  }
+
+  #noteResting(agent: AgentKey): void {
+    this.#resting.note(agent);
+    this.#isRestDue = true;
   }
 
   #moved(agent: AgentKey): void {
     const held = [...this.#held].find(({ lease }) => isSame(lease, agent));
     if (held !== undefined) held.ask();
-    else this.#isRestDue = true;
+    else this.#noteResting(agent);
     this.#nudge();
   }
 
@@ -123,14 +127,18 @@ export class SlotRenewer {
     this.#asked.clear();
     const held = slots.flatMap((slot) => {
       const renewal = slot.renewal();
-      return renewal === undefined ? [] : [{ renewal, answered: slot.answered.bind(slot) }];
+      if (renewal === undefined) return [];
+      return [{ tenant: slot.lease.tenant, renewal, answered: slot.answered.bind(slot) }];
     });
     if (!isRound && !this.#isRestDue) return held;
     this.#isRestDue = false;
     // Workers that were started together must not ask together for ever.
     const pause = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
     if (isRound) this.#nextRound = performance.now() + pause;
-    return [...held, ...(await this.#resting.entries())];
+    const resting = await this.#resting.entries(isRound);
+    // Nobody else watches for those that a former process left behind.
+    for (const { tenant } of resting) this.#watch.add(tenant);
+    return [...held, ...resting];
   }
 
   async #renew(entries: readonly RenewalEntry[]): Promise<void> {

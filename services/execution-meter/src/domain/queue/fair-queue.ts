@@ -34,6 +34,12 @@ export class FairQueue<T> {
     return this.#weighted.length + this.#background.length;
   }
 
+  /** Of all flows that wait, together; BACKGROUND counts for nothing. */
+  get weight(): number {
+    const flows = new Map(this.#weighted.map(({ flow, weight }) => [flow, weight]));
+    return [...flows.values()].reduce((sum: number, weight) => sum + weight, 0);
+  }
+
   /** Takes somebody in. */
   add(waiting: Waiting<T>): void {
     if (waiting.weight === 0) {

@@ -13,6 +13,7 @@ import {
   ATTR_GEN_AI_REQUEST_TEMPERATURE,
   ATTR_GEN_AI_RESPONSE_FINISH_REASONS,
   ATTR_GEN_AI_RESPONSE_MODEL,
+  ATTR_GEN_AI_TOKEN_TYPE,
   ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_OUTPUT_TOKENS,
@@ -23,9 +24,11 @@ import {
   ATTR_WRIT_TENANT,
   chatSpan,
   GenAiOperation,
+  type Metrics,
   type Span,
   SpanKind,
   SpanStatusCode,
+  traceparentOf,
   withSpan,
 } from '@writ/telemetry';
 import type { ModelEntry } from '../../domain/catalog/model.ts';
@@ -78,20 +81,45 @@ export function askModel(
     },
     async (span) => {
       const { tenant, runId, agentInstance, callId } = ask;
+      const startedAt = performance.now();
       const outcome = await askProvider({
         model,
         apiKey,
         chat,
         maxOutputTokens: open.hold.usage.output,
         timeoutMs: attemptTimeoutMs(ask, model),
+        traceparent: traceparentOf(),
         requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
         signal,
         onText,
       });
       describe(span, outcome);
+      measure(context.telemetry.metrics, model, outcome, performance.now() - startedAt);
       return outcome;
     },
   );
+}
+
+function measure(
+  metrics: Metrics,
+  { providerModel }: ModelEntry,
+  outcome: AttemptOutcome,
+  durationMs: number,
+): void {
+  if (!metrics.enabled) return;
+  const labels = {
+    [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.chat,
+    [ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
+    [ATTR_GEN_AI_REQUEST_MODEL]: providerModel,
+  };
+  const failed = outcome.type === 'failed' ? String(outcome.failure.what) : outcome.type;
+  const error = outcome.type === 'answered' ? undefined : failed;
+  metrics.record('genAiSeconds', durationMs / 1_000, { ...labels, [ATTR_ERROR_TYPE]: error });
+  if (outcome.type === 'aborted' || outcome.usage === undefined) return;
+  const { input, output } = outcome.usage;
+  const of = (type: string) => ({ ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: type });
+  metrics.record('genAiTokens', Number(input), of('input'));
+  metrics.record('genAiTokens', Number(output), of('output'));
 }
 
 function describe(span: Span, outcome: AttemptOutcome): void {

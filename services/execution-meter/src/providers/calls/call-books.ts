@@ -1,6 +1,7 @@
 import { isWritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
+import { isNearBudget } from '../../domain/ledger/balance.ts';
 import { admitCaller, requireSpendable, requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
@@ -16,6 +17,7 @@ import type {
   Opening,
 } from './call-outcomes.ts';
 import { newCall, refuseReuse, scopeOf, withSpending } from './call-record.ts';
+import { isElsewhere } from './elsewhere.ts';
 
 /** Thrown inside of a transaction to undo it. */
 class Uncounted extends Error {}
@@ -34,10 +36,11 @@ export class CallBooks {
   /**
    * Reserves and marks as sent the first attempt of a call in this process. What a dead process left
    * behind of it is settled in full, estimated, in the same commit.
+   * @param gone replicas that have ended; what any other is making is left to it
    * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_UNKNOWN; NotFoundError
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
-  begin(ask: CallAsk, plan: CallPlan): Promise<Opening> {
+  begin(ask: CallAsk, plan: CallPlan, gone: ReadonlySet<string>): Promise<Opening> {
     return this.#opening(async (trx, at) => {
       const tab = await requireTab(trx, ask);
       await admitCaller(trx, tab, ask.epoch);
@@ -46,6 +49,7 @@ export class CallBooks {
       if (known?.state === 'answered' || known?.state === 'failed') {
         return { type: 'recorded', call: known };
       }
+      if (isElsewhere(known, this.#context.store.replicas, gone)) return { type: 'elsewhere' };
       await requireSpendable(trx, tab, at);
       const before = known?.state === 'running' ? await this.#abandon(trx, tab, known, at) : known;
       return this.#open(trx, tab, ask, plan, before, at);
@@ -151,13 +155,14 @@ export class CallBooks {
       ...(before ?? newCall(ask, at)),
       state: 'running',
       attempts: attempt,
+      owner: this.#context.store.replicas.id,
       fittedOutput: hold.usage.output,
       traceparent: ask.traceparent,
     };
     const scope = scopeOf(tab, call);
     if (booked.refusal !== undefined) {
       const { dimension } = booked.refusal;
-      await events.budgetExhausted(trx, scope, booked.refusal, at);
+      await events.budgetExhausted(trx, scope, booked.refusal, at, 'refused');
       await countFailure(trx, tab, `budget_exhausted:${dimension}`, ask.callId);
       const ended = { tab, call: before ?? newCall(ask, at), levels: booked.levels };
       return { type: 'refused', breach: booked.refusal, fits, ended };
@@ -184,7 +189,10 @@ export class CallBooks {
     const scope = scopeOf(tab, call);
     const durationMs = at.getTime() - startedAt.getTime();
     await events.llmEnded(trx, scope, { status, durationMs, spent }, at);
-    if (exceeded !== undefined) await events.budgetExhausted(trx, scope, exceeded, at);
+    if (exceeded !== undefined) {
+      await events.budgetExhausted(trx, scope, exceeded, at, 'settled');
+    }
+    if (levels.some((balance) => isNearBudget(balance, tab.near))) events.nearBudget(tab.tenant);
     const after = withSpending(call, spent);
     return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
   }

@@ -31,12 +31,14 @@ export interface CourseOptions {
   readonly signal: AbortSignal;
   /** Whether the run's retention still allows to record an answer. */
   readonly keepAnswer: () => boolean;
+  /** Replicas that have ended. */
+  readonly gone: ReadonlySet<string>;
 }
 
 /**
  * Takes a call through its attempts (EM-8): one commit before each, which reserves and marks as sent,
  * and one at the end, which settles and records; only then is `finished` told (EM-7). Resolves with the
- * record when the call turns out to have one.
+ * record when the call turns out to have one, and with `elsewhere` when another replica is making it.
  * @throws the error that the call ends with
  */
 export class CallCourse {
@@ -49,10 +51,10 @@ export class CallCourse {
   }
 
   /** Runs it; a course is run once. */
-  async run(): Promise<StoredCall | undefined> {
+  async run(): Promise<StoredCall | 'elsewhere' | undefined> {
     const { books } = this.#parts;
-    const { ask, planner } = this.#options;
-    let opening = await this.#open(() => books.begin(ask, planner.plan));
+    const { ask, planner, gone } = this.#options;
+    let opening = await this.#open(() => books.begin(ask, planner.plan, gone));
     for (let tries = 1; opening.type === 'opened'; tries += 1) {
       const { open } = opening;
       const outcome = await this.#try(open);
@@ -131,11 +133,13 @@ export class CallCourse {
   }
 
   /** No attempt was opened: there is a record, or a cap or an order forbids it. */
-  #unopened(opening: Exclude<Opening, { type: 'opened' | 'uncounted' }>): StoredCall {
+  #unopened(opening: Exclude<Opening, { type: 'opened' | 'uncounted' }>): StoredCall | 'elsewhere' {
     const { ask, log } = this.#options;
     switch (opening.type) {
       case 'recorded':
         return opening.call;
+      case 'elsewhere':
+        return 'elsewhere';
       case 'stopped':
         return reportInterruption(log, opening.ended, opening.error);
       case 'refused': {

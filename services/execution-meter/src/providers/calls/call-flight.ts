@@ -3,7 +3,7 @@ import { failureError } from '../../domain/chat/failure.ts';
 import { dayOf } from '../../domain/ledger/calendar.ts';
 import { deadlineError } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';
-import { findCall, type StoredCall } from '../../store/calls.ts';
+import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import type { CallAsk } from './call-ask.ts';
 import type { CallChunk } from './call-chunk.ts';
@@ -13,6 +13,7 @@ import type { CallParts } from './call-parts.ts';
 import { CallPlanner, providerKey } from './call-planner.ts';
 import { refuseReuse } from './call-record.ts';
 import { reportAnswer, reportFailure } from './call-report.ts';
+import { untilFree } from './elsewhere.ts';
 
 /** Longest delay that a timer takes. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -73,9 +74,20 @@ export class CallFlight {
 
   async #run(): Promise<void> {
     const { ask } = this;
-    const { context, prices, slots } = this.#parts;
-    const known = await findCall(context.store.db, ask, ask.callId);
+    const { context } = this.#parts;
+    const { known, gone } = await untilFree(context.store, ask, this.#controller.signal);
+    if (known !== undefined) refuseReuse(known, ask);
     if (known?.state === 'answered' || known?.state === 'failed') return this.#replay(known);
+    const outcome = await this.#make(gone);
+    // Another replica was faster.
+    if (outcome === 'elsewhere') return await this.#run();
+    if (outcome !== undefined) await this.#replay(outcome);
+  }
+
+  /** Makes the call; resolves with its record when it turns out to have one. */
+  async #make(gone: ReadonlySet<string>): Promise<StoredCall | 'elsewhere' | undefined> {
+    const { ask } = this;
+    const { context, prices, slots } = this.#parts;
     const allowed = this.#tab.models.filter((alias) => ask.tokenModels.includes(alias));
     const model = context.catalog.find(ask.model, allowed);
     const apiKey = providerKey(model, context.config.variables);
@@ -95,9 +107,9 @@ export class CallFlight {
         log: this.#log,
         signal,
         keepAnswer: () => this.#keepAnswer,
+        gone,
       });
-      const recorded = await course.run().finally(release);
-      if (recorded !== undefined) await this.#replay(recorded);
+      return await course.run().finally(release);
     } finally {
       stopWatching();
     }

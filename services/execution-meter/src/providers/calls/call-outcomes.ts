@@ -21,6 +21,8 @@ export type Opening =
   | { readonly type: 'opened'; readonly open: OpenAttempt }
   /** The call had its outcome already. */
   | { readonly type: 'recorded'; readonly call: StoredCall }
+  /** Another replica is making it. */
+  | { readonly type: 'elsewhere' }
   /** It fits only if the prompt is counted, or not even then; nothing was written. */
   | { readonly type: 'uncounted' }
   /** A cap refuses it. */

@@ -46,6 +46,7 @@ export function newCall(ask: CallAsk, at: Date): StoredCall {
     step: ask.step,
     state: 'interrupted',
     attempts: 0,
+    owner: '',
     usage: NO_USAGE,
     cost: 0n,
     estimated: false,

@@ -59,6 +59,11 @@ export class ModelCalls {
     return [...this.#flights.values()].filter(({ ask }) => covers(scope, ask));
   }
 
+  /** Agents that have calls under way, each once for every call. */
+  callers(): readonly AgentKey[] {
+    return Array.from(this.#flights.values(), ({ ask }) => ask);
+  }
+
   /** Whether this process itself is making a call, so that it will settle it. */
   isMaking(call: AgentKey & { readonly callId: string }): boolean {
     return this.#flights.has(callKey(call));

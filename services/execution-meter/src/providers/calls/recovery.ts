@@ -1,7 +1,7 @@
 import type { MeterContext } from '../../context.ts';
 import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
-import { findCall } from '../../store/calls.ts';
+import { findCall, runningCalls } from '../../store/calls.ts';
 import { type HoldingEntry, holdingEntries } from '../../store/entries.ts';
 import type { CallBooks } from './call-books.ts';
 import type { ModelCalls } from './model-calls.ts';
@@ -11,7 +11,7 @@ const BATCH = 200;
 /**
  * Ends what a dead process of this database left behind: attempts that were sent are settled in full,
  * estimated, so that money which may be gone stays on the tab (EM-3, EM-7). Run before serving. Where
- * several processes share a database, nobody knows whose they are until they expire.
+ * several processes share a database, see {@link settleCallsOfGone}.
  */
 export async function settleLeftovers(context: MeterContext, books: CallBooks): Promise<number> {
   if (context.store.dialect !== 'sqlite') return 0;
@@ -40,6 +40,27 @@ export async function expireReservations(
   return ours.length;
 }
 
+/**
+ * Settles the calls that replicas were making when they ended, and those of this one whose end could
+ * not be written down (EM-3, EM-7). Returns how many.
+ */
+export async function settleCallsOfGone(
+  context: MeterContext,
+  books: CallBooks,
+  calls: ModelCalls,
+): Promise<number> {
+  const { db, replicas } = context.store;
+  if (!replicas.shared) return 0;
+  const running = (await runningCalls(db)).filter((call) => !calls.isMaking(call));
+  if (running.length === 0) return 0;
+  const gone = await replicas.gone(running.map(({ owner }) => owner));
+  const left = running.filter(({ owner }) => owner === replicas.id || gone.has(owner));
+  for (const { callId, attempt, ...call } of left) {
+    await expire(context, books, { ...call, id: { kind: 'call', callId, attempt } });
+  }
+  return left.length;
+}
+
 async function expire(
   { store, clock, catalog, events }: MeterContext,
   books: CallBooks,
@@ -63,7 +84,7 @@ async function expire(
       });
       if (exceeded === undefined) return;
       const scope = { tab, callId: id.callId, step: 0, model: '', attempt: 0, traceparent: '' };
-      await events.budgetExhausted(trx, scope, exceeded, at);
+      await events.budgetExhausted(trx, scope, exceeded, at, 'settled');
     },
     { background: true },
   );

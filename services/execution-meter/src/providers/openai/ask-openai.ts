@@ -47,7 +47,10 @@ async function receive(
     signal,
     // Ours comes first, and covers the body, too.
     timeout: attempt.timeoutMs + 1_000,
-    headers: { 'x-request-id': attempt.requestId },
+    headers: {
+      'x-request-id': attempt.requestId,
+      ...(attempt.traceparent !== undefined && { traceparent: attempt.traceparent }),
+    },
   };
   if (params.stream !== true) {
     const completion: unknown = await client.chat.completions.create(params, options);

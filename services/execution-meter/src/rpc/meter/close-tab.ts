@@ -8,9 +8,10 @@ import type { RpcContext } from '../rpc-context.ts';
 
 /** Closes an account and answers with its figures; closing it again answers with them as they are now. */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {
-  const { store, clock } = context;
+  const { store, clock, hurryEvents } = context;
   return async (request) => {
     const key = agentKey(request.tab);
+    hurryEvents();
     return await store.transaction(async (trx) => {
       const tab = await requireTab(trx, key);
       if (tab.state === 'open') await writeClosed(trx, key, clock.now());

@@ -2,15 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import { frozenError, scopeKey } from '../../domain/freeze.ts';
+import { type FreezeScope, frozenError, scopeKey } from '../../domain/freeze.ts';
 import type { CallFlight } from '../../providers/calls/call-flight.ts';
-import { purgeAnswers } from '../../store/calls.ts';
+import { FREEZES } from '../../providers/calls/freeze-watch.ts';
+import { purgeAnswers, runningCalls } from '../../store/calls.ts';
 import { insertFreeze } from '../../store/freezes.ts';
+import type { MeterStore } from '../../store/meter-store.ts';
 import { type ReadFreezeOrder, readFreezeOrder } from '../messages/freeze-order.ts';
 import { requestIdReused } from '../messages/reused.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
+/** Between two looks what other replicas have under way. */
+const LOOK_MS = 25;
 
 /**
  * Refuses reservations and model calls of a scope from now on, aborts those in flight at the provider,
@@ -35,9 +39,13 @@ export function freeze(context: RpcContext): Handlers<typeof ExecutionMeterServi
     const flights = calls.inFlight(scope);
     const keepAnswers = order.freeze.cause !== 'end' || !order.purges;
     for (const flight of flights) flight.abort(frozenError(order.freeze), keepAnswers);
+    context.store.replicas.hint(FREEZES);
     const wait = message?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(message.wait);
-    await settled(flights, wait);
-    return { inFlight: calls.inFlight(scope).map(toInFlight) };
+    const [, elsewhere] = await Promise.all([
+      settled(flights, wait),
+      settledElsewhere(context.store, scope, wait),
+    ]);
+    return { inFlight: [...calls.inFlight(scope).map(toInFlight), ...elsewhere] };
   };
 }
 
@@ -64,6 +72,25 @@ async function settled(flights: readonly CallFlight[], waitMs: number): Promise<
   const waited = sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
   await Promise.race([Promise.all(flights.map(({ done }) => done)), waited]);
   stop.abort();
+}
+
+/** Waits until the other replicas have no calls of the scope under way, `waitMs` at most; lists what they have. */
+async function settledElsewhere({ db, replicas }: MeterStore, scope: FreezeScope, waitMs: number) {
+  if (!replicas.shared) return [];
+  const until = performance.now() + waitMs;
+  for (;;) {
+    const running = await runningCalls(db, scope);
+    const calls = running.filter(({ owner }) => owner !== replicas.id);
+    const left = until - performance.now();
+    if (calls.length === 0 || left <= 0) {
+      return calls.map(({ tenant, runId, agentInstance, callId, model, startedAt }) => ({
+        ...{ tenant, runId, agentInstance, callId },
+        target: model,
+        startTime: timestampFromDate(startedAt),
+      }));
+    }
+    await sleep(Math.min(LOOK_MS, left));
+  }
 }
 
 function toInFlight({ ask, startedAt }: CallFlight) {

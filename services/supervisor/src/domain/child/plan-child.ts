@@ -149,7 +149,8 @@ function modelsOf(child: AgentManifest, wanted: readonly string[]): readonly str
   if (wanted.length === 0) {
     const { model, alsoAllowed } = child.model;
     // A pattern says what may be asked for; a tab needs names.
-    return [...new Set([model, ...alsoAllowed.filter((alias) => !alias.includes('*'))])];
+    const names = [model, ...alsoAllowed.filter((alias) => !alias.includes('*'))];
+    return [...new Set(names.filter((alias) => alias !== ''))];
   }
   for (const model of wanted) assertModelAllowed(child, model, 'models');
   return [...new Set(wanted)];

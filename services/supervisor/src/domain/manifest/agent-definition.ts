@@ -13,6 +13,7 @@ import type {
   AgentLimits,
   AgentManifest,
   MiddlewareSetting,
+  ModelSettings,
   RefusalHandling,
 } from './agent-manifest.ts';
 import { withDefinitionHash } from './manifest-json.ts';
@@ -24,7 +25,8 @@ export interface AgentDefinition {
   readonly description?: string;
   readonly instructions?: string;
   readonly final_instructions?: string;
-  readonly model: {
+  /** Left out by those that call none. */
+  readonly model?: {
     readonly model: string;
     readonly also_allowed?: readonly string[];
     readonly temperature?: number;
@@ -93,10 +95,11 @@ const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**
  * The manifest that a definition stands for, with every default and its hash (AG-1, AG-10).
- * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT, DELTAS_PASS_REDACTION naming the field
+ * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT, DELTAS_PASS_REDACTION, MODEL_REQUIRED,
+ *   MODEL_NOT_USED naming the field
  */
 export function manifestOf(definition: AgentDefinition): AgentManifest {
-  const { kind, model, guardrails = {}, context = {}, middleware = {} } = definition;
+  const { kind, guardrails = {}, context = {}, middleware = {} } = definition;
   assertDeltas(definition);
   return withDefinitionHash({
     name: definition.name,
@@ -104,14 +107,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     description: definition.description ?? '',
     instructions: definition.instructions ?? '',
     finalInstructions: definition.final_instructions ?? '',
-    model: {
-      model: model.model,
-      alsoAllowed: model.also_allowed ?? [],
-      temperature: model.temperature ?? 0,
-      jsonMode: model.json_mode ?? kind === 'json-action',
-      ...given('maxOutputTokens', model.max_output_tokens),
-      ...given('timeoutMs', model.timeout),
-    },
+    model: modelOf(definition),
     tools: definition.tools ?? [],
     limits: limitsOf(definition),
     executionBudget: budgetOf(definition.budget),
@@ -151,6 +147,33 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     unreviewedDeltas: definition.unreviewed_deltas ?? false,
     ...given('options', definition.options),
   });
+}
+
+/** A person answers for the one, and the stages of the other have models of their own (AG-4). */
+function modelOf({ kind, model }: AgentDefinition): ModelSettings {
+  const callsNone = kind === 'user-proxy' || kind === 'flow';
+  if (model === undefined && !callsNone && kind !== 'custom') {
+    throw new InvalidRequestError(
+      'MODEL_REQUIRED',
+      `model must be given: an agent of the kind ${kind} calls one.`,
+      { field: 'model' },
+    );
+  }
+  if (model !== undefined && callsNone) {
+    throw new InvalidRequestError(
+      'MODEL_NOT_USED',
+      `model must not be given: an agent of the kind ${kind} calls none.`,
+      { field: 'model' },
+    );
+  }
+  return {
+    model: model?.model ?? '',
+    alsoAllowed: model?.also_allowed ?? [],
+    temperature: model?.temperature ?? 0,
+    jsonMode: model?.json_mode ?? kind === 'json-action',
+    ...given('maxOutputTokens', model?.max_output_tokens),
+    ...given('timeoutMs', model?.timeout),
+  };
 }
 
 /** What is taken out of an answer must not be seen before. */

@@ -26,7 +26,7 @@ export type RefusalHandling = 'stop' | 'tell_model';
 
 /** Which model an agent uses and how. */
 export interface ModelSettings {
-  /** Catalog alias. */
+  /** Catalog alias; empty when the agent calls no model. */
   readonly model: string;
   /** Further aliases that it may be started with, `*` standing for any characters. */
   readonly alsoAllowed: readonly string[];

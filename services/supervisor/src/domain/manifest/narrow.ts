@@ -48,10 +48,10 @@ export function assertModelAllowed(
 ): void {
   if (wanted === model.model) return;
   if (model.alsoAllowed.some((pattern) => fits(pattern, wanted))) return;
-  const allowed = [model.model, ...model.alsoAllowed].join(', ');
+  const allowed = [model.model, ...model.alsoAllowed].filter((alias) => alias !== '').join(', ');
   throw new InvalidRequestError(
     'MODEL_NOT_ALLOWED',
-    `${field} is not one that ${name} may use; it may use ${allowed}.`,
+    `${field} is not one that ${name} may use; it may use ${allowed || 'none'}.`,
     { field },
   );
 }

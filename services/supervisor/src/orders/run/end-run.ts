@@ -1,8 +1,8 @@
 import { derivedId, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
-import { encodeResult } from '../../events.ts';
 import { rootRefOf } from '../../rpc/messages/supervision.ts';
+import { encodeResult } from '../../rpc/messages/timeline.ts';
 import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import { type EndRunPayload, recordEnding } from '../../store/agent/endings.ts';
 import { withdrawApprovals } from '../../store/approval/approvals.ts';

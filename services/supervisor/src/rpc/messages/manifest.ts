@@ -10,6 +10,7 @@ import type {
   AgentKind,
   AgentManifest,
   MiddlewareSetting,
+  ModelSettings,
 } from '../../domain/manifest/agent-manifest.ts';
 import { budgetMessage, spawnBudgetMessage } from './budget.ts';
 import { priorityMessage, retentionMessage } from './supervision.ts';
@@ -30,7 +31,6 @@ export function manifestMessage(
   manifest: AgentManifest,
 ): MessageInitShape<typeof AgentManifestSchema> {
   const { model, limits, context } = manifest;
-  const { timeoutMs, maxOutputTokens, ...modelRest } = model;
   const { reserveTokens, ...guardrails } = manifest.guardrails;
   const { contextWindow } = context;
   return {
@@ -40,12 +40,7 @@ export function manifestMessage(
     description: manifest.description,
     instructions: manifest.instructions,
     finalInstructions: manifest.finalInstructions,
-    model: {
-      ...modelRest,
-      alsoAllowed: [...model.alsoAllowed],
-      ...(maxOutputTokens !== undefined && { maxOutputTokens: BigInt(maxOutputTokens) }),
-      ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),
-    },
+    ...(model.model !== '' && { model: modelMessage(model) }),
     tools: [...manifest.tools],
     limits: { ...limits },
     executionBudget: budgetMessage(manifest.executionBudget),
@@ -79,6 +74,15 @@ export function manifestMessage(
     followTopics: [...manifest.followTopics],
     unreviewedDeltas: manifest.unreviewedDeltas,
     optionsJson: jsonText(manifest.options),
+  };
+}
+
+function modelMessage({ timeoutMs, maxOutputTokens, ...model }: ModelSettings) {
+  return {
+    ...model,
+    alsoAllowed: [...model.alsoAllowed],
+    ...(maxOutputTokens !== undefined && { maxOutputTokens: BigInt(maxOutputTokens) }),
+    ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),
   };
 }
 

@@ -45,6 +45,7 @@ export async function recordDecision(
   const sequence = await tellDecision(trx, acting, signed, 'decided', at);
   const row: DecisionRow = { ...signed, sequence };
   await insertDecision(trx, row);
+  context.events.decided(row, judgement.action?.kind ?? 'invalid');
   if (ordersCall(row)) await countApprovedCall(trx, key);
   await auditDecision(trx, row, ruled, at);
   await follow(trx, context, acting, ruled, next, at);

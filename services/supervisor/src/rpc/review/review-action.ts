@@ -1,6 +1,7 @@
 import type { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { requireSlotGrant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
+import { ATTR_WRIT_CALL_ID, ATTR_WRIT_RUN_ID, ATTR_WRIT_TENANT, withSpan } from '@writ/telemetry';
 import type { SupervisorContext } from '../../context.ts';
 import { callingAgent } from '../supervision/acting-agent.ts';
 import { carriedReceipts } from './carried-receipts.ts';
@@ -18,13 +19,21 @@ export function reviewAction(
     const proposal = proposalFrom(request);
     // A paused agent holds no slot, and its partial result still gets out (SB-4).
     if (!proposal.partial) requireSlotGrant(call.caller);
-    const [findTool, recordCarried] = await Promise.all([
-      findProposedTool(context.peers.toolGateway, proposal),
-      readCarried(callingAgent(call), request.receipts, request.observations),
-    ]);
-    const decision = await context.store.transaction((trx) =>
-      reviewProposal(trx, context, { call, proposal, findTool, recordCarried, startedAt }),
-    );
-    return { decision };
+    const agent = callingAgent(call);
+    const attributes = {
+      [ATTR_WRIT_TENANT]: agent.tenant,
+      [ATTR_WRIT_RUN_ID]: agent.runId,
+      [ATTR_WRIT_CALL_ID]: proposal.callId,
+    };
+    return await withSpan(context.telemetry.tracer, 'review', { attributes }, async () => {
+      const [findTool, recordCarried] = await Promise.all([
+        findProposedTool(context.peers.toolGateway, proposal),
+        readCarried(agent, request.receipts, request.observations),
+      ]);
+      const decision = await context.store.transaction((trx) =>
+        reviewProposal(trx, context, { call, proposal, findTool, recordCarried, startedAt }),
+      );
+      return { decision };
+    });
   };
 }

@@ -7,7 +7,7 @@ import type { DecisionRow } from '../../store/review/decisions.ts';
 import type { Acting } from './acting.ts';
 
 /** What a writ is signed with. */
-export type WritDesk = Pick<SupervisorContext, 'signer' | 'policy' | 'config' | 'clock'>;
+export type WritDesk = Pick<SupervisorContext, 'signer' | 'policy' | 'config' | 'clock' | 'events'>;
 
 /** The columns that tell of the last writ of a decision. */
 export type WritColumns = Pick<DecisionRow, 'writ_count' | 'last_writ_id' | 'last_writ_expires_at'>;
@@ -22,7 +22,7 @@ export function ordersCall(row: DecisionRow): boolean {
  * row (TG-1, SV-6). Sign before the commit, so that a decision that cannot be ordered is none.
  */
 export async function signWrit(
-  { signer, policy, config }: WritDesk,
+  { signer, policy, config, events }: WritDesk,
   { key, run, ref, agent, manifest }: Acting,
   row: DecisionRow,
 ): Promise<SignedToken> {
@@ -32,6 +32,7 @@ export async function signWrit(
     throw new InternalError('NOTHING_TO_ORDER', `Decision ${row.decision_id} approves no call.`);
   }
   const { maxToolCalls } = manifest.limits;
+  events.writMinted(executed_from);
   return await mintWrit(
     signer,
     {

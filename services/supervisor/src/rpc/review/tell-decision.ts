@@ -2,11 +2,11 @@ import { create } from '@bufbuild/protobuf';
 import { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import { derivedId } from '@writ/kernel';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { encodeEntry } from '../../events.ts';
 import type { DecisionRow } from '../../store/review/decisions.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { decisionMessage } from '../messages/decision.ts';
+import { encodeEntry } from '../messages/timeline.ts';
 import type { Acting } from './acting.ts';
 
 /**

@@ -56,7 +56,7 @@ export async function* followRun(
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
-        if (rows.length > 0) {
+        if (rows.length === PAGE) {
           hasChanged = true;
           continue;
         }

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { DurableOptions } from '@writ/bus';
+import type { BusMessage, DurableOptions } from '@writ/bus';
 import {
   type HookEvent,
   HookEventSchema,
@@ -8,11 +8,11 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { hookEntry } from '../../events.ts';
 import { noteLapse, noteSlotChange, type SlotChange } from '../../store/agent/pauses.ts';
 import { findRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
-import type { SupervisorStore } from '../../store/supervisor-store.ts';
+import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { hookEntry } from '../messages/timeline.ts';
 import { isOwnEvent, timelineId } from './hook-origin.ts';
 
 /**
@@ -24,36 +24,59 @@ export function recordHooks(
   store: SupervisorStore,
   clock: Clock,
   log: Logger,
-): DurableOptions['handler'] {
-  return async (message) => {
+): Pick<Required<DurableOptions>, 'handler' | 'handleAll'> {
+  const own = (message: BusMessage): HookEvent[] => {
     const { eventId, subject } = message;
     const event = fromBinary(HookEventSchema, message.payload);
-    if (!isOwnEvent(event, message)) {
-      log.warn({ event_id: eventId, subject }, 'event that is not what its subject says');
-      return;
-    }
-    const key = { tenant: event.tenant, runId: event.runId };
+    if (isOwnEvent(event, message)) return [event];
+    log.warn({ event_id: eventId, subject }, 'event that is not what its subject says');
+    return [];
+  };
+  const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
+    const events = messages.flatMap(own);
+    if (events.length === 0) return;
     await store.transaction(
       async (trx) => {
-        if (event.runId === '' || (await findRun(trx, key)) === undefined) {
-          log.debug({ event_id: eventId, run_id: event.runId }, 'event of no known run');
-          return;
-        }
         const now = clock.now();
-        await appendTimeline(
-          trx,
-          { ...key, eventId: timelineId(event), entry: hookEntry(event) },
-          now,
-        );
-        const change = slotChangeOf(event);
-        if (change === undefined || event.agent === undefined) return;
-        const agent = { ...key, instance: event.agent.instance };
-        if (event.status === LAPSED) await noteLapse(trx, agent, change.at);
-        else await noteSlotChange(trx, agent, change, now);
+        const known = new KnownRuns(trx);
+        for (const event of events) {
+          if (await known.has(event)) await recordEvent(trx, event, now);
+          else log.debug({ event_id: event.eventId, run_id: event.runId }, 'event of no known run');
+        }
       },
       { background: true },
     );
   };
+  return { handler: (message) => handleAll([message]), handleAll };
+}
+
+/** Runs that there are, each looked for once. */
+class KnownRuns {
+  readonly #trx: SupervisorTransaction;
+  readonly #known = new Map<string, boolean>();
+
+  constructor(trx: SupervisorTransaction) {
+    this.#trx = trx;
+  }
+
+  async has({ tenant, runId }: HookEvent): Promise<boolean> {
+    if (runId === '') return false;
+    const key = `${tenant}/${runId}`;
+    const known =
+      this.#known.get(key) ?? (await findRun(this.#trx, { tenant, runId })) !== undefined;
+    this.#known.set(key, known);
+    return known;
+  }
+}
+
+async function recordEvent(trx: SupervisorTransaction, event: HookEvent, now: Date): Promise<void> {
+  const key = { tenant: event.tenant, runId: event.runId };
+  await appendTimeline(trx, { ...key, eventId: timelineId(event), entry: hookEntry(event) }, now);
+  const change = slotChangeOf(event);
+  if (change === undefined || event.agent === undefined) return;
+  const agent = { ...key, instance: event.agent.instance };
+  if (event.status === LAPSED) await noteLapse(trx, agent, change.at);
+  else await noteSlotChange(trx, agent, change, now);
 }
 
 /** Status of an AGENT_PAUSED event: nobody has the slot instead, the lease on it ended. */

@@ -112,6 +112,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
 }
 
 function rootRow({ manifest, rootInstance }: RunPlan, { tenant, runId }: NewRun): AgentRow {
-  const models = [manifest.model.model];
+  const { model } = manifest.model;
+  const models = model === '' ? [] : [model];
   return newAgentRow({ tenant, runId, instance: rootInstance, manifest, models });
 }

@@ -1,3 +1,4 @@
+import { prepareQuery } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
 import type { AuditChainsTable, AuditCheckpointsTable } from '../schema/audit-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -22,17 +23,23 @@ export interface CheckpointRhythm {
 /** The chains that are to be signed now. */
 export async function chainsToSign(
   db: SupervisorReader,
-  { records, before }: CheckpointRhythm,
+  rhythm: CheckpointRhythm,
 ): Promise<ChainRow[]> {
-  return await db
+  return (await selectChainsToSign(db, rhythm)).rows;
+}
+
+const selectChainsToSign = prepareQuery((db: SupervisorReader, rhythm: CheckpointRhythm) =>
+  db
     .selectFrom('audit_chains')
     .selectAll()
     .whereRef('sequence', '>', 'signed_count')
     .where(({ or, eb }) =>
-      or([eb(sql<number>`sequence - signed_count`, '>=', records), eb('signed_at', '<=', before)]),
-    )
-    .execute();
-}
+      or([
+        eb(sql<number>`sequence - signed_count`, '>=', rhythm.records),
+        eb('signed_at', '<=', rhythm.before),
+      ]),
+    ),
+);
 
 /**
  * Keeps a checkpoint over the chain as it stood in `chain` (SV-8). Returns false, and keeps nothing,

@@ -33,13 +33,7 @@ export async function linkAudit(
   limit: number,
   now: Date,
 ): Promise<number> {
-  const records = await trx
-    .selectFrom('audit')
-    .select(['position', 'tenant', 'canonical_json'])
-    .where('sequence', 'is', null)
-    .orderBy('position')
-    .limit(limit)
-    .execute();
+  const { rows: records } = await selectUnlinked(trx, { limit });
   const ends = await endsOf(trx, new Set(records.map(({ tenant }) => tenant)));
   for (const { position, tenant, canonical_json } of records) {
     const { sequence: last, hash: previousHash } = ends.get(tenant) ?? FIRST;
@@ -52,11 +46,23 @@ export async function linkAudit(
   return records.length;
 }
 
+const selectUnlinked = prepareQuery((db: SupervisorReader, { limit }: { readonly limit: number }) =>
+  db
+    .selectFrom('audit')
+    .select(['position', 'tenant', 'canonical_json'])
+    .where('sequence', 'is', null)
+    .orderBy('position')
+    .limit(limit),
+);
+
 /** Whether there are records that belong to no chain yet. */
 export async function hasUnlinked(db: SupervisorReader): Promise<boolean> {
-  const query = db.selectFrom('audit').select('position').where('sequence', 'is', null);
-  return (await query.limit(1).executeTakeFirst()) !== undefined;
+  return (await selectFirstUnlinked(db, {})).rows.length > 0;
 }
+
+const selectFirstUnlinked = prepareQuery((db: SupervisorReader) =>
+  db.selectFrom('audit').select('position').where('sequence', 'is', null).limit(1),
+);
 
 /** The last record of a tenant, up to a place, that belongs to no chain yet; undefined for none. */
 export async function lastUnlinked(

@@ -1,3 +1,4 @@
+import type { Replicas } from '@writ/store';
 import type { Transaction } from 'kysely';
 import type { SupervisorDatabase } from '../schema.ts';
 
@@ -37,18 +38,25 @@ export function notedChanges(trx: Transaction<SupervisorDatabase>): ReadonlySet<
 }
 
 /**
- * Tells listeners in this process what was committed. Only a hint: another process may have written,
- * so whoever listens also looks by itself now and then.
+ * Tells listeners what was committed, here or by another replica. Only a hint, which may be lost, so
+ * whoever listens also looks by itself now and then.
  */
 export class Changes {
+  readonly #replicas: Replicas;
   readonly #listeners = new Map<Topic, Set<() => void>>();
+
+  constructor(replicas: Replicas) {
+    this.#replicas = replicas;
+  }
 
   /** Calls `listener` after each commit that concerns `topic`; it must not throw. Returns how to stop. */
   subscribe(topic: Topic, listener: () => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set();
     this.#listeners.set(topic, listeners);
     listeners.add(listener);
+    const unsubscribe = this.#replicas.onHint(topic, listener);
     return () => {
+      unsubscribe();
       listeners.delete(listener);
       if (listeners.size === 0) this.#listeners.delete(topic);
     };
@@ -57,6 +65,8 @@ export class Changes {
   /** Tells the listeners of `topics`. */
   announce(topics: Iterable<Topic>): void {
     for (const topic of topics) {
+      // What a replica has in its outbox one of them delivers, which looks by itself.
+      if (topic !== 'outbox') this.#replicas.hint(topic);
       for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
     }
   }

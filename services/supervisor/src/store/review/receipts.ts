@@ -1,3 +1,4 @@
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { RunKey } from '../change/changes.ts';
 import type { ReceiptsTable } from '../schema/review-tables.ts';
@@ -12,7 +13,14 @@ export async function insertReceipt(
   trx: SupervisorTransaction,
   receipt: ReceiptRow,
 ): Promise<boolean> {
-  const known = await trx
+  const { rows: known } = await selectKnown(trx, receipt);
+  if (known.length > 0) return false;
+  await insertRow(trx, receipt);
+  return true;
+}
+
+const selectKnown = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
+  db
     .selectFrom('receipts')
     .select('receipt_id')
     .where(({ and, or, eb }) =>
@@ -27,12 +35,27 @@ export async function insertReceipt(
         ]),
       ]),
     )
-    .limit(1)
-    .executeTakeFirst();
-  if (known !== undefined) return false;
-  await trx.insertInto('receipts').values(receipt).execute();
-  return true;
-}
+    .limit(1),
+);
+
+const COLUMNS = [
+  'tenant',
+  'run_id',
+  'instance',
+  'call_id',
+  'revision',
+  'receipt_id',
+  'status',
+  'stop_reason',
+  'result_sha256',
+  'claims',
+  'observation',
+  'received_at',
+] as const satisfies readonly (keyof ReceiptRow)[];
+
+const insertRow = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
+  db.insertInto('receipts').values(pickColumns(receipt, COLUMNS)),
+);
 
 /** The receipt of a call that counts: that of the highest revision; undefined when there is none. */
 export async function findReceipt(
@@ -61,18 +84,25 @@ export async function keepObservation(
   content: string,
   contentSha256: string,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable('receipts')
-    .set({ observation: content })
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('instance', '=', key.instance)
-    .where('call_id', '=', key.callId)
-    .where('result_sha256', '=', contentSha256)
-    .where('observation', 'is', null)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await saveObservation(trx, { ...key, content, contentSha256 });
+  return numAffectedRows > 0n;
 }
+
+const saveObservation = prepareQuery(
+  (
+    db: SupervisorReader,
+    shown: CallKey & { readonly content: string; readonly contentSha256: string },
+  ) =>
+    db
+      .updateTable('receipts')
+      .set({ observation: shown.content })
+      .where('tenant', '=', shown.tenant)
+      .where('run_id', '=', shown.runId)
+      .where('instance', '=', shown.instance)
+      .where('call_id', '=', shown.callId)
+      .where('result_sha256', '=', shown.contentSha256)
+      .where('observation', 'is', null),
+);
 
 /** Every receipt of a run; of a call, the highest revision counts (SV-7). */
 export async function receiptsOf(

@@ -73,16 +73,20 @@ export async function readTimeline(
   after: number,
   limit: number,
 ): Promise<TimelineRow[]> {
-  return await db
-    .selectFrom('timeline')
-    .select(['sequence', 'recorded_at', 'entry'])
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .where('sequence', '>', after)
-    .orderBy('sequence')
-    .limit(limit)
-    .execute();
+  return (await selectEntries(db, { tenant, runId, after, limit })).rows;
 }
+
+const selectEntries = prepareQuery(
+  (db: SupervisorReader, place: RunKey & { readonly after: number; readonly limit: number }) =>
+    db
+      .selectFrom('timeline')
+      .select(['sequence', 'recorded_at', 'entry'])
+      .where('tenant', '=', place.tenant)
+      .where('run_id', '=', place.runId)
+      .where('sequence', '>', place.after)
+      .orderBy('sequence')
+      .limit(place.limit),
+);
 
 /** Puts another entry in the place of a recorded one (SUP-4). */
 export async function replaceEntry(

@@ -1,5 +1,12 @@
 import type { Phase, TerminalState } from '@writ/kernel';
 
+/** The calls that a tenant may make now: a bucket that fills (SYS-6). */
+export interface TenantRatesTable {
+  tenant: string;
+  tokens: number;
+  filled_at: Date;
+}
+
 /** Where a run stands; the last nine are for ever (AG-7, RT-4). */
 export type StoredRunState =
   | 'PENDING'

@@ -15,11 +15,16 @@ import { insertReceipt } from '../../store/receipts.ts';
 import { doubtfulOutcome, signOutcome, writeReceipted } from '../receipt/record-outcome.ts';
 import { signReceipt } from '../receipt/sign-receipt.ts';
 import { callStateOf } from './call-row.ts';
+import { isElsewhere } from './elsewhere.ts';
 import { type PresentedCall, refuseExpired } from './presented-call.ts';
 
-/** What the first transaction of a call comes to: an outcome, or a tool to run. */
+/**
+ * What the first transaction of a call comes to: an outcome, or one that it had before; another replica
+ * that is at it; or a tool to run.
+ */
 export type Begun =
-  | { readonly kind: 'ended'; readonly call: CallRow }
+  | { readonly kind: 'ended' | 'recorded'; readonly call: CallRow }
+  | { readonly kind: 'elsewhere' }
   | {
       readonly kind: 'run';
       readonly call: CallRow;
@@ -30,6 +35,8 @@ export type Begun =
 type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
   /** As it was when the call got its place. */
   readonly registry: Registry;
+  /** Replicas that have ended. */
+  readonly gone: ReadonlySet<string>;
 };
 
 /**
@@ -85,7 +92,7 @@ async function beginNew(
   }
   await refuseFrozen(trx, presented);
   await countCall(trx, counted, verdict.counted);
-  const call: CallRow = { ...row, attempts: 1 };
+  const call: CallRow = { ...row, owner: context.store.replicas.id, attempts: 1 };
   await insertCall(trx, call);
   await events.toolStarted(trx, call, at);
   return { kind: 'run', call, tool: verdict.tool, args: verdict.args };
@@ -98,7 +105,8 @@ async function takeUp(
   known: CallRow,
   presented: PresentedCall,
 ): Promise<Begun> {
-  const { registry, clock } = context;
+  const { registry, clock, store, gone } = context;
+  if (isElsewhere(known, store.replicas, gone)) return { kind: 'elsewhere' };
   const state = callStateOf(known, false);
   const { arguments: parsed } = presented;
   const tool = registry.tools.get(known.tool);
@@ -110,12 +118,13 @@ async function takeUp(
       : { kind: 'void' },
     known.side_effect ?? 'destructive',
   );
-  if (effect === 'answer') return { kind: 'ended', call: known };
+  if (effect === 'answer') return { kind: 'recorded', call: known };
   if (effect === 'execute' && tool !== undefined && 'args' in parsed) {
     refuseExpired(presented, clock.now());
     await refuseFrozen(trx, presented);
-    await beginAgain(trx, keyOf(known));
-    const call = { ...known, attempts: known.attempts + 1 };
+    const owner = store.replicas.id;
+    await beginAgain(trx, keyOf(known), owner);
+    const call = { ...known, owner, attempts: known.attempts + 1 };
     return { kind: 'run', call, tool, args: parsed.args };
   }
   if (effect === 'record' && (next === 'error' || next === 'unknown')) {
@@ -156,6 +165,7 @@ function newRow(
     result_fields: JSON.stringify(writ.resultFields),
     traceparent,
     state: 'intent',
+    owner: '',
     attempts: 0,
     started_at: at,
     ended_at: null,

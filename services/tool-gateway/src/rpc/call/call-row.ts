@@ -9,7 +9,7 @@ import { statusOf } from '../receipt/sign-receipt.ts';
 
 const KINDS = { json: ResultKind.JSON, text: ResultKind.TEXT, image: ResultKind.IMAGE } as const;
 
-/** Where a stored call stands; `live` says whether this process is working on it. */
+/** Where a stored call stands; `live` says whether a process is working on it. */
 export function callStateOf({ state }: Pick<CallRow, 'state'>, live: boolean): CallState {
   if (state === 'intent') return live ? 'running' : 'interrupted';
   return state;

@@ -11,6 +11,7 @@ import { rememberEpoch, seenEpoch } from '../../store/epochs.ts';
 import { beginCall } from './begin-call.ts';
 import { toCallToolResponse } from './call-row.ts';
 import type { CallUnderWay } from './calls-under-way.ts';
+import { untilFree } from './elsewhere.ts';
 import { endCall } from './end-call.ts';
 import {
   callIdTaken,
@@ -84,20 +85,39 @@ function refuseOther(known: CallRow, { writ }: PresentedCall): void {
   if (known.args_sha256 !== writ.argsSha256) throw callIdTaken(writ, 'arguments_json');
 }
 
-/** One attempt at a call: a place at its source, intent, the tool, outcome. */
+/** What becomes of a call, here or at the replica that is at it. */
 async function attempt(
   context: GatewayContext,
   presented: PresentedCall,
   entry: CallUnderWay,
 ): Promise<CallRow> {
+  const { store } = context;
+  const { writ } = presented;
+  let gone: ReadonlySet<string> = new Set();
+  for (;;) {
+    const row = await attemptHere(context, presented, entry, gone);
+    if (row !== undefined) return row;
+    gone = await untilFree(store, writ, entry.calledOff);
+  }
+}
+
+/** One attempt at a call: a place at its source, intent, the tool, outcome; undefined while another replica is at it. */
+async function attemptHere(
+  context: GatewayContext,
+  presented: PresentedCall,
+  entry: CallUnderWay,
+  gone: ReadonlySet<string>,
+): Promise<CallRow | undefined> {
   const { tools, nudge } = context;
   // Waiting comes before the transaction that checks the freeze, never after it.
   const { registry, source, release } = await takePlace(tools, presented, entry.calledOff);
   try {
     entry.calledOff.throwIfAborted();
-    const begun = await beginCall({ ...context, registry }, presented);
+    const begun = await beginCall({ ...context, registry, gone }, presented);
+    if (begun.kind === 'elsewhere') return undefined;
     nudge();
-    if (begun.kind === 'ended') return begun.call;
+    entry.recorded = begun.kind === 'recorded';
+    if (begun.kind !== 'run') return begun.call;
     if (source === undefined) {
       throw new InternalError('NO_SOURCE', `The source of ${begun.tool.name} is not open.`);
     }

@@ -13,6 +13,8 @@ export interface CallUnderWay {
   startedAt: Date | undefined;
   /** It goes on when nobody waits any more: a repeat will ask for what it did. */
   goesOn: boolean;
+  /** It turned out to have an outcome before this attempt. */
+  recorded: boolean;
 }
 
 /** What a call comes to: its row, with an outcome. */
@@ -36,7 +38,7 @@ export class CallsUnderWay {
   /**
    * Waits for what becomes of the call; begins it with `attempt` when nobody has.
    * @param signal aborts when this caller goes away; the last one to go calls off what may be repeated
-   * @returns the call, and whether somebody else had begun it
+   * @returns the call, and whether somebody else had begun it, here or at another replica
    */
   async join(
     key: CallKey,
@@ -54,7 +56,7 @@ export class CallsUnderWay {
     signal.addEventListener('abort', leave, { once: true });
     try {
       const call = await Promise.race([entry.outcome, gone.promise]);
-      return { call, joined: known !== undefined };
+      return { call, joined: known !== undefined || entry.recorded };
     } finally {
       signal.removeEventListener('abort', leave);
       entry.waiting -= 1;
@@ -69,6 +71,19 @@ export class CallsUnderWay {
     const concerned = this.#within(scope);
     for (const { controller } of concerned) controller.abort(reason);
     return concerned;
+  }
+
+  /** Calls off whatever `reasonOf` gives a reason for. */
+  callOffWhere(reasonOf: (key: CallKey) => Error | undefined): void {
+    for (const { key, controller } of this.#entries.values()) {
+      const reason = reasonOf(key);
+      if (reason !== undefined) controller.abort(reason);
+    }
+  }
+
+  /** Whether there are any. */
+  get any(): boolean {
+    return this.#entries.size > 0;
   }
 
   /** Waits until the calls within the scope have ended, `ms` at most. @returns those that have not */
@@ -92,6 +107,7 @@ export class CallsUnderWay {
       outcome: started.promise,
       startedAt: undefined,
       goesOn: false,
+      recorded: false,
       waiting: 0,
     };
     this.#entries.set(name, entry);

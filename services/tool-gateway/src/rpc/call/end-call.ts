@@ -3,7 +3,7 @@ import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { capOutput, pickFields } from '../../domain/result.ts';
 import type { Tool } from '../../domain/tool.ts';
-import type { CallRow } from '../../store/calls.ts';
+import { type CallRow, disown, findCall, keyOf } from '../../store/calls.ts';
 import { type Outcome, signOutcome, writeReceipted } from '../receipt/record-outcome.ts';
 import type { ToolRun } from './run-tool.ts';
 
@@ -22,7 +22,13 @@ export async function endCall(
   const { store, clock } = context;
   const { ending } = run;
   const { next, effect } = transition('running', { kind: 'end', ending }, tool.sideEffect);
-  if (effect === 'keep') throw calledOff.reason;
+  if (effect === 'keep') {
+    // Whoever repeats it may do so at another replica.
+    if (store.replicas.shared) {
+      await store.transaction((trx) => disown(trx, call), { background: true });
+    }
+    throw calledOff.reason;
+  }
   if (next !== 'ok' && next !== 'error' && next !== 'unknown') {
     throw new InternalError('BAD_CALL_STATE', `A call of ${tool.name} cannot end as ${next}.`);
   }
@@ -32,6 +38,9 @@ export async function endCall(
     writeReceipted(context, trx, 'intent', receipted, at),
   );
   if (written) return receipted.call;
+  // A replica that was taken for dead, and another one that took over, may both come to an end.
+  const known = await findCall(store.db, keyOf(call));
+  if (known !== undefined && known.state !== 'intent') return known;
   throw new InternalError(
     'OUTCOME_RECORDED',
     `The outcome of ${call.call_id} was recorded by somebody else.`,

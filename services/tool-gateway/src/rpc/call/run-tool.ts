@@ -16,6 +16,7 @@ import {
   executeToolSpan,
   GenAiOperation,
   SpanStatusCode,
+  traceparentOf,
   withSpan,
 } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
@@ -113,6 +114,7 @@ async function withinLimit(
       runId: call.run_id,
       agentName: call.agent_name,
       callId: call.call_id,
+      traceparent: traceparentOf(),
       deadline,
       timeoutMs: tool.timeoutMs,
       signal: stop.signal,

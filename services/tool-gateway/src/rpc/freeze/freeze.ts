@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   FreezeCause as ContractCause,
@@ -17,12 +18,16 @@ import {
   purges,
   scopeKey,
 } from '../../domain/freeze.ts';
-import { purgeResults } from '../../store/calls.ts';
+import { callsUnderWay, keyOf, purgeResults } from '../../store/calls.ts';
 import { findFreeze, insertFreeze } from '../../store/freezes.ts';
+import type { GatewayStore } from '../../store/gateway-store.ts';
 import { purgeNotes } from '../../store/notes.ts';
 import type { CallUnderWay } from '../call/calls-under-way.ts';
+import { FREEZES } from './freeze-watch.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
+/** Between two looks what other replicas have under way. */
+const LOOK_MS = 25;
 
 const CAUSES: Readonly<Record<number, FreezeCause>> = {
   [ContractCause.HALT]: 'halt',
@@ -42,7 +47,7 @@ const RETENTIONS: Readonly<Record<number, HistoryRetention>> = {
  * SUP-8). The same order again records nothing, and waits and lists again.
  */
 export function freeze(context: GatewayContext): Handlers<typeof ToolGatewayService>['freeze'] {
-  const { store, clock, underWay, telemetry } = context;
+  const { store, clock, underWay, telemetry, hurry } = context;
   return async ({ order: message }) => {
     const order = toOrder(message, clock.now());
     const { scope } = order;
@@ -64,12 +69,36 @@ export function freeze(context: GatewayContext): Handlers<typeof ToolGatewayServ
       { order_id: order.orderId, scope: scopeKey(scope), cause: order.cause, in_force: inForce },
       'A freeze was ordered.',
     );
+    hurry();
     if (!inForce) return { inFlight: [] };
     underWay.callOff(scope, frozenError(order));
+    store.replicas.hint(FREEZES);
     const wait = message?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(message.wait);
-    const left = await underWay.settle(scope, wait);
-    return { inFlight: left.flatMap(toInFlight) };
+    const [left, elsewhere] = await Promise.all([
+      underWay.settle(scope, wait),
+      settledElsewhere(store, scope, wait),
+    ]);
+    return { inFlight: [...left.flatMap(toInFlight), ...elsewhere] };
   };
+}
+
+/** Waits until the other replicas have nothing of the scope under way, `waitMs` at most; lists what they have. */
+async function settledElsewhere(store: GatewayStore, scope: FreezeScope, waitMs: number) {
+  if (!store.replicas.shared) return [];
+  const until = performance.now() + waitMs;
+  for (;;) {
+    const under = await callsUnderWay(store.db, scope);
+    const calls = under.filter(({ owner }) => owner !== store.replicas.id);
+    const left = until - performance.now();
+    if (calls.length === 0 || left <= 0) {
+      return calls.map((call) => ({
+        ...keyOf(call),
+        target: call.tool,
+        startTime: timestampFromDate(call.started_at),
+      }));
+    }
+    await sleep(Math.min(LOOK_MS, left));
+  }
 }
 
 function toOrder(message: FreezeOrderMessage | undefined, now: Date): FreezeOrder {

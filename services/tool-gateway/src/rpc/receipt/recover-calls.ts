@@ -1,17 +1,23 @@
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { callsWithoutOutcome } from '../../store/calls.ts';
+import { callsUnderWay, disown, keyOf } from '../../store/calls.ts';
 import { doubtfulOutcome, signOutcome, writeReceipted } from './record-outcome.ts';
 
 /**
- * Settles what a former process left between intent and outcome (TG-5): a tool that may run again
- * waits for the repeat of its call; any other leaves an UNKNOWN receipt. Runs before anybody calls.
+ * Settles what processes that have ended left between intent and outcome, and what this one could not
+ * write down (TG-5): a tool that may run again waits for the repeat of its call; any other leaves an
+ * UNKNOWN receipt.
  */
 export async function recoverCalls(
-  context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events' | 'telemetry'>,
+  context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events' | 'telemetry' | 'underWay'>,
 ): Promise<void> {
-  const { store, clock, telemetry } = context;
-  for (const call of await callsWithoutOutcome(store.db)) {
+  const { store, clock, telemetry, underWay } = context;
+  const left = await callsUnderWay(store.db);
+  if (left.length === 0) return;
+  const gone = await store.replicas.gone(left.map(({ owner }) => owner));
+  for (const call of left) {
+    const isLost = call.owner === store.replicas.id && !underWay.has(keyOf(call));
+    if (!isLost && !gone.has(call.owner)) continue;
     const sideEffect = call.side_effect ?? 'destructive';
     const { next, effect } = transition('running', { kind: 'crash' }, sideEffect);
     telemetry.log.warn(
@@ -25,7 +31,10 @@ export async function recoverCalls(
       },
       'A call was interrupted by the end of a former process.',
     );
-    if (effect !== 'record' || next !== 'unknown') continue;
+    if (effect !== 'record' || next !== 'unknown') {
+      await store.transaction((trx) => disown(trx, call), { background: true });
+      continue;
+    }
     const at = clock.now();
     const outcome = doubtfulOutcome(call, next, 'was interrupted');
     const receipted = await signOutcome(context, call, outcome, at);

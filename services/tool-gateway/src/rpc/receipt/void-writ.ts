@@ -7,6 +7,7 @@ import type { CallKey } from '../../domain/writ.ts';
 import { type CallRow, findCall, insertCall } from '../../store/calls.ts';
 import { insertReceipt } from '../../store/receipts.ts';
 import { callStateOf } from '../call/call-row.ts';
+import { goneOwner, isElsewhere } from '../call/elsewhere.ts';
 import { toCallKey } from '../call/presented-call.ts';
 import { doubtfulOutcome, signOutcome, writeReceipted } from './record-outcome.ts';
 import { signReceipt } from './sign-receipt.ts';
@@ -23,9 +24,11 @@ export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewaySe
   const { store, clock, tools, signer, underWay, nudge, telemetry } = context;
   return async (request) => {
     const key = toCallKey(request.call);
+    const gone = await goneOwner(store, key);
     const answer = await store.transaction(async (trx) => {
       const known = await findCall(trx, key);
-      const state = known === undefined ? 'none' : callStateOf(known, underWay.has(key));
+      const isLive = underWay.has(key) || isElsewhere(known, store.replicas, gone);
+      const state = known === undefined ? 'none' : callStateOf(known, isLive);
       const sideEffect = known?.side_effect ?? 'destructive';
       const { next, effect } = transition(state, { kind: 'void' }, sideEffect);
       const at = clock.now();
@@ -82,6 +85,7 @@ function burntRow(key: CallKey, registryVersion: string, at: Date): CallRow {
     result_fields: '[]',
     traceparent: '',
     state: 'burnt',
+    owner: '',
     attempts: 0,
     started_at: at,
     ended_at: at,

@@ -7,6 +7,8 @@ import { openMcpSource } from './mcp-source.ts';
 const SERVER = fileURLToPath(new URL('../../../test/mcp/fragile-server.ts', import.meta.url));
 const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
 
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
 let source: ToolSource;
 
 function open(...args: readonly string[]): ToolSource {
@@ -39,7 +41,19 @@ const invoke = (tool: string, signal = new AbortController().signal) =>
     deadline: new Date(),
     timeoutMs: 10_000,
     signal,
+    traceparent: TRACEPARENT,
   });
+
+describe('an MCP server', () => {
+  it('gets the trace beside the key of the call, and no token (SYS-1, TG-6)', async () => {
+    const answer = await invoke('meta');
+    const content = answer.kind === 'output' ? String(answer.output.content) : '';
+    expect(JSON.parse(content)).toEqual({
+      'writ/idempotency-key': 'idem_1',
+      traceparent: TRACEPARENT,
+    });
+  });
+});
 
 describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
   it('refuses and fails: what it says of its tool is shown, what it says of itself is not', async () => {

@@ -74,7 +74,7 @@ async function offer(
 async function invoke(
   { name: source, log }: McpSourceOptions,
   connection: McpConnection,
-  { tool, args, signal, timeoutMs, idempotencyKey, callId }: ToolInvocation,
+  { tool, args, signal, timeoutMs, idempotencyKey, callId, traceparent }: ToolInvocation,
 ): Promise<ToolAnswer> {
   try {
     const client = await connection.client();
@@ -83,7 +83,10 @@ async function invoke(
       {
         name: nameAtServer(source, tool) ?? tool,
         arguments: { ...args },
-        _meta: { 'writ/idempotency-key': idempotencyKey },
+        _meta: {
+          'writ/idempotency-key': idempotencyKey,
+          ...(traceparent !== undefined && { traceparent }),
+        },
       },
       { signal, timeout: timeoutMs + TIMEOUT_SLACK_MS },
     );

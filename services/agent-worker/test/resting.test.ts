@@ -1,0 +1,287 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { systemClock } from '@writ/kernel';
+import type { StoreLocation } from '@writ/store';
+import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { type Insertable, sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { fireTimers, untilNextTimer } from '../src/runtime/timers.ts';
+import { findRunnable } from '../src/store/leases.ts';
+import { preemptedAgents, type RestingPage, sleepingAgents } from '../src/store/resting.ts';
+import type { AgentsTable } from '../src/store/schema.ts';
+import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+import type { FakeModel } from './fake-meter.ts';
+import { approveAll, LEAD } from './team.ts';
+import { World } from './world.ts';
+
+const AT = new Date('2026-01-01T00:00:00Z');
+
+function restingRow(changes: Partial<Insertable<AgentsTable>>): Insertable<AgentsTable> {
+  return {
+    tenant: TENANT,
+    run_id: RUN,
+    instance: AGENT.instance,
+    name: AGENT.name,
+    kind: 'react',
+    request_id: 'd-1',
+    request_digest: '',
+    session_id: 's-1',
+    manifest: '{}',
+    supervision: '{}',
+    state: 'PARKED',
+    stop_reason: null,
+    waiting_for: '["slot"]',
+    wake_at: null,
+    epoch: 1n,
+    lease_owner: null,
+    lease_expires_at: null,
+    credentials: null,
+    deadline_at: null,
+    traceparent: '',
+    last_traceparent: null,
+    journal_length: 0,
+    step_started: 0,
+    step_ended: 0,
+    failures: 0,
+    reply_to: null,
+    created_at: AT,
+    ended_at: null,
+    ...changes,
+  };
+}
+
+function runIds(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `run-${String(index).padStart(6, '0')}`);
+}
+
+async function insertAll(store: WorkerStore, rows: readonly Insertable<AgentsTable>[]) {
+  for (let from = 0; from < rows.length; from += 500) {
+    await store.transaction((trx) =>
+      trx
+        .insertInto('agents')
+        .values(rows.slice(from, from + 500))
+        .execute(),
+    );
+  }
+}
+
+const STORES: Record<string, () => StoreLocation | Promise<StoreLocation>> = {
+  sqlite: () => ({ dialect: 'sqlite', file: ':memory:' }),
+  ...(postgresAtHand() && { postgres: postgresLocation }),
+};
+
+describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
+  const FEW = 300;
+  const MANY = 20_000;
+  let store: WorkerStore;
+
+  beforeAll(async () => {
+    store = await openWorkerStore(await locate());
+  });
+
+  afterAll(() => store.close());
+
+  const first: RestingPage = { tenants: [], after: undefined, most: 256 };
+
+  /** Everything that a worker looks up in each of its rounds, for all tenants and for some. */
+  const looks: Record<string, () => Promise<unknown>> = {};
+  for (const tenants of [[], [TENANT], ['beta', TENANT]]) {
+    const whose = tenants.length === 0 ? 'all' : tenants.join('+');
+    const page = { ...first, tenants };
+    looks[`preempted of ${whose}`] = () => preemptedAgents(store.db, page);
+    looks[`sleepers of ${whose}`] = () => sleepingAgents(store.db, page);
+    looks[`runnable of ${whose}`] = () => findRunnable(store.db, AT, 64, tenants);
+    looks[`timers of ${whose}`] = () => fireTimers(store, systemClock, tenants);
+    looks[`next timer of ${whose}`] = () => untilNextTimer(store, systemClock, tenants, 1_000);
+  }
+
+  it('are read page by page in the order of their keys, of all tenants or of some (SB-8, SYS-6)', async () => {
+    for (const tenant of [TENANT, 'beta', 'gamma']) {
+      const parked = runIds(FEW).map((run_id) => restingRow({ tenant, run_id }));
+      const asleep = runIds(FEW).map((run_id) =>
+        restingRow({ tenant, run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
+      );
+      await insertAll(store, [...parked, ...asleep]);
+    }
+    await insertAll(store, [restingRow({ run_id: 'halted', wake_at: new Date(AT.getTime() + 1) })]);
+    for (const tenants of [[], ['gamma', TENANT]]) {
+      const seen: string[] = [];
+      let page: RestingPage = { ...first, tenants };
+      for (;;) {
+        const rows = await preemptedAgents(store.db, page);
+        seen.push(...rows.map(({ tenant, run_id }) => `${tenant}/${run_id}`));
+        const last = rows.at(-1);
+        if (last === undefined) break;
+        const { tenant, run_id: runId, instance } = last;
+        page = { ...page, after: { tenant, runId, instance } };
+      }
+      const whose = tenants.length === 0 ? [TENANT, 'beta', 'gamma'] : [TENANT, 'gamma'];
+      expect(seen).toEqual(whose.flatMap((tenant) => runIds(FEW).map((id) => `${tenant}/${id}`)));
+    }
+  });
+
+  it('cost a round as much when there are thousands as when there are few (RT-2, SB-8)', async () => {
+    const few = await timesOf(looks);
+    const more = runIds(FEW + MANY).slice(FEW);
+    await insertAll(store, [
+      ...more.map((run_id) => restingRow({ run_id })),
+      ...more.map((run_id) => restingRow({ run_id, instance: 'sleeper-1', state: 'SUSPENDED' })),
+    ]);
+    await analyze(store);
+    const many = await timesOf(looks);
+    const ratios = Object.keys(looks).map((look) => (many[look] ?? 0) / (few[look] ?? 0));
+    const figures = Object.keys(looks).map(
+      (look) => `${look}: ${few[look]?.toFixed(2)} ms, ${many[look]?.toFixed(2)} ms`,
+    );
+    expect(Math.max(...ratios), figures.join('; ')).toBeLessThan(8);
+  });
+});
+
+/** What the database does by itself, within a minute of so many new rows. */
+async function analyze(store: WorkerStore): Promise<void> {
+  if (store.dialect !== 'postgres') return;
+  await store.transaction((trx) => sql`analyze agents`.execute(trx));
+}
+
+/** The median time of each look, in milliseconds. */
+async function timesOf(looks: Record<string, () => Promise<unknown>>) {
+  const times: Record<string, number> = {};
+  for (const [name, look] of Object.entries(looks)) {
+    const taken: number[] = [];
+    for (let round = 0; round < 15; round += 1) {
+      const before = performance.now();
+      await look();
+      taken.push(performance.now() - before);
+    }
+    times[name] = taken.toSorted((one, other) => one - other)[7] ?? 0;
+  }
+  return times;
+}
+
+/** A lead that asks a person through `helper`, which sleeps until then. */
+const ASKS: FakeModel = (_, { messages }) => {
+  const last = messages.at(-1)?.parts[0]?.kind;
+  if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
+  return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
+};
+
+const HELPER = `${RUN}/helper-1`;
+
+/** A world whose rounds are so rare that whatever happens was not found by one. */
+async function ready(): Promise<World> {
+  const world = await World.start({ model: ASKS });
+  await world.startWorker({ slotRenewMs: 3_600_000 });
+  world.supervisor.rule = approveAll;
+  world.withChildren({ helper: { kind: AgentKind.USER_PROXY, tools: [] } });
+  return world;
+}
+
+async function deliverAsking(world: World): Promise<void> {
+  const subAgents = [{ name: 'helper', askTimeout: durationFromMs(600_000) }];
+  await world.deliver({ manifest: { ...LEAD, subAgents } });
+}
+
+async function startAsking(): Promise<{ world: World; question: string }> {
+  const world = await ready();
+  await deliverAsking(world);
+  const { waitingFor } = await world.until('SUSPENDED', RUN, 'helper');
+  await vi.waitFor(() => expect(world.slots.renewals).toContain(`${HELPER} SUSPEND 1`));
+  return { world, question: waitingFor[0] ?? '' };
+}
+
+async function answer(world: World, name: string): Promise<void> {
+  const signal = { tenant: TENANT, runId: RUN, agentInstance: 'helper-1', name };
+  await world.worker.signal({ ...signal, requestId: 's-1', payloadJson: '{"text":"Blue."}' });
+}
+
+describe('agents that are parked until they have a slot', () => {
+  it('are asked about in parts, one a round, and each in its turn (SB-8)', async () => {
+    const world = await World.start();
+    const { store } = await world.startWorker();
+    const ids = runIds(600);
+    for (const runId of ids) world.slots.set(runId, 'PAUSED');
+    const rows = await Promise.all(
+      ids.map(async (run_id) => {
+        const { spawnBudgetToken } = await world.credentials(run_id);
+        const tokens = { spawnBudget: spawnBudgetToken };
+        const expiresAt = Date.now() + 600_000;
+        return restingRow({ run_id, credentials: JSON.stringify({ ...tokens, expiresAt }) });
+      }),
+    );
+    await insertAll(store, rows);
+    await vi.waitFor(() => expect(new Set(world.slots.renewals).size).toBe(ids.length), {
+      timeout: 30_000,
+    });
+    expect(Math.max(...world.slots.batches)).toBeLessThanOrEqual(256);
+    world.slots.set(ids[599] ?? '', 'ACTIVE');
+    await vi.waitFor(async () => {
+      const left = await preemptedAgents(store.db, { tenants: [], after: undefined, most: 700 });
+      expect(left).toHaveLength(599);
+    });
+  });
+
+  it('are taken up a few at a time when their tokens have expired (SB-8)', async () => {
+    const world = await World.start({ inFile: true });
+    const rare = { slotRenewMs: 3_600_000, maxConcurrentAgents: 1 };
+    const before = await world.startWorker(rare);
+    await insertAll(
+      before.store,
+      runIds(40).map((run_id) => restingRow({ run_id })),
+    );
+    await before.stop();
+    const { store } = await world.startWorker(rare);
+    const page = { tenants: [], after: undefined, most: 100 };
+    await vi.waitFor(async () => expect(await preemptedAgents(store.db, page)).toHaveLength(24));
+  });
+});
+
+describe('an agent that loses its slot while it sleeps', () => {
+  it('has whoever asked it wait on, and answers when it has a slot again (SB-4, AG-4)', async () => {
+    const { world, question } = await startAsking();
+    const { store } = world.lastWorker;
+    const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
+    expect(await timer()).toMatchObject({ remaining_ms: null, waits_with: 'helper-1' });
+    world.slots.set(HELPER, 'PAUSED', { hint: true });
+    await world.until('PARKED', RUN, 'helper');
+    const stopped = await timer();
+    expect(stopped?.due_at).toBeNull();
+    expect(stopped?.remaining_ms).toBeGreaterThan(0n);
+    await answer(world, question);
+    expect((await world.describe(RUN, 'helper')).state).toBe(AgentState.PARKED);
+    expect(await timer()).toEqual(stopped);
+    world.slots.set(HELPER, 'ACTIVE', { hint: true });
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('Told: Blue.');
+    expect(await timer()).toBeUndefined();
+  });
+
+  it('sleeps on when it has a slot again before anybody answers, and its time goes on (SB-4)', async () => {
+    const { world, question } = await startAsking();
+    const { store } = world.lastWorker;
+    const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
+    world.slots.set(HELPER, 'PAUSED', { hint: true });
+    await world.until('PARKED', RUN, 'helper');
+    const left = (await timer())?.remaining_ms ?? 0n;
+    const before = Date.now();
+    world.slots.set(HELPER, 'ACTIVE', { hint: true });
+    const { waitingFor } = await world.until('SUSPENDED', RUN, 'helper');
+    expect(waitingFor).toEqual([question]);
+    const dueAt = (await timer())?.due_at?.getTime() ?? 0;
+    expect(dueAt).toBeGreaterThanOrEqual(before + Number(left));
+    await answer(world, question);
+    await world.until('COMPLETED');
+  });
+
+  it('is found paused when it falls asleep at that moment (SB-4, SB-8)', async () => {
+    const world = await ready();
+    const { reached, letGo } = world.faults.holdAt('before renew SUSPEND');
+    await deliverAsking(world);
+    await reached;
+    await world.until('SUSPENDED', RUN, 'helper');
+    world.slots.set(HELPER, 'PAUSED');
+    letGo();
+    await world.until('PARKED', RUN, 'helper');
+  });
+});

@@ -1,0 +1,183 @@
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { Priority } from '@writ/kernel';
+import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  AGENT,
+  type Beside,
+  MeterWorld,
+  type MeterWorldOptions,
+  RUN,
+  TENANT,
+  textOf,
+} from './meter-fixture.ts';
+
+let world: MeterWorld;
+let other: Beside;
+
+async function start(options: MeterWorldOptions = {}): Promise<void> {
+  world = await MeterWorld.start({ ...options, config: { store: await postgresLocation() } });
+  other = await world.beside();
+}
+
+afterEach(() => world?.[Symbol.asyncDispose]());
+
+const order = (waitMs: number) => ({
+  order: {
+    orderId: 'order-1',
+    scope: { kind: { case: 'run' as const, value: { tenant: TENANT, runId: RUN } } },
+    cause: FreezeCause.HALT,
+    reason: 'Stop it.',
+    orderedBy: 'mia',
+    wait: durationFromMs(waitMs),
+  },
+});
+
+describe.runIf(postgresAtHand())('two meters on one PostgreSQL schema (SYS-5)', () => {
+  it('share one cap: what both reserve at once never exceeds it (EM-3)', async () => {
+    await start();
+    await world.openTab({ budget: { maxTokens: 1_000n } });
+    const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+    const outcomes = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        (index % 2 === 0 ? world : other).tab
+          .reserve({ tab, callId: `op-${index}`, tokens: 40n })
+          .then(
+            () => 'granted',
+            (error: { readonly reason: string }) => error.reason,
+          ),
+      ),
+    );
+    expect(outcomes.filter((outcome) => outcome === 'granted')).toHaveLength(25);
+    expect(outcomes.filter((outcome) => outcome === 'BUDGET_EXHAUSTED')).toHaveLength(35);
+  });
+
+  it('let nothing be reserved at the other one once a freeze is answered (SV-9)', async () => {
+    await start();
+    await world.openTab();
+    const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+    let frozen = false;
+    let late = 0;
+    const reserving = Array.from({ length: 80 }, async (_, index) => {
+      const began = frozen;
+      const { tab: meter } = index % 2 === 0 ? world : other;
+      const request = { tab, callId: `op-${index}`, tokens: 1n };
+      await meter.reserve(request).then(
+        () => {
+          if (began) late += 1;
+        },
+        () => undefined,
+      );
+    });
+    await other.tab.freeze(order(100));
+    frozen = true;
+    await expect(world.tab.reserve({ tab, callId: 'late', tokens: 1n })).rejects.toMatchObject({
+      reason: 'HALTED',
+    });
+    await Promise.all(reserving);
+    expect(late).toBe(0);
+  });
+
+  it('make one call for one call_id, wherever it is repeated, and pay for it once (EM-7)', async () => {
+    await start({ scripts: { hello: [{ text: 'Once.', delay_ms: 100 }] } });
+    await world.openTab();
+    const options = await world.credentials();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        world.generate({}, options, index % 2 === 0 ? world.model : other.model),
+      ),
+    );
+    expect(answers.map(textOf)).toEqual(Array(20).fill('Once.'));
+    expect(world.simulator.requests()).toHaveLength(1);
+    expect((await world.level(1)).usedTurns).toBe(1n);
+  });
+
+  it('abort what the other one has at the provider, and answer the freeze when it is settled (SUP-8, SV-9)', async () => {
+    await start({ scripts: { hello: [{ text: 'Never.', delay_ms: 60_000 }] } });
+    await world.openTab();
+    const call = world.generate({}, await world.credentials(), other.model);
+    await world.simulator.until(({ outcome }) => outcome === 'open');
+    const { inFlight } = await world.tab.freeze(order(8_000));
+    expect(inFlight).toEqual([]);
+    expect((await call).error?.reason).toBe('HALTED');
+    expect((await world.level(1)).reservedTurns).toBe(0n);
+  });
+
+  it('never have more than max_in_flight calls at a model together, and leave no slot unused (SUP-3)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Hi.', delay_ms: 20 }] },
+      settings: 'max_in_flight: 3',
+    });
+    await world.openTab();
+    const options = await world.credentials();
+    let most = 0;
+    const watching = setInterval(() => {
+      const open = world.simulator.requests().filter(({ outcome }) => outcome === 'open').length;
+      most = Math.max(most, open);
+    }, 1);
+    const results = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        world.generate(
+          { callId: `op-${index}` },
+          options,
+          index % 2 === 0 ? world.model : other.model,
+        ),
+      ),
+    );
+    clearInterval(watching);
+    expect(results.flatMap(({ error }) => error ?? [])).toEqual([]);
+    expect(most).toBeLessThanOrEqual(3);
+    expect(most).toBeGreaterThan(1);
+    expect(world.simulator.requests()).toHaveLength(60);
+  });
+
+  it('serve agents in the ratio of their weights, wherever they ask (SUP-3)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Hi.', delay_ms: 5 }] },
+      settings: 'max_in_flight: 1',
+    });
+    const saturate = async (instance: string, priority: Priority, count: number) => {
+      await world.openTab({ agent: { name: 'desk', instance } });
+      const options = await world.credentials(instance, { priority });
+      const model = instance === 'normal' ? world.model : other.model;
+      return Array.from({ length: count }, (_, index) =>
+        world.generate({ callId: `op-${index}` }, options, model),
+      );
+    };
+    const calls = [
+      ...(await saturate('normal', Priority.NORMAL, 30)),
+      ...(await saturate('background', Priority.BACKGROUND, 4)),
+      ...(await saturate('critical', Priority.CRITICAL, 30)),
+    ];
+    const results = await Promise.all(calls);
+    expect(results.flatMap(({ error }) => error ?? [])).toEqual([]);
+    await expect.poll(() => world.events.length).toBe(128);
+    const order = world.events
+      .filter(({ name }) => name === 'LLM_START')
+      .map(({ event }) => event.agent?.instance);
+    const meanwhile = order.slice(order.indexOf('critical'), order.lastIndexOf('critical') + 1);
+    const count = (instance: string) => meanwhile.filter((name) => name === instance).length;
+    const ratio = count('critical') / count('normal');
+    expect(ratio).toBeGreaterThan(4 * 0.7);
+    expect(ratio).toBeLessThan(4 * 1.4);
+  });
+
+  it('have the slots of one that died, once it is known to have ended (SUP-3, EM-7)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Lost.', delay_ms: 60_000 }, { text: 'Hi.' }] },
+      settings: 'max_in_flight: 1',
+    });
+    await world.openTab();
+    const third = await world.spawn();
+    const lost = world.generate({ callId: 'op-1' }, await world.credentials(), third.model);
+    await world.simulator.until(({ outcome }) => outcome === 'open');
+    const waits = world.generate({ callId: 'op-2' });
+    const repeat = world.generate({ callId: 'op-1' });
+    await third.kill();
+    expect(textOf(await waits)).toBe('Hi.');
+    expect(textOf(await repeat)).toBe('Hi.');
+    expect(await lost).toMatchObject({ finished: undefined });
+    expect((await world.level(1)).usedTurns).toBe(3n);
+  });
+});

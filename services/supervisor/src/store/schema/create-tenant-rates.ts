@@ -1,0 +1,13 @@
+import type { Migrations } from '@writ/store';
+
+/** The calls that each tenant may make now, at all supervisors together. */
+export const tenantRateTables: Migrations[string] = {
+  async up(db) {
+    await db.schema
+      .createTable('tenant_rates')
+      .addColumn('tenant', 'text', (column) => column.primaryKey())
+      .addColumn('tokens', 'double precision', (column) => column.notNull())
+      .addColumn('filled_at', 'timestamptz', (column) => column.notNull())
+      .execute();
+  },
+};

@@ -1,0 +1,83 @@
+import { rateLimited, type TenantRate, tenantRateLimit } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
+import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.ts';
+
+/** Tenants that are remembered; what is forgotten of one is asked for again. */
+const MOST_TENANTS = 10_000;
+/** So much of a second's calls is taken from the store at a time. */
+const PART_OF_SECOND = 0.1;
+
+interface Stock {
+  /** Calls that were taken from the store and not made yet. */
+  tokens: number;
+  /** Nothing is to be had before, in milliseconds since the epoch. */
+  emptyUntil: number;
+  taking: Promise<void> | undefined;
+}
+
+/**
+ * Takes one call of a tenant, or refuses it, so many at all supervisors together: each takes a few at a
+ * time from one bucket in the store.
+ * @throws OverloadedError RATE_LIMITED with `retry_after_ms`; UnavailableError when the store cannot be
+ *   asked (both from the function it returns)
+ */
+export function createTenantRate(
+  store: SupervisorStore,
+  rate: TenantRate,
+  clock: Clock,
+): (tenant: string) => void | Promise<void> {
+  if (!store.replicas.shared) return tenantRateLimit(rate, clock);
+  const stocks = new Map<string, Stock>();
+  const take = async (tenant: string, stock: Stock): Promise<void> => {
+    const at = clock.now();
+    const left = await store.transaction((trx) => takeTokens(trx, tenant, rate, at), {
+      background: true,
+    });
+    stock.tokens += left.taken;
+    stock.emptyUntil = at.getTime() + left.waitMs;
+  };
+  return async (tenant) => {
+    const stock = stocks.get(tenant) ?? { tokens: 0, emptyUntil: 0, taking: undefined };
+    stocks.delete(tenant);
+    stocks.set(tenant, stock);
+    const [oldest] = stocks.keys();
+    if (stocks.size > MOST_TENANTS && oldest !== undefined) stocks.delete(oldest);
+    while (stock.tokens < 1) {
+      const waitMs = stock.emptyUntil - clock.now().getTime();
+      if (waitMs > 0) throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
+      stock.taking ??= take(tenant, stock).finally(() => {
+        stock.taking = undefined;
+      });
+      await stock.taking;
+    }
+    stock.tokens -= 1;
+  };
+}
+
+/** Fills the tenant's bucket up to `at`, and takes what a tenth of a second allows, at least one call. */
+async function takeTokens(
+  trx: SupervisorTransaction,
+  tenant: string,
+  { perSecond, burst }: TenantRate,
+  at: Date,
+): Promise<{ readonly taken: number; readonly waitMs: number }> {
+  const row = await trx
+    .selectFrom('tenant_rates')
+    .select(['tokens', 'filled_at'])
+    .where('tenant', '=', tenant)
+    .executeTakeFirst();
+  const elapsed = Math.max(0, at.getTime() - (row?.filled_at ?? at).getTime());
+  const tokens = Math.min(burst, (row?.tokens ?? burst) + (elapsed * perSecond) / 1_000);
+  const most = Math.max(1, Math.floor(perSecond * PART_OF_SECOND));
+  const taken = Math.min(Math.floor(tokens), most);
+  if (taken < 1) return { taken, waitMs: ((1 - tokens) * 1_000) / perSecond };
+  // Another replica's clock may be ahead; time is not counted twice.
+  const filledAt = row !== undefined && row.filled_at > at ? row.filled_at : at;
+  const bucket = { tokens: tokens - taken, filled_at: filledAt };
+  await trx
+    .insertInto('tenant_rates')
+    .values({ tenant, ...bucket })
+    .onConflict((conflict) => conflict.column('tenant').doUpdateSet(bucket))
+    .execute();
+  return { taken, waitMs: 0 };
+}

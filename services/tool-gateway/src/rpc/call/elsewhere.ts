@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Replicas } from '@writ/store';
+import type { CallKey } from '../../domain/writ.ts';
+import { type CallRow, findCall } from '../../store/calls.ts';
+import type { GatewayStore } from '../../store/gateway-store.ts';
+
+/** Between two looks whether another replica has come to an end with a call. */
+const LOOK_MS = 50;
+
+/** Whether another replica, which is not among the `gone`, is working on a call (TG-1). */
+export function isElsewhere(
+  call: Pick<CallRow, 'state' | 'owner'> | undefined,
+  replicas: Replicas,
+  gone: ReadonlySet<string>,
+): boolean {
+  if (!replicas.shared || call?.state !== 'intent') return false;
+  const { owner } = call;
+  return owner !== '' && owner !== replicas.id && !gone.has(owner);
+}
+
+/** The replica that works on a call, in a set, when it has ended. */
+export async function goneOwner(
+  { db, replicas }: GatewayStore,
+  key: CallKey,
+): Promise<ReadonlySet<string>> {
+  if (!replicas.shared) return new Set();
+  const call = await findCall(db, key);
+  if (call?.state !== 'intent' || call.owner === '') return new Set();
+  return await replicas.gone([call.owner]);
+}
+
+/**
+ * Waits until no other replica works on a call. Resolves with the replicas that are known to have ended.
+ * @throws the reason of `signal` when it aborts
+ */
+export async function untilFree(
+  store: GatewayStore,
+  key: CallKey,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  for (;;) {
+    const gone = await goneOwner(store, key);
+    if (!isElsewhere(await findCall(store.db, key), store.replicas, gone)) return gone;
+    await sleep(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}

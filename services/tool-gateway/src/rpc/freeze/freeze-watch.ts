@@ -1,0 +1,36 @@
+import { StandingLook } from '@writ/store';
+import type { Logger } from '@writ/telemetry';
+import type { GatewayContext } from '../../context.ts';
+import { frozenError, scopesOver } from '../../domain/freeze.ts';
+import { recentFreezes } from '../../store/freezes.ts';
+
+/** What other replicas are told by when they have calls under way. */
+export const FREEZES = 'freezes';
+
+const LOOK_MS = 500;
+/** Replicas' clocks may differ by so much; what was frozen earlier was seen when its calls began. */
+const RECENT_MS = 60_000;
+
+/** Calls off what this process has under way when another replica was told to freeze it (SV-9). */
+export function watchFreezes(
+  { store, clock, underWay }: Pick<GatewayContext, 'store' | 'clock' | 'underWay'>,
+  log: Logger,
+): StandingLook {
+  return new StandingLook({
+    replicas: store.replicas,
+    topic: FREEZES,
+    everyMs: LOOK_MS,
+    isNeeded: () => underWay.any,
+    look: async () => {
+      const since = new Date(clock.now().getTime() - RECENT_MS);
+      const freezes = await recentFreezes(store.db, since);
+      if (freezes.length === 0) return;
+      underWay.callOffWhere((key) => {
+        const scopes = scopesOver(key);
+        const freeze = freezes.find(({ scope }) => scopes.includes(scope));
+        return freeze && frozenError(freeze);
+      });
+    },
+    onError: (error) => log.warn({ err: error }, 'Freezes cannot be read; trying again.'),
+  });
+}
