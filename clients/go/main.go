@@ -1,0 +1,98 @@
+// Caller starts, watches, answers and cancels runs of Writ. It is written against the contracts alone:
+// what it imports of Writ is generated from proto/.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit statuses. Whoever scripts the caller tells a spent budget from a mistake by them.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitBudget = 3
+)
+
+// A command is one thing that the caller does.
+type command struct {
+	// usage shows what comes after the command's name.
+	usage string
+	about string
+	run   func(ctx context.Context, args []string, out io.Writer) error
+}
+
+var commands = map[string]command{
+	"agents":    {"", "lists the agents that can be started", listAgents},
+	"start":     {"[-model M] [-max-tokens N] AGENT GOAL", "starts a run and prints its id", startRun},
+	"watch":     {"RUN", "prints what happens, to the end of the run", watchRun},
+	"approvals": {"RUN", "lists what waits for a person", listApprovals},
+	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "says yes, with other values for some arguments", approve},
+	"usage":     {"RUN", "prints what a run has spent", printUsage},
+	"cancel":    {"[-reason TEXT] RUN", "ends a run with all its agents", cancelRun},
+	"consume":   {"-tokens N RUN", "books tokens that were spent elsewhere on a run's tab", consume},
+}
+
+// The order in which help lists the commands.
+var order = []string{"agents", "start", "watch", "approvals", "approve", "usage", "cancel", "consume"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(call(ctx, os.Args[1:]))
+}
+
+func call(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		return help()
+	}
+	chosen, known := commands[args[0]]
+	if !known {
+		return help()
+	}
+	err := chosen.run(ctx, args[1:], os.Stdout)
+	var misuse *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &misuse):
+		fmt.Fprintf(os.Stderr, "%s\nusage: caller %s %s\n", misuse, args[0], chosen.usage)
+		return exitUsage
+	default:
+		return report(os.Stderr, err)
+	}
+}
+
+func help() int {
+	fmt.Fprintln(os.Stderr, "usage: caller COMMAND …")
+	for _, name := range order {
+		fmt.Fprintf(os.Stderr, "  %-10s %-50s %s\n", name, commands[name].usage, commands[name].about)
+	}
+	fmt.Fprintln(os.Stderr, "WRIT_API_KEY is needed; WRIT_ADDRESS is 127.0.0.1:8080 unless it is set.")
+	return exitUsage
+}
+
+// A usageError is a command line that cannot be understood.
+type usageError struct{ what string }
+
+func (e *usageError) Error() string { return e.what }
+
+// parse reads a command's flags and expects exactly the arguments named.
+func parse(flags *flag.FlagSet, args []string, names ...string) ([]string, error) {
+	flags.SetOutput(io.Discard)
+	if err := flags.Parse(args); err != nil {
+		return nil, &usageError{err.Error()}
+	}
+	if flags.NArg() != len(names) {
+		return nil, &usageError{fmt.Sprintf("expected %v", names)}
+	}
+	return flags.Args(), nil
+}
+
+func newFlags() *flag.FlagSet { return flag.NewFlagSet("caller", flag.ContinueOnError) }

@@ -1,0 +1,7 @@
+"""A caller of Writ in Python: starts, watches, answers and cancels runs (SYS-2)."""
+
+import sys
+from pathlib import Path
+
+# Generated code imports itself from the root of its folder.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gen"))

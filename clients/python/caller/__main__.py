@@ -1,0 +1,80 @@
+"""`python -m caller COMMAND`: one command a call, the same as those of the caller in Go."""
+
+import argparse
+import sys
+
+import grpc
+
+from . import approvals, meter, runs
+from .problem import BudgetSpentError, MisuseError, explain
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_BUDGET = 3
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The commands and what each takes."""
+    parser = argparse.ArgumentParser(
+        prog="caller",
+        description="Calls Writ. WRIT_API_KEY is needed; WRIT_ADDRESS is 127.0.0.1:8080 unless it is set.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    add = commands.add_parser("agents", help="lists the agents that can be started")
+    add.set_defaults(run=runs.list_agents)
+
+    add = commands.add_parser("start", help="starts a run and prints its id")
+    add.add_argument("agent")
+    add.add_argument("goal")
+    add.add_argument("--model", default="", help="the model to use instead of the agent's own")
+    add.add_argument("--max-tokens", type=int, help="what the whole run may spend")
+    add.set_defaults(run=runs.start)
+
+    for name, run, about in (
+        ("watch", runs.watch, "prints what happens, to the end of the run"),
+        ("usage", runs.usage, "prints what a run has spent"),
+        ("approvals", approvals.list_pending, "lists what waits for a person"),
+    ):
+        add = commands.add_parser(name, help=about)
+        add.add_argument("run_id", metavar="run")
+        add.set_defaults(run=run)
+
+    add = commands.add_parser("approve", help="says yes, with other values for some arguments")
+    add.add_argument("approval")
+    add.add_argument("--edit", default="", help="arguments with new values, as a JSON object")
+    add.add_argument("--comment", default="", help="why, for the record")
+    add.set_defaults(run=approvals.approve)
+
+    add = commands.add_parser("cancel", help="ends a run with all its agents")
+    add.add_argument("run_id", metavar="run")
+    add.add_argument("--reason", default="", help="why, for the record")
+    add.set_defaults(run=runs.cancel)
+
+    add = commands.add_parser("consume", help="books tokens that were spent elsewhere on a run's tab")
+    add.add_argument("run_id", metavar="run")
+    add.add_argument("--tokens", type=int, required=True, help="how many")
+    add.set_defaults(run=meter.consume)
+    return parser
+
+
+def main() -> int:
+    """Runs one command; a spent budget has an exit status of its own."""
+    given = command_line().parse_args()
+    try:
+        given.run(given)
+    except MisuseError as error:
+        print(error, file=sys.stderr)
+        return EXIT_USAGE
+    except BudgetSpentError as error:
+        print(error, file=sys.stderr)
+        return EXIT_BUDGET
+    except grpc.RpcError as error:
+        problem = explain(error)
+        print(problem.sentence, file=sys.stderr)
+        return EXIT_BUDGET if problem.reason == "BUDGET_EXHAUSTED" else EXIT_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

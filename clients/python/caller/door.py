@@ -1,0 +1,84 @@
+"""The way to a server: address, key and retries."""
+
+import json
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from .problem import MisuseError
+
+#: How long a call that only asks or orders may take, in seconds.
+TIMEOUT_S = 15.0
+
+# Every call may be sent again when the server was away: reading changes nothing, and what changes
+# something carries a request_id, by which a repeat is known.
+RETRIES = json.dumps(
+    {
+        "methodConfig": [
+            {
+                "name": [{}],
+                "retryPolicy": {
+                    "maxAttempts": 5,
+                    "initialBackoff": "0.2s",
+                    "maxBackoff": "3s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            }
+        ]
+    }
+)
+
+
+def required(name: str) -> str:
+    """A setting that has no default."""
+    value = os.environ.get(name)
+    if not value:
+        raise MisuseError(f"{name} is not set")
+    return value
+
+
+class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
+    """Shows a key or token on every call."""
+
+    def __init__(self, token: str) -> None:
+        """Keeps the token."""
+        self._header = ("authorization", f"Bearer {token}")
+
+    def _identified(self, proceed: Callable[..., Any], details: Any, request: Any) -> Any:
+        metadata = [*(details.metadata or ()), self._header]
+        return proceed(details._replace(metadata=metadata), request)
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        """A call with one answer."""
+        return self._identified(continuation, client_call_details, request)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        """A call with many."""
+        return self._identified(continuation, client_call_details, request)
+
+
+def public_door() -> grpc.Channel:
+    """A channel to the public services, where WRIT_ADDRESS says they are."""
+    return dial("WRIT_ADDRESS", "127.0.0.1:8080", required("WRIT_API_KEY"))
+
+
+def dial(variable: str, fallback: str, token: str) -> grpc.Channel:
+    """A channel that shows a token; over TLS when WRIT_CA_FILE names whom to trust."""
+    address = os.environ.get(variable) or fallback
+    options = [("grpc.service_config", RETRIES)]
+    if authorities := os.environ.get("WRIT_CA_FILE"):
+        trust = grpc.ssl_channel_credentials(Path(authorities).read_bytes())
+        channel = grpc.secure_channel(address, trust, options)
+    else:
+        channel = grpc.insecure_channel(address, options)
+    return grpc.intercept_channel(channel, Bearer(token))
+
+
+def new_request_id() -> str:
+    """What makes a repeat of a request harmless."""
+    return f"req_{uuid.uuid4().hex}"

@@ -1,0 +1,119 @@
+"""Starting, watching, reading and cancelling runs."""
+
+import time
+from argparse import Namespace
+
+import grpc
+from writ.hook.v1.hook_event_pb2 import HookEventType
+from writ.review.v1.action_pb2 import Action
+from writ.review.v1.decision_pb2 import Verdict
+from writ.run.v1 import run_pb2 as run_pb
+from writ.run.v1 import run_service_pb2 as pb
+from writ.run.v1.run_service_pb2_grpc import RunServiceStub
+from writ.supervision.v1.supervision_pb2 import ExecutionBudget
+
+from .door import TIMEOUT_S, new_request_id, public_door
+from .problem import MisuseError, check_spent
+
+#: How long to wait before a watch that broke off is taken up again, in seconds.
+PAUSE_S = 0.5
+
+
+def list_agents(_: Namespace) -> None:
+    """Prints who can be started."""
+    with public_door() as door:
+        for agent in RunServiceStub(door).ListAgents(pb.ListAgentsRequest(), timeout=TIMEOUT_S).agents:
+            print(f"{agent.name}: {agent.description}")
+
+
+def start(given: Namespace) -> None:
+    """Starts a run and prints its id. A limit that is not given is none; zero is zero."""
+    request = pb.StartRunRequest(
+        request_id=new_request_id(), agent=given.agent, goal=given.goal, model=given.model
+    )
+    if given.max_tokens is not None:
+        request.run_budget.CopyFrom(ExecutionBudget(max_tokens=given.max_tokens))
+    with public_door() as door:
+        print(RunServiceStub(door).StartRun(request, timeout=TIMEOUT_S).run.run_id)
+
+
+def watch(given: Namespace) -> None:
+    """Follows a run to its end.
+
+    A watch that breaks off goes on after the last event that was seen, so that none is missed and none
+    is told twice.
+    """
+    after = 0
+    with public_door() as door:
+        while True:
+            request = pb.WatchRunRequest(run_id=given.run_id, after_sequence=after)
+            try:
+                for answer in RunServiceStub(door).WatchRun(request):
+                    after = answer.event.sequence
+                    if answer.event.HasField("result"):
+                        ending(answer.event.result)
+                        return
+                    print(line(answer.event), flush=True)
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+            time.sleep(PAUSE_S)
+
+
+def line(event: run_pb.RunEvent) -> str:
+    """An event: its place, what it is, and what it is about."""
+    match event.WhichOneof("entry"):
+        case "decision":
+            decided = event.decision
+            return f"{event.sequence} {Verdict.Name(decided.verdict)} {about(decided.action)} {decided.reason}"
+        case "hook":
+            return f"{event.sequence} {HookEventType.Name(event.hook.type)} {event.hook.tool_name}"
+        case _:
+            return str(event.sequence)
+
+
+def about(action: Action) -> str:
+    """An action in a word."""
+    match action.WhichOneof("kind"):
+        case "tool":
+            return str(action.tool.tool)
+        case "delegation":
+            return str(action.delegation.agent)
+        case "final":
+            return "final"
+        case _:
+            return "nothing"
+
+
+def ending(result: run_pb.RunResult) -> None:
+    """Prints how a run ended. One whose budget was spent is an error, as a refused call would be."""
+    print(run_pb.RunStatus.Name(result.status), result.stop_reason)
+    if result.answer:
+        print(result.answer)
+    check_spent(result.stop_reason)
+
+
+def usage(given: Namespace) -> None:
+    """Prints what a run has spent."""
+    with public_door() as door:
+        run = read_run(door, given.run_id)
+    if not run.HasField("result"):
+        raise MisuseError(f"{run.run_id} is not over; what it spent is counted at its end")
+    spent = run.result.usage
+    print(
+        f"input_tokens={spent.usage.input_tokens} output_tokens={spent.usage.output_tokens} "
+        f"turns={spent.turns} cost_usd={spent.cost_nano_usd / 1e9:.9f}"
+    )
+
+
+def cancel(given: Namespace) -> None:
+    """Ends a run with all its agents, and prints where it stands."""
+    request = pb.CancelRunRequest(request_id=new_request_id(), run_id=given.run_id, reason=given.reason)
+    with public_door() as door:
+        run = RunServiceStub(door).CancelRun(request, timeout=TIMEOUT_S).run
+    print(run_pb.RunState.Name(run.state))
+
+
+def read_run(door: grpc.Channel, run_id: str) -> run_pb.Run:
+    """Reads a run, with its result once it is over."""
+    return RunServiceStub(door).GetRun(pb.GetRunRequest(run_id=run_id), timeout=TIMEOUT_S).run
