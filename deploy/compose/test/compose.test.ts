@@ -1,0 +1,150 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readAgentWorkerConfig } from '@writ/agent-worker';
+import { readExecutionMeterConfig } from '@writ/execution-meter';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { readSpawnBudgetConfig } from '@writ/spawn-budget';
+import { readSupervisorConfig } from '@writ/supervisor';
+import { readToolGatewayConfig } from '@writ/tool-gateway';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, it } from 'vitest';
+import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
+import { type ComposeService, composeText, generated, ROOT, readCompose } from './read-compose.ts';
+
+const compose = readCompose();
+const services = Object.entries(compose.services);
+const service = (name: ServiceName): ComposeService => compose.services[name] ?? { profiles: [] };
+const schemaFile = requireDeployTool('composeSchema');
+
+const READERS = {
+  supervisor: readSupervisorConfig,
+  'spawn-budget': readSpawnBudgetConfig,
+  'execution-meter': readExecutionMeterConfig,
+  'tool-gateway': readToolGatewayConfig,
+  'agent-worker': readAgentWorkerConfig,
+} as const;
+
+describe('docker-compose.yml', () => {
+  it.skipIf(schemaFile === undefined)('is valid by the compose specification', () => {
+    const schema = JSON.parse(readFileSync(schemaFile ?? '', 'utf8'));
+    const ajv = new Ajv2020({
+      strict: false,
+      allErrors: true,
+      formats: { duration: true, ports: true },
+    });
+    const validate = ajv.compile(schema);
+    const isValid = validate(compose);
+    expect(validate.errors ?? []).toEqual([]);
+    expect(isValid).toBe(true);
+    expect(validate({ services: { a: { imagee: 'x' } } })).toBe(false);
+  });
+
+  it('needs nothing but what npm run compose-env writes, and holds no secret itself', () => {
+    expect(composeText).not.toMatch(/(PASSWORD|KEY|SECRET): +(?!\$\{|simulated$| )/m);
+    const passwords = [...generated].filter(([name]) => name.endsWith('PASSWORD'));
+    expect(passwords).toHaveLength(12);
+    expect(new Set(passwords.map(([, value]) => value)).size).toBe(12);
+    for (const [, password] of passwords) expect(password).toMatch(/^p[0-9a-f]{40}$/);
+  });
+
+  it('mounts only files that are there, and names networks and volumes that it has', () => {
+    for (const [name, { volumes = [], networks = [] }] of services) {
+      for (const [source = ''] of volumes.map((volume) => volume.split(':'))) {
+        const known = source.startsWith('./')
+          ? existsSync(join(ROOT, source))
+          : source in compose.volumes;
+        expect([name, source, known]).toEqual([name, source, true]);
+      }
+      for (const network of networks) expect(Object.keys(compose.networks)).toContain(network);
+    }
+  });
+
+  it('takes every right from every container that it does not need (SYS-6)', () => {
+    for (const [name, container] of services) {
+      const { read_only, cap_drop, security_opt, user } = container;
+      expect({ name, read_only, cap_drop, security_opt }).toEqual({
+        name,
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+      });
+      if (name !== 'nats-folder') expect(`${name} ${user}`).toMatch(/ [1-9]\d+:[1-9]\d+$/);
+    }
+  });
+
+  it('starts what runs agents with either profile, and what watches with full only (SYS-5)', () => {
+    const inCore = services.filter(([, { profiles }]) => profiles.includes('core'));
+    expect(inCore.map(([name]) => name)).toEqual(
+      expect.arrayContaining([...SERVICE_NAMES, 'nats', 'postgres', 'simulator']),
+    );
+    const onlyFull = services.filter(([, { profiles }]) => profiles.join() === 'full');
+    expect(onlyFull.map(([name]) => name)).toEqual([
+      'otel-collector',
+      'jaeger',
+      'prometheus',
+      'grafana',
+    ]);
+    for (const [, { depends_on = {} }] of inCore)
+      for (const needed of Object.keys(depends_on))
+        expect(compose.services[needed]?.profiles).toContain('core');
+  });
+
+  it.each([...SERVICE_NAMES])(
+    'gives %s settings that it knows and can start with (SYS-5)',
+    (name) => {
+      const { environment = {}, command, healthcheck, depends_on } = service(name);
+      for (const variable of Object.keys(environment)) expect(declared()).toContain(variable);
+      const config = READERS[name]({ ...environment, WRIT_DATA: '/data' });
+      expect(config.host).toBe('0.0.0.0');
+      expect(config.store).toMatchObject({
+        dialect: 'postgres',
+        schema: name.replaceAll('-', '_'),
+      });
+      for (const other of SERVICE_NAMES) {
+        const address = environment[`WRIT_${other.toUpperCase().replaceAll('-', '_')}_ADDRESS`];
+        expect(address).toBe(`${other}:${READERS[other]({}).port}`);
+      }
+      expect(command).toEqual([name]);
+      expect(healthcheck).toMatchObject({ test: [...healthCommand(), name] });
+      expect(depends_on?.postgres?.condition).toBe('service_healthy');
+    },
+  );
+
+  it('publishes on loopback alone, and the public door on the port that it has', () => {
+    const published = services.flatMap(([, { ports = [] }]) => ports);
+    for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:/);
+    expect(service('supervisor').ports).toEqual([
+      `127.0.0.1:8080:${readSupervisorConfig({}).edge.port}`,
+    ]);
+  });
+
+  it('lets only the meter out to models, only the gateway to tools, and the worker nowhere (SYS-6)', () => {
+    const ways = (name: ServiceName) =>
+      (service(name).networks ?? []).filter(
+        (network) => compose.networks[network]?.internal !== true,
+      );
+    expect(Object.fromEntries(SERVICE_NAMES.map((name) => [name, ways(name)]))).toEqual({
+      supervisor: ['public'],
+      'spawn-budget': [],
+      'execution-meter': ['models'],
+      'tool-gateway': ['tools'],
+      'agent-worker': [],
+    });
+  });
+});
+
+/** Every setting that the page about settings, or the code that reads them, names. */
+function declared(): Set<string> {
+  const files = globSync(
+    ['docs/settings.md', 'libs/service/src/*.ts', 'examples/refund-desk/models.yaml'],
+    { cwd: ROOT },
+  );
+  const names = files.flatMap((file) =>
+    readFileSync(join(ROOT, file), 'utf8').match(/\b[A-Z][A-Z0-9_]{3,}\b/g),
+  );
+  return new Set(names.flatMap((found) => found ?? []));
+}
+
+function healthCommand(): string[] {
+  return ['CMD', '/usr/local/bin/node', 'deploy/docker/health.ts'];
+}

@@ -1,0 +1,50 @@
+/** `node deploy/docker/assemble.ts FOLDER`: puts the contents of the image into a folder. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { copyPart, type Parts, PROGRAMS, packageOf, partsOfImage, ROOT } from './parts.ts';
+
+const OWN_FILES = ['start', 'health', 'prepare'].map((name) => `deploy/docker/${name}.ts`);
+
+/**
+ * Assembles what the image holds besides Node: the programs, their example data, and the packages that
+ * they need to run, none that are only for building or testing.
+ * @throws Error when the folder exists, or naming a package that is not installed
+ */
+export function assemble(target: string): Parts {
+  if (existsSync(target)) throw new Error(`${target} is there already.`);
+  const parts = partsOfImage();
+  for (const folder of [...parts.own, ...parts.fromRegistry]) copyPart(folder, target);
+  for (const folder of parts.own) link(folder, target);
+  for (const file of [...OWN_FILES, 'LICENSE']) {
+    mkdirSync(dirname(join(target, file)), { recursive: true });
+    copyFileSync(join(ROOT, file), join(target, file));
+  }
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const described = { name: 'writ', version, private: true, type: 'module', workspaces: PROGRAMS };
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(described, null, 2)}\n`);
+  return parts;
+}
+
+/** Makes a package of the repository importable by its name, as npm does. */
+function link(folder: string, target: string): void {
+  const { name } = packageOf(folder) ?? {};
+  // Some examples are data and nothing else.
+  if (name === undefined) return;
+  const place = join(target, 'node_modules', name);
+  mkdirSync(dirname(place), { recursive: true });
+  symlinkSync(relative(dirname(place), join(target, folder)), place);
+}
+
+if (import.meta.main) {
+  const [target] = process.argv.slice(2);
+  if (target === undefined) throw new Error('usage: assemble.ts FOLDER');
+  const { own, fromRegistry } = assemble(target);
+  console.log(`${own.length} packages of Writ and ${fromRegistry.length} others in ${target}`);
+}

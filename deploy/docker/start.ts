@@ -1,0 +1,28 @@
+/** The image's entry point: its first argument says what to start, and what follows is handed on. */
+import { hostname } from 'node:os';
+
+const MAINS: Readonly<Record<string, string>> = {
+  supervisor: 'services/supervisor/src/main.ts',
+  'spawn-budget': 'services/spawn-budget/src/main.ts',
+  'execution-meter': 'services/execution-meter/src/main.ts',
+  'tool-gateway': 'services/tool-gateway/src/main.ts',
+  'agent-worker': 'services/agent-worker/src/main.ts',
+  platform: 'platform/src/main.ts',
+  simulator: 'platform/src/simulator.ts',
+  cli: 'clients/cli/src/main.ts',
+  health: 'deploy/docker/health.ts',
+  prepare: 'deploy/docker/prepare.ts',
+};
+
+const [, , name = '', ...rest] = process.argv;
+const main = MAINS[name];
+if (main === undefined) {
+  console.error(`usage: writ ${Object.keys(MAINS).join(' | ')}`);
+  process.exitCode = 2;
+} else {
+  // Workers never share an id, and containers never a name.
+  process.env.WRIT_WORKER_ID ||= hostname().toLowerCase();
+  const file = new URL(`../../${main}`, import.meta.url);
+  process.argv.splice(1, process.argv.length, file.pathname, ...rest);
+  await import(file.href);
+}

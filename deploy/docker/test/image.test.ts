@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { assemble } from '../assemble.ts';
+import type { Parts } from '../parts.ts';
+
+const START = 'deploy/docker/start.ts';
+
+/** Lets nobody but root write below a folder, or its owner again. */
+function setWritable(folder: string, isWritable: boolean): void {
+  const [dirMode, fileMode] = isWritable ? [0o755, 0o644] : [0o555, 0o444];
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) setWritable(path, isWritable);
+    else if (entry.isFile()) chmodSync(path, fileMode);
+  }
+  chmodSync(folder, dirMode);
+}
+
+/** Every file below a folder, with when it changed. */
+function snapshot(folder: string): string[] {
+  return globSync('**', { cwd: folder })
+    .map((path) => `${path} ${lstatSync(join(folder, path)).mtimeMs}`)
+    .sort();
+}
+
+describe('the contents of the image, assembled in a folder', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-image-'));
+  const image = join(folder, 'app');
+  const data = join(folder, 'data');
+  const children: ChildProcess[] = [];
+  let parts: Parts;
+  let before: string[];
+
+  beforeAll(() => {
+    parts = assemble(image);
+    mkdirSync(data);
+    setWritable(image, false);
+    before = snapshot(image);
+  });
+  afterAll(async () => {
+    await Promise.all(
+      children.map(async (child) => {
+        if (child.exitCode !== null) return;
+        const ended = once(child, 'exit');
+        child.kill('SIGTERM');
+        await ended;
+      }),
+    );
+    setWritable(image, true);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const run = (args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess =>
+    spawn(process.execPath, [START, ...args], {
+      cwd: image,
+      env: { WRIT_DATA: data, WRIT_LOG_LEVEL: 'error', ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+
+  /** Starts a program and says where it listens. */
+  const start = async (name: string, env: Readonly<Record<string, string>>): Promise<string> => {
+    const child = run([name], env);
+    children.push(child);
+    for await (const line of createInterface({ input: child.stdout ?? process.stdin })) {
+      const address = / listens on ([^\s,]+)/.exec(line)?.[1];
+      if (address !== undefined) return address;
+    }
+    throw new Error(`${name} ended before it listened.`);
+  };
+
+  const ended = async (child: ChildProcess): Promise<number | null> =>
+    (await once(child, 'exit'))[0];
+
+  const variable = (service: ServiceName, what: string) =>
+    `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
+
+  it('have what production needs and nothing that is only for building or testing (SYS-5)', () => {
+    const others = parts.fromRegistry.map((path) => path.replace(/^.*node_modules\//, ''));
+    expect(others).toContain('@grpc/grpc-js');
+    for (const tool of ['typescript', 'vitest', '@biomejs/biome', '@bufbuild/buf', 'node', 'knip'])
+      expect(others).not.toContain(tool);
+    expect(globSync('**/*.{test.ts,d.ts,map}', { cwd: image })).toEqual([]);
+  });
+
+  it.each([...SERVICE_NAMES])(
+    'start %s, and its health check answers (SYS-2, SYS-5)',
+    async (service) => {
+      const env = { [variable(service, 'PORT')]: '0', WRIT_EDGE_PORT: '0' };
+      const [, port = ''] = (await start(service, env)).split(':');
+      const health = async (at: string) =>
+        (await once(run(['health', service], { [variable(service, 'PORT')]: at }), 'exit'))[0];
+      expect(await health(port)).toBe(0);
+      expect(await health('1')).toBe(1);
+    },
+  );
+
+  it('make certificates, with which a service is reached, and without which it is not (SYS-6)', async () => {
+    const folder = join(data, 'prepare');
+    for (const once of ['made', 'renewed'])
+      expect([once, await ended(run(['prepare', folder], {}))]).toEqual([once, 0]);
+    const tls = (service: ServiceName) => ({
+      WRIT_TLS_CERT_FILE: join(folder, service, 'tls/service.crt'),
+      WRIT_TLS_KEY_FILE: join(folder, service, 'tls/service.key'),
+      WRIT_TLS_CA_FILE: join(folder, service, 'tls/ca.crt'),
+    });
+    const env = { WRIT_DATA: join(data, 'tls'), WRIT_SPAWN_BUDGET_PORT: '0' };
+    const [, port = ''] = (await start('spawn-budget', { ...env, ...tls('spawn-budget') })).split(
+      ':',
+    );
+    const health = (how: object) =>
+      ended(run(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...how }));
+    for (const service of SERVICE_NAMES)
+      expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
+    expect(await health(tls('spawn-budget'))).toBe(0);
+    expect(await health({})).toBe(1);
+  });
+
+  it('start the model simulator, and make an API key', async () => {
+    const address = await start('simulator', { WRIT_SIMULATOR_PORT: '0' });
+    const answer = await fetch(`http://${address}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(answer.status).toBe(401);
+    const made = run(
+      ['cli', 'keys', 'create', '--tenant', 't', '--subject', 's', '--role', 'caller'],
+      {},
+    );
+    const [key] = await once(createInterface({ input: made.stdout ?? process.stdin }), 'line');
+    expect(key).toMatch(/^\S{20,}$/);
+  });
+
+  it('are never written to, so that the file system can be read-only', () => {
+    expect(snapshot(image)).toEqual(before);
+  });
+
+  it('say what can be started when it is something else', async () => {
+    expect((await once(run(['nothing'], {}), 'exit'))[0]).toBe(2);
+  });
+});

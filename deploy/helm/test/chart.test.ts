@@ -1,0 +1,184 @@
+import { callerTable, SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
+import { canReach, type Place } from './reach.ts';
+import { type Manifest, manifestsOf, renderChart, validateManifests } from './render-chart.ts';
+
+const helm = requireDeployTool('helm');
+const kubernetesValidate = requireDeployTool('kubernetesValidate');
+
+const PORTS: Readonly<Record<ServiceName, number>> = {
+  supervisor: 50_051,
+  'spawn-budget': 50_052,
+  'execution-meter': 50_053,
+  'tool-gateway': 50_054,
+  'agent-worker': 50_055,
+};
+const EDGE = 8080;
+/** Everything that values can switch on. */
+const EVERYTHING = {
+  telemetry: { endpoint: 'http://collector:4317' },
+  files: { agents: 'agents', models: 'models', tools: 'tools' },
+  edge: { tlsSecret: 'edge' },
+  env: { WRIT_SLOT_LEASE: '20s' },
+  networkPolicy: { identityProvider: { to: [{ ipBlock: { cidr: '198.51.100.0/24' } }] } },
+};
+
+const SERVED_BY: Readonly<Record<string, ServiceName>> = {
+  supervision: 'supervisor',
+  review: 'supervisor',
+  spawn: 'spawn-budget',
+  meter: 'execution-meter',
+  model: 'execution-meter',
+  tool: 'tool-gateway',
+  worker: 'agent-worker',
+};
+
+/**
+ * Who has to reach whom, from the caller table: whoever may call, and whoever checks what another signed
+ * has to fetch its keys: of its callers, and of spawn-budget where a slot grant is asked for.
+ */
+function neededReach(): Set<string> {
+  const reach = new Set<string>();
+  for (const [rpc, row] of callerTable) {
+    const server = SERVED_BY[rpc.split('.')[1] ?? ''];
+    if (server === undefined || !('services' in row) || rpc.includes('ToolProvider')) continue;
+    for (const caller of row.services) {
+      reach.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
+    }
+    if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
+  }
+  return reach;
+}
+
+describe.skipIf(helm === undefined)('the chart', () => {
+  let text = '';
+  let manifests: Manifest[] = [];
+  let policies: Manifest[] = [];
+  const all = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
+  const pod = (service: ServiceName): Place => ({
+    labels: all('Deployment').find(({ metadata }) => metadata.name === `writ-${service}`)?.spec
+      .template.metadata.labels,
+  });
+  const who = (to: Place, port: number) =>
+    SERVICE_NAMES.filter((service) => canReach(policies, pod(service), to, port));
+
+  beforeAll(() => {
+    text = renderChart(helm ?? '', EVERYTHING);
+    manifests = manifestsOf(text);
+    policies = all('NetworkPolicy');
+  });
+
+  it.skipIf(kubernetesValidate === undefined)(
+    'renders manifests that Kubernetes knows, with everything on and with nothing (SYS-5)',
+    () => {
+      validateManifests(kubernetesValidate ?? '', text);
+      validateManifests(kubernetesValidate ?? '', renderChart(helm ?? ''));
+      const broken = text.replace('readOnlyRootFilesystem', 'readOnlyRotFilesystem');
+      expect(() => validateManifests(kubernetesValidate ?? '', broken)).toThrow();
+    },
+  );
+
+  it('refuses values that it does not know, by naming them', () => {
+    expect(() => renderChart(helm ?? '', { replica: 3 })).toThrow(/replica/);
+    expect(() => renderChart(helm ?? '', { services: { supervisor: { replicas: 0 } } })).toThrow(
+      /replicas/,
+    );
+  });
+
+  it('lets services reach exactly those whom the caller table, and keys, need (SYS-6)', () => {
+    const pairs = SERVICE_NAMES.flatMap((from) =>
+      SERVICE_NAMES.filter((to) => to !== from).map((to) => ({ from, to })),
+    );
+    const reached = pairs
+      .filter(({ from, to }) => canReach(policies, pod(from), pod(to), PORTS[to]))
+      .map(({ from, to }) => `${from} > ${to}`);
+    expect(reached.sort()).toEqual([...neededReach()].sort());
+    expect(reached).toHaveLength(15);
+    for (const { from, to } of pairs)
+      for (const port of [22, EDGE, 5432])
+        if (to !== 'supervisor' || port !== EDGE)
+          expect([from, to, port, canReach(policies, pod(from), pod(to), port)]).toEqual([
+            from,
+            to,
+            port,
+            false,
+          ]);
+  });
+
+  it('lets only the meter reach model providers, only the gateway tools, and the worker neither (SYS-6)', () => {
+    const ways = { model: '198.18.0.1', tool: '198.18.0.2' };
+    const own = { ipBlock: { cidr: `${ways.model}/32` } };
+    const apart = renderChart(helm ?? '', {
+      networkPolicy: {
+        models: { to: [own], ports: [443] },
+        tools: { to: [{ ipBlock: { cidr: `${ways.tool}/32` } }], ports: [443] },
+      },
+    });
+    const whole = policies;
+    policies = manifestsOf(apart).filter(({ kind }) => kind === 'NetworkPolicy');
+    try {
+      expect(who({ address: ways.model }, 443)).toEqual(['execution-meter']);
+      expect(who({ address: ways.tool }, 443)).toEqual(['tool-gateway']);
+      expect(who({ address: '203.0.113.1' }, 443)).toEqual([]);
+    } finally {
+      policies = whole;
+    }
+    // By default both go to the Internet, and never to what is private.
+    expect(who({ address: '203.0.113.1' }, 443)).toEqual(['execution-meter', 'tool-gateway']);
+    for (const address of ['10.1.2.3', '169.254.169.254', '192.168.1.1', '172.20.0.1'])
+      expect([address, who({ address }, 443)]).toEqual([address, []]);
+    expect(who({ address: '203.0.113.1' }, 80)).toEqual([]);
+    expect(who({ address: '198.51.100.7' }, 443)).toContain('supervisor');
+  });
+
+  it('lets strangers reach the public door and no port of services', () => {
+    const stranger = { labels: {}, namespace: { name: 'elsewhere' } };
+    expect(canReach(policies, stranger, pod('supervisor'), EDGE)).toBe(true);
+    for (const service of SERVICE_NAMES)
+      for (const from of [stranger, { labels: { app: 'neighbour' } }, { address: '203.0.113.1' }])
+        expect(canReach(policies, from, pod(service), PORTS[service])).toBe(false);
+  });
+
+  it('lets every service reach its database, NATS and the collector', () => {
+    const named = (name: string): Place => ({ labels: { 'app.kubernetes.io/name': name } });
+    expect(who(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
+    expect(who(named('nats'), 4222)).toEqual([...SERVICE_NAMES]);
+    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...SERVICE_NAMES]);
+  });
+
+  it('has two replicas of each service behind a headless name, and keeps one through disruptions (SYS-5)', () => {
+    for (const service of SERVICE_NAMES) {
+      const named = (kind: string) =>
+        all(kind).find(({ metadata }) => metadata.name === `writ-${service}`)?.spec;
+      expect(named('Deployment').replicas).toBe(2);
+      expect(named('Service').clusterIP).toBe('None');
+      expect(named('Service').ports[0].port).toBe(PORTS[service]);
+      expect(named('PodDisruptionBudget').maxUnavailable).toBe(1);
+    }
+  });
+
+  it('takes every right from every container that it does not need, and gives each its own secrets alone (SYS-6)', () => {
+    for (const { metadata, spec } of all('Deployment')) {
+      const { securityContext, containers, automountServiceAccountToken, volumes } =
+        spec.template.spec;
+      const [container] = containers;
+      expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 65_532 });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+      expect(automountServiceAccountToken).toBe(false);
+      expect(container.resources.limits.memory).toBeTruthy();
+      for (const probe of ['startupProbe', 'readinessProbe'])
+        expect(container[probe].exec.command).toContain(metadata.name.slice('writ-'.length));
+      const others = SERVICE_NAMES.filter((service) => metadata.name !== `writ-${service}`);
+      const said = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
+      for (const other of others) expect(said).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
+      expect(said.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');
+      expect(said.includes('"writ-tools"')).toBe(metadata.name === 'writ-tool-gateway');
+    }
+    expect(all('Secret')).toEqual([]);
+  });
+});

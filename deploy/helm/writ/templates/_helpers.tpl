@@ -1,0 +1,42 @@
+{{/* Ports on which services call each other. */}}
+{{- define "writ.ports" -}}
+supervisor: 50051
+spawn-budget: 50052
+execution-meter: 50053
+tool-gateway: 50054
+agent-worker: 50055
+{{- end -}}
+
+{{/* SPAWN_BUDGET for spawn-budget. */}}
+{{- define "writ.variable" -}}
+{{ . | upper | replace "-" "_" }}
+{{- end -}}
+
+{{/* What all pods of the release have. */}}
+{{- define "writ.common" -}}
+app.kubernetes.io/name: writ
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* What the pods of a service have: (dict "root" $ "service" name). */}}
+{{- define "writ.selector" -}}
+{{ include "writ.common" .root }}
+app.kubernetes.io/component: {{ .service }}
+{{- end -}}
+
+{{/* A NetworkPolicy rule's destination, from its values. */}}
+{{- define "writ.egress" -}}
+{{- if .to }}
+- to: {{ toYaml .to | nindent 4 }}
+  ports:
+    {{- range .ports }}
+    - { protocol: TCP, port: {{ . }} }
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The ConfigMap with a service's files; empty for none: (dict "root" $ "service" name). */}}
+{{- define "writ.files" -}}
+{{- $of := dict "supervisor" .root.Values.files.agents "execution-meter" .root.Values.files.models "tool-gateway" .root.Values.files.tools -}}
+{{- get $of .service -}}
+{{- end -}}
