@@ -2,9 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
-import { createRpcClient } from '@writ/rpc';
-import { createTelemetry } from '@writ/telemetry';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { type Program, SERVICE_MAINS, startProgram } from '../load/program.ts';
 import { contest } from './contest.ts';
@@ -12,13 +9,16 @@ import type { Operation } from './measure.ts';
 
 /** Who the measured service serves. */
 export interface Subject {
-  readonly service: keyof typeof SERVICE_MAINS;
+  readonly service: 'spawn-budget' | 'execution-meter';
   /** What one operation is called: two RPCs, one after the other, of one commit each. */
   readonly name: string;
   /** Variables beside the usual ones. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Prepares the service, and gives the operation. */
-  prepare(supervisor: KeyPeer, address: string): Promise<Operation>;
+  /**
+   * Prepares the service, and gives the operation.
+   * @param prefix of the ids of its requests
+   */
+  prepare(supervisor: KeyPeer, address: string, prefix: string): Promise<Operation>;
 }
 
 /** How the bench is run. */
@@ -27,14 +27,15 @@ export interface BenchOptions {
   readonly profileDir?: string | undefined;
 }
 
-const TWICE = 'echo + commit, twice';
+const ECHOES = 'the same, echoed';
+const TWICE = 'echoed + commits';
 /** Of the operations/s of two echoes plus two commits. */
 const WANTED = 0.6;
 
 /**
- * Measures a service beside the floor that it stands on, each in a process of its own: the same gRPC
- * with a handler that does nothing, and with one that commits one row. Prints the figures and whether
- * the service reaches its part of the floor; resolves with that.
+ * Measures a service beside the floor that it stands on, each in a process of its own: the same two
+ * RPCs with a handler that does nothing, and with one that commits one row. Prints the figures and
+ * whether the service reaches its part of the floor; resolves with that.
  */
 export async function bench(subject: Subject, { profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
@@ -47,12 +48,14 @@ export async function bench(subject: Subject, { profileDir }: BenchOptions): Pro
       stack.defer(() => program.stop());
       return program;
     };
-    const echo = await start(fileURLToPath(new URL('echo-server.ts', import.meta.url)), {
-      ECHO_FILE: join(dir, 'echo.db'),
-    });
     const supervisor = await startKeyPeer('supervisor');
     stack.defer(() => supervisor.close());
-    const { address } = await start(SERVICE_MAINS[subject.service], {
+    const echo = await start(fileURLToPath(new URL('same-rpc-server.ts', import.meta.url)), {
+      ECHO_FILE: join(dir, 'echo.db'),
+      ECHO_SERVICE: subject.service,
+      WRIT_SUPERVISOR_ADDRESS: supervisor.address,
+    });
+    const service = await start(SERVICE_MAINS[subject.service], {
       WRIT_DATA: dir,
       WRIT_EXECUTION_METER_PORT: '0',
       WRIT_SPAWN_BUDGET_PORT: '0',
@@ -60,18 +63,15 @@ export async function bench(subject: Subject, { profileDir }: BenchOptions): Pro
       WRIT_LOG_LEVEL: 'warn',
       ...subject.env,
     });
-    const telemetry = createTelemetry({ service: 'bench', logLevel: 'silent' });
-    const floor = createRpcClient(KeyService, { address: echo.address, telemetry });
-    stack.defer(() => floor.close());
-    const commit = () => floor.getKeys({ keyId: 'commit' });
-    const results = await contest({
-      echo: () => floor.getKeys({}),
-      'echo + commit': commit,
-      [TWICE]: async () => {
-        await commit();
-        await commit();
-      },
-      [subject.name]: await subject.prepare(supervisor, address),
+    const entrants = {
+      [ECHOES]: await subject.prepare(supervisor, echo.address, 'echo-'),
+      [TWICE]: await subject.prepare(supervisor, echo.address, 'commit-'),
+      [subject.name]: await subject.prepare(supervisor, service.address, ''),
+    };
+    const results = await contest(entrants, {
+      [ECHOES]: echo,
+      [TWICE]: echo,
+      [subject.name]: service,
     });
     return verdict(subject.name, results.ratio(subject.name, TWICE, 64));
   } finally {

@@ -46,7 +46,8 @@ const server = await createRpcServer({
   telemetry: createTelemetry({ service: 'echo', logLevel: 'silent' }),
 });
 server.setServing(true);
+const told = once(process, 'SIGTERM');
 console.log(`echo listens on ${server.address}`);
-await once(process, 'SIGTERM');
+await told;
 await server.close(0);
 await store.close();

@@ -1,5 +1,6 @@
 /** How fast an operation was. */
 export interface Speed {
+  readonly operations: number;
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -30,6 +31,7 @@ export async function measure(
   const seconds = (performance.now() - started) / 1_000;
   durations.sort((a, b) => a - b);
   return {
+    operations: durations.length,
     perSecond: durations.length / seconds,
     p50Ms: quantileOf(durations, 0.5),
     p99Ms: quantileOf(durations, 0.99),

@@ -11,7 +11,7 @@ export const meter: Subject = {
   env: {
     WRIT_MODELS_FILE: fileURLToPath(new URL('models.yaml', import.meta.url)),
   },
-  async prepare(supervisor, address) {
+  async prepare(supervisor, address, prefix) {
     const client = supervisor.client(ExecutionMeterService, {
       audience: 'execution-meter',
       address,
@@ -33,7 +33,7 @@ export const meter: Subject = {
     }
     return async (n) => {
       const tab = tabs[n % AGENTS];
-      const callId = `call-${n}`;
+      const callId = `${prefix}call-${n}`;
       await client.reserve({ tab, callId, tokens: 100n, costNanoUsd: 1_000n, turns: 1n });
       const usage = { inputTokens: 40n, outputTokens: 20n };
       await client.settle({ tab, callId, usage, costNanoUsd: 600n, turns: 1n, model: 'fast' });

@@ -6,7 +6,7 @@ import type { Subject } from './bench.ts';
 export const spawn: Subject = {
   service: 'spawn-budget',
   name: 'Acquire, Release',
-  async prepare(supervisor, address) {
+  async prepare(supervisor, address, prefix) {
     const client = supervisor.client(SpawnBudgetService, { audience: 'spawn-budget', address });
     const run = { tenant: 'acme', runId: 'run-1' };
     const root = { name: 'lead', instance: 'root' };
@@ -21,13 +21,13 @@ export const spawn: Subject = {
       const instance = `child-${n}`;
       await client.acquire({
         ...run,
-        requestId: `acquire-${n}`,
+        requestId: `${prefix}acquire-${n}`,
         agent: { name: 'child', instance },
         parent: root,
         depth: 1,
         priority: Priority.NORMAL,
       });
-      await client.release({ ...run, requestId: `release-${n}`, agentInstance: instance });
+      await client.release({ ...run, requestId: `${prefix}release-${n}`, agentInstance: instance });
     };
   },
 };

@@ -7,6 +7,12 @@ import { StepsStage } from '../load/steps/steps-stage.ts';
 import type { BenchOptions } from './bench.ts';
 import { median, quantileOf, type Speed } from './measure.ts';
 
+/** How fast steps were. */
+interface StepSpeed extends Speed {
+  /** Time on a processor per step, milliseconds: steadier than the others where the machine is shared. */
+  readonly cpuMs: number;
+}
+
 /** Of the floor's p50. */
 const WANTED = 2;
 /** Runs at the same time, and the steps of each of them. */
@@ -32,18 +38,18 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
     stack.defer(() => end(floor));
     await governed(stage, 16);
     await bare(floor, 16, 500);
-    const speeds = new Map<string, Speed[]>();
+    const speeds = new Map<string, StepSpeed[]>();
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const inFlight of IN_FLIGHT) {
         add(speeds, `governed ${inFlight}`, await governed(stage, inFlight));
         add(speeds, `bare ${inFlight}`, await bare(floor, inFlight, FLOOR_MS));
       }
     }
-    console.log('step      runs  steps/s   p50 ms   p99 ms');
+    console.log('step      runs  steps/s   p50 ms   p99 ms   cpu ms');
     for (const inFlight of IN_FLIGHT) {
       for (const kind of ['bare', 'governed']) {
         const of = speeds.get(`${kind} ${inFlight}`) ?? [];
-        const columns = (['perSecond', 'p50Ms', 'p99Ms'] as const).map((figure) =>
+        const columns = (['perSecond', 'p50Ms', 'p99Ms', 'cpuMs'] as const).map((figure) =>
           median(of.map((speed) => speed[figure]))
             .toFixed(figure === 'perSecond' ? 0 : 2)
             .padStart(7),
@@ -72,7 +78,8 @@ async function printCounts(): Promise<void> {
 }
 
 /** So many runs at the same time; a step is what lies between two questions of one run. */
-async function governed(stage: StepsStage, runs: keyof typeof STEPS): Promise<Speed> {
+async function governed(stage: StepsStage, runs: keyof typeof STEPS): Promise<StepSpeed> {
+  const before = await stage.figures();
   const askedAt = new Map<string, number>();
   const durations: number[] = [];
   let first = Number.POSITIVE_INFINITY;
@@ -88,8 +95,12 @@ async function governed(stage: StepsStage, runs: keyof typeof STEPS): Promise<Sp
   await Promise.all(
     Array.from({ length: runs }, (_, run) => stage.count(STEPS[runs], `run number ${run}`)),
   );
+  const after = await stage.figures();
   durations.sort((a, b) => a - b);
   return {
+    operations: durations.length,
+    // What starting and ending the runs takes is in it.
+    cpuMs: (after.cpuMs - before.cpuMs) / (runs * STEPS[runs]),
     perSecond: durations.length / ((last - first) / 1_000),
     p50Ms: quantileOf(durations, 0.5),
     p99Ms: quantileOf(durations, 0.99),
@@ -105,10 +116,10 @@ async function startFloor(folder: string): Promise<ChildProcess> {
   return floor;
 }
 
-async function bare(floor: ChildProcess, inFlight: number, forMs: number): Promise<Speed> {
+async function bare(floor: ChildProcess, inFlight: number, forMs: number): Promise<StepSpeed> {
   const answered = once(floor, 'message');
   floor.send({ inFlight, forMs });
-  const [speed] = (await answered) as [Speed];
+  const [speed] = (await answered) as [StepSpeed];
   return speed;
 }
 
@@ -118,7 +129,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-function add(speeds: Map<string, Speed[]>, key: string, speed: Speed): void {
+function add(speeds: Map<string, StepSpeed[]>, key: string, speed: StepSpeed): void {
   speeds.set(key, [...(speeds.get(key) ?? []), speed]);
 }
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
+import { startFaultyWire } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { askedAgain, recordedAnswers } from '../e2e/platform-process.ts';
 import { until } from '../e2e/scripted/until.ts';
-import { TcpProxy } from '../e2e/tcp-proxy.ts';
 import { ForkedWorker } from './forked-worker.ts';
 import { seeded } from './random.ts';
 import { WorkerBook } from './worker-book.ts';
@@ -24,7 +24,7 @@ const RUN_MS = 60;
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
   const known: { worker?: ForkedWorker } = {};
-  const wire = await TcpProxy.start(() => known.worker?.address ?? '');
+  const wire = await startFaultyWire(() => known.worker?.address ?? '');
   const test = await startTestPlatform({
     reroute: async (service, address) => (service === 'agent-worker' ? wire.address : address),
   });
@@ -75,7 +75,7 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
     return { rounds, 'writes tried right after the thaw, and refused': refused };
   } finally {
     for (const worker of workers) worker.kill();
-    wire.close();
+    await wire.close();
     await test.close();
   }
 }

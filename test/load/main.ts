@@ -9,6 +9,9 @@ import { MeterStage } from './meter-stage.ts';
 import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
 import { races } from './races.ts';
+import { cuts } from './replicated/cuts.ts';
+import { natsDown } from './replicated/nats-down.ts';
+import { sharedRuns } from './replicated/shared-runs.ts';
 import { sleepers } from './sleepers/sleepers.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { longRun } from './steps/long-run.ts';
@@ -81,6 +84,19 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     about:
       'the platform killed at each step of every order, and again while it recovers (SUP-8, SUP-9)',
     run: (seed) => orderKills({ furtherKills: 6, seed }),
+  },
+  'nats-down': {
+    about:
+      'NATS away for 60 s in the middle of 50 runs over two replicas of everything (HK-1, HK-2)',
+    run: (seed) => natsDown({ seed, runs: 50, inFlight: 10, downMs: 60_000 }),
+  },
+  cuts: {
+    about: 'the workers cut off from each of their peers in turn, 30 s each (SYS-4, RT-2)',
+    run: (seed) => cuts({ seed, forMs: 30_000 }),
+  },
+  'shared-runs': {
+    about: 'two workers share 200 runs, and what the second one adds (RT-2, SYS-5)',
+    run: () => sharedRuns({ runs: 200 }),
   },
 };
 

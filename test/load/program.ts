@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +11,8 @@ export interface Program {
   readonly address: string;
   /** `host:port` for clients; empty when it has no such door. */
   readonly edgeAddress: string;
+  /** Milliseconds of processor time that it has used so far, all its threads; undefined where the system does not say. */
+  cpuMs(): number | undefined;
   /** SIGTERM; resolves when it has ended. */
   stop(): Promise<void>;
   /** kill -9; resolves when it is gone. */
@@ -48,7 +51,20 @@ export async function startProgram(
   const ended = once(child, 'exit');
   const addresses = await Promise.race([addressesFrom(child), ended.then(() => undefined)]);
   if (addresses === undefined) throw new Error(`${file} ended before it listened.`);
-  return { ...addresses, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
+  const cpuMs = () => processorMs(child.pid);
+  return { ...addresses, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
+}
+
+/** Linux counts it in hundredths of a second, in the 14th and 15th field of this file. */
+function processorMs(pid: number | undefined): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The 2nd field, in brackets, may hold blanks; the 3rd follows it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return undefined;
+  }
 }
 
 async function addressesFrom({

@@ -37,6 +37,7 @@ process.on('message', () => {
     commits: platform.commits(),
     hops: Object.fromEntries(hops),
     rss: process.memoryUsage().rss,
+    cpuMs: process.cpuUsage().user / 1_000 + process.cpuUsage().system / 1_000,
   });
 });
 // Whoever started it is gone.

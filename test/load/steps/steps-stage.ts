@@ -18,6 +18,8 @@ export interface Figures {
   readonly hops: Readonly<Record<string, number>>;
   /** Resident memory, bytes. */
   readonly rss: number;
+  /** Time on a processor so far, milliseconds. */
+  readonly cpuMs: number;
 }
 
 /** How the platform is started. */

@@ -1,0 +1,66 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { HOOK_EMITTER_NAMES } from '@writ/bus';
+import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { derivedId } from '@writ/kernel';
+import type { DistributedPlatform } from '@writ/testing/distributed';
+import type { Invariant } from './invariant.ts';
+
+export const everyEventOnce: Invariant = {
+  holds:
+    'each event is in its timeline once, in order per emitter and run, and none besides (HK-1, HK-2)',
+  violations: async ({ platform }) => {
+    const timeline = await platform.rows(
+      'supervisor',
+      'select run_id, event_id, sequence, entry from timeline',
+    );
+    const places = new Map(timeline.map((row) => [keyOf(row.run_id, row.event_id), row.sequence]));
+    const emitted = new Set<string>();
+    const problems: string[] = [];
+    for (const emitter of HOOK_EMITTER_NAMES) {
+      const last = new Map<string, number>();
+      for (const { runId, eventId, event, isPublished } of await outboxOf(platform, emitter)) {
+        const about = `${event} of ${runId} (${eventId})`;
+        const key = keyOf(runId, timelineId(emitter, eventId));
+        const place = Number(places.get(key) ?? Number.NaN);
+        emitted.add(key);
+        if (!isPublished) problems.push(`not published: ${about}`);
+        if (Number.isNaN(place)) problems.push(`lost: ${about}`);
+        else if (place < (last.get(runId) ?? 0)) problems.push(`out of order: ${about}`);
+        last.set(runId, place);
+      }
+    }
+    const invented = timeline.filter(
+      (row) => isHook(row.entry) && !emitted.has(keyOf(row.run_id, row.event_id)),
+    );
+    problems.push(...invented.map((row) => `invented: ${keyOf(row.run_id, row.event_id)}`));
+    return problems;
+  },
+};
+
+async function outboxOf(
+  platform: DistributedPlatform,
+  emitter: (typeof HOOK_EMITTER_NAMES)[number],
+) {
+  const rows = await platform.rows(
+    emitter,
+    'select subject, event_id, published_at from outbox order by position',
+  );
+  return rows.flatMap(({ subject, event_id: eventId, published_at: at }) => {
+    const [, , , , runId = '', , event = ''] = String(subject).split('.');
+    if (runId === '-') return [];
+    return [{ runId, eventId: String(eventId), event, isPublished: at !== null }];
+  });
+}
+
+/** Decisions and results are in a timeline, too, and nobody emits them. */
+function isHook(entry: unknown): boolean {
+  return fromBinary(RunEventSchema, entry as Uint8Array).entry.case === 'hook';
+}
+
+function timelineId(emitter: string, eventId: string): string {
+  return emitter === 'agent-worker' ? derivedId('evt', emitter, eventId) : eventId;
+}
+
+function keyOf(runId: unknown, eventId: unknown): string {
+  return `${runId} ${eventId}`;
+}
