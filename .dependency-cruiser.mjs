@@ -93,7 +93,7 @@ export default {
       comment:
         'Libs never import what is built on them, but for the test platform, which is the platform.',
       severity: 'error',
-      from: { path: '^libs/', pathNot: '^libs/testing/src/platform/' },
+      from: { path: '^libs/', pathNot: '^libs/testing/src/(platform|distributed)/' },
       to: { path: '^(services|platform|examples|clients|scripts|test)/' },
     },
     {

@@ -3,10 +3,27 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { SlowFirst } from './scripts/slow-first.ts';
 
-const FOLDERS = ['libs', 'services', 'examples', 'clients', 'scripts', 'platform', 'test'];
+const FOLDERS = [
+  'libs',
+  'services',
+  'examples',
+  'clients',
+  'scripts',
+  'platform',
+  'test',
+  'deploy',
+];
 
-/** The short forms of the long proofs. */
-const PROOFS = ['test/load/**/*.test.ts'];
+/** The short forms of the long proofs, and what starts many processes or kills at every point. */
+const PROOFS = [
+  'test/load/**/*.test.ts',
+  'test/distributed/**/*.test.ts',
+  'deploy/**/*.test.ts',
+  'services/agent-worker/test/kinds-crash.test.ts',
+];
+
+/** Everything fails at once, and nothing else may take the machine meanwhile. */
+const CHAOS = ['test/chaos/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -18,10 +35,11 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
-          exclude: ['**/node_modules/**', ...PROOFS],
+          exclude: ['**/node_modules/**', ...PROOFS, ...CHAOS],
         },
       },
       { extends: true, test: { name: 'proofs', include: PROOFS } },
+      { extends: true, test: { name: 'chaos', include: CHAOS } },
     ],
     pool: 'forks',
     // Several services must be able to share a process anyway, and it makes the suite more than twice as fast.

@@ -2,9 +2,9 @@
  * Makes what the Python programs need: a virtual environment with their pinned packages, and the generated
  * code of the contracts. Does nothing when that is there and nothing changed since.
  */
-import { createHash } from 'node:crypto';
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { inputsDigest } from './inputs-digest.ts';
 import { runCommand } from './run-command.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -24,7 +24,7 @@ export const PYTHON_FOLDER = join(ROOT, 'clients/python');
 export function findPython(): { readonly python: string } | { readonly missing: string } {
   const made = existsSync(STAMP) && existsSync(join(PYTHON_FOLDER, 'gen/writ'));
   if (!made) return { missing: 'it was not made: npm run python' };
-  if (readFileSync(STAMP, 'utf8') !== inputsDigest()) {
+  if (readFileSync(STAMP, 'utf8') !== inputsDigest(INPUTS)) {
     return { missing: 'packages or contracts changed since it was made: npm run python' };
   }
   return { python: join(FOLDER, 'bin/python') };
@@ -46,15 +46,7 @@ async function makePython(): Promise<void> {
     'clients/python/requirements.txt',
   );
   await run(own, 'clients/python/generate.py');
-  writeFileSync(STAMP, inputsDigest());
-}
-
-function inputsDigest(): string {
-  const hash = createHash('sha256');
-  for (const file of globSync(INPUTS, { cwd: ROOT }).sort()) {
-    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
-  }
-  return hash.digest('hex');
+  writeFileSync(STAMP, inputsDigest(INPUTS));
 }
 
 async function run(tool: string, ...args: readonly string[]): Promise<void> {

@@ -13,12 +13,21 @@ export interface CommandResult {
  * @returns its exit code and output; a tool that cannot be started or was killed by a signal has the code 1
  */
 export function runCommand(tool: string, ...args: readonly string[]): Promise<CommandResult> {
+  return runCommandIn('.', tool, ...args);
+}
+
+/** The same in another folder, relative to the repository root. */
+export function runCommandIn(
+  folder: string,
+  tool: string,
+  ...args: readonly string[]
+): Promise<CommandResult> {
   const root = resolve(import.meta.dirname, '..');
   // The tools' own `#!/usr/bin/env node` must find the Node of this repository, not the machine's.
   const PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
   return new Promise((done) => {
     const child = spawn(tool, args, {
-      cwd: root,
+      cwd: resolve(root, folder),
       env: { ...process.env, PATH },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -5,7 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const SLOW: readonly RegExp[] = [
   /^test\/load\//,
   /^test\/conformance\//,
-  /^test\/e2e\//,
+  /^test\/(e2e|distributed|interop)\//,
+  /^deploy\//,
   /^platform\//,
   /^services\/[^/]+\/test\/.*(crash|kill)/,
   /^services\/[^/]+\/test\//,

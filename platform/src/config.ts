@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
-import { LOG_LEVELS, type TelemetryOptions } from '@writ/telemetry';
+import { readTelemetrySettings, type TelemetrySettings } from '@writ/service';
+import type { TelemetryOptions } from '@writ/telemetry';
 import type { Example } from './example.ts';
 import type { ModelSource } from './model-source.ts';
 
@@ -19,10 +20,7 @@ export interface PlatformConfig {
   /** What the services' own settings are read from. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for every service's telemetry. */
-  readonly telemetry: Pick<
-    TelemetryOptions,
-    'version' | 'logLevel' | 'otlpEndpoint' | 'spanProcessors'
-  >;
+  readonly telemetry: TelemetrySettings & Pick<TelemetryOptions, 'version' | 'spanProcessors'>;
 }
 
 /** What a program that starts a platform may say beside the environment. */
@@ -53,19 +51,11 @@ export function readPlatformConfig(
   env: NodeJS.ProcessEnv,
   { example, model, dataDir, freePorts = false, reroute, spanProcessors }: PlatformOptions,
 ): PlatformConfig {
-  const { logLevel, otlpEndpoint, toolGatewayAddress } = readEnv(env, {
+  const { toolGatewayAddress } = readEnv(env, {
     toolGatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
       optional: true,
       pattern: /^\S+:\d{1,5}$/,
       about: 'another tool gateway, as host:port; the platform then starts none',
-    }),
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: 'warn',
-      about: 'how much the services log',
-    }),
-    otlpEndpoint: variable.url('OTEL_EXPORTER_OTLP_ENDPOINT', {
-      optional: true,
-      about: 'the collector that traces go to',
     }),
   });
   return {
@@ -84,11 +74,39 @@ export function readPlatformConfig(
       ...(freePorts ? FREE_PORTS : {}),
     },
     telemetry: {
-      logLevel,
-      ...(otlpEndpoint === undefined ? {} : { otlpEndpoint }),
+      ...readTelemetrySettings(env, 'warn'),
       ...(spanProcessors === undefined ? {} : { spanProcessors }),
     },
   };
+}
+
+/** Where a simulator in a process of its own listens, and what it plays. */
+export interface SimulatorConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly exampleName: string;
+}
+
+/**
+ * Reads the settings of a simulator process.
+ *
+ * @throws ConfigError naming every variable that is malformed
+ */
+export function readSimulatorConfig(env: NodeJS.ProcessEnv): SimulatorConfig {
+  return readEnv(env, {
+    host: variable.string('WRIT_SIMULATOR_HOST', {
+      default: '127.0.0.1',
+      about: 'the address on which the model simulator answers',
+    }),
+    port: variable.port('WRIT_SIMULATOR_PORT', {
+      default: 8090,
+      about: 'the port on which the model simulator answers',
+    }),
+    exampleName: variable.string('WRIT_SIMULATOR_EXAMPLE', {
+      default: 'refund-desk',
+      about: 'the example whose scripts the model simulator plays',
+    }),
+  });
 }
 
 /** The data folder that the environment names, as an absolute path; undefined when it names none. */

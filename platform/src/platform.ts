@@ -5,7 +5,7 @@ import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
 import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
-import type { Service, ServiceParts } from '@writ/service';
+import { readWireSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
@@ -61,8 +61,9 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
     };
     await writeTrustFile(join(config.dataDir, TRUST_FILE), addresses);
     for (const name of START_ORDER) await services[name].start();
+    const { edgeTls } = readSupervisorConfig(config.env);
     return {
-      edgeUrl: `http://${services.supervisor.edgeAddress}`,
+      edgeUrl: `${edgeTls === undefined ? 'http' : 'https'}://${services.supervisor.edgeAddress}`,
       apiKey,
       addresses,
       commits: () => Object.values(services).reduce((sum, { commits }) => sum + commits, 0),
@@ -76,17 +77,25 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
 
 async function createServices(config: PlatformConfig, stops: (() => Promise<void>)[]) {
   const { env, toolGatewayAddress } = config;
-  const telemetryOf = (service: string): Telemetry => {
-    const telemetry = createTelemetry({ service, ...config.telemetry });
+  const telemetryOf = (service: string, only?: readonly ['logs']): Telemetry => {
+    const { otlp } = config.telemetry;
+    const telemetry = createTelemetry({
+      service,
+      ...config.telemetry,
+      ...(only !== undefined && { otlp: otlp?.logs === undefined ? {} : { logs: otlp.logs } }),
+    });
     stops.push(() => telemetry.shutdown());
     return telemetry;
   };
-  const { log } = telemetryOf('bus');
+  // Of its own it has only lines of the log to tell.
+  const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
     expects: [TIMELINE_CONSUMER],
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
   });
   stops.push(() => bus.close());
+  // One certificate cannot be five services: among themselves they stay on loopback, in cleartext.
+  const { cleartext } = readWireSettings(env);
   const addresses = new Map<ServiceName, string>();
   const addressOf = (service: ServiceName): string => {
     const address = addresses.get(service);
@@ -97,7 +106,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     name: ServiceName,
     create: (parts: ServiceParts) => Promise<S>,
   ): Promise<S> => {
-    const service = await create({ telemetry: telemetryOf(name), bus, addressOf });
+    const service = await create({ telemetry: telemetryOf(name), bus, addressOf, cleartext });
     const { address } = service;
     addresses.set(name, (await config.reroute?.(name, address)) ?? address);
     stops.push(() => service.stop());

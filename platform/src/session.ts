@@ -84,7 +84,10 @@ export async function openSession(
             requestId: newId('req'),
             agent: script.agent ?? example.agent,
             goal: example.goal,
-            ...(model.simulated ? { model: `sim-${script.name}` } : {}),
+            // The example's own script answers to every name; an agent without a model takes none.
+            ...(model.simulated && script.name !== example.script
+              ? { model: `sim-${script.name}` }
+              : {}),
           });
           if (run === undefined) throw new Error('StartRun answered without a run.');
           follower.onStart(run);

@@ -3,7 +3,16 @@ import { cruise, type ICruiseResult } from 'dependency-cruiser';
 import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcruise-options';
 import type { CommandResult } from '../run-command.ts';
 
-const FOLDERS = ['libs', 'services', 'platform', 'examples', 'clients', 'scripts', 'test'];
+const FOLDERS = [
+  'libs',
+  'services',
+  'platform',
+  'examples',
+  'clients',
+  'scripts',
+  'test',
+  'deploy',
+];
 
 /**
  * Holds every module against the rules in `.dependency-cruiser.mjs`.

@@ -1,8 +1,9 @@
 import { readEnv, variable } from '@writ/config';
+import { readWireSettings, type WireSettings } from '@writ/service';
 import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
 
 /** Everything that can be set about the desk's tools in a process of their own. */
-export interface ProviderConfig {
+export interface ProviderConfig extends WireSettings {
   readonly host: string;
   readonly port: number;
   /** Where the desk keeps its books. */
@@ -17,7 +18,7 @@ export interface ProviderConfig {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): ProviderConfig {
-  return readEnv(env, {
+  const own = readEnv(env, {
     host: variable.string('REFUND_TOOLS_HOST', {
       default: '127.0.0.1',
       about: 'the address on which the gateway calls',
@@ -39,4 +40,5 @@ export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): Provid
       about: 'how much is logged',
     }),
   });
+  return { ...own, ...readWireSettings(env) };
 }

@@ -1,4 +1,5 @@
 /** The refund desk's tools in a process of their own. */
+import { once } from 'node:events';
 import { createTelemetry } from '@writ/telemetry';
 import { readProviderConfig } from './config.ts';
 import { serveTools } from './serve-tools.ts';
@@ -7,11 +8,9 @@ async function main(): Promise<void> {
   const { logLevel, ...config } = readProviderConfig();
   const telemetry = createTelemetry({ service: 'refund-tools', logLevel });
   const served = await serveTools(config, telemetry);
+  const told = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   console.log(`refund tools listen on ${served.address}`);
-  await new Promise<void>((resolve) => {
-    process.once('SIGTERM', () => resolve());
-    process.once('SIGINT', () => resolve());
-  });
+  await told;
   await served.close();
   await telemetry.shutdown();
 }

@@ -2,7 +2,13 @@ import { join } from 'node:path';
 import { loadYaml } from '@writ/config';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
-import { createTrust, createVerifier, internalGate, TOOL_PROVIDER } from '@writ/identity';
+import {
+  createTrust,
+  createVerifier,
+  internalGate,
+  openServiceTls,
+  TOOL_PROVIDER,
+} from '@writ/identity';
 import {
   InvalidRequestError,
   isJsonObject,
@@ -40,15 +46,25 @@ interface DescribedTools {
  * token that the gateway signed for tool providers.
  */
 export async function serveTools(
-  { host, port, dataDir, gatewayAddress }: Omit<ProviderConfig, 'logLevel'>,
+  config: Omit<ProviderConfig, 'logLevel'>,
   telemetry: Telemetry,
 ): Promise<ServedTools> {
+  const { host, port, dataDir, gatewayAddress, cleartext } = config;
   const clock = systemClock;
+  const { log } = telemetry;
+  const tls = config.tls && openServiceTls({ service: TOOL_PROVIDER, ...config.tls, log });
   const tools = await createTools({ dataDir, variables: {}, clock });
-  const trust = createTrust({ addresses: { 'tool-gateway': gatewayAddress }, telemetry, clock });
+  const trust = createTrust({
+    addresses: { 'tool-gateway': gatewayAddress },
+    telemetry,
+    clock,
+    tls,
+  });
   const server = await createRpcServer({
     host,
     port,
+    tls: tls?.server,
+    cleartext,
     routes: [
       route(ToolProviderService, {
         describeTools: async () => describe(),
@@ -59,6 +75,7 @@ export async function serveTools(
       service: TOOL_PROVIDER,
       verifier: createVerifier({ trust, clock }),
       enforceSlotGrants: false,
+      trustDomain: tls?.trustDomain,
     }),
     telemetry,
   });
@@ -68,6 +85,7 @@ export async function serveTools(
     async close() {
       await server.close();
       trust.close();
+      tls?.close();
       await tools[Symbol.asyncDispose]?.();
     },
   };

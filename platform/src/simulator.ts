@@ -1,0 +1,26 @@
+/** The model simulator in a process of its own, for platforms whose services are processes of their own. */
+import { once } from 'node:events';
+import { createModelSimulator } from '@writ/testing/simulator';
+import { readSimulatorConfig } from './config.ts';
+import { explain } from './console/explain.ts';
+import { loadExample } from './example.ts';
+
+async function serve(): Promise<void> {
+  const { host, port, exampleName } = readSimulatorConfig(process.env);
+  const example = loadExample(exampleName);
+  const simulator = await createModelSimulator({
+    scripts: example.scripts,
+    defaultScript: example.script,
+    host,
+    port,
+  });
+  const told = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  console.log(`simulator listens on ${host}:${simulator.port}`);
+  await told;
+  await simulator.close();
+}
+
+await serve().catch((error: unknown) => {
+  console.error(explain(error));
+  process.exitCode = 1;
+});
