@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { createInProcessBus } from '@writ/bus';
+import { openServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
 import { createToolGateway, TOOL_GATEWAY_DEFAULTS, type ToolGateway } from '@writ/tool-gateway';
+import type { CertificateFiles } from '../../clients/cli/src/commands/gateway/certificates.ts';
 import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
 
 /** Our own gateway, in this process. */
@@ -13,13 +15,19 @@ export interface OwnGateway {
   stop(): Promise<void>;
 }
 
-/** Starts our gateway on a free port, with the suite's tools. */
+/**
+ * Starts our gateway on a free port, with the suite's tools.
+ * @param tlsFiles for mutual TLS with whoever calls and is called; left out, cleartext
+ */
 export async function startOwnGateway(
   dataDir: string,
   addresses: StageAddresses,
   toolsFile: string,
+  tlsFiles?: CertificateFiles,
 ): Promise<OwnGateway> {
   const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const { log } = telemetry;
+  const tls = tlsFiles && openServiceTls({ service: 'tool-gateway', ...tlsFiles, log });
   const start = async (port: number): Promise<ToolGateway> => {
     const gateway = await createToolGateway(
       {
@@ -39,6 +47,7 @@ export async function startOwnGateway(
         bus: createInProcessBus({ onError: () => undefined }),
         addressOf: (service) =>
           service === 'supervisor' ? addresses.supervisor : addresses.worker,
+        ...(tls && { tls }),
       },
     );
     await gateway.start();
@@ -55,6 +64,7 @@ export async function startOwnGateway(
     },
     stop: async () => {
       await running.stop();
+      tls?.close();
       await telemetry.shutdown();
     },
   };

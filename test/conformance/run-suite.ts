@@ -1,3 +1,4 @@
+import type { CertificateFiles } from '../../clients/cli/src/commands/gateway/certificates.ts';
 import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
 import {
   type CaseResult,
@@ -14,14 +15,14 @@ export type StartGateway = (offered: {
   readonly toolsFile: string;
 }) => Promise<Pick<RunOptions, 'address' | 'restart'>>;
 
-/** Drives a gateway through the whole suite, on free ports. */
-export async function runSuite(start: StartGateway): Promise<readonly CaseResult[]> {
+/** Drives a gateway through the whole suite, on free ports; over mutual TLS where there are certificates. */
+export async function runSuite(
+  start: StartGateway,
+  certificates?: CertificateFiles,
+): Promise<readonly CaseResult[]> {
   const anywhere = '127.0.0.1:0';
-  const verification = await openVerification(SUITE, {
-    supervisor: anywhere,
-    worker: anywhere,
-    tools: anywhere,
-  });
+  const addresses = { supervisor: anywhere, worker: anywhere, tools: anywhere };
+  const verification = await openVerification(SUITE, addresses, certificates);
   const results: CaseResult[] = [];
   try {
     await verification.run({

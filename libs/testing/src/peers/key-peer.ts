@@ -26,6 +26,7 @@ import {
   type Route,
   type RpcClientOptions,
   type RpcServer,
+  type ServerTls,
 } from '@writ/rpc';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
 
@@ -39,6 +40,8 @@ export interface KeyPeerOptions {
   readonly routes?: readonly Route[];
   /** Who may call the fakes; anyone by default. */
   readonly gate?: Gate;
+  /** Left out, it serves in cleartext. */
+  readonly tls?: ServerTls;
 }
 
 /** What {@link KeyPeer.serviceToken} puts into the token. */
@@ -107,7 +110,7 @@ export async function startKeyPeer(
   service: ServiceName,
   options: KeyPeerOptions = {},
 ): Promise<KeyPeer> {
-  const { clock = systemClock, routes = [], gate = async () => ({}) } = options;
+  const { clock = systemClock, routes = [], gate = async () => ({}), tls } = options;
   const keyDir = options.keyDir ?? (await mkdtemp(join(tmpdir(), `writ-${service}-`)));
   const removeKeys = async () => {
     if (options.keyDir === undefined) await rm(keyDir, { recursive: true, force: true });
@@ -121,6 +124,7 @@ export async function startKeyPeer(
       routes: [keyRoute(signer), ...routes],
       gate,
       telemetry,
+      tls,
     });
     server.setServing(true);
     return keyPeer(signer, server, telemetry, removeKeys);

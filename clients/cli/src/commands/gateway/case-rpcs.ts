@@ -3,9 +3,10 @@ import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { type CallOptions, createRpcClient } from '@writ/rpc';
 import { type Answer, answered } from './answer.ts';
+import type { GatewayUnderTest } from './gateway-under-test.ts';
 import { AS_CONTRACT, receiptClaims } from './receipt-rules.ts';
-import { type CaseNames, callerHeaders, runOf } from './sent-call.ts';
-import type { GatewayUnderTest, Stage } from './stage.ts';
+import { type CaseNames, callerHeaders, certificateOf, runOf } from './sent-call.ts';
+import type { Stage } from './stage.ts';
 import type { CallFields, Step } from './table.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -32,7 +33,8 @@ export class CaseRpcs {
     );
     if (method === undefined) throw new Error(`there is no RPC ${name}`);
     const headers = this.#headers(step);
-    const client = createRpcClient(service, this.#gateway);
+    const shown = step.certificate ?? certificateOf(step.by ?? 'supervisor');
+    const client = createRpcClient(service, this.#gateway.as(shown));
     try {
       return await answered(async () => {
         const request = fromJson(method.input, this.#owned(step.request ?? {}) as JsonObject);

@@ -8,13 +8,14 @@ import {
 import { type Answer, answered } from './answer.ts';
 import { readVectorCalls } from './args-hash-vectors.ts';
 import { CaseRpcs } from './case-rpcs.ts';
+import type { GatewayUnderTest } from './gateway-under-test.ts';
 import { isServing } from './health.ts';
 import { mismatch } from './mismatch.ts';
 import { AS_CONTRACT, receiptClaims, receiptFault } from './receipt-rules.ts';
 import { listServices } from './reflection.ts';
 import { type CaseNames, runOf, type SentCall, toSentCall } from './sent-call.ts';
 import { SentCalls } from './sent-calls.ts';
-import type { GatewayUnderTest, Stage } from './stage.ts';
+import type { Stage } from './stage.ts';
 import type { CallFields, Case, Step } from './table.ts';
 
 /** What a case runs against. */
@@ -127,7 +128,7 @@ export class CaseRun {
       return await answered(async () => ({ view: { serving: await isServing(gateway, service) } }));
     }
     if (step.reflection !== undefined) {
-      const services = await listServices(gateway.address);
+      const services = await listServices(gateway);
       return { view: Object.fromEntries(services.map((name) => [name, true])) };
     }
     if (step.args_hash_vectors !== undefined) {
@@ -177,9 +178,9 @@ export class CaseRun {
   async #send(sent: SentCall, signal?: AbortSignal): Promise<Answer> {
     const { gateway } = this.#setting;
     return await answered(async () => {
-      const { headers, request } = sent;
+      const { headers, request, certificate } = sent;
       const message = fromJson(CallToolRequestSchema, request);
-      const response = await gateway.client.callTool(message, { headers, signal });
+      const response = await gateway.client(certificate).callTool(message, { headers, signal });
       const view = toJson(CallToolResponseSchema, response, AS_CONTRACT) as JsonObject;
       const receipt = await receiptClaims(gateway, response.receipt);
       const fault = receiptFault(receipt, view, sent, this.#sent.writIdsOf(sent));

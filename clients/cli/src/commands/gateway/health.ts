@@ -3,17 +3,14 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
 import { createRpcClient } from '@writ/rpc';
-import type { GatewayUnderTest } from './stage.ts';
+import type { GatewayUnderTest } from './gateway-under-test.ts';
 
 /**
  * Whether a gateway says that it serves; the empty name means all of it.
  * @throws WritError when it does not answer, or knows no service of that name
  */
-export async function isServing(
-  { address, telemetry }: GatewayUnderTest,
-  service: string,
-): Promise<boolean> {
-  const client = createRpcClient(Health, { address, telemetry, timeoutMs: 3_000 });
+export async function isServing(gateway: GatewayUnderTest, service: string): Promise<boolean> {
+  const client = createRpcClient(Health, { ...gateway.as('supervisor'), timeoutMs: 3_000 });
   try {
     const { status } = await client.check({ service });
     return status === ServingStatus.SERVING;

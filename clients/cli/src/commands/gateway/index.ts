@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { spiffeId } from '@writ/identity';
+import { InvalidRequestError } from '@writ/kernel';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import type { CertificateFiles } from './certificates.ts';
 import type { CaseResult } from './verification.ts';
 
 interface VerifyOptions {
@@ -13,6 +16,9 @@ interface VerifyOptions {
   readonly wait: number;
   readonly only?: string;
   readonly restartCommand?: string;
+  readonly tlsCaFile?: string;
+  readonly tlsCertFile?: string;
+  readonly tlsKeyFile?: string;
 }
 
 /** The suite of this repository. */
@@ -34,6 +40,9 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
       '--restart-command <command>',
       'kills the gateway (kill -9) and starts it again; crashes are skipped without it',
     )
+    .option('--tls-ca-file <file>', 'the authorities, where the gateway has certificates')
+    .option('--tls-cert-file <file>', 'what each service shows, {service} being its name')
+    .option('--tls-key-file <file>', 'the keys of those certificates, {service} likewise')
     .action(async (address: string, options: VerifyOptions) => {
       done(await verify(address, options, io));
     });
@@ -43,7 +52,11 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   // What serves and calls gRPC takes half a second to load, and no other command needs it.
   const { openVerification } = await import('./verification.ts');
   const { supervisor, worker, tools, restartCommand, only } = options;
-  const verification = await openVerification(options.tables, { supervisor, worker, tools });
+  const verification = await openVerification(
+    options.tables,
+    { supervisor, worker, tools },
+    certificateFiles(options),
+  );
   const counts = { passed: 0, failed: 0, skipped: 0 };
   try {
     const at = verification.addresses;
@@ -51,7 +64,13 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
     io.print(`  supervisor    ${at.supervisor}   WRIT_SUPERVISOR_ADDRESS`);
     io.print(`  agent-worker  ${at.worker}   WRIT_AGENT_WORKER_ADDRESS`);
     io.print(`  tools         ${verification.toolsFile}   WRIT_TOOLS_FILE`);
-    io.print(`  served at     ${at.tools}   CONFORMANCE_TOOLS\n`);
+    io.print(`  served at     ${at.tools}   CONFORMANCE_TOOLS`);
+    const { trustDomain } = verification;
+    if (trustDomain !== undefined)
+      io.print(
+        `  certificate   ${spiffeId(trustDomain, 'tool-gateway')}   WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE, WRIT_TLS_CA_FILE`,
+      );
+    io.print('');
     await verification.run({
       address,
       waitMs: options.wait * 1000,
@@ -68,6 +87,21 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   const { passed, failed, skipped } = counts;
   io.print(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
   return failed === 0 ? EXIT.holds : EXIT.fails;
+}
+
+/** @throws InvalidRequestError when only some of the files are named */
+function certificateFiles({
+  tlsCaFile: caFile,
+  tlsCertFile: certFile,
+  tlsKeyFile: keyFile,
+}: VerifyOptions): CertificateFiles | undefined {
+  if (caFile !== undefined && certFile !== undefined && keyFile !== undefined)
+    return { caFile, certFile, keyFile };
+  if ([caFile, certFile, keyFile].every((file) => file === undefined)) return undefined;
+  throw new InvalidRequestError(
+    'BAD_OPTION',
+    '--tls-ca-file, --tls-cert-file and --tls-key-file are only of use together; give all three, or none.',
+  );
 }
 
 function readSeconds(text: string): number {

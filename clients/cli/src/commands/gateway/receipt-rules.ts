@@ -2,8 +2,8 @@ import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { ReceiptClaimsSchema } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { readReceipt } from '@writ/identity';
 import { sha256Hex } from '@writ/kernel';
+import type { GatewayUnderTest } from './gateway-under-test.ts';
 import type { SentCall } from './sent-call.ts';
-import type { GatewayUnderTest } from './stage.ts';
 
 /** Enum values and zeros are spelled out, under the names of the contract. */
 export const AS_CONTRACT = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;

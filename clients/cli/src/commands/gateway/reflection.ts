@@ -1,5 +1,6 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { Client, credentials, status } from '@grpc/grpc-js';
+import { Client, status } from '@grpc/grpc-js';
+import type { GatewayUnderTest } from './gateway-under-test.ts';
 
 /** The same messages under two names: servers of some languages know only the older one. */
 const VERSIONS = ['grpc.reflection.v1', 'grpc.reflection.v1alpha'];
@@ -11,9 +12,13 @@ const TIMEOUT_MS = 5_000;
  * The names of the services that a server tells of by reflection (SYS-2). No package carries the
  * generated code of that frozen contract; two fields of it are enough here.
  */
-export async function listServices(address: string): Promise<readonly string[]> {
-  const client = new Client(address, credentials.createInsecure(), {
+export async function listServices({
+  address,
+  bare,
+}: GatewayUnderTest): Promise<readonly string[]> {
+  const client = new Client(address, bare.credentials, {
     'grpc.enable_http_proxy': 0,
+    ...(bare.serverName !== undefined && { 'grpc.ssl_target_name_override': bare.serverName }),
   });
   try {
     for (const version of VERSIONS) {

@@ -2,7 +2,7 @@ import { parseDuration } from '@writ/config';
 import { newId, sha256Hex } from '@writ/kernel';
 import type { Issuer } from './issuer.ts';
 import type { Stage } from './stage.ts';
-import type { CallerName, CallFields, TokenFault } from './table.ts';
+import type { CallerName, CallFields, CertificateName, TokenFault } from './table.ts';
 
 /** A call as it goes over the wire, and what its receipt will be held against. */
 export interface SentCall {
@@ -21,6 +21,8 @@ export interface SentCall {
   readonly writId: string;
   readonly agentName: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** What is shown in the handshake, where there is one. */
+  readonly certificate: CertificateName;
 }
 
 /** The names of one case: no two cases share a tenant, a run or an order. */
@@ -61,14 +63,16 @@ export function toSentCall(stage: Stage, names: CaseNames, fields: CallFields): 
     ...fields.writ,
   };
   const writ = toToken(stage, { fields, claims, writId });
+  const by = fields.by ?? 'worker';
   return {
     request: { call, tool, arguments_json, writ, step },
     writId,
     agentName: AGENT_NAME,
     headers: {
-      ...callerHeaders(stage, fields.by ?? 'worker', 'tool-gateway', servedTenants(names, fields)),
+      ...callerHeaders(stage, by, 'tool-gateway', servedTenants(names, fields)),
       ...(fields.epoch === 'none' ? {} : { 'writ-epoch': String(fields.epoch ?? 1) }),
     },
+    certificate: fields.certificate ?? certificateOf(by),
   };
 }
 
@@ -92,6 +96,11 @@ export function callerHeaders(
   });
   if (by === 'worker') return bearer(worker);
   return by === 'supervisor' ? bearer(supervisor) : {};
+}
+
+/** The certificate of a caller; whoever shows no token gets as far as to be asked for one. */
+export function certificateOf(by: CallerName): CertificateName {
+  return by === 'supervisor' ? 'supervisor' : 'agent-worker';
 }
 
 function servedTenants({ id }: CaseNames, { serves = [] }: CallFields): readonly string[] {

@@ -2,28 +2,18 @@ import {
   type RefusedAttempt,
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
 import {
   createTrust,
   createVerifier,
   internalGate,
   readReceipt,
-  type ServerName,
   TOOL_PROVIDER,
-  type Verifier,
 } from '@writ/identity';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
-import {
-  type ClosableRpcClient,
-  createRpcClient,
-  createRpcServer,
-  type Route,
-  type RpcServer,
-  route,
-  unimplemented,
-} from '@writ/rpc';
-import { createTelemetry, type Telemetry } from '@writ/telemetry';
+import { createRpcServer, type Route, type RpcServer, route, unimplemented } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import type { Certificates, Played } from './certificates.ts';
 import { Issuer } from './issuer.ts';
 import { ToolWorld } from './tool-world.ts';
 import type { ToolDefinitionRow } from './tools-of-suite.ts';
@@ -50,30 +40,23 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-/** A gateway under test, with what reads its receipts. */
-export interface GatewayUnderTest {
-  readonly address: string;
-  /** Shows no token of its own: calls carry it in their headers. */
-  readonly client: ClosableRpcClient<typeof ToolGatewayService>;
-  readonly verifier: Verifier;
-  readonly telemetry: Telemetry;
-  close(): void;
-}
-
 /**
  * Starts what a gateway under test needs beside it: KeyService of a supervisor and of a worker,
  * ReportReceipts, and the tools. Nobody but the gateway may call the last two.
  * @param gatewayAddress where the gateway is asked for its keys
+ * @param certificates left out, all of it is in cleartext
  */
 export async function openStage(
   { supervisor: supervisorAt, worker: workerAt, tools: toolsAt }: StageAddresses,
   gatewayAddress: () => string,
   definitions: readonly ToolDefinitionRow[],
+  certificates: Certificates | undefined,
 ): Promise<Stage> {
   const telemetry = createTelemetry({ service: 'writ-verify', logLevel: 'silent' });
   const trust = createTrust({
     addresses: () => ({ 'tool-gateway': gatewayAddress() }),
     telemetry,
+    tls: certificates?.services.supervisor,
   });
   const verifier = createVerifier({ trust, clock: systemClock });
   const supervisor = new Issuer('supervisor');
@@ -87,9 +70,15 @@ export async function openStage(
     trust.close();
     await telemetry.shutdown();
   };
-  const serve = async (service: ServerName, at: string, routes: Route[]): Promise<string> => {
-    const gate = internalGate({ service, verifier, enforceSlotGrants: false });
-    const server = await createRpcServer({ ...hostAndPort(at), routes, gate, telemetry });
+  const serve = async (service: Played, at: string, routes: Route[]): Promise<string> => {
+    const gate = internalGate({
+      service,
+      verifier,
+      enforceSlotGrants: false,
+      trustDomain: certificates?.trustDomain,
+    });
+    const tls = certificates?.services[service].server;
+    const server = await createRpcServer({ ...hostAndPort(at), routes, gate, telemetry, tls });
     servers.push(server);
     server.setServing(true);
     return server.address;
@@ -139,23 +128,6 @@ export async function openStage(
     await close();
     throw error;
   }
-}
-
-/** Connects to the gateway under test. */
-export function connectGateway(address: string): GatewayUnderTest {
-  const telemetry = createTelemetry({ service: 'writ-verify', logLevel: 'silent' });
-  const trust = createTrust({ addresses: { 'tool-gateway': address }, telemetry });
-  const client = createRpcClient(ToolGatewayService, { address, telemetry, timeoutMs: 15_000 });
-  return {
-    address,
-    client,
-    telemetry,
-    verifier: createVerifier({ trust, clock: systemClock }),
-    close: () => {
-      client.close();
-      trust.close();
-    },
-  };
 }
 
 function hostAndPort(address: string): { readonly host: string; readonly port: number } {

@@ -31,6 +31,11 @@ export interface TokenFault {
 /** Who calls: a service of the verification, the worker of some tenants alone, or nobody. */
 export type CallerName = 'worker' | 'supervisor' | 'nobody';
 
+const CERTIFICATES = ['supervisor', 'agent-worker', 'tool-provider', 'stranger', 'none'] as const;
+
+/** What a call shows in its handshake: a service's certificate, that of another authority, or nothing. */
+export type CertificateName = (typeof CERTIFICATES)[number];
+
 /** A call of a tool, with a writ that fits unless the step says otherwise. */
 export interface CallFields {
   readonly tool?: string;
@@ -49,6 +54,7 @@ export interface CallFields {
   /** That many at once, under the same writ. */
   readonly times?: number;
   readonly by?: CallerName;
+  readonly certificate?: CertificateName;
   readonly serves?: readonly string[];
 }
 
@@ -71,6 +77,7 @@ export interface Step {
   readonly rpc?: string;
   readonly request?: Fields;
   readonly by?: CallerName;
+  readonly certificate?: CertificateName;
   readonly agent_token?: Fields;
   readonly audience?: string;
   /** Waits until the receipt of a labelled answer was reported to the supervisor. */
@@ -160,6 +167,7 @@ const SCHEMA: JsonSchema = {
                 ...Object.fromEntries(ACTIONS.map((action) => [action, true])),
                 request: FIELDS,
                 by: { enum: ['worker', 'supervisor', 'nobody'] },
+                certificate: { enum: CERTIFICATES },
                 agent_token: FIELDS,
                 audience: { type: 'string' },
                 as: { type: 'string' },

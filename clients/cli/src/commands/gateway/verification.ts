@@ -3,19 +3,16 @@ import { setTimeout } from 'node:timers/promises';
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { InvalidRequestError, newId, UnavailableError } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
 import { CaseRun } from './case-run.ts';
+import { type CertificateFiles, openCertificates } from './certificates.ts';
+import { connectGateway, type GatewayUnderTest } from './gateway-under-test.ts';
 import { isServing } from './health.ts';
 import { mismatch } from './mismatch.ts';
 import { AS_CONTRACT } from './receipt-rules.ts';
 import { Restarts } from './restarts.ts';
 import { callerHeaders } from './sent-call.ts';
-import {
-  connectGateway,
-  type GatewayUnderTest,
-  openStage,
-  type Stage,
-  type StageAddresses,
-} from './stage.ts';
+import { openStage, type Stage, type StageAddresses } from './stage.ts';
 import { type Case, loadTables, type Table } from './table.ts';
 import { listedAs, loadSuiteTools, type ToolDefinitionRow } from './tools-of-suite.ts';
 
@@ -49,6 +46,8 @@ export interface Verification {
   readonly addresses: StageAddresses;
   /** The tools.yaml that it has to serve. */
   readonly toolsFile: string;
+  /** First part of the name in every certificate; undefined in cleartext. */
+  readonly trustDomain: string | undefined;
   /**
    * Drives a gateway through every table (TG-7).
    * @throws UnavailableError when it does not serve in time; InvalidRequestError when no table is named so
@@ -60,42 +59,65 @@ export interface Verification {
 /** Between two questions whether a gateway serves. */
 const PAUSE_MS = 50;
 
-/** Opens a verification by the tables of `folder`: it listens, and waits for a gateway. */
+/**
+ * Opens a verification by the tables of `folder`: it listens, and waits for a gateway.
+ * @param certificateFiles where services call each other over mutual TLS; left out, in cleartext
+ */
 export async function openVerification(
   folder: string,
   addresses: StageAddresses,
+  certificateFiles?: CertificateFiles,
 ): Promise<Verification> {
   const tables = loadTables(join(folder, 'tables'));
   const tools = loadSuiteTools(folder);
   let address = '';
-  const stage = await openStage(addresses, () => address, tools);
+  const { log } = createTelemetry({ service: 'writ-verify', logLevel: 'silent' });
+  const certificates = certificateFiles && (await openCertificates(certificateFiles, log));
+  const stage = await openStage(addresses, () => address, tools, certificates).catch((error) => {
+    certificates?.close();
+    throw error;
+  });
   return {
     addresses: stage.addresses,
     toolsFile: join(folder, 'tools.yaml'),
+    trustDomain: certificates?.trustDomain,
     run: async (options) => {
       address = options.address;
-      const gateway = connectGateway(address);
+      const gateway = connectGateway(address, certificates);
       try {
         await untilServing(gateway, options.waitMs);
-        await runTables({ stage, gateway, folder, tools, tables, options });
+        const hasTls = certificates !== undefined;
+        await runTables({ stage, gateway, hasTls, folder, tools, tables, options });
       } finally {
         gateway.close();
       }
     },
-    close: () => stage.close(),
+    close: async () => {
+      await stage.close();
+      certificates?.close();
+    },
   };
 }
 
 interface Run {
   readonly stage: Stage;
   readonly gateway: GatewayUnderTest;
+  readonly hasTls: boolean;
   readonly folder: string;
   readonly tools: readonly ToolDefinitionRow[];
   readonly tables: readonly Table[];
   readonly options: RunOptions;
 }
 
-async function runTables({ stage, gateway, folder, tools, tables, options }: Run): Promise<void> {
+async function runTables({
+  stage,
+  gateway,
+  hasTls,
+  folder,
+  tools,
+  tables,
+  options,
+}: Run): Promise<void> {
   const { only = '', onResult } = options;
   const chosen = tables.filter(({ name }) => name.includes(only));
   if (chosen.length === 0) {
@@ -119,7 +141,8 @@ async function runTables({ stage, gateway, folder, tools, tables, options }: Run
       count += 1;
       const names = { id: `${suffix}${count}`, digests };
       const restart = () => restarts.arrive();
-      const outcome = await outcomeOf(each, options, () =>
+      const lacks = lackFor(each, hasTls, options);
+      const outcome = await outcomeOf(lacks, () =>
         new CaseRun({ stage, gateway, names, folder, restart }).run(each),
       );
       restarts.leave();
@@ -130,15 +153,20 @@ async function runTables({ stage, gateway, folder, tools, tables, options }: Run
   }
 }
 
+/** What a case needs and this verification has not. */
+function lackFor({ steps }: Case, hasTls: boolean, { restart }: RunOptions): string | undefined {
+  if (restart === undefined && steps.some((step) => step.restart))
+    return 'it needs a gateway that is killed and started again: see --restart-command';
+  if (!hasTls && steps.some((step) => step.certificate ?? step.call?.certificate))
+    return 'it needs certificates: see --tls-cert-file';
+  return undefined;
+}
+
 async function outcomeOf(
-  { steps }: Case,
-  { restart }: RunOptions,
+  lacks: string | undefined,
   run: () => Promise<void>,
 ): Promise<Pick<CaseResult, 'outcome' | 'detail'>> {
-  if (restart === undefined && steps.some((step) => step.restart)) {
-    const detail = 'it needs a gateway that is killed and started again: see --restart-command';
-    return { outcome: 'skipped', detail };
-  }
+  if (lacks !== undefined) return { outcome: 'skipped', detail: lacks };
   try {
     await run();
     return { outcome: 'passed', detail: '' };
@@ -158,7 +186,7 @@ async function checkRegistry(
   onResult: RunOptions['onResult'],
 ): Promise<ReadonlyMap<string, string>> {
   const headers = callerHeaders(stage, 'supervisor', 'tool-gateway');
-  const listed = await gateway.client.listTools({}, { headers });
+  const listed = await gateway.client('supervisor').listTools({}, { headers });
   const digests = new Map(listed.tools.map((tool) => [tool.name, tool.definitionDigest]));
   for (const row of tools) {
     const tool = listed.tools.find(({ name }) => name === row.name);
@@ -189,10 +217,15 @@ function parsed(text: string): unknown {
 /** Asks until the gateway serves. */
 async function untilServing(gateway: GatewayUnderTest, waitMs: number): Promise<void> {
   const until = Date.now() + waitMs;
-  while (!(await isServing(gateway, '').catch(() => false))) {
+  let why = '';
+  const asked = (error: unknown): boolean => {
+    why = error instanceof Error ? ` The last answer: ${error.message}` : '';
+    return false;
+  };
+  while (!(await isServing(gateway, '').catch(asked))) {
     if (Date.now() > until) {
       const { address } = gateway;
-      const message = `Nothing at ${address} served within ${waitMs / 1000} s.`;
+      const message = `Nothing at ${address} served within ${waitMs / 1000} s.${why}`;
       throw new UnavailableError('NOT_SERVING', message, { address });
     }
     await setTimeout(PAUSE_MS);
