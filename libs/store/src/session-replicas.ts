@@ -5,11 +5,21 @@ import type { Claim, Replicas } from './replicas.ts';
 
 /** The server ends a session, and all that it holds, after so much silence: that of a process that was stopped. */
 const SILENCE_MS = 15_000;
+/** It is certain to be there for so long after it has answered, whatever the network does. */
+const CERTAIN_MS = 10_000;
 const RENEW_MS = 4_000;
 /** Between two looks whether the session is still there. */
 const LOOK_MS = 500;
 /** A process whose connection broke, or whose server was started again, has so long to come back. */
 const GRACE_MS = 3_000;
+/** Whoever was not looked for this long may have been back meanwhile. */
+const UNWATCHED_MS = 10_000;
+
+/** That a process was not to be seen, at each look from the first to the last. */
+interface Absence {
+  readonly since: number;
+  readonly seenAt: number;
+}
 
 /**
  * Replicas on one PostgreSQL schema. Each holds locks in a session of its own, which go with the
@@ -21,14 +31,15 @@ export class SessionReplicas implements Replicas {
   readonly #settings: SessionSettings;
   readonly #channel: string;
   readonly #listeners = new Map<string, Set<() => void>>();
-  /** Since when each of the others was not to be seen. */
-  readonly #absent = new Map<string, number>();
+  readonly #absent = new Map<string, Absence>();
   readonly #claimed = new Set<string>();
   readonly #hints = new Set<string>();
   #session: PostgresSession | undefined;
   #opening: Promise<PostgresSession> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #heard = 0;
+  #asked = 0;
+  /** When that was asked which the session answered last. */
+  #heard = Number.NEGATIVE_INFINITY;
   #stopped = false;
 
   constructor(settings: SessionSettings) {
@@ -43,7 +54,7 @@ export class SessionReplicas implements Replicas {
   }
 
   isSeen(): boolean {
-    return this.#session?.broken === false;
+    return this.#session !== undefined && this.#isCertain(this.#session);
   }
 
   async gone(ids: Iterable<string>): Promise<ReadonlySet<string>> {
@@ -55,16 +66,21 @@ export class SessionReplicas implements Replicas {
       const { text } = await session.run(
         `select pg_try_advisory_xact_lock_shared(${lockOf(`replica ${id}`)})`,
       );
-      const now = performance.now();
-      if (text !== 't') {
-        this.#absent.delete(id);
-        continue;
-      }
-      const since = this.#absent.get(id) ?? now;
-      this.#absent.set(id, since);
-      if (now - since >= GRACE_MS) gone.add(id);
+      if (text !== 't') this.#absent.delete(id);
+      else if (this.#absentMs(id) >= GRACE_MS) gone.add(id);
     }
     return gone;
+  }
+
+  /** Notes that a process is not to be seen; for how long that has been so at every look. */
+  #absentMs(id: string): number {
+    const now = performance.now();
+    for (const [other, { seenAt }] of this.#absent) {
+      if (now - seenAt >= UNWATCHED_MS) this.#absent.delete(other);
+    }
+    const since = this.#absent.get(id)?.since ?? now;
+    this.#absent.set(id, { since, seenAt: now });
+    return now - since;
   }
 
   async claim(name: string): Promise<Claim | undefined> {
@@ -83,7 +99,7 @@ export class SessionReplicas implements Replicas {
     }
     let held = true;
     return {
-      isHeld: () => held && !session.broken,
+      isHeld: () => held && this.#isCertain(session),
       release: async () => {
         if (!held) return;
         held = false;
@@ -140,9 +156,19 @@ export class SessionReplicas implements Replicas {
       this.#open().catch(() => undefined);
       return;
     }
-    if (performance.now() - this.#heard < RENEW_MS) return;
-    this.#heard = performance.now();
-    session.run('select true').catch(() => undefined);
+    const now = performance.now();
+    if (now - this.#asked < RENEW_MS) return;
+    this.#asked = now;
+    const answered = () => {
+      if (session === this.#session) this.#heard = now;
+    };
+    session.run('select true').then(answered, () => undefined);
+  }
+
+  /** Whether the server cannot have ended a session: one that nobody answers on is not broken yet. */
+  #isCertain(session: PostgresSession): boolean {
+    const isCurrent = session === this.#session && !session.broken;
+    return isCurrent && performance.now() - this.#heard < CERTAIN_MS;
   }
 
   async #open(): Promise<PostgresSession> {
@@ -159,8 +185,16 @@ export class SessionReplicas implements Replicas {
       `set idle_session_timeout to ${SILENCE_MS}; listen ${this.#channel}`,
     );
     session.onNotification((payload) => this.#hear(payload));
-    await session.run(`select pg_advisory_lock(${lockOf(`replica ${this.id}`)})`);
-    this.#heard = performance.now();
+    const asked = performance.now();
+    try {
+      await session.run(`select pg_advisory_lock(${lockOf(`replica ${this.id}`)})`);
+    } catch (error) {
+      // The server may not have noticed yet that the session before is gone; each try makes another.
+      await session.close();
+      throw error;
+    }
+    this.#asked = asked;
+    this.#heard = asked;
     this.#session = session;
     if (this.#stopped) await session.close();
     return session;

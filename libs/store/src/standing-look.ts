@@ -21,6 +21,7 @@ export class StandingLook {
   readonly #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #again = false;
+  #isOver = false;
 
   constructor(options: StandingLookOptions) {
     this.#options = options;
@@ -33,6 +34,7 @@ export class StandingLook {
 
   /** Looks no more; resolves when the look under way is over. */
   async stop(): Promise<void> {
+    this.#isOver = true;
     clearInterval(this.#timer);
     this.#unsubscribe();
     await this.#looking;
@@ -40,7 +42,7 @@ export class StandingLook {
 
   #look(): void {
     const { isNeeded, look, onError } = this.#options;
-    if (!isNeeded()) return;
+    if (this.#isOver || !isNeeded()) return;
     // What changed since the look under way began may not be in what that one sees.
     this.#again = this.#looking !== undefined;
     this.#looking ??= look()

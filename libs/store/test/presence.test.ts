@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createReplicas, type Replicas } from '../src/index.ts';
+import { startFaultyWire } from '@writ/testing/faults';
+import { createReplicas, type Replicas, type StoreLocation } from '../src/index.ts';
 import { type OpenLedger, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
 async function join({ store }: OpenLedger): Promise<Replicas> {
@@ -15,6 +16,24 @@ async function two(): Promise<readonly [Replicas, Replicas, OpenLedger]> {
   const beside = await openLedgerAt(ledger.location);
   return [await join(ledger), await join(beside), ledger];
 }
+
+/** A session of nobody in the same schema. */
+async function adminOf(location: StoreLocation): Promise<pg.Client> {
+  if (location.dialect !== 'postgres') throw new Error('unreachable');
+  const admin = new pg.Client({ connectionString: location.url });
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  await admin.query(`set search_path to ${location.schema}`);
+  return admin;
+}
+
+/** Lets the clock that measures waiting jump ahead. */
+function jumpAhead(ms: number): void {
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+}
+
+const LOCK_OF = (what: string) => `hashtextextended('writ ${what} ' || current_schema(), 0)`;
 
 describe('a store of one process', () => {
   it('knows of nobody else but those that were there before (RT-2)', async () => {
@@ -69,10 +88,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
   it('are not given up when their connection breaks and comes back; what they claimed is free', async () => {
     const [a, b, { location }] = await two();
     const claim = await a.claim('lane');
-    if (location.dialect !== 'postgres') throw new Error('unreachable');
-    const admin = new pg.Client({ connectionString: location.url });
-    await admin.connect();
-    onTestFinished(() => admin.end());
+    const admin = await adminOf(location);
     await admin.query(
       `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid in
        (select pid from pg_stat_activity where application_name = 'writ ledger')`,
@@ -85,5 +101,57 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     const next = await vi.waitFor(() => b.claim('lane'));
     expect(next?.isHeld()).toBe(true);
     expect(await goneForB()).toEqual(new Set());
+  });
+
+  it('are not given up when they are away now, and were away once, long before (SYS-5, TG-5)', async () => {
+    const [a, , { location }] = await two();
+    const admin = await adminOf(location);
+    const other = 'rep_that_comes_and_goes';
+    const lock = LOCK_OF(`replica ${other}`);
+    expect(await a.gone([other])).toEqual(new Set());
+    await admin.query(`select pg_advisory_lock(${lock})`);
+    jumpAhead(3_600_000);
+    await admin.query(`select pg_advisory_unlock(${lock})`);
+    expect(await a.gone([other])).toEqual(new Set());
+    await expect.poll(() => a.gone([other])).toEqual(new Set([other]));
+  });
+
+  it('count on nothing any more once the server has been silent for long (SYS-4)', async () => {
+    const { location } = await openLedger('PostgreSQL');
+    if (location.dialect !== 'postgres') throw new Error('unreachable');
+    const url = new URL(location.url);
+    const wire = await startFaultyWire(url.host);
+    onTestFinished(() => wire.close());
+    url.host = wire.address;
+    const a = await join(await openLedgerAt({ ...location, url: url.href }));
+    const claim = await a.claim('lane');
+    expect([a.isSeen(), claim?.isHeld()]).toEqual([true, true]);
+    wire.fail('slow');
+    // The server ends a session after 15 seconds; whoever holds it hears nothing of that.
+    jumpAhead(12_000);
+    expect([a.isSeen(), claim?.isHeld()]).toEqual([false, false]);
+    wire.fail('none');
+    await expect.poll(() => [a.isSeen(), claim?.isHeld()]).toEqual([true, true]);
+  });
+
+  it('leave no session behind at each try to join (SYS-4)', async () => {
+    const ledger = await openLedger('PostgreSQL', { busyTimeoutMs: 50 });
+    const admin = await adminOf(ledger.location);
+    const replicas = createReplicas(ledger.store.db);
+    onTestFinished(() => replicas.stop());
+    const sessions = async () => {
+      const { rows } = await admin.query(
+        `select count(*)::integer as count from pg_stat_activity
+         where application_name = 'writ ledger' and datname = current_database()`,
+      );
+      return rows[0].count as number;
+    };
+    const before = await sessions();
+    await admin.query(`select pg_advisory_lock(${LOCK_OF(`replica ${replicas.id}`)})`);
+    for (let tries = 0; tries < 3; tries += 1) {
+      await expect(replicas.start()).rejects.toMatchObject({ reason: 'STORE_BUSY' });
+    }
+    // Long before the server would end them for their silence.
+    await expect.poll(sessions, { timeout: 10_000 }).toBe(before);
   });
 });
