@@ -21,6 +21,7 @@ const EVERYTHING = {
   files: { agents: 'agents', models: 'models', tools: 'tools' },
   edge: { tlsSecret: 'edge' },
   env: { WRIT_SLOT_LEASE: '20s' },
+  database: { statementTimeout: '4s', poolSize: 8 },
   networkPolicy: { identityProvider: { to: [{ ipBlock: { cidr: '198.51.100.0/24' } }] } },
 };
 
@@ -78,6 +79,20 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(() => validateManifests(kubernetesValidate ?? '', broken)).toThrow();
     },
   );
+
+  it('gives every service the limits on PostgreSQL that are set, and no others', () => {
+    for (const { spec } of all('Deployment')) {
+      const { env } = spec.template.spec.containers[0] as {
+        env: { name: string; value: string }[];
+      };
+      expect(env.filter(({ name }) => name.startsWith('WRIT_DATABASE_'))).toEqual([
+        { name: 'WRIT_DATABASE_POOL_SIZE', value: '8' },
+        { name: 'WRIT_DATABASE_STATEMENT_TIMEOUT', value: '4s' },
+      ]);
+    }
+    for (const database of [{ lockTimeout: '4' }, { poolSize: 33 }, { poolsize: 3 }])
+      expect(() => renderChart(helm ?? '', { database })).toThrow(/database/);
+  });
 
   it('refuses values that it does not know, by naming them', () => {
     expect(() => renderChart(helm ?? '', { replica: 3 })).toThrow(/replica/);

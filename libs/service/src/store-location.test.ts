@@ -12,10 +12,11 @@ describe('where a service keeps its state', () => {
   it('is a PostgreSQL schema of its own in the database that the service is given', () => {
     const url = 'postgres://writ:secret@db:5432/writ';
     const env = { WRIT_SPAWN_BUDGET_DATABASE_URL: url };
-    expect(readStoreLocation(env, 'spawn-budget', '/data')).toEqual({
+    expect(readStoreLocation(env, 'spawn-budget', '/data')).toMatchObject({
       dialect: 'postgres',
       url,
       schema: 'spawn_budget',
+      bounds: { statementTimeoutMs: 5_000, poolSize: 4 },
     });
     expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
   });

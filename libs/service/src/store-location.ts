@@ -1,12 +1,18 @@
 import { join } from 'node:path';
 import { ConfigError, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
+import { type DatabaseBounds, readDatabaseBounds } from './database-bounds.ts';
 import { variableName } from './names.ts';
 
 /** Where a service keeps its state, with the shape of `StoreLocation`. */
 export type ServiceStoreLocation =
   | { readonly dialect: 'sqlite'; readonly file: string }
-  | { readonly dialect: 'postgres'; readonly url: string; readonly schema: string };
+  | {
+      readonly dialect: 'postgres';
+      readonly url: string;
+      readonly schema: string;
+      readonly bounds: DatabaseBounds;
+    };
 
 /**
  * Where `service` keeps its state: in the PostgreSQL database of `WRIT_<SERVICE>_DATABASE_URL`, in the
@@ -35,7 +41,7 @@ export function readStoreLocation(
   });
   if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`) };
   refuseHalfTls(name, new URL(url).searchParams);
-  return { dialect: 'postgres', url, schema };
+  return { dialect: 'postgres', url, schema, bounds: readDatabaseBounds(env, service) };
 }
 
 /** The modes between believe any server, or go on in cleartext, depending on the version of the driver. */

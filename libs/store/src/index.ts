@@ -36,4 +36,10 @@ export {
 export { isUniqueViolation } from './sqlite-errors.ts';
 export type { StoreLimits } from './sqlite-store.ts';
 export { StandingLook } from './standing-look.ts';
-export type { Store, StoreDialect, StoreLocation, TransactionOptions } from './store.ts';
+export type {
+  PostgresBounds,
+  Store,
+  StoreDialect,
+  StoreLocation,
+  TransactionOptions,
+} from './store.ts';

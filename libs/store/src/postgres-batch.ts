@@ -5,7 +5,9 @@ import type { PostgresTurn } from './postgres-turn.ts';
 
 /** One lock a schema: whoever holds it is the only one who writes there, in any process. */
 const TAKE_LOCK = `select pg_advisory_xact_lock(hashtextextended('writ store ' || current_schema(), 0))`;
-const OPEN = `begin isolation level read committed read write; ${TAKE_LOCK}; select pg_current_xact_id()::text`;
+/** Waiting for the lock has its own limit; from then on a statement's holds. Says which transaction it is. */
+const open = ({ statementTimeoutMs }: PostgresSession) =>
+  `begin isolation level read committed read write; ${TAKE_LOCK}; select pg_current_xact_id()::text, set_config('statement_timeout', '${statementTimeoutMs}', true)`;
 
 /** Opens another session to the same database. */
 export type Reconnect = () => Promise<PostgresSession>;
@@ -36,7 +38,7 @@ export class PostgresBatch {
    */
   static async begin(session: PostgresSession, reconnect: Reconnect): Promise<PostgresBatch> {
     try {
-      const { text } = await session.run(OPEN);
+      const { text } = await session.run(open(session));
       return new PostgresBatch(session, reconnect, text);
     } catch (error) {
       // Waiting for the lock failed inside of a transaction that is open by then.
@@ -94,7 +96,8 @@ export class PostgresBatch {
       if (!this.over) await this.#control('rollback');
       return undefined;
     }
-    if (this.over) return commitFailed(undefined);
+    // Nothing that was not sent can have been committed.
+    if (this.over || this.#session.broken) return commitFailed(undefined);
     try {
       const { command } = await this.#session.run('commit');
       return command === 'COMMIT' ? undefined : commitFailed(undefined);
@@ -104,14 +107,18 @@ export class PostgresBatch {
     }
   }
 
-  /** The connection went with the answer to COMMIT; the server knows what became of it. */
+  /**
+   * The connection went with the answer to COMMIT; the server knows what became of it. One that has crashed
+   * since may have given the number of a transaction that it lost to another, whose success is not ours.
+   */
   async #fateOf(cause: unknown): Promise<unknown> {
     try {
       const session = await this.#reconnect();
       try {
-        await session.run(OPEN);
+        await session.run(open(session));
         const { text } = await session.run(`select pg_xact_status('${this.#transaction}')`);
-        if (text === 'committed') return undefined;
+        if (text === 'committed' && session.serverLife === this.#session.serverLife)
+          return undefined;
         if (text === 'aborted') return commitFailed(cause);
       } finally {
         await session.close();

@@ -14,10 +14,14 @@ export interface SessionSettings {
   readonly applicationName: string;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
+  readonly connectTimeoutMs: number;
 }
 
 const OLDEST_SERVER = 140_000;
-const CONNECT_TIMEOUT_MS = 5_000;
+/** A crash resets the statistics of the server, and so the time since when it counts. */
+const LOOK = `select concat_ws(' ', current_setting('server_version_num'), concat(
+  extract(epoch from pg_postmaster_start_time()), '/',
+  (select extract(epoch from stats_reset) from pg_stat_bgwriter)))`;
 const KEEP_ALIVE_MS = 10_000;
 // A server that is gone answers nothing, not even that a statement took too long.
 const ANSWER_GRACE_MS = 5_000;
@@ -33,15 +37,18 @@ export interface SessionResult<R> extends QueryResult<R> {
 /** One connection to PostgreSQL: values are exact both ways (EM-4), frequent statements are kept prepared. */
 export class PostgresSession {
   readonly label: string;
+  readonly statementTimeoutMs: number;
   readonly #client: pg.Client;
   /** A statement's name from its second use on. */
   readonly #names = new Map<string, string | undefined>();
   #broken = false;
+  #serverLife = '';
   #inFlight = 0;
   #prepared = 0;
 
-  private constructor(label: string, client: pg.Client) {
+  private constructor({ label, statementTimeoutMs }: SessionSettings, client: pg.Client) {
     this.label = label;
+    this.statementTimeoutMs = statementTimeoutMs;
     this.#client = client;
     const breaks = () => {
       this.#broken = true;
@@ -55,11 +62,12 @@ export class PostgresSession {
    * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
-    const { url, label, applicationName, statementTimeoutMs, lockTimeoutMs } = settings;
+    const { url, label, applicationName, statementTimeoutMs, lockTimeoutMs, connectTimeoutMs } =
+      settings;
     const client = new pg.Client({
       connectionString: url,
       application_name: applicationName,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: connectTimeoutMs,
       query_timeout: statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
@@ -67,16 +75,24 @@ export class PostgresSession {
       pipeline: true,
       types: { getTypeParser: () => (text: string) => text },
     });
-    const session = new PostgresSession(label, client);
+    const session = new PostgresSession(settings, client);
     try {
       await client.connect();
       await client.query(`${sessionSettings(settings)}; ${setup}`);
-      await session.#refuseOldServer();
+      await session.#look();
       return session;
     } catch (error) {
       await session.close();
       throw translatePostgresError(error, label);
     }
+  }
+
+  /**
+   * Which life of which server it is in: another one after every start, and after every crash, of which
+   * the server's own time of starting does not tell when only its sessions were ended.
+   */
+  get serverLife(): string {
+    return this.#serverLife;
   }
 
   /** Whether it can take no more queries. */
@@ -160,13 +176,15 @@ export class PostgresSession {
     return name;
   }
 
-  async #refuseOldServer(): Promise<void> {
-    const { text } = await this.run(`select current_setting('server_version_num')`);
-    if (Number(text) >= OLDEST_SERVER) return;
+  async #look(): Promise<void> {
+    const { text } = await this.run(LOOK);
+    const [version = '', life = ''] = text.split(' ', 2);
+    this.#serverLife = life;
+    if (Number(version) >= OLDEST_SERVER) return;
     throw new PreconditionError(
       'STORE_POSTGRES_TOO_OLD',
-      `${this.label} is on PostgreSQL ${text}; Writ needs version 14 or newer.`,
-      { server_version: text },
+      `${this.label} is on PostgreSQL ${version}; Writ needs version 14 or newer.`,
+      { server_version: version },
     );
   }
 }
@@ -189,7 +207,7 @@ function toRows<R>(fields: readonly pg.FieldDef[], rows: readonly Text[][]): R[]
 function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionSettings): string {
   return [
     `set search_path to ${pg.escapeIdentifier(schema)}`,
-    // The wait for the store's lock is bounded by itself, before a statement's own time begins.
+    // The wait for the store's lock is bounded by itself; who has it sets the time of a statement alone.
     `set statement_timeout to ${statementTimeoutMs + lockTimeoutMs}`,
     `set lock_timeout to ${lockTimeoutMs}`,
     `set timezone to 'UTC'`,

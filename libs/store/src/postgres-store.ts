@@ -3,6 +3,7 @@ import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from './commit-observer.ts';
+import type { GroupCommitLimits } from './group-commit.ts';
 import { shareLeads } from './lead.ts';
 import { type Migrations, migrate } from './migrations.ts';
 import { postgresDialect } from './postgres-dialect.ts';
@@ -13,22 +14,23 @@ import { PostgresTransactions } from './postgres-transactions.ts';
 import { PostgresWriter } from './postgres-writer.ts';
 import { readDriver } from './sqlite-dialect.ts';
 import type { StoreLimits } from './sqlite-store.ts';
-import type { Store, StoreLocation, TransactionOptions } from './store.ts';
+import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from './store.ts';
 import { withinTime } from './within-time.ts';
 
 type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
 
-const DEFAULT_LIMITS: StoreLimits = {
-  maxQueued: 10_000,
-  maxBatch: 64,
-  maxBatchMs: 10,
-  transactionTimeoutMs: 5_000,
-  busyTimeoutMs: 8_000,
-  readSessions: 4,
+const DEFAULT_LIMITS: GroupCommitLimits = { maxQueued: 10_000, maxBatch: 64, maxBatchMs: 10 };
+const DEFAULT_BOUNDS: Omit<PostgresBounds, 'idleTimeoutMs'> = {
+  statementTimeoutMs: 5_000,
+  lockTimeoutMs: 8_000,
+  connectTimeoutMs: 5_000,
+  poolSize: 4,
 };
 /** A process that was stopped in the middle of a transaction holds up the others no longer than this past its limit. */
 const IDLE_GRACE_MS = 1_000;
-const MIGRATION_LOCK_MS = 60_000;
+/** That each statement of a migration may take, and the wait for another process that is at it. */
+const MIGRATION_MS = 60_000;
+const MIGRATION_IDLE = 'set idle_in_transaction_session_timeout to 30000';
 
 /** Opens a schema of a PostgreSQL database, made when it is not there, and brings it up to date. */
 export async function openPostgresStore<DB>(
@@ -39,25 +41,42 @@ export async function openPostgresStore<DB>(
   observer?: CommitObserver,
 ): Promise<Store<DB>> {
   const all = { ...DEFAULT_LIMITS, ...limits };
+  const bounds = boundsOf(location, limits);
   const settings: SessionSettings = {
     url: location.url,
     schema: location.schema,
     label: `the PostgreSQL schema ${location.schema}`,
     applicationName: `writ ${service}`,
-    statementTimeoutMs: all.transactionTimeoutMs,
-    lockTimeoutMs: all.busyTimeoutMs,
+    statementTimeoutMs: bounds.statementTimeoutMs,
+    lockTimeoutMs: bounds.lockTimeoutMs,
+    connectTimeoutMs: bounds.connectTimeoutMs,
   };
   await prepareSchema(settings);
   // Another process may be at it, and a migration may take long; neither is counted as the store's.
-  const patient = { ...settings, lockTimeoutMs: MIGRATION_LOCK_MS };
-  const alone = new PostgresWriter(settings.label, () => PostgresSession.open(patient, ''), all);
+  const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
+  const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
+  const alone = new PostgresWriter(settings.label, connect, all);
   try {
     const { parent } = new PostgresTransactions<unknown>(alone, settings.schema);
     await migrate(parent, migrations, settings.label);
   } finally {
     await alone.close();
   }
-  return new PostgresStore<DB>(settings, all, observer);
+  return new PostgresStore<DB>(settings, bounds, all, observer);
+}
+
+/** What the location says goes before the defaults, and what whoever opens the store says before both. */
+function boundsOf(
+  { bounds }: PostgresLocation,
+  { transactionTimeoutMs, busyTimeoutMs }: Partial<StoreLimits>,
+): PostgresBounds {
+  const said = {
+    ...DEFAULT_BOUNDS,
+    ...bounds,
+    ...(transactionTimeoutMs !== undefined && { statementTimeoutMs: transactionTimeoutMs }),
+    ...(busyTimeoutMs !== undefined && { lockTimeoutMs: busyTimeoutMs }),
+  };
+  return { idleTimeoutMs: said.statementTimeoutMs + IDLE_GRACE_MS, ...said };
 }
 
 class PostgresStore<DB> implements Store<DB> {
@@ -73,15 +92,15 @@ class PostgresStore<DB> implements Store<DB> {
 
   constructor(
     settings: SessionSettings,
-    limits: StoreLimits,
+    bounds: PostgresBounds,
+    limits: GroupCommitLimits,
     observer: CommitObserver | undefined,
   ) {
     const { label, schema } = settings;
     this.#label = label;
-    this.#timeoutMs = limits.transactionTimeoutMs;
-    const idle = limits.transactionTimeoutMs + IDLE_GRACE_MS;
-    const forWriting = `set idle_in_transaction_session_timeout to ${idle}`;
-    const forReading = 'set default_transaction_read_only to on';
+    this.#timeoutMs = bounds.statementTimeoutMs;
+    const forWriting = `set idle_in_transaction_session_timeout to ${bounds.idleTimeoutMs}`;
+    const forReading = `set default_transaction_read_only to on; set statement_timeout to ${bounds.statementTimeoutMs}`;
     this.#writer = new PostgresWriter(
       label,
       () => PostgresSession.open(settings, forWriting),
@@ -90,7 +109,7 @@ class PostgresStore<DB> implements Store<DB> {
     );
     this.#readers = new PostgresReaders(
       () => PostgresSession.open(settings, forReading),
-      limits.readSessions,
+      bounds.poolSize,
     );
     this.#transactions = new PostgresTransactions(this.#writer, schema);
     const reading = readDriver((compiled) => this.#read(compiled));

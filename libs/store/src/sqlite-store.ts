@@ -17,8 +17,6 @@ export interface StoreLimits extends GroupCommitLimits {
   readonly transactionTimeoutMs: number;
   /** Milliseconds to wait for another process that writes; everything in this one waits with it. */
   readonly busyTimeoutMs: number;
-  /** Sessions for reads outside of transactions, on PostgreSQL. */
-  readonly readSessions: number;
 }
 
 const DEFAULT_LIMITS: StoreLimits = {
@@ -27,7 +25,6 @@ const DEFAULT_LIMITS: StoreLimits = {
   maxBatchMs: 10,
   transactionTimeoutMs: 10_000,
   busyTimeoutMs: 1_000,
-  readSessions: 1,
 };
 
 /** Opens a SQLite file, or a database in memory, and brings its schema up to date. */

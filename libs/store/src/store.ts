@@ -6,7 +6,27 @@ export type StoreDialect = 'sqlite' | 'postgres';
 /** Where a service keeps its state. `:memory:` lives only as long as the process. */
 export type StoreLocation =
   | { readonly dialect: 'sqlite'; readonly file: string }
-  | { readonly dialect: 'postgres'; readonly url: string; readonly schema: string };
+  | {
+      readonly dialect: 'postgres';
+      readonly url: string;
+      readonly schema: string;
+      /** What bounds its sessions there; whatever is not said has a default. */
+      readonly bounds?: Partial<PostgresBounds>;
+    };
+
+/** What bounds the sessions of one process on PostgreSQL. Milliseconds. */
+export interface PostgresBounds {
+  /** That a transaction may take, and any statement; default 5 000. */
+  readonly statementTimeoutMs: number;
+  /** That a transaction waits for those of other processes; default 8 000. */
+  readonly lockTimeoutMs: number;
+  /** After which the server ends a process that is silent in a transaction; default: a second more than a statement. */
+  readonly idleTimeoutMs: number;
+  /** That opening a session may take; default 5 000. */
+  readonly connectTimeoutMs: number;
+  /** Sessions for reads outside of transactions; default 4. Three more write, are seen, and deliver events. */
+  readonly poolSize: number;
+}
 
 /** What a transaction is for. */
 export interface TransactionOptions {

@@ -174,7 +174,7 @@ describe.each(PLACES)('a store in %s', (place) => {
   });
 
   it('undoes a transaction that takes too long, and serves the next', async () => {
-    const ledger = await openLedger(place, { transactionTimeoutMs: 5 });
+    const ledger = await openLedger(place, { transactionTimeoutMs: 100 });
     const { store } = ledger;
     const never = Promise.withResolvers<void>();
     const hanging = store.transaction(async (trx) => {
@@ -183,7 +183,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     });
     await expect(hanging).rejects.toMatchObject({
       kind: 'deadline_exceeded',
-      metadata: { limit_ms: '5' },
+      metadata: { limit_ms: '100' },
     });
     await store.transaction((trx) => trx.insertInto('entry').values(entry('b')).execute());
     expect(await entryIds(store)).toEqual(['b']);

@@ -18,6 +18,8 @@ interface WireDelay {
 export interface FaultyWire {
   /** `host:port` to call instead of the one who answers. */
   readonly address: string;
+  /** Pieces that a slow wire holds back now. */
+  readonly held: number;
   /** Changes what the wire does; connections of before are cut, but for slow, late and sound ones. */
   fail(fault: WireFault): void;
   close(): Promise<void>;
@@ -49,6 +51,10 @@ class Wire implements FaultyWire {
   get address(): string {
     const { port } = this.#server.address() as AddressInfo;
     return `127.0.0.1:${port}`;
+  }
+
+  get held(): number {
+    return this.#held.size;
   }
 
   async listen(): Promise<void> {

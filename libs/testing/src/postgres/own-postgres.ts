@@ -13,8 +13,11 @@ export interface OwnPostgres {
   readonly address: string;
   /** The address of its database for the superuser; by way of `address` when one is given. */
   url(address?: string): string;
-  /** kill -9 of every process of it; what it committed stays for {@link OwnPostgres.start}. */
-  end(): Promise<void>;
+  /**
+   * kill -9 of every process of it, or, `fast`, as an administrator stops it: sessions are ended where they
+   * are. What it committed stays for {@link OwnPostgres.start}.
+   */
+  end(how?: 'killed' | 'fast'): Promise<void>;
   /** Sends each of its processes a signal, such as SIGSTOP, or SIGCONT. */
   signal(signal: NodeJS.Signals): void;
   /** Starts it again where it was. */
@@ -51,10 +54,11 @@ export async function startOwnPostgres(port: number, tls?: PostgresTls): Promise
       if (server === started) server = undefined;
     });
   };
-  const end = async (): Promise<void> => {
+  const end = async (how: 'killed' | 'fast' = 'killed'): Promise<void> => {
     if (server === undefined) return;
     const ended = once(server, 'exit');
-    kill();
+    if (how === 'fast') server.kill('SIGINT');
+    else kill();
     await ended;
   };
   await start();

@@ -1,0 +1,101 @@
+import { freePorts } from '@writ/testing/distributed';
+import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '@writ/testing/postgres';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type HeldCommit, holdCommits } from './held-commit.ts';
+import { entry } from './ledger.ts';
+import { entryIds, openLedgerAt } from './open-ledger.ts';
+import { openPatientDoor } from './patient-door.ts';
+
+const TRIES = 5;
+
+describe.skipIf(!postgresAtHand())('a PostgreSQL that crashes during a COMMIT', () => {
+  let postgres: OwnPostgres;
+
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    postgres = await startOwnPostgres(port);
+  }, 120_000);
+  afterAll(() => postgres?.stop());
+
+  /**
+   * Crashes the server under a COMMIT, lets another replica commit until it has been given the number that
+   * the lost transaction had, and only then lets the first one ask what became of its own.
+   * @returns its outcome; undefined when the server gave the number to nobody
+   */
+  async function crashUnder(
+    schema: string,
+    crash: (held: HeldCommit) => Promise<void>,
+  ): Promise<unknown> {
+    const door = await openPatientDoor(postgres.address);
+    onTestFinished(() => door.close());
+    const location = { dialect: 'postgres', schema } as const;
+    const { store: beside } = await openLedgerAt({ ...location, url: postgres.url() });
+    const bounds = { connectTimeoutMs: 60_000 };
+    const url = postgres.url(door.address);
+    const { store } = await openLedgerAt({ ...location, url, bounds });
+    const held = await holdCommits(beside, postgres.url(), schema);
+    // What the server has written of a transaction keeps its number from others.
+    await held.admin.query(`alter system set wal_writer_delay = '10s'`);
+    await held.admin.query('select pg_reload_conf()');
+    let number = 0n;
+    const writing = store.transaction(async (trx) => {
+      number = await numberOf(trx);
+      await trx.insertInto('entry').values(entry('lost')).execute();
+    });
+    const outcome = writing.catch((error: unknown) => error);
+    await held.arrived();
+    door.shut();
+    await crash(held);
+    let next = 0n;
+    await expect
+      .poll(async () => {
+        next = await beside.transaction(async (trx) => {
+          await trx.insertInto('account').values({ name: 'other', balance: 1n }).execute();
+          return await numberOf(trx);
+        });
+        return next;
+      })
+      .toBeGreaterThan(0n);
+    door.open();
+    const answer = await outcome;
+    expect(await entryIds(beside)).toEqual([]);
+    return next === number ? answer : undefined;
+  }
+
+  it.each([
+    [
+      'the whole server',
+      async () => {
+        await postgres.end();
+        await postgres.start();
+      },
+    ],
+    [
+      'one of its sessions',
+      async ({ admin }: HeldCommit) => {
+        const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid');
+        process.kill(rows[0]?.pid ?? Number.NaN, 'SIGKILL');
+      },
+    ],
+  ])(
+    'is not believed to have committed what it lost when %s was killed, though another transaction has its number (SYS-4)',
+    async (what, crash) => {
+      for (let n = 0; n < TRIES; n += 1) {
+        const schema = `${what.replaceAll(' ', '_')}_${n}`;
+        const answer = await crashUnder(schema, crash);
+        if (answer === undefined) continue;
+        expect(answer).toMatchObject({ kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' });
+        return;
+      }
+      expect.fail('the number was never given to another transaction');
+    },
+  );
+});
+
+async function numberOf(trx: Parameters<ReturnType<typeof sql>['execute']>[0]): Promise<bigint> {
+  const { rows } = await sql<{
+    number: string;
+  }>`select pg_current_xact_id()::text as number`.execute(trx);
+  return BigInt(rows[0]?.number ?? 0);
+}

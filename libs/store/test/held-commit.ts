@@ -1,0 +1,82 @@
+import { sql } from 'kysely';
+import pg from 'pg';
+import { expect, onTestFinished } from 'vitest';
+import type { Store } from '../src/index.ts';
+import { entry, type LedgerDatabase } from './ledger.ts';
+
+const LOCK = "hashtextextended('held commit', 0)";
+
+/** Lets a test stand between a COMMIT that the server has begun with and its end. */
+export interface HeldCommit {
+  /** A session that goes straight to the server. */
+  readonly admin: pg.Client;
+  /** Resolves when a COMMIT has come to the server and waits there. */
+  arrived(): Promise<void>;
+  /** Lets it end. */
+  release(): Promise<void>;
+}
+
+/** Holds every COMMIT that follows on an insert into `entry`, until it is released. */
+export async function holdCommits(
+  store: Store<LedgerDatabase>,
+  url: string,
+  schema: string,
+): Promise<HeldCommit> {
+  // A constraint that is checked by COMMIT itself, and waits for somebody else's lock.
+  await store.transaction(async (trx) => {
+    await sql`create function held() returns trigger language plpgsql as ${sql.lit(
+      `begin perform pg_advisory_xact_lock_shared(${LOCK}); return null; end`,
+    )}`.execute(trx);
+    await sql`create constraint trigger held after insert on entry
+      deferrable initially deferred for each row execute function held()`.execute(trx);
+  });
+  const admin = new pg.Client({ connectionString: url });
+  // It goes with the server, in tests that kill that.
+  admin.on('error', () => undefined);
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  await admin.query(`set search_path to ${schema}; select pg_advisory_lock(${LOCK})`);
+  return {
+    admin,
+    arrived: async () => {
+      const waiting = async () =>
+        (
+          await admin.query(
+            `select 1 from pg_stat_activity where query = 'commit' and wait_event_type = 'Lock'`,
+          )
+        ).rowCount;
+      await expect.poll(waiting).toBe(1);
+    },
+    release: async () => void (await admin.query(`select pg_advisory_unlock(${LOCK})`)),
+  };
+}
+
+/** Writes one entry as a request would: repeating it changes nothing, but for what `attempt` leaves behind. */
+export async function writeOnce(
+  store: Store<LedgerDatabase>,
+  id: string,
+  attempt?: string,
+): Promise<void> {
+  await store.transaction(async (trx) => {
+    if (attempt !== undefined) await trx.insertInto('entry').values(entry(attempt)).execute();
+    const { numInsertedOrUpdatedRows } = await trx
+      .insertInto('entry')
+      .values(entry(id))
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirstOrThrow();
+    if (numInsertedOrUpdatedRows === 0n) return;
+    await trx
+      .insertInto('account')
+      .values({ name: 'all', balance: 1n })
+      .onConflict((conflict) =>
+        conflict.column('name').doUpdateSet({ balance: sql`account.balance + 1` }),
+      )
+      .execute();
+  });
+}
+
+/** How often an entry was written for the first time. */
+export async function balance(store: Store<LedgerDatabase>): Promise<bigint> {
+  const row = await store.db.selectFrom('account').select('balance').executeTakeFirst();
+  return row?.balance ?? 0n;
+}

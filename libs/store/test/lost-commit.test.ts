@@ -1,0 +1,98 @@
+import { type FaultyWire, startFaultyWire } from '@writ/testing/faults';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Store, StoreLimits, StoreLocation } from '../src/index.ts';
+import { balance, type HeldCommit, holdCommits, writeOnce } from './held-commit.ts';
+import type { LedgerDatabase } from './ledger.ts';
+import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
+
+interface Stage {
+  /** On a wire that fails when it is told to. */
+  readonly store: Store<LedgerDatabase>;
+  /** Another replica, which nothing happens to. */
+  readonly beside: Store<LedgerDatabase>;
+  readonly wire: FaultyWire;
+  readonly held: HeldCommit;
+  /** Cuts what is connected; whoever connects again gets through. */
+  cut(): void;
+}
+
+async function setStage(limits: Partial<StoreLimits> = {}): Promise<Stage> {
+  const location: StoreLocation = await emptyLocation('PostgreSQL');
+  if (location.dialect !== 'postgres') throw new Error('unreachable');
+  const { host } = new URL(location.url);
+  const wire = await startFaultyWire(host);
+  onTestFinished(() => wire.close());
+  const { store: beside } = await openLedgerAt(location);
+  const url = location.url.replace(host, wire.address);
+  const { store } = await openLedgerAt({ ...location, url }, limits);
+  const held = await holdCommits(beside, location.url, location.schema);
+  const cut = () => {
+    wire.fail('down');
+    wire.fail('none');
+  };
+  return { store, beside, wire, held, cut };
+}
+
+const UNKNOWN = { kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' };
+const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };
+
+describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during a COMMIT', () => {
+  it('is a success when the server has committed, and only the answer was lost (SYS-4)', async () => {
+    const { store, beside, wire, held, cut } = await setStage();
+    const writing = writeOnce(store, 'a');
+    await held.arrived();
+    wire.fail('slow');
+    await held.release();
+    await expect.poll(() => entryIds(beside)).toEqual(['a']);
+    await expect.poll(() => wire.held).toBeGreaterThan(0);
+    cut();
+    await writing;
+    expect(await balance(store)).toBe(1n);
+  });
+
+  it('is a failure when the COMMIT never came to the server, and nothing is stored (SYS-4)', async () => {
+    const { store, beside, wire, held, cut } = await setStage();
+    await held.release();
+    await writeOnce(store, 'before');
+    const writing = store.transaction(async (trx) => {
+      await trx.deleteFrom('entry').execute();
+      wire.fail('slow');
+    });
+    const outcome = expect(writing).rejects.toMatchObject(FAILED);
+    await expect.poll(() => wire.held).toBeGreaterThan(0);
+    cut();
+    await outcome;
+    expect(await entryIds(beside)).toEqual(['before']);
+    await writeOnce(store, 'after');
+    expect(await entryIds(beside)).toEqual(['after', 'before']);
+  });
+
+  it('is said to be unknown while nobody can be asked, and its repeat changes nothing twice (SYS-4)', async () => {
+    const { store, beside, wire, held } = await setStage();
+    const writing = writeOnce(store, 'a');
+    const outcome = expect(writing).rejects.toMatchObject(UNKNOWN);
+    await held.arrived();
+    wire.fail('down');
+    await outcome;
+    await held.release();
+    await expect.poll(() => entryIds(beside)).toEqual(['a']);
+    await expect(writeOnce(store, 'a')).rejects.toMatchObject({ reason: 'STORE_UNREACHABLE' });
+    wire.fail('none');
+    await writeOnce(store, 'a');
+    expect([await entryIds(store), await balance(store)]).toEqual([['a'], 1n]);
+  });
+
+  it('tells all who shared the transaction the same', async () => {
+    const { store, beside, wire, held } = await setStage({ maxBatchMs: 60_000 });
+    const writing = ['a', 'b', 'c'].map((id) => writeOnce(store, id));
+    const outcomes = Promise.allSettled(writing);
+    await held.arrived();
+    wire.fail('down');
+    for (const outcome of await outcomes) expect(outcome).toMatchObject({ reason: UNKNOWN });
+    await held.release();
+    await expect.poll(() => entryIds(beside)).toEqual(['a', 'b', 'c']);
+    wire.fail('none');
+    await Promise.all(['a', 'b', 'c'].map((id) => writeOnce(store, id)));
+    expect(await balance(store)).toBe(3n);
+  });
+});

@@ -1,0 +1,101 @@
+import { startFaultyWire } from '@writ/testing/faults';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PostgresBounds, StoreLocation } from '../src/index.ts';
+import { entry } from './ledger.ts';
+import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
+
+async function boundedLocation(bounds: Partial<PostgresBounds>) {
+  const location: StoreLocation = await emptyLocation('PostgreSQL');
+  if (location.dialect !== 'postgres') throw new Error('unreachable');
+  return { ...location, bounds };
+}
+
+const settings = sql<{ name: string; setting: string }>`
+  select name, setting from pg_settings
+  where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`;
+
+describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreSQL', () => {
+  it('are what the server holds each transaction and each read to', async () => {
+    const { store } = await openLedgerAt(
+      await boundedLocation({
+        statementTimeoutMs: 4_000,
+        lockTimeoutMs: 9_000,
+        idleTimeoutMs: 5_500,
+      }),
+    );
+    const { rows } = await store.transaction((trx) => settings.execute(trx));
+    expect(Object.fromEntries(rows.map(({ name, setting }) => [name, Number(setting)]))).toEqual({
+      statement_timeout: 4_000,
+      lock_timeout: 9_000,
+      idle_in_transaction_session_timeout: 5_500,
+    });
+    const reads = await settings.execute(store.db);
+    expect(reads.rows).toContainEqual({ name: 'statement_timeout', setting: '4000' });
+  });
+
+  it('let nobody keep the others waiting with one long statement', async () => {
+    const location = await boundedLocation({ statementTimeoutMs: 1_500, lockTimeoutMs: 60_000 });
+    const { store } = await openLedgerAt(location);
+    const beside = await openLedgerAt(location);
+    const inside = Promise.withResolvers<void>();
+    const long = store.transaction((trx) => {
+      inside.resolve();
+      return sql`select pg_sleep(600)`.execute(trx);
+    });
+    const outcome = expect(long).rejects.toMatchObject({ reason: 'STORE_TRANSACTION_TIMEOUT' });
+    await inside.promise;
+    const next = beside.store.transaction((trx) =>
+      trx.insertInto('entry').values(entry('next')).execute(),
+    );
+    await outcome;
+    await next;
+    expect(await entryIds(store)).toEqual(['next']);
+    await expect(sql`select pg_sleep(600)`.execute(store.db)).rejects.toMatchObject({
+      reason: 'STORE_TRANSACTION_TIMEOUT',
+    });
+  });
+
+  it('have the server undo the transaction of a process that went silent (SYS-4)', async () => {
+    const location = await boundedLocation({ idleTimeoutMs: 1_000, statementTimeoutMs: 60_000 });
+    const { store } = await openLedgerAt(location);
+    const beside = await openLedgerAt(location);
+    const inside = Promise.withResolvers<void>();
+    const other = Promise.withResolvers<void>();
+    const silent = store.transaction(async (trx) => {
+      await trx.insertInto('entry').values(entry('silent')).execute();
+      inside.resolve();
+      await other.promise;
+    });
+    await inside.promise;
+    await beside.store.transaction((trx) =>
+      trx.insertInto('entry').values(entry('next')).execute(),
+    );
+    other.resolve();
+    await expect(silent).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(await entryIds(store)).toEqual(['next']);
+  });
+
+  it('say how many sessions read at once, and how long opening one may take', async () => {
+    const location = await boundedLocation({ poolSize: 2 });
+    const { store } = await openLedgerAt(location);
+    const pids = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(
+          store.db,
+        );
+        return rows[0]?.pid;
+      }),
+    );
+    expect(new Set(pids).size).toBe(2);
+    const wire = await startFaultyWire(new URL(location.url).host);
+    onTestFinished(() => wire.close());
+    wire.fail('clogged');
+    const url = location.url.replace(new URL(location.url).host, wire.address);
+    const hurried = { ...location, url, bounds: { connectTimeoutMs: 150 } };
+    await expect(openLedgerAt(hurried)).rejects.toMatchObject({
+      reason: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('timeout'),
+    });
+  });
+});
