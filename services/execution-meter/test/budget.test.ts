@@ -37,7 +37,7 @@ describe('a cap', () => {
     })();
     const all = await Promise.all(
       Array.from({ length: 200 }, (_, index) =>
-        world.generate({ callId: `op-${index}` }, { ...options, timeoutMs: 15_000 }),
+        world.generate({ callId: `op-${index}` }, { ...options, timeoutMs: 90_000 }),
       ),
     );
     watching = false;
