@@ -33,7 +33,7 @@ func consume(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	wire, err := dial("WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053", token)
+	wire, err := openService("execution-meter", "WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053", token)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -26,42 +29,81 @@ const retries = `{"methodConfig": [{
 // How long a call that only asks or orders may take.
 const callTimeout = 15 * time.Second
 
-// A bearer shows a key or token on every call.
-type bearer struct{ token string }
+// A bearer shows a key or token on every call: over TLS only, except where there is none.
+type bearer struct {
+	token     string
+	cleartext bool
+}
 
 func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	return map[string]string{"authorization": "Bearer " + b.token}, nil
 }
 
-// The development port is cleartext; with WRIT_CA_FILE the key goes over TLS only.
-func (b bearer) RequireTransportSecurity() bool { return os.Getenv("WRIT_CA_FILE") != "" }
+func (b bearer) RequireTransportSecurity() bool { return !b.cleartext }
 
-// openDoor connects to the public door, where WRIT_ADDRESS says it is.
+// openDoor connects to the public door, where WRIT_ADDRESS says it is. The development port is cleartext;
+// with WRIT_CA_FILE the key goes over TLS only.
 func openDoor() (*grpc.ClientConn, error) {
 	key := os.Getenv("WRIT_API_KEY")
 	if key == "" {
 		return nil, errors.New("WRIT_API_KEY is not set")
 	}
-	return dial("WRIT_ADDRESS", "127.0.0.1:8080", key)
+	trust, err := trustOf("WRIT_CA_FILE")
+	if err != nil {
+		return nil, err
+	}
+	return dial("WRIT_ADDRESS", "127.0.0.1:8080", key, trust)
 }
 
-func dial(variable, fallback, token string) (*grpc.ClientConn, error) {
+// openService connects to an internal service as another one. Where services have certificates it shows that
+// of WRIT_TLS_CERT_FILE, and takes only one that names the service as a host, by an authority of WRIT_TLS_CA_FILE.
+func openService(service, variable, fallback, token string) (*grpc.ClientConn, error) {
+	trust, err := trustOf("WRIT_TLS_CA_FILE")
+	if err != nil {
+		return nil, err
+	}
+	if trust != nil {
+		own, err := tls.LoadX509KeyPair(os.Getenv("WRIT_TLS_CERT_FILE"), os.Getenv("WRIT_TLS_KEY_FILE"))
+		if err != nil {
+			return nil, fmt.Errorf("WRIT_TLS_CERT_FILE and WRIT_TLS_KEY_FILE: %w", err)
+		}
+		trust.Certificates = []tls.Certificate{own}
+		trust.ServerName = service
+	}
+	return dial(variable, fallback, token, trust)
+}
+
+// trustOf reads the authorities in the file that a variable names; nil when it names none.
+func trustOf(variable string) (*tls.Config, error) {
+	file := os.Getenv(variable)
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: %s holds no certificate in PEM", variable, file)
+	}
+	return &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}, nil
+}
+
+// dial connects over TLS, or in cleartext without trust.
+func dial(variable, fallback, token string, trust *tls.Config) (*grpc.ClientConn, error) {
 	address := os.Getenv(variable)
 	if address == "" {
 		address = fallback
 	}
 	wire := insecure.NewCredentials()
-	if authorities := os.Getenv("WRIT_CA_FILE"); authorities != "" {
-		trusted, err := credentials.NewClientTLSFromFile(authorities, "")
-		if err != nil {
-			return nil, err
-		}
-		wire = trusted
+	if trust != nil {
+		wire = credentials.NewTLS(trust)
 	}
 	return grpc.NewClient(
 		address,
 		grpc.WithTransportCredentials(wire),
-		grpc.WithPerRPCCredentials(bearer{token}),
+		grpc.WithPerRPCCredentials(bearer{token, trust == nil}),
 		grpc.WithDefaultServiceConfig(retries),
 	)
 }

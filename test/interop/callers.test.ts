@@ -18,13 +18,15 @@ interface Stage {
   readonly meter: string;
   readonly client: WritClient;
   readonly dataDir: string;
+  /** Settings of a caller that speaks TLS; none where it is to speak cleartext. */
+  readonly tls: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 const PLATFORMS: readonly { name: string; isAtHand: boolean; open: () => Promise<Stage> }[] = [
   { name: 'in one process', isAtHand: true, open: openEmbedded },
   {
-    name: 'in a process for each service, over PostgreSQL and NATS',
+    name: 'in a process for each service, over PostgreSQL, NATS and TLS',
     isAtHand: !isNobodyHere && distributedAtHand(),
     open: openDistributed,
   },
@@ -33,15 +35,16 @@ const PLATFORMS: readonly { name: string; isAtHand: boolean; open: () => Promise
 async function openEmbedded(): Promise<Stage> {
   const { platform, client, dataDir, close } = await startTestPlatform();
   const { edgeUrl, apiKey, addresses } = platform;
-  return { edgeUrl, apiKey, meter: addresses['execution-meter'], client, dataDir, close };
+  return { edgeUrl, apiKey, meter: addresses['execution-meter'], client, dataDir, tls: {}, close };
 }
 
 async function openDistributed(): Promise<Stage> {
-  const platform = await startDistributedPlatform({ replicas: 1 });
-  const { apiKey, client, dataDir } = platform;
+  const platform = await startDistributedPlatform({ replicas: 1, tls: true });
+  const { apiKey, client, dataDir, certificates } = platform;
   const [edgeUrl = ''] = platform.edgeUrls;
   const meter = platform.replica('execution-meter-0').address;
-  return { edgeUrl, apiKey, meter, client, dataDir, close: () => platform.close() };
+  const tls = { WRIT_CA_FILE: certificates?.caFile ?? '', ...certificates?.env('supervisor') };
+  return { edgeUrl, apiKey, meter, client, dataDir, tls, close: () => platform.close() };
 }
 
 const here = new Set(PLATFORMS.filter(({ isAtHand }) => isAtHand));
@@ -65,6 +68,7 @@ describe.each(PLATFORMS)('callers in other languages, with the platform $name:',
         WRIT_API_KEY: platform.apiKey,
         WRIT_EXECUTION_METER_ADDRESS: platform.meter,
         WRIT_SERVICE_TOKEN: serviceToken,
+        ...platform.tls,
       },
       ...args,
     );

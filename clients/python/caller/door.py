@@ -3,7 +3,7 @@
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,57 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
 
 
 def public_door() -> grpc.Channel:
-    """A channel to the public services, where WRIT_ADDRESS says they are."""
-    return dial("WRIT_ADDRESS", "127.0.0.1:8080", required("WRIT_API_KEY"))
+    """A channel to the public services, where WRIT_ADDRESS says they are; over TLS with WRIT_CA_FILE."""
+    token = required("WRIT_API_KEY")
+    authorities = pem_in("WRIT_CA_FILE")
+    trust = grpc.ssl_channel_credentials(authorities) if authorities else None
+    return dial("WRIT_ADDRESS", "127.0.0.1:8080", token, trust)
 
 
-def dial(variable: str, fallback: str, token: str) -> grpc.Channel:
-    """A channel that shows a token; over TLS when WRIT_CA_FILE names whom to trust."""
+def service_door(service: str, variable: str, fallback: str) -> grpc.Channel:
+    """A channel to an internal service, as another one that WRIT_SERVICE_TOKEN names.
+
+    Where services have certificates it shows that of WRIT_TLS_CERT_FILE, and takes only one that names the
+    service as a host, by an authority of WRIT_TLS_CA_FILE.
+    """
+    token = required("WRIT_SERVICE_TOKEN")
+    authorities = pem_in("WRIT_TLS_CA_FILE")
+    if authorities is None:
+        return dial(variable, fallback, token, None)
+    trust = grpc.ssl_channel_credentials(
+        authorities, pem_in("WRIT_TLS_KEY_FILE"), pem_in("WRIT_TLS_CERT_FILE")
+    )
+    return dial(variable, fallback, token, trust, [("grpc.ssl_target_name_override", service)])
+
+
+def pem_in(name: str) -> bytes | None:
+    """What is in the file that a setting names; None when it names none."""
+    file = os.environ.get(name)
+    if not file:
+        return None
+    try:
+        pem = Path(file).read_bytes()
+    except OSError as error:
+        raise MisuseError(f"{name}: {file}: {error.strerror}") from error
+    if b"-----BEGIN" not in pem:
+        raise MisuseError(f"{name}: {file} holds nothing in PEM")
+    return pem
+
+
+def dial(
+    variable: str,
+    fallback: str,
+    token: str,
+    trust: grpc.ChannelCredentials | None,
+    options: Sequence[tuple[str, str]] = (),
+) -> grpc.Channel:
+    """A channel that shows a token; in cleartext where there is nobody to trust."""
     address = os.environ.get(variable) or fallback
-    options = [("grpc.service_config", RETRIES)]
-    if authorities := os.environ.get("WRIT_CA_FILE"):
-        trust = grpc.ssl_channel_credentials(Path(authorities).read_bytes())
-        channel = grpc.secure_channel(address, trust, options)
-    else:
+    options = [("grpc.service_config", RETRIES), *options]
+    if trust is None:
         channel = grpc.insecure_channel(address, options)
+    else:
+        channel = grpc.secure_channel(address, trust, options)
     return grpc.intercept_channel(channel, Bearer(token))
 
 

@@ -7,6 +7,7 @@ import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb'
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
 import { isLostConnection } from './lost-connection.ts';
+import { distrustedPeer } from './tls/distrusted-peer.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
 
@@ -116,6 +117,8 @@ export function toConnectError(error: unknown): ConnectError {
 export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritError {
   if (isWritError(error)) return error;
   const thrown = ConnectError.from(error);
+  const distrusted = distrustedPeer(thrown);
+  if (distrusted !== undefined) return distrusted;
   const [info] = thrown.findDetails(ErrorInfoSchema);
   const [badRequest] = thrown.findDetails(BadRequestSchema);
   return errorOf(
