@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 import { openStore, type SlotLeasesDatabase, slotLeasesMigration } from '../src/index.ts';
-import { shareOut } from '../src/slots/slot-leases.ts';
+import { type SlotDemand, shareOut } from '../src/slots/slot-leases.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 type Name = (typeof NAMES)[number];
@@ -110,4 +110,29 @@ it('shares contended slots in the ratio of the weights that wait, and BACKGROUND
     served[holder] = (served[holder] ?? 0) + 1;
   }
   expect(served).toEqual({ a: 80, b: 20, c: 0 });
+});
+
+it('keeps no row of a replica that left, or that wants nothing while others are served (SUP-3)', async () => {
+  const store = await openSlots();
+  const share = (replica: string, demand: Partial<SlotDemand>) =>
+    store.transaction((trx) =>
+      shareOut(trx, {
+        ...{ name: 'model', replica, limit: 1, inUse: 0, gone: new Set<string>() },
+        ...{ givesBack: 0, waiting: 0, weight: 0 },
+        ...demand,
+      }),
+    );
+  const known = async () => {
+    const rows = await store.db.selectFrom('slot_leases').select('replica').execute();
+    return rows.map(({ replica }) => replica).sort();
+  };
+  await share('a', { waiting: 1, weight: 1 });
+  await share('b', { waiting: 1, weight: 1 });
+  await share('a', { givesBack: 1 });
+  // Its turn would come after the next share of the other one.
+  expect(await known()).toEqual(['', 'a', 'b']);
+  await share('a', { leaves: true });
+  expect(await known()).toEqual(['', 'b']);
+  await share('b', { givesBack: 1 });
+  expect(await known()).toEqual(['']);
 });

@@ -49,11 +49,15 @@ export interface SlotDemand {
   readonly weight: number;
   /** Replicas that have ended: what they had is free. */
   readonly gone: ReadonlySet<string>;
+  /** The replica ends, and its place in line with it. */
+  readonly leaves?: boolean;
 }
 
 /** How slots stand, as a replica sees it. */
 export interface SlotStanding {
   readonly leased: number;
+  /** Calls that the others believe to wait here. */
+  readonly waiting: number;
   /** Calls that wait at other replicas. */
   readonly waitingElsewhere: number;
   readonly leasedElsewhere: number;
@@ -79,10 +83,9 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
   demand: SlotDemand,
 ): Promise<{ readonly standing: SlotStanding; readonly tell: boolean }> {
   const trx = transaction as unknown as Transaction<SlotLeasesDatabase>;
-  const { name, replica, limit, inUse, givesBack, waiting, weight, gone } = demand;
+  const { name, replica, limit, inUse, givesBack, waiting, weight, gone, leaves } = demand;
   const rows = await readLeases(trx, name);
   const clock = rows.find((row) => row.replica === '');
-  const ended = rows.filter((row) => gone.has(row.replica));
   const before = rows.find((row) => row.replica === replica);
   const mine: SlotLeasesTable = {
     name,
@@ -108,19 +111,31 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
     next.leased += 1;
     next.waiting -= 1;
   }
+  // Nobody is behind anybody: whoever comes next begins with everybody else.
+  if (shares.every(isIdle)) now = Math.max(now, ...shares.map(({ finish }) => finish));
   const given = shares.filter(
     (share, index) => index > 0 && share.leased !== others[index - 1]?.leased,
   );
-  for (const { replica: former } of ended) await deleteLease(trx, name, former);
+  const isOver = (share: SlotLeasesTable): boolean =>
+    isIdle(share) && (share.finish <= now || (share === mine && leaves === true));
+  const over = new Set(shares.filter(isOver).map((share) => share.replica));
+  for (const row of rows) {
+    const { replica: former } = row;
+    if (gone.has(former) || over.has(former)) await deleteLease(trx, name, former);
+  }
   await upsert(trx, [
-    mine,
-    ...given,
+    ...[mine, ...given].filter((share) => !over.has(share.replica)),
     { name, replica: '', leased: 0, waiting: 0, weight: 0, finish: now },
   ]);
   return {
     standing: standingOf(shares, replica, free),
     tell: given.length > 0 || (mine.waiting > 0 && (before?.waiting ?? 0) === 0),
   };
+}
+
+/** Has nothing and wants nothing. Once the virtual time has passed its share, its row says nothing. */
+function isIdle({ leased, waiting }: SlotLeasesTable): boolean {
+  return leased === 0 && waiting === 0;
 }
 
 /** How the slots called `name` stand. */
@@ -152,6 +167,7 @@ function standingOf(
   const others = shares.filter((share) => share !== mine);
   return {
     leased: mine?.leased ?? 0,
+    waiting: mine?.waiting ?? 0,
     leasedElsewhere: sum(others.map(({ leased }) => leased)),
     waitingElsewhere: sum(others.map(({ waiting }) => waiting)),
     free,

@@ -50,6 +50,7 @@ export interface SlotShareOptions<DB extends SlotLeasesDatabase> {
 const LOOK_MS = 250;
 const NOTHING_YET: SlotStanding = {
   leased: 0,
+  waiting: 0,
   leasedElsewhere: 0,
   waitingElsewhere: 0,
   free: 0,
@@ -128,7 +129,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     await this.#working;
     if (!this.#standing.known) return;
     // Else the others would have to see first that this replica has ended.
-    await this.#share().catch(() => undefined);
+    await this.#share(true).catch(() => undefined);
   }
 
   #begin(what: 'share' | 'look'): void {
@@ -153,16 +154,18 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
       if (user.demand().waiting > 0) user.failed(error);
     }
     const { inUse, waiting } = user.demand();
-    const busy = inUse > 0 || waiting > 0 || this.#standing.leased > 0;
+    const { leased, waiting: told } = this.#standing;
+    const busy = inUse > 0 || waiting > 0 || leased > 0 || told > 0;
     if (busy && !this.#closed) {
       this.#timer = setTimeout(() => this.#begin('look'), LOOK_MS);
       this.#timer.unref();
     }
   }
 
-  async #share(): Promise<void> {
+  async #share(leaves = false): Promise<void> {
     const { store, replicas, name, limit, user } = this.#options;
-    const { inUse, waiting, weight } = user.demand();
+    const { inUse, weight, ...wanted } = user.demand();
+    const waiting = leaves ? 0 : wanted.waiting;
     const { leased } = this.#standing;
     const idle = Math.max(0, leased - inUse);
     // What others wait for is shared out anew; what nobody needs here is not kept.
@@ -171,6 +174,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
       ...{ name, replica: replicas.id, limit: limit(), inUse, givesBack, weight },
       waiting: Math.max(0, waiting - (idle - givesBack)),
       gone: this.#gone,
+      leaves,
     };
     this.#givingBack = givesBack;
     let tell: boolean;
@@ -180,7 +184,8 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
       tell = shared.tell;
     } catch (error) {
       // Whether it was committed may be unknown: what is not in use is no longer counted on.
-      this.#standing = { ...this.#standing, leased: leased - givesBack };
+      const told = Math.max(this.#standing.waiting, demand.waiting);
+      this.#standing = { ...this.#standing, leased: leased - givesBack, waiting: told };
       throw error;
     } finally {
       this.#givingBack = 0;
@@ -199,7 +204,9 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const wants = waiting > leased - inUse;
     this.#gone = wants ? await replicas.gone(others) : new Set();
     const spare = leased > inUse && waiting === 0 && (waitingElsewhere > 0 || inUse === 0);
-    if (lost || spare || (wants && (free > 0 || !known || this.#gone.size > 0))) {
+    // Whoever waited went away, and others would leave a slot to nobody.
+    const stale = standing.waiting > 0 && waiting === 0;
+    if (lost || spare || stale || (wants && (free > 0 || !known || this.#gone.size > 0))) {
       await this.#share();
     }
   }

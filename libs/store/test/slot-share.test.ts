@@ -1,0 +1,69 @@
+import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  createReplicas,
+  createSlotShare,
+  openStore,
+  type SlotLeasesDatabase,
+  type SlotShare,
+  type StoreLocation,
+  slotLeasesMigration,
+} from '../src/index.ts';
+
+/** A replica with one call at most in the queue and one under way. */
+interface Desk {
+  readonly share: SlotShare;
+  inUse: number;
+  waiting: number;
+}
+
+async function openDesk(location: StoreLocation): Promise<Desk> {
+  const store = await openStore<SlotLeasesDatabase>({
+    location,
+    migrations: { '0001_slot_leases': slotLeasesMigration },
+    service: 'slots',
+  });
+  onTestFinished(() => store.close());
+  const replicas = createReplicas(store.db);
+  await replicas.start();
+  onTestFinished(() => replicas.stop());
+  const desk: Desk = {
+    inUse: 0,
+    waiting: 0,
+    share: createSlotShare({
+      ...{ store, replicas, name: 'model', limit: () => 1 },
+      user: {
+        demand: () => ({ inUse: desk.inUse, waiting: desk.waiting, weight: desk.waiting }),
+        granted: () => {
+          if (desk.waiting === 0 || desk.inUse >= desk.share.allowance()) return;
+          desk.waiting -= 1;
+          desk.inUse += 1;
+        },
+        failed: () => undefined,
+      },
+    }),
+  };
+  onTestFinished(() => desk.share.close());
+  return desk;
+}
+
+function ask(desk: Desk): void {
+  desk.waiting += 1;
+  desk.share.changed();
+}
+
+describe.runIf(postgresAtHand())('slots that two replicas share', () => {
+  it('are waited for no longer by a replica whose caller went away (SUP-3)', async () => {
+    const location = await postgresLocation();
+    const holder = await openDesk(location);
+    const other = await openDesk(location);
+    ask(holder);
+    await expect.poll(() => holder.inUse).toBe(1);
+    ask(other);
+    await expect.poll(() => holder.share.waiting(0, 1)).toBe(1);
+    expect(holder.share.mayReuse()).toBe(false);
+    other.waiting = 0;
+    await expect.poll(() => holder.share.mayReuse()).toBe(true);
+    expect(holder.share.waiting(0, 1)).toBe(0);
+  });
+});
