@@ -41,8 +41,6 @@ export interface ToolGateway extends Service {
   readonly store: GatewayStore;
 }
 
-type Closer = () => void | Promise<void>;
-
 /** What a call may take beside its tool. */
 const CALL_OVERHEAD_MS = 60_000;
 /** Between two looks for what replicas that ended have left. */
@@ -57,11 +55,11 @@ export async function createToolGateway(
   config: ToolGatewayConfig,
   parts: ServiceParts,
 ): Promise<ToolGateway> {
-  const closers: Closer[] = [];
+  const opened = new AsyncDisposableStack();
   try {
-    return await open(config, parts, closers);
+    return await open(config, parts, opened);
   } catch (error) {
-    await closeAll(closers);
+    await opened.disposeAsync();
     throw error;
   }
 }
@@ -69,7 +67,7 @@ export async function createToolGateway(
 async function open(
   config: ToolGatewayConfig,
   { telemetry, bus, clock = systemClock, addressOf, tls, cleartext }: ServiceParts,
-  closers: Closer[],
+  opened: AsyncDisposableStack,
 ): Promise<ToolGateway> {
   const signer = await openSigner({
     service: 'tool-gateway',
@@ -78,7 +76,7 @@ async function open(
     rotateEveryMs: config.keyRotationMs,
   });
   const store = await openGatewayStore(config.store, observeCommits(telemetry));
-  closers.push(() => store.close());
+  opened.defer(() => store.close());
   observeOutbox(telemetry, store, clock);
   const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
     serviceTokens(signer, { audience, replica: config.replica });
@@ -93,7 +91,7 @@ async function open(
     providerToken: tokenFor(TOOL_PROVIDER),
     providerTls: tls?.to(TOOL_PROVIDER),
   });
-  closers.push(() => tools.close());
+  opened.defer(() => tools.close());
   const trust = createTrust({
     addresses: () => knownAddresses(addressOf),
     telemetry,
@@ -101,7 +99,7 @@ async function open(
     clock,
     tls,
   });
-  closers.push(() => trust.close());
+  opened.defer(() => trust.close());
   const verifier = createVerifier({ trust, clock });
   const supervisor = connectSupervisor({
     address: () => addressOf('supervisor'),
@@ -109,7 +107,7 @@ async function open(
     tls: tls?.to('supervisor'),
     telemetry,
   });
-  closers.push(() => supervisor.close());
+  opened.defer(() => supervisor.close());
 
   const relay = createOutboxRelay({
     store,
@@ -133,10 +131,10 @@ async function open(
   // On a store of its own, everybody before has ended; among replicas that takes a while to see.
   await recoverCalls(context);
   const watch = watchFreezes(context, telemetry.log);
-  closers.push(() => watch.stop());
+  opened.defer(() => watch.stop());
   const recover = { 'calls of replicas that have ended': () => recoverCalls(context) };
   const sweeper = new Sweeper(recover, RECOVER_MS, telemetry.log);
-  closers.push(() => sweeper.stop());
+  opened.defer(() => sweeper.stop());
 
   const routes = gatewayRoutes(context);
   assertRows(routes);
@@ -157,7 +155,7 @@ async function open(
     // A tool that takes longer may be declared at any time.
     limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
   });
-  closers.push(() => server.close(0));
+  opened.defer(() => server.close(0));
   const delivery = new ReceiptDelivery({
     store,
     supervisor,
@@ -172,7 +170,7 @@ async function open(
     try {
       await drain(config, server, underWay, delivery, relay);
     } finally {
-      await closeAll(closers);
+      await opened.disposeAsync();
     }
   };
   let stopping: Promise<void> | undefined;
@@ -217,9 +215,4 @@ async function drain(
   await Promise.race([relay.flush().catch(() => undefined), late]);
   clearTimeout(timer);
   await relay.stop();
-}
-
-/** Closes what was opened last first. */
-async function closeAll(closers: readonly Closer[]): Promise<void> {
-  for (const close of closers.toReversed()) await close();
 }

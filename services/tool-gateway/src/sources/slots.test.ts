@@ -1,4 +1,4 @@
-import { undividedShare } from '@writ/store';
+import { type SlotUser, undividedShare } from '@writ/store';
 import { describe, expect, it } from 'vitest';
 import { type SlotLimits, Slots } from './slots.ts';
 
@@ -44,5 +44,26 @@ describe('the places of a source (TG-6)', () => {
     const next = slots.acquire(never);
     again();
     await expect(next).resolves.toBeTypeOf('function');
+  });
+
+  it('are idle as well when whoever waited has gone, or cannot be served, and nobody had a place', async () => {
+    let user: SlotUser | undefined;
+    // As where other gateways have all of them.
+    const none = { ...undividedShare(() => 0), waiting: () => 0 };
+    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 1 }, (_, __, its) => {
+      user = its;
+      return none;
+    });
+    const off = new AbortController();
+    const waiting = slots.acquire(off.signal);
+    const idle = slots.idle();
+    off.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    await idle;
+    const unserved = slots.acquire(never);
+    const idleAgain = slots.idle();
+    user?.failed(new Error('The store is away.'));
+    await expect(unserved).rejects.toThrow('The store is away.');
+    await idleAgain;
   });
 });

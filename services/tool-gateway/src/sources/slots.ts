@@ -37,6 +37,7 @@ export class Slots {
       failed: (error) => {
         for (const waiting of this.#queue) waiting.reject(error);
         this.#queue.clear();
+        this.#sayIfIdle();
       },
     });
   }
@@ -83,7 +84,9 @@ export class Slots {
     this.#queue.add(place);
     this.#share.changed();
     const leave = () => {
-      if (this.#queue.delete(place)) place.reject(signal.reason);
+      if (!this.#queue.delete(place)) return;
+      place.reject(signal.reason);
+      this.#sayIfIdle();
     };
     signal.addEventListener('abort', leave, { once: true });
     try {
@@ -98,6 +101,10 @@ export class Slots {
     this.#taken -= 1;
     if (this.#share.mayReuse()) this.#admit();
     else this.#share.changed();
+    this.#sayIfIdle();
+  }
+
+  #sayIfIdle(): void {
     if (this.#taken > 0 || this.#queue.size > 0) return;
     this.#idle?.resolve();
     this.#idle = undefined;

@@ -46,7 +46,7 @@ const selectInForce = prepareQuery((db: GatewayReader, scopes: ScopeTexts) =>
 );
 
 /** Orders in force that were recorded at `since` or later, and their scopes. */
-export async function recentFreezes(
+export async function freezesSince(
   db: GatewayReader,
   since: Date,
 ): Promise<(FreezeInForce & { readonly scope: string })[]> {

@@ -86,6 +86,13 @@ export class CallsUnderWay {
     return this.#entries.size > 0;
   }
 
+  /** When the one that runs longest was begun; undefined when none was. */
+  get oldestStart(): Date | undefined {
+    const starts = Array.from(this.#entries.values(), ({ startedAt }) => startedAt?.getTime());
+    const known = starts.filter((start) => start !== undefined);
+    return known.length === 0 ? undefined : new Date(Math.min(...known));
+  }
+
   /** Waits until the calls within the scope have ended, `ms` at most. @returns those that have not */
   async settle(scope: FreezeScope, ms: number): Promise<readonly CallUnderWay[]> {
     const ended = Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome));

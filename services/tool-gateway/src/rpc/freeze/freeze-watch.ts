@@ -2,14 +2,14 @@ import { StandingLook } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
 import { frozenError, scopesOver } from '../../domain/freeze.ts';
-import { recentFreezes } from '../../store/freezes.ts';
+import { freezesSince } from '../../store/freezes.ts';
 
 /** What other replicas are told by when they have calls under way. */
 export const FREEZES = 'freezes';
 
 const LOOK_MS = 500;
-/** Replicas' clocks may differ by so much; what was frozen earlier was seen when its calls began. */
-const RECENT_MS = 60_000;
+/** Replicas' clocks may differ by so much. */
+const CLOCKS_APART_MS = 60_000;
 
 /** Calls off what this process has under way when another replica was told to freeze it (SV-9). */
 export function watchFreezes(
@@ -22,8 +22,10 @@ export function watchFreezes(
     everyMs: LOOK_MS,
     isNeeded: () => underWay.any,
     look: async () => {
-      const since = new Date(clock.now().getTime() - RECENT_MS);
-      const freezes = await recentFreezes(store.db, since);
+      // What was frozen before was seen when they began; this process may have been stopped since.
+      const began = underWay.oldestStart ?? clock.now();
+      const since = new Date(began.getTime() - CLOCKS_APART_MS);
+      const freezes = await freezesSince(store.db, since);
       if (freezes.length === 0) return;
       underWay.callOffWhere((key) => {
         const scopes = scopesOver(key);

@@ -1,0 +1,58 @@
+import type { Replicas } from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import { expect, it, onTestFinished } from 'vitest';
+import type { CallKey } from '../../domain/writ.ts';
+import type { CallRow } from '../../store/calls.ts';
+import { insertFreeze } from '../../store/freezes.ts';
+import { openGatewayStore } from '../../store/gateway-store.ts';
+import { CallsUnderWay } from '../call/calls-under-way.ts';
+import { watchFreezes } from './freeze-watch.ts';
+
+const MINUTE_MS = 60_000;
+const CALL: CallKey = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1', callId: 'op-1' };
+const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+
+it('calls off what was frozen while this process was stopped, or its clock jumped (SV-9)', async () => {
+  const store = await openGatewayStore({ dialect: 'sqlite', file: ':memory:' });
+  onTestFinished(() => store.close());
+  let hint = (): void => undefined;
+  const replicas: Replicas = {
+    ...store.replicas,
+    onHint: (_, listener) => {
+      hint = listener;
+      return () => undefined;
+    },
+  };
+  let now = Date.now();
+  const clock = { now: () => new Date(now) };
+  const underWay = new CallsUnderWay();
+  const running = underWay.join(CALL, 'pay', new AbortController().signal, async (call) => {
+    call.startedAt = clock.now();
+    call.goesOn = true;
+    const { calledOff } = call;
+    return await new Promise<CallRow>((_, reject) => {
+      calledOff.addEventListener('abort', () => reject(calledOff.reason));
+    });
+  });
+  now += MINUTE_MS;
+  await store.transaction((trx) =>
+    insertFreeze(
+      trx,
+      {
+        orderId: 'halt_1',
+        scope: { tenant: 'acme', runId: 'run_1' },
+        cause: 'halt',
+        reason: 'It pays too much.',
+        orderedBy: 'olga',
+        orderedAt: clock.now(),
+        retention: null,
+      },
+      clock.now(),
+    ),
+  );
+  now += 10 * MINUTE_MS;
+  const watch = watchFreezes({ store: { ...store, replicas }, clock, underWay }, log);
+  onTestFinished(() => watch.stop());
+  hint();
+  await expect(running).rejects.toMatchObject({ reason: 'HALTED' });
+});
