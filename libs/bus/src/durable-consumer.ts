@@ -48,7 +48,7 @@ export class DurableConsumer {
 
   /** Resolves when the handler has; rejects when it throws, hangs, or nobody is there. */
   async deliver(message: BusMessage): Promise<void> {
-    await this.#within(this.#next().handler(message));
+    await this.#noting(this.#within(this.#next().handler(message)));
   }
 
   /**
@@ -57,8 +57,11 @@ export class DurableConsumer {
    */
   async deliverAll(messages: readonly BusMessage[]): Promise<void> {
     const { handler, handleAll } = this.#next();
-    if (handleAll !== undefined) return await this.#within(handleAll(messages));
-    for (const message of messages) await this.#within(handler(message));
+    if (handleAll !== undefined) return await this.#noting(this.#within(handleAll(messages)));
+    const each = async (): Promise<void> => {
+      for (const message of messages) await this.#within(handler(message));
+    };
+    await this.#noting(each());
   }
 
   /** The subscriber whose turn it is. */
@@ -72,12 +75,15 @@ export class DurableConsumer {
   }
 
   async #within(work: Promise<void>): Promise<void> {
-    const handling = withinTime(this.name, this.#timeoutMs, work);
-    this.#underWay.add(handling);
+    await withinTime(this.name, this.#timeoutMs, work);
+  }
+
+  async #noting(delivery: Promise<void>): Promise<void> {
+    this.#underWay.add(delivery);
     try {
-      await handling;
+      await delivery;
     } finally {
-      this.#underWay.delete(handling);
+      this.#underWay.delete(delivery);
     }
   }
 

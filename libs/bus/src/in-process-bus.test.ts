@@ -312,6 +312,31 @@ describe('live subscribers of the in-process bus', () => {
   });
 });
 
+describe('leaving the in-process bus', () => {
+  it('waits for all of several messages that came together (HK-2)', async () => {
+    const { bus } = open();
+    const slow = waiter();
+    let left = false;
+    const late: string[] = [];
+    const subscription = await bus.subscribe({
+      subject: '>',
+      durable: 'd',
+      handler: async (got) => {
+        if (left) late.push(got.eventId);
+        await slow.handler();
+      },
+    });
+    const publishing = bus.publishAll?.(['e1', 'e2', 'e3'].map((id) => message(id)));
+    await slow.begun;
+    const leaving = subscription.unsubscribe().then(() => {
+      left = true;
+    });
+    slow.go();
+    await Promise.all([publishing, leaving]);
+    expect(late).toEqual([]);
+  });
+});
+
 describe('closing the in-process bus', () => {
   it('waits for what is under way and takes nothing more', async () => {
     const { bus } = open();

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 /** A service that never comes to the end of its stop, in a process of its own. */
 const HANGING = `
@@ -13,6 +14,43 @@ const HANGING = `
   };
   await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
 `;
+
+/** A service that cannot be closed, beside what can. */
+const BROKEN = `
+  import { runService } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
+  const service = {
+    name: 'spawn-budget', address: 'nowhere:1', commits: 0,
+    start: async () => undefined,
+    stop: async () => { throw new Error('It does not close.'); },
+  };
+  await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
+`;
+
+it.skipIf(!natsAtHand())(
+  'a service process whose service does not close ends all the same, and says so (SYS-4)',
+  async () => {
+    const nats = await startNatsServer();
+    onTestFinished(() => nats.stop());
+    const child = spawn(process.execPath, ['--input-type=module', '-e', BROKEN], {
+      env: {
+        PATH: process.env.PATH,
+        WRIT_LOG_LEVEL: 'silent',
+        WRIT_NATS_URL: `nats://${nats.address}`,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    // With all that it said.
+    const ended = once(child, 'close');
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += chunk.toString();
+    });
+    child.stdout.once('data', () => child.kill('SIGTERM'));
+    expect(await ended).toEqual([1, null]);
+    expect(said).toBe('It does not close.\n');
+  },
+);
 
 describe('a service process that is told to end', () => {
   let child: ChildProcess;

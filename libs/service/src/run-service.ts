@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import type { Bus } from '@writ/bus';
 import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
-import { readProcessSettings } from './config.ts';
+import { type ProcessSettings, readProcessSettings } from './config.ts';
 import { openBus } from './open-bus.ts';
 import type { Service, ServiceParts } from './service.ts';
 
@@ -26,38 +25,63 @@ export async function runService<Config>(program: ServiceProgram<Config>): Promi
   try {
     await run(program);
   } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
+    console.error(messageOf(error));
     process.exitCode = 1;
   }
+}
+
+function messageOf(error: unknown): unknown {
+  return error instanceof Error ? error.message : error;
 }
 
 async function run<Config>({ name, read, create }: ServiceProgram<Config>): Promise<void> {
   const config = read();
   const settings = readProcessSettings();
-  const telemetry = createTelemetry({ service: name, ...settings.telemetry });
-  let bus: Bus | undefined;
-  let service: Service | undefined;
-  let tls: ServiceTls | undefined;
+  // What fails to close keeps nothing else open, for that would keep the process alive.
+  const opened = new AsyncDisposableStack();
   try {
-    if (settings.tls !== undefined)
-      tls = openServiceTls({ service: name, ...settings.tls, log: telemetry.log });
-    bus = await openBus(name, settings.nats, telemetry.log);
-    const { addressOf, cleartext } = settings;
-    service = await create(config, { telemetry, bus, addressOf, tls, cleartext });
-    await service.start();
-    const { address, edgeAddress } = service;
-    const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
-    // Heard from before it says that it listens: whoever reads that line may tell it to end at once.
-    const told = signalled();
-    console.log(`${name} listens on ${address}${forClients}`);
-    await told;
-    endInTime(name);
-  } finally {
-    await service?.stop();
-    await bus?.close();
-    tls?.close();
-    await telemetry.shutdown();
+    await serve({ name, create, config, settings, opened });
+  } catch (error) {
+    await opened.disposeAsync().catch((further: unknown) => console.error(messageOf(further)));
+    throw error;
   }
+  await opened.disposeAsync();
+}
+
+async function serve<Config>({
+  name,
+  create,
+  config,
+  settings,
+  opened,
+}: Pick<ServiceProgram<Config>, 'name' | 'create'> & {
+  readonly config: Config;
+  readonly settings: ProcessSettings;
+  readonly opened: AsyncDisposableStack;
+}): Promise<void> {
+  const telemetry = createTelemetry({ service: name, ...settings.telemetry });
+  opened.defer(() => telemetry.shutdown());
+  let tls: ServiceTls | undefined;
+  if (settings.tls !== undefined) {
+    tls = opened.adopt(
+      openServiceTls({ service: name, ...settings.tls, log: telemetry.log }),
+      (files) => files.close(),
+    );
+  }
+  const bus = opened.adopt(await openBus(name, settings.nats, telemetry.log), (open) =>
+    open.close(),
+  );
+  const { addressOf, cleartext } = settings;
+  const parts = { telemetry, bus, addressOf, tls, cleartext };
+  const service = opened.adopt(await create(config, parts), (running) => running.stop());
+  await service.start();
+  const { address, edgeAddress } = service;
+  const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
+  // Heard from before it says that it listens: whoever reads that line may tell it to end at once.
+  const told = signalled();
+  console.log(`${name} listens on ${address}${forClients}`);
+  await told;
+  endInTime(name);
 }
 
 async function signalled(): Promise<void> {

@@ -1,6 +1,6 @@
+import { startFaultyWire } from '@writ/testing/faults';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startFaultyWire } from '@writ/testing/faults';
 import { createReplicas, type Replicas, type StoreLocation } from '../src/index.ts';
 import { type OpenLedger, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
