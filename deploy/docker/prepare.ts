@@ -1,9 +1,10 @@
 /**
  * `prepare FOLDER`: what services prove themselves with, each in a folder (or volume) of its own below
- * FOLDER: a signing key, and a certificate by an authority whose key lies in `FOLDER/authority`. Run
- * again, it renews the certificates; running services take the new ones up by themselves.
+ * FOLDER: a signing key, and a certificate by an authority whose key lies in `FOLDER/authority`; and
+ * certificates for NATS and PostgreSQL. Run again, it renews the certificates; running services take the
+ * new ones up by themselves.
  */
-import { copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { issueInFolder, makeFolder } from '@writ/certs';
 import { openSigner, SERVICE_NAMES } from '@writ/identity';
@@ -12,6 +13,8 @@ import { systemClock } from '@writ/kernel';
 const DAY_MS = 86_400_000;
 const LIFE_MS = 90 * DAY_MS;
 const AUTHORITY_LIFE_MS = 3_650 * DAY_MS;
+/** Whom services connect to: by these names, or on loopback. */
+const SERVERS: readonly string[] = ['nats', 'postgres'];
 
 /** Makes or renews certificates, and signing keys where there are none. The authority, once made, stays. */
 export async function prepare(folder: string): Promise<void> {
@@ -20,6 +23,7 @@ export async function prepare(folder: string): Promise<void> {
     dir: authority,
     trustDomain: 'writ.local',
     services: SERVICE_NAMES,
+    others: SERVERS,
     dnsNames: ['localhost'],
     addresses: ['127.0.0.1'],
     lifeMs: LIFE_MS,
@@ -30,17 +34,23 @@ export async function prepare(folder: string): Promise<void> {
   for (const service of SERVICE_NAMES)
     await openSigner({ service, keyDir: join(folder, service, 'keys'), clock: systemClock });
   for (const { name, certFile, keyFile } of written) {
-    const own = join(folder, name, 'tls');
+    const isServer = SERVERS.includes(name);
+    const own = isServer ? join(folder, name) : join(folder, name, 'tls');
+    const what = isServer ? 'server' : 'service';
     mkdirSync(own, { recursive: true, mode: 0o700 });
-    replace(join(authority, 'ca.crt'), join(own, 'ca.crt'));
-    replace(keyFile, join(own, 'service.key'));
-    replace(certFile, join(own, 'service.crt'));
+    // Servers run as users of their own, who are given the key by whoever may.
+    const mode = isServer ? 0o644 : 0o600;
+    if (isServer) chmodSync(own, 0o755);
+    replace(join(authority, 'ca.crt'), join(own, 'ca.crt'), mode);
+    replace(keyFile, join(own, `${what}.key`), 0o600);
+    replace(certFile, join(own, `${what}.crt`), mode);
   }
 }
 
-function replace(from: string, to: string): void {
+function replace(from: string, to: string, mode: number): void {
   const draft = join(dirname(to), '.new');
   copyFileSync(from, draft);
+  chmodSync(draft, mode);
   renameSync(draft, to);
 }
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,6 +21,7 @@ import { generated, ROOT, readCompose } from './read-compose.ts';
 const execute = promisify(execFile);
 const START = 'deploy/docker/start.ts';
 const compose = readCompose();
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 describe.skipIf(!distributedAtHand())(
   'the services of docker-compose.yml, without containers',
@@ -40,7 +42,7 @@ describe.skipIf(!distributedAtHand())(
       const { environment = {} } = compose.services[name] ?? {};
       const here = (value: string): string => {
         let text = value.replace(/^0\.0\.0\.0$/, '127.0.0.1');
-        text = text.replace(/^\/data\//, `${join(volumes, name)}/`);
+        text = text.replace(/(^|=)\/data\//g, `$1${join(volumes, name)}/`);
         for (const [place, address] of places)
           text = text.replace(new RegExp(`(^|[/@])${place}(?=$|/)`), `$1${address}`);
         return text;
@@ -74,24 +76,46 @@ describe.skipIf(!distributedAtHand())(
         WRIT_DATA: join(volumes, name),
       });
 
+    /** The server's configuration, with files as they are here; where it listens and stores is the test's. */
+    const natsConfig = (): string =>
+      read('deploy/nats/nats-server-tls.conf')
+        .replace('include "nats-server.conf"', read('deploy/nats/nats-server.conf'))
+        .replace('include "users.conf"', read('deploy/nats/users.conf'))
+        .replace(/^(listen|http): .*$/gm, '')
+        .replace(/^jetstream \{[^}]*\}/m, '')
+        .replaceAll('"/tls/', `"${join(volumes, 'nats')}/`);
+
+    /** What a URL says of TLS when the certificate of `name` is shown. */
+    const shown = (name: ServiceName): string => {
+      const tls = join(volumes, name, 'tls');
+      return `?sslmode=verify-full&sslrootcert=${tls}/ca.crt&sslcert=${tls}/service.crt&sslkey=${tls}/service.key`;
+    };
+
+    const psql = async (url: string, ...args: readonly string[]): Promise<string> => {
+      const env = { ...process.env, ...Object.fromEntries(generated) };
+      const { stdout } = await execute('psql', ['-qAt', '--no-psqlrc', ...args, url], { env });
+      return stdout.trim();
+    };
+
     beforeAll(async () => {
       assemble(image);
       const [edgePort = 0, postgresPort = 0, simulator = 0, ...ports] = await freePorts(8);
       edge = edgePort;
-      nats = await startNatsServer({
-        config: readFileSync(join(ROOT, 'deploy/nats/users.conf'), 'utf8'),
-        env: Object.fromEntries(generated),
+      await execute(process.execPath, [START, 'prepare', volumes], { cwd: image });
+      nats = await startNatsServer({ config: natsConfig(), env: Object.fromEntries(generated) });
+      postgres = await startOwnPostgres(postgresPort, {
+        certFile: join(volumes, 'postgres/server.crt'),
+        keyFile: join(volumes, 'postgres/server.key'),
+        caFile: join(volumes, 'postgres/ca.crt'),
+        // The test's administrator has no socket to come by.
+        hba: `hostssl all writ all trust clientcert=verify-ca\n${read('deploy/postgres/pg_hba.conf')}`,
       });
-      postgres = await startOwnPostgres(postgresPort);
       const roles = join(ROOT, 'deploy/postgres/roles.sql');
-      await execute('psql', ['-q', '--no-psqlrc', '-f', roles, postgres.url()], {
-        env: { ...process.env, ...Object.fromEntries(generated) },
-      });
+      await psql(postgres.url() + shown('supervisor'), '-f', roles);
       places.set('nats:4222', nats.address).set('postgres:5432', postgres.address);
       places.set('simulator:8090', `127.0.0.1:${simulator}`);
       for (const [index, name] of SERVICE_NAMES.entries())
         places.set(`${name}:${50_051 + index}`, `127.0.0.1:${ports[index]}`);
-      await execute(process.execPath, [START, 'prepare', volumes], { cwd: image });
       await start('simulator', { WRIT_SIMULATOR_PORT: String(simulator) });
       await Promise.all(SERVICE_NAMES.map((name, index) => startService(name, ports[index] ?? 0)));
     });
@@ -107,6 +131,37 @@ describe.skipIf(!distributedAtHand())(
       await postgres?.stop();
       await nats?.stop();
       rmSync(folder, { recursive: true, force: true });
+    });
+
+    it('are let into PostgreSQL with certificate and password, and nobody is without either (SYS-4, SYS-6)', async () => {
+      const { WRIT_SUPERVISOR_DATABASE_URL = '' } = environmentOf('supervisor');
+      const ask = (url: string) => psql(url, '-c', 'select 1');
+      expect(await ask(WRIT_SUPERVISOR_DATABASE_URL)).toBe('1');
+      const [bare = '', tls = ''] = WRIT_SUPERVISOR_DATABASE_URL.split('?');
+      await expect(ask(`${bare}?sslmode=disable`)).rejects.toThrow('no encryption');
+      await expect(ask(`${bare}?sslmode=require`)).rejects.toThrow('client certificate');
+      const guessed = bare.replace(/:[^:@]+@/, ':guessed@');
+      await expect(ask(`${guessed}?${tls}`)).rejects.toThrow('password authentication failed');
+      // The container's health check shows nothing.
+      const at = ['-q', '-h', '127.0.0.1', '-p', postgres.address.split(':')[1] ?? ''];
+      await execute('pg_isready', [...at, '-U', 'postgres']);
+      const inside = await psql(
+        postgres.url() + shown('supervisor'),
+        '-c',
+        `select distinct application_name, ssl, version from pg_stat_ssl join pg_stat_activity using (pid)
+         where application_name like 'writ %' order by 1`,
+      );
+      const lines = SERVICE_NAMES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
+      expect(inside.split('\n')).toEqual(lines);
+    });
+
+    it('are asked by NATS for TLS and a certificate (SYS-4, SYS-6)', async () => {
+      const [host = '', port = ''] = nats.address.split(':');
+      const socket = connect(Number(port), host);
+      const [greeting] = await once(socket, 'data');
+      socket.destroy();
+      const info = JSON.parse(String(greeting).replace(/^INFO /, ''));
+      expect(info).toMatchObject({ tls_required: true, tls_verify: true });
     });
 
     it('run the refund desk with the roles, users, certificates and settings that the file gives them (SYS-5, SYS-6)', async () => {

@@ -68,7 +68,7 @@ describe('docker-compose.yml', () => {
         cap_drop: ['ALL'],
         security_opt: ['no-new-privileges:true'],
       });
-      if (name !== 'nats-folder') expect(`${name} ${user}`).toMatch(/ [1-9]\d+:[1-9]\d+$/);
+      if (name !== 'owners') expect(`${name} ${user}`).toMatch(/ [1-9]\d+:[1-9]\d+$/);
     }
   });
 
@@ -109,6 +109,50 @@ describe('docker-compose.yml', () => {
       expect(depends_on?.postgres?.condition).toBe('service_healthy');
     },
   );
+
+  it('lets nobody into NATS or PostgreSQL without TLS and a certificate, and gives every service one (SYS-4, SYS-6)', () => {
+    for (const name of SERVICE_NAMES) {
+      const { environment = {}, volumes } = service(name);
+      const { store } = READERS[name](environment);
+      if (store.dialect !== 'postgres') throw new Error('unreachable');
+      const tls = {
+        ca: '/data/tls/ca.crt',
+        cert: '/data/tls/service.crt',
+        key: '/data/tls/service.key',
+      };
+      expect(Object.fromEntries(new URL(store.url).searchParams)).toEqual({
+        sslmode: 'verify-full',
+        sslrootcert: tls.ca,
+        sslcert: tls.cert,
+        sslkey: tls.key,
+      });
+      expect(environment).toMatchObject({
+        WRIT_NATS_URL: 'tls://nats:4222',
+        WRIT_NATS_CA_FILE: tls.ca,
+        WRIT_NATS_CERT_FILE: tls.cert,
+        WRIT_NATS_KEY_FILE: tls.key,
+      });
+      expect(volumes).toEqual([`${name}:/data`]);
+    }
+    const { nats, postgres, prepare, owners } = compose.services;
+    expect(nats?.command).toEqual(['-c', '/etc/nats/nats-server-tls.conf']);
+    expect(postgres?.command).toEqual(
+      expect.arrayContaining(['--ssl=on', '--hba_file=/etc/postgresql/pg_hba.conf']),
+    );
+    for (const server of [nats, postgres]) expect(server?.depends_on).toHaveProperty('owners');
+    expect(owners?.depends_on).toHaveProperty('prepare');
+    // Each sees its own key alone.
+    const seen = (volume: string) =>
+      services.filter(([, { volumes = [] }]) =>
+        volumes.some((each) => each.startsWith(`${volume}:`)),
+      );
+    for (const volume of ['nats-tls', 'postgres-tls'])
+      expect(seen(volume).map(([name]) => name)).toEqual(
+        volume === 'nats-tls' ? ['prepare', 'owners', 'nats'] : ['prepare', 'owners', 'postgres'],
+      );
+    expect(prepare?.network_mode).toBe('none');
+    expect(owners?.network_mode).toBe('none');
+  });
 
   it('publishes on loopback alone, and the public door on the port that it has', () => {
     const published = services.flatMap(([, { ports = [] }]) => ports);

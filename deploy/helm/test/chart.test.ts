@@ -94,6 +94,45 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(() => renderChart(helm ?? '', { database })).toThrow(/database/);
   });
 
+  it('has every service show its certificate to NATS and PostgreSQL, unless it is told otherwise (SYS-4)', () => {
+    const variables = (rendered: readonly Manifest[], service: ServiceName) => {
+      const { spec } = rendered.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
+      ) as Manifest;
+      const { env } = spec.template.spec.containers[0] as {
+        env: { name: string; value?: string; valueFrom?: object }[];
+      };
+      const names = env.map(({ name }) => name);
+      expect(names).toEqual([...new Set(names)]);
+      return { names, of: (name: string) => env.find((each) => each.name === name) };
+    };
+    const files = { CA_FILE: 'ca.crt', CERT_FILE: 'tls.crt', KEY_FILE: 'tls.key' };
+    for (const service of SERVICE_NAMES) {
+      const own = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_DATABASE_URL`;
+      const { names, of: variable } = variables(manifests, service);
+      expect(variable('WRIT_NATS_URL')?.value).toBe('tls://nats:4222');
+      for (const [name, file] of Object.entries(files))
+        expect(variable(`WRIT_NATS_${name}`)?.value).toBe(`/etc/writ/tls/${file}`);
+      const [secret = '', parameters] = variable(own)?.value?.split('?') ?? [];
+      expect(names).toContain(/^\$\((\w+)\)$/.exec(secret)?.[1]);
+      // Kubernetes puts in only what stands before it.
+      expect(names.indexOf('SECRET_DATABASE_URL')).toBeLessThan(names.indexOf(own));
+      expect(Object.fromEntries(new URLSearchParams(parameters))).toEqual({
+        sslmode: 'verify-full',
+        sslrootcert: '/etc/writ/tls/ca.crt',
+        sslcert: '/etc/writ/tls/tls.crt',
+        sslkey: '/etc/writ/tls/tls.key',
+      });
+    }
+    const plain = { nats: { url: 'nats://nats:4222' }, database: { parameters: '' } };
+    const open = variables(manifestsOf(renderChart(helm ?? '', plain)), 'supervisor');
+    expect(open.names.filter((name) => name.startsWith('WRIT_NATS_'))).toHaveLength(2);
+    expect(open.of('WRIT_SUPERVISOR_DATABASE_URL')?.valueFrom).toBeDefined();
+    const other = { env: { WRIT_NATS_CA_FILE: '/etc/nats-ca/ca.crt' } };
+    const believing = variables(manifestsOf(renderChart(helm ?? '', other)), 'supervisor');
+    expect(believing.of('WRIT_NATS_CA_FILE')?.value).toBe('/etc/nats-ca/ca.crt');
+  });
+
   it('refuses values that it does not know, by naming them', () => {
     expect(() => renderChart(helm ?? '', { replica: 3 })).toThrow(/replica/);
     expect(() => renderChart(helm ?? '', { services: { supervisor: { replicas: 0 } } })).toThrow(

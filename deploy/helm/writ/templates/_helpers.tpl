@@ -7,6 +7,13 @@ tool-gateway: 50054
 agent-worker: 50055
 {{- end -}}
 
+{{/* What a service shows to NATS, and whom it believes, unless env says otherwise. */}}
+{{- define "writ.natsTls" -}}
+WRIT_NATS_CA_FILE: /etc/writ/tls/ca.crt
+WRIT_NATS_CERT_FILE: /etc/writ/tls/tls.crt
+WRIT_NATS_KEY_FILE: /etc/writ/tls/tls.key
+{{- end -}}
+
 {{/* SPAWN_BUDGET for spawn-budget. */}}
 {{- define "writ.variable" -}}
 {{ . | upper | replace "-" "_" }}

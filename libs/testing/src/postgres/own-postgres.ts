@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { postgresBinaries } from './postgres-binaries.ts';
 import { postgresBase } from './postgres-run.ts';
 import { initPostgres, launchPostgres, postgresUrl } from './postgres-server.ts';
-import { type PostgresTls, requireTls, TLS_SETTINGS } from './postgres-tls.ts';
+import { type PostgresTls, requireTls, tlsSettings } from './postgres-tls.ts';
 
 /** A PostgreSQL that one test has to itself, so that it may be killed and frozen. */
 export interface OwnPostgres {
@@ -45,7 +45,7 @@ export async function startOwnPostgres(port: number, tls?: PostgresTls): Promise
   };
   const kill = (): void => signal('SIGKILL');
   const start = async (): Promise<void> => {
-    const started = await launchPostgres(binaries, folder, port, tls && TLS_SETTINGS);
+    const started = await launchPostgres(binaries, folder, port, tls && tlsSettings(tls));
     server = started;
     // A run that is interrupted leaves nothing behind.
     process.once('exit', kill);
