@@ -220,6 +220,16 @@ describe('the collector', () => {
     expect(own).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   });
 
+  it('says of a collector that is away where it is, and no password (SYS-1)', async () => {
+    const endpoint = 'http://writ:hunter2@127.0.0.1:1/v1/traces?key=hunter2';
+    const otlp = { traces: { endpoint, protocol: 'http/protobuf' } } as const;
+    const { telemetry, lines } = withLines({ otlp });
+    await withSpan(telemetry.tracer, 'x', {}, async () => undefined);
+    await telemetry.shutdown();
+    expect(lines()).toMatchObject([{ endpoint: '127.0.0.1:1', signal: 'traces' }]);
+    expect(JSON.stringify(lines())).not.toContain('hunter2');
+  });
+
   it('costs nothing to load until it is configured and used', () => {
     const script = `
       const { createTelemetry } = await import(${JSON.stringify(new URL('./index.ts', import.meta.url).href)});

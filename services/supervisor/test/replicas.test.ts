@@ -5,6 +5,7 @@ import { ManualClock } from '@writ/kernel';
 import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SupervisorConfig } from '../src/config.ts';
+import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { createTenantRate } from '../src/store/tenant-rate.ts';
 import { openBeside, SupervisorUnderTest } from './supervisor-under-test.ts';
 
@@ -90,6 +91,27 @@ describe.runIf(postgresAtHand())('two supervisors on one PostgreSQL schema (SYS-
     clock.advance(1_000);
     expect(await made('acme')).toBe(5);
     expect(await made('rivals')).toBe(10);
+    for (const store of stores) await store.close();
+  });
+
+  it('go on taking calls of a tenant after the clock of one was far ahead for a moment (SYS-6)', async () => {
+    await start();
+    const stores = [await openBeside(supervisor), await openBeside(supervisor)];
+    const right = new ManualClock(new Date());
+    let wrongByMs = 3_600_000;
+    const wrong = { now: () => new Date(right.now().getTime() + wrongByMs) };
+    const [take, takeAhead] = [right, wrong].map((clock, index) =>
+      createTenantRate(stores[index] as SupervisorStore, { perSecond: 5, burst: 1 }, clock),
+    );
+    const limited = { reason: 'RATE_LIMITED' };
+    await takeAhead?.('acme');
+    await expect(Promise.resolve(takeAhead?.('acme'))).rejects.toMatchObject(limited);
+    wrongByMs = 0;
+    await expect(Promise.resolve(take?.('acme'))).rejects.toMatchObject(limited);
+    right.advance(1_000);
+    await take?.('acme');
+    right.advance(1_000);
+    await takeAhead?.('acme');
     for (const store of stores) await store.close();
   });
 });

@@ -12,7 +12,7 @@ export interface SignalExporter<T> {
 interface LazyOptions<T> {
   /** `traces`, `metrics` or `logs`. */
   readonly signal: string;
-  /** For the log. */
+  /** Its host is for the log; the rest may hold a password. */
   readonly endpoint: string;
   readonly load: () => Promise<SignalExporter<T>>;
   readonly log: Logger;
@@ -50,7 +50,8 @@ export class LazyExporter<T> implements SignalExporter<T> {
   }
 
   #noted(result: ExportResult): ExportResult {
-    const { signal, endpoint, log } = this.#options;
+    const { signal, log } = this.#options;
+    const endpoint = URL.parse(this.#options.endpoint)?.host;
     const failed = result.code !== ExportResultCode.SUCCESS;
     if (failed && !this.#failing) {
       this.#failing = true;

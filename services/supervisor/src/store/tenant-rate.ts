@@ -6,6 +6,8 @@ import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.
 const MOST_TENANTS = 10_000;
 /** So much of a second's calls is taken from the store at a time. */
 const PART_OF_SECOND = 0.1;
+/** Clocks of replicas may differ by so much; one that is further ahead was wrong. */
+const CLOCKS_APART_MS = 60_000;
 
 interface Stock {
   /** Calls that were taken from the store and not made yet. */
@@ -44,7 +46,8 @@ export function createTenantRate(
     if (stocks.size > MOST_TENANTS && oldest !== undefined) stocks.delete(oldest);
     while (stock.tokens < 1) {
       const waitMs = stock.emptyUntil - clock.now().getTime();
-      if (waitMs > 0) throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
+      // More than one call is never waited for, unless this clock went back since.
+      if (waitMs > 0 && waitMs <= 1_000 / rate.perSecond) throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
       stock.taking ??= take(tenant, stock).finally(() => {
         stock.taking = undefined;
       });
@@ -66,18 +69,29 @@ async function takeTokens(
     .select(['tokens', 'filled_at'])
     .where('tenant', '=', tenant)
     .executeTakeFirst();
-  const elapsed = Math.max(0, at.getTime() - (row?.filled_at ?? at).getTime());
+  const recorded = row?.filled_at ?? at;
+  const filled = believable(recorded, at);
+  const elapsed = Math.max(0, at.getTime() - filled.getTime());
   const tokens = Math.min(burst, (row?.tokens ?? burst) + (elapsed * perSecond) / 1_000);
   const most = Math.max(1, Math.floor(perSecond * PART_OF_SECOND));
   const taken = Math.min(Math.floor(tokens), most);
-  if (taken < 1) return { taken, waitMs: ((1 - tokens) * 1_000) / perSecond };
-  // Another replica's clock may be ahead; time is not counted twice.
-  const filledAt = row !== undefined && row.filled_at > at ? row.filled_at : at;
-  const bucket = { tokens: tokens - taken, filled_at: filledAt };
+  const waitMs = taken < 1 ? ((1 - tokens) * 1_000) / perSecond : 0;
+  // A refusal changes nothing, unless a time was wrong.
+  if (taken < 1 && filled === recorded) return { taken, waitMs };
+  const bucket = { tokens: tokens - taken, filled_at: filled > at ? filled : at };
   await trx
     .insertInto('tenant_rates')
     .values({ tenant, ...bucket })
     .onConflict((conflict) => conflict.column('tenant').doUpdateSet(bucket))
     .execute();
-  return { taken, waitMs: 0 };
+  return { taken, waitMs };
+}
+
+/**
+ * Up to when the bucket was filled, as whoever takes from it `at` some time may believe. Another replica's
+ * clock may be ahead, and time is not counted twice; but one that was wrong for a moment must not keep the
+ * bucket empty until its time has come.
+ */
+function believable(recorded: Date, at: Date): Date {
+  return recorded.getTime() - at.getTime() > CLOCKS_APART_MS ? at : recorded;
 }
