@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
+import { lineFrom } from '@writ/testing/processes';
 import { findPython, PYTHON_FOLDER } from '../../scripts/python.ts';
 
 /** The gateway of clients/python in a process of its own. */
@@ -41,11 +41,12 @@ export async function startPythonGateway(
     child.stderr.on('data', (chunk) => {
       complaints += chunk;
     });
-    for await (const line of createInterface({ input: child.stdout })) {
-      const address = /listens on (\S+)$/.exec(line)?.[1];
-      if (address !== undefined) return { child, address };
+    try {
+      const [, address = ''] = await lineFrom(child, /listens on (\S+)$/);
+      return { child, address };
+    } catch (error) {
+      throw new Error(`${python} -m gateway did not start:\n${complaints}`, { cause: error });
     }
-    throw new Error(`${python} -m gateway ended before it listened:\n${complaints}`);
   };
   const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;

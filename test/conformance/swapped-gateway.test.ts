@@ -1,17 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createInterface } from 'node:readline';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { followRun, readHuman, resultJson } from '@writ/platform/console';
+import { freePorts } from '@writ/testing/distributed';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { lineFrom } from '@writ/testing/processes';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PythonGateway, requirePython, startPythonGateway } from './python-gateway.ts';
 
@@ -26,7 +26,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
   let test: TestPlatform;
 
   beforeAll(async () => {
-    const tools = `127.0.0.1:${await freePort()}`;
+    const tools = `127.0.0.1:${(await freePorts(1))[0]}`;
     gateway = await startPythonGateway(python ?? '', {
       WRIT_DATA: join(dataDir, 'gateway'),
       WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
@@ -62,7 +62,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    await once(createInterface({ input: child.stdout }), 'line');
+    await lineFrom(child, /listen on/);
     return async () => {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');
@@ -137,15 +137,4 @@ function toolEvents(events: readonly RunEvent[]): string[] {
 
 function neverAsked(): never {
   throw new Error('Nobody is at the terminal.');
-}
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('There is no port.');
-  return address.port;
 }

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
@@ -9,6 +7,7 @@ import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createTelemetry } from '@writ/telemetry';
+import { freePorts } from '@writ/testing/distributed';
 import { type FaultyWire, startFaultyWire, type WireFault } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it, vi } from 'vitest';
@@ -70,7 +69,8 @@ async function wiredTools(): Promise<{
   wire: FaultyWire;
   close: () => Promise<void>;
 }> {
-  const port = await freePort();
+  // Gateway and provider each want to know where the other is.
+  const [port = 0] = await freePorts(1);
   const wire = await startFaultyWire(`127.0.0.1:${port}`);
   const folder = mkdtempSync(join(tmpdir(), 'writ-faults-'));
   const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
@@ -147,14 +147,3 @@ describe('with one dependency at fault', () => {
     90_000,
   );
 });
-
-/** A port that is free now: gateway and provider each want to know where the other is. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('There is no port.');
-  return address.port;
-}

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { lineFrom } from '@writ/testing/processes';
 
 /** A server in a process of its own. */
 export interface Program {
@@ -49,10 +50,10 @@ export async function startProgram(
     await ended;
   };
   const ended = once(child, 'exit');
-  const addresses = await Promise.race([addressesFrom(child), ended.then(() => undefined)]);
-  if (addresses === undefined) throw new Error(`${file} ended before it listened.`);
+  const listens = /listens on ([^\s,]+)(?:, for clients on (\S+))?$/;
+  const [, address = '', edgeAddress = ''] = await lineFrom(child, listens);
   const cpuMs = () => processorMs(child.pid);
-  return { ...addresses, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
+  return { address, edgeAddress, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }
 
 /** Linux counts it in hundredths of a second, in the 14th and 15th field of this file. */
@@ -65,18 +66,6 @@ function processorMs(pid: number | undefined): number | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function addressesFrom({
-  stdout,
-}: ChildProcess): Promise<Pick<Program, 'address' | 'edgeAddress'> | undefined> {
-  let output = '';
-  for await (const chunk of stdout ?? []) {
-    output += String(chunk);
-    const found = /listens on ([^\s,]+)(?:, for clients on (\S+))?\n/.exec(output);
-    if (found !== null) return { address: found[1] ?? '', edgeAddress: found[2] ?? '' };
-  }
-  return undefined;
 }
 
 function pathOf(relative: string): string {

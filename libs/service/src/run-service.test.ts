@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { lineFrom } from '@writ/testing/processes';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 /** A service that never comes to the end of its stop, in a process of its own. */
@@ -62,17 +63,8 @@ describe('a service process that is told to end', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const ended = once(child, 'exit');
-    const said = (text: string) =>
-      new Promise<void>((heard, failed) => {
-        child.stdout?.on('data', (chunk: Buffer) => {
-          if (chunk.toString().includes(text)) heard();
-        });
-        child.once('exit', (code, signal) =>
-          failed(new Error(`It ended (${code ?? signal}) before it said "${text}".`)),
-        );
-      });
-    const stopping = said('stopping');
-    await said('listens on nowhere:1');
+    const stopping = lineFrom(child, /stopping/);
+    await lineFrom(child, /listens on nowhere:1/);
     child.kill('SIGTERM');
     await stopping;
     expect(child.exitCode).toBeNull();

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { lineFrom } from '@writ/testing/processes';
 import type { World } from './world.ts';
 
 const CHILD = fileURLToPath(new URL('./worker-child.ts', import.meta.url));
@@ -23,9 +23,8 @@ export class WorkerProcess {
     const child = spawn(process.execPath, [CHILD, settings], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    if (child.stdout === null) throw new Error('The child has no output.');
-    for await (const line of createInterface(child.stdout)) return new WorkerProcess(child, line);
-    throw new Error('The child ended before it listened.');
+    const [address] = await lineFrom(child, /\S+/);
+    return new WorkerProcess(child, address);
   }
 
   /** Kills it without warning. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { lineFrom } from '@writ/testing/processes';
 
 /** An execution meter in a process of its own. */
 export interface MeterProcess {
@@ -18,11 +18,7 @@ export async function startMeterProcess(env: Record<string, string>): Promise<Me
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  if (child.stdout === null) throw new Error('The process has no output.');
-  const lines = createInterface({ input: child.stdout });
-  const [line] = (await Promise.race([once(lines, 'line'), ended])) as [unknown];
-  const address = /listens on (\S+)/.exec(String(line))?.[1];
-  if (address === undefined) throw new Error(`The process did not start: ${String(line)}`);
+  const [, address = ''] = await lineFrom(child, /listens on (\S+)/);
   return {
     address,
     async kill() {

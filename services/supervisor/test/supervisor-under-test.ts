@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +17,7 @@ import {
 } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { storeVariables, testStore } from '@writ/testing/postgres';
+import { lineFrom } from '@writ/testing/processes';
 import {
   createSupervisor,
   SUPERVISOR_DEFAULTS,
@@ -234,9 +234,8 @@ export class SupervisorUnderTest {
         ...changes.env,
       },
     });
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    const edgeAddress = /for clients on (\S+)/.exec(line.toString())?.[1] ?? '';
-    const address = /listens on ([^\s,]+)/.exec(line.toString())?.[1] ?? '';
+    const listens = /listens on ([^\s,]+), for clients on (\S+)/;
+    const [, address = '', edgeAddress = ''] = await lineFrom(child, listens);
     return { child, address, edgeAddress };
   }
 

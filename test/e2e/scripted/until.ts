@@ -12,11 +12,11 @@ export async function until<T>(
   look: () => T | undefined | Promise<T | undefined>,
   intervalMs = 10,
 ): Promise<T> {
-  const end = Date.now() + TIMEOUT_MS;
+  const end = performance.now() + TIMEOUT_MS;
   for (;;) {
     const seen = await look();
     if (seen !== undefined) return seen;
-    if (Date.now() > end) throw new Error(`Waited in vain for ${what}.`);
+    if (performance.now() > end) throw new Error(`Waited in vain for ${what}.`);
     await pause(intervalMs);
   }
 }

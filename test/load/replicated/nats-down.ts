@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { runFigures } from '../../chaos/load/load.ts';
 import { underLoad } from '../../chaos/under-load.ts';
+import { until } from '../../e2e/scripted/until.ts';
 
 /** How the proof is made. Times are milliseconds. */
 export interface NatsDownOptions {
@@ -18,7 +19,8 @@ export async function natsDown({ seed, runs, inFlight, downMs }: NatsDownOptions
   const { outcome, load, endedAfterMs } = await underLoad(
     { seed, inFlight, runs },
     async ({ platform, load: { started, ended } }) => {
-      while (ended.size < Math.ceil(runs / 10)) await pause(20);
+      const some = Math.ceil(runs / 10);
+      await until('the first runs to end', () => ended.size >= some || undefined);
       const before = ended.size;
       await platform.nats.end();
       await pause(downMs);

@@ -10,8 +10,8 @@ import { makeTestCertificates, type TestCertificates } from '../certificates/ind
 import type { WireFault } from '../faults/index.ts';
 import { type NatsServer, natsAtHand, startNatsServer } from '../nats/index.ts';
 import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '../postgres/index.ts';
+import { freePorts } from '../processes/free-ports.ts';
 import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
-import { freePorts } from './free-ports.ts';
 import {
   type PartName,
   type ReplicaCounts,

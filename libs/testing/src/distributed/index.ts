@@ -1,10 +1,10 @@
+export { freePorts } from '../processes/free-ports.ts';
 export {
   type DistributedOptions,
   type DistributedPlatform,
   distributedAtHand,
   startDistributedPlatform,
 } from './distributed-platform.ts';
-export { freePorts } from './free-ports.ts';
 export type { PartName, ReplicaId, ReplicaName, Selector } from './parts.ts';
 export type { Replica } from './replica.ts';
 export type { Row } from './store-reader.ts';

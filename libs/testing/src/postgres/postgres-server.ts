@@ -8,10 +8,10 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePorts } from '../processes/free-ports.ts';
 import { claimStart, postgresRunFolder } from './postgres-run.ts';
 
 const run = promisify(execFile);
@@ -53,7 +53,7 @@ export async function startedPostgres(binaries: string): Promise<string> {
 
 async function startServer(binaries: string, folder: string): Promise<string> {
   await initPostgres(binaries, folder);
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const server = await launchPostgres(binaries, folder, port);
   // It must outlive the process that happened to need it first.
   server.unref();
@@ -124,15 +124,4 @@ export async function serverUser(): Promise<{ uid: number; gid: number } | undef
 async function idOf(name: string, what: string): Promise<number | undefined> {
   const answer = await run('id', [what, name]).catch(() => undefined);
   return answer === undefined ? undefined : Number(answer.stdout);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === 'string') throw new Error('no port is free');
-  return address.port;
 }

@@ -47,7 +47,8 @@ export function createTenantRate(
     while (stock.tokens < 1) {
       const waitMs = stock.emptyUntil - clock.now().getTime();
       // More than one call is never waited for, unless this clock went back since.
-      if (waitMs > 0 && waitMs <= 1_000 / rate.perSecond) throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
+      if (waitMs > 0 && waitMs <= 1_000 / rate.perSecond)
+        throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
       stock.taking ??= take(tenant, stock).finally(() => {
         stock.taking = undefined;
       });

@@ -1,0 +1,1 @@
+export { lineFrom } from './line-from.ts';
