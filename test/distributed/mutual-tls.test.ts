@@ -9,7 +9,7 @@ import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { callerRow, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { createTelemetry } from '@writ/telemetry';
+import { createTelemetry, METRICS } from '@writ/telemetry';
 import { makeTestCertificates, type TestCertificates } from '@writ/testing/certificates';
 import {
   type DistributedPlatform,
@@ -17,6 +17,7 @@ import {
   freePorts,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
+import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runCli } from '../../clients/cli/src/cli.ts';
 import { type ServedTools, serveTools } from '../../examples/refund-desk/src/serve-tools.ts';
@@ -26,6 +27,7 @@ import { closeRawCalls, type RawTls, rawCall } from '../e2e/raw-call.ts';
 import { requestFor } from '../e2e/request-for.ts';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
+const HALF_AN_HOUR_S = 30 * 60;
 const NAMES_A_CERTIFICATE = /[Cc]ertificate/;
 const { PERMISSION_DENIED, UNAVAILABLE } = status;
 
@@ -42,6 +44,7 @@ describe.skipIf(!distributedAtHand())('services that call each other over mutual
   let strangers: TestCertificates;
   let forge: Forge;
   let served: ServedTools;
+  let receiver: OtlpReceiver;
 
   beforeAll(async () => {
     const [port = 0] = await freePorts(1);
@@ -49,7 +52,14 @@ describe.skipIf(!distributedAtHand())('services that call each other over mutual
     const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
     const provider = `desk: { kind: provider, address: "127.0.0.1:${port}" }`;
     writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
-    const env = { WRIT_TOOLS_FILE: file };
+    receiver = await startOtlpReceiver();
+    const env = {
+      WRIT_TOOLS_FILE: file,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.grpcUrl,
+      OTEL_TRACES_EXPORTER: 'none',
+      OTEL_LOGS_EXPORTER: 'none',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+    };
     platform = await startDistributedPlatform({ tls: true, replicas: 1, env });
     certificates = platform.certificates as TestCertificates;
     const { certFile, keyFile, caFile } = certificates;
@@ -70,6 +80,7 @@ describe.skipIf(!distributedAtHand())('services that call each other over mutual
     closeRawCalls();
     await platform?.close();
     await served?.close();
+    await receiver?.close();
     rmSync(strangersDir, { recursive: true, force: true });
   });
 
@@ -165,16 +176,40 @@ describe.skipIf(!distributedAtHand())('services that call each other over mutual
 
   it('take new certificates without a restart, and runs go on meanwhile (SYS-6)', async () => {
     const before = await serials();
+    for (const left of (await secondsLeft()).values()) expect(left).toBeGreaterThan(HALF_AN_HOUR_S);
     const underWay = Promise.all([endsWell(), endsWell()]);
-    await certificates.renew();
+    await certificates.renew(HALF_AN_HOUR_S * 1000);
     await vi.waitFor(async () => {
       const now = await serials();
       for (const [service, serial] of now) expect(serial).not.toBe(before.get(service));
     }, PATIENT);
     await underWay;
     await endsWell();
+    await vi.waitFor(async () => {
+      for (const left of (await secondsLeft()).values())
+        expect(left).toBeLessThanOrEqual(HALF_AN_HOUR_S);
+    }, PATIENT);
     for (const { log } of platform.replicas) expect(log.join('\n')).not.toContain('the old stay');
   });
+
+  /** How long each service says that its certificate is still good, s. */
+  async function secondsLeft(): Promise<Map<string, number>> {
+    return await vi.waitFor(() => {
+      const points = receiver
+        .points()
+        .filter(({ metric }) => metric === METRICS.certificateExpiry.name);
+      const of = (use: string) =>
+        new Map(
+          points.flatMap(({ service, attributes, value }) =>
+            attributes['writ.certificate'] === use ? [[service, value] as const] : [],
+          ),
+        );
+      expect([...of('edge').keys()]).toEqual(['supervisor']);
+      expect([...of('authority').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
+      expect([...of('service').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
+      return of('service');
+    }, PATIENT);
+  }
 
   /** The serial number of the certificate that each service shows now. */
   async function serials(): Promise<Map<ServiceName, string>> {

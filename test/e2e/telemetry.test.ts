@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { METRICS, type RecordedSpan } from '@writ/telemetry';
+import { makeTestCertificates } from '@writ/testing/certificates';
 import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -54,13 +58,18 @@ async function runOnce(
 }
 
 describe('a platform with a collector', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'writ-telemetry-'));
   let receiver: OtlpReceiver;
   let test: TestPlatform;
 
   beforeAll(async () => {
     receiver = await startOtlpReceiver();
+    const { ca, certFile, keyFile } = await makeTestCertificates(join(dir, 'tls'));
     test = await startTestPlatform({
+      ca,
       env: {
+        WRIT_EDGE_TLS_CERT_FILE: certFile('edge'),
+        WRIT_EDGE_TLS_KEY_FILE: keyFile('edge'),
         OTEL_EXPORTER_OTLP_ENDPOINT: receiver.httpUrl,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
         OTEL_METRIC_EXPORT_INTERVAL: '500',
@@ -77,6 +86,7 @@ describe('a platform with a collector', () => {
   afterAll(async () => {
     await test?.close();
     await receiver?.close();
+    rmSync(dir, { recursive: true, force: true });
   });
 
   it('measures everything in the table that a run gives occasion for (SYS-1)', () => {

@@ -64,7 +64,12 @@ async function serve<Config>({
   let tls: ServiceTls | undefined;
   if (settings.tls !== undefined) {
     tls = opened.adopt(
-      openServiceTls({ service: name, ...settings.tls, log: telemetry.log }),
+      openServiceTls({
+        service: name,
+        ...settings.tls,
+        log: telemetry.log,
+        metrics: telemetry.metrics,
+      }),
       (files) => files.close(),
     );
   }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Logger } from '@writ/telemetry';
+import type { Logger, Metrics } from '@writ/telemetry';
+import { type CertificateUse, Expiry, observeExpiry } from './expiry.ts';
 import {
   badTlsFile,
   readMaterial,
@@ -11,6 +12,10 @@ import {
 /** What {@link TlsFiles.open} needs. */
 export interface TlsFilesOptions extends TlsFileNames {
   readonly log: Logger;
+  /** Takes how long the certificates are still good. */
+  readonly metrics?: Metrics;
+  /** Whose they are, in metrics and in the log; default `service`. */
+  readonly use?: CertificateUse;
   /** Throws what is wrong with material that is whole but of no use here, such as another's. */
   readonly accept?: (material: TlsMaterial) => void;
   /** Between two looks for changed files, ms. Default 2,000. */
@@ -27,6 +32,8 @@ export class TlsFiles {
   readonly #options: TlsFilesOptions;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   readonly #timer: NodeJS.Timeout;
+  readonly #expiry: Expiry;
+  #isClosed = false;
   #texts: TlsTexts;
   #current: TlsMaterial;
   /** What was seen last that could not be used, and whether the log says so. */
@@ -39,6 +46,11 @@ export class TlsFiles {
     this.#timer = setInterval(() => this.#look(), options.pollMs ?? POLL_MS);
     this.#timer.unref();
     this.#tell('The TLS certificate was read.');
+    const { metrics, use = 'service' } = options;
+    this.#expiry = new Expiry({ ...options, use });
+    this.#expiry.look(this.#current, Date.now());
+    const inUse = (): TlsMaterial | undefined => (this.#isClosed ? undefined : this.#current);
+    if (metrics !== undefined) observeExpiry(metrics, use, inUse);
   }
 
   /**
@@ -62,11 +74,17 @@ export class TlsFiles {
 
   /** Looks at the files no more. */
   close(): void {
+    this.#isClosed = true;
     clearInterval(this.#timer);
     this.#listeners.clear();
   }
 
   #look(): void {
+    this.#readAgain();
+    this.#expiry.look(this.#current, Date.now());
+  }
+
+  #readAgain(): void {
     let sight = '';
     try {
       const texts = readTexts(this.#options);
@@ -104,7 +122,7 @@ export class TlsFiles {
 
   #tell(sentence: string): void {
     const { certFile, log } = this.#options;
-    log.info({ file: certFile, not_after: this.#current.notAfter.toISOString() }, sentence);
+    log.info({ file: certFile, not_after: this.#current.own.notAfter.toISOString() }, sentence);
   }
 }
 

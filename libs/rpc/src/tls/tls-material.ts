@@ -16,6 +16,17 @@ export interface TlsFileNames {
 export interface TlsMaterial extends Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> {
   /** The URIs that the certificate names its owner by. */
   readonly uris: readonly string[];
+  /** Of the certificate, or of one between it and the authority that ends sooner. */
+  readonly own: Lifetime;
+  /** Of each authority. */
+  readonly authorities: readonly Lifetime[];
+}
+
+/** How long a certificate is good. */
+export interface Lifetime {
+  /** First 16 digits of the SHA-256 over the certificate, in hex. */
+  readonly fingerprint: string;
+  readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
@@ -31,19 +42,23 @@ export interface TlsTexts {
  * @throws PreconditionError BAD_TLS_FILE naming the file and what is wrong with it
  */
 export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): TlsMaterial {
-  const certificate = certificateOf(names.certFile, texts.cert);
+  const chain = certificatesOf(names.certFile, texts.cert);
+  const [certificate] = chain;
   if (certificate.validToDate <= now)
     throw badTlsFile(names.certFile, `expired at ${certificate.validToDate.toISOString()}`);
   if (!certificate.checkPrivateKey(keyOf(names.keyFile, texts.key)))
     throw badTlsFile(names.keyFile, `holds another key than that of ${names.certFile}`);
   const { ca } = texts;
-  if (names.caFile !== undefined) certificateOf(names.caFile, ca ?? '');
+  const authorities = names.caFile === undefined ? [] : certificatesOf(names.caFile, ca ?? '');
   const material = {
     cert: texts.cert,
     key: texts.key,
     ...(ca !== undefined && { ca }),
     uris: uriNames(certificate.subjectAltName),
-    notAfter: certificate.validToDate,
+    own: chain
+      .map(lifetimeOf)
+      .reduce((one, other) => (other.notAfter < one.notAfter ? other : one)),
+    authorities: authorities.map(lifetimeOf),
   };
   try {
     createSecureContext(material);
@@ -53,12 +68,27 @@ export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): T
   return material;
 }
 
-function certificateOf(file: string, pem: string): X509Certificate {
-  try {
-    return new X509Certificate(pem);
-  } catch (cause) {
-    throw badTlsFile(file, 'holds no certificate in PEM', cause);
-  }
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+
+function certificatesOf(file: string, pem: string): [X509Certificate, ...X509Certificate[]] {
+  const [first, ...others] = pem.match(CERTIFICATE) ?? [];
+  if (first === undefined) throw badTlsFile(file, 'holds no certificate in PEM');
+  const read = (text: string): X509Certificate => {
+    try {
+      return new X509Certificate(text);
+    } catch (cause) {
+      throw badTlsFile(file, 'holds a certificate that cannot be read', cause);
+    }
+  };
+  return [read(first), ...others.map(read)];
+}
+
+function lifetimeOf({ fingerprint256, validFromDate, validToDate }: X509Certificate): Lifetime {
+  return {
+    fingerprint: fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase(),
+    notBefore: validFromDate,
+    notAfter: validToDate,
+  };
 }
 
 function keyOf(file: string, pem: string): KeyObject {

@@ -67,6 +67,15 @@ export const METRICS = {
     from: 'every',
     about: 'Share of the time that the event loop was busy since the last export',
   },
+  certificateExpiry: {
+    name: 'writ.tls.certificate.expiry',
+    kind: 'gauge',
+    unit: 's',
+    labels: ['writ.certificate', 'writ.fingerprint'],
+    from: 'every',
+    about:
+      'Time until a certificate in use ends: that of the service, of the edge, or of an authority, each told apart by its fingerprint; negative once it is over',
+  },
   commits: {
     name: 'writ.store.commit.size',
     kind: 'histogram',

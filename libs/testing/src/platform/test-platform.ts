@@ -22,6 +22,8 @@ export interface TestPlatformOptions {
   readonly dataDir?: string;
   /** Settings beside the defaults, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The authorities that vouch for an edge with TLS, in PEM. */
+  readonly ca?: string;
   /** Puts something between services, or before the model, and those who call them. */
   readonly reroute?: (service: ServiceName | 'model', address: string) => Promise<string>;
 }
@@ -65,6 +67,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       baseUrl: platform.edgeUrl,
       apiKey: platform.apiKey,
       traceparent: traceparentOf,
+      ...(options.ca !== undefined && { ca: options.ca }),
     }),
     dataDir,
     spans,

@@ -51,7 +51,8 @@ export async function openDoors(
   const { edgeTls } = config;
   let edgeFiles: TlsFiles | undefined;
   try {
-    if (edgeTls !== undefined) edgeFiles = TlsFiles.open({ ...edgeTls, log: telemetry.log });
+    const { log, metrics } = telemetry;
+    if (edgeTls !== undefined) edgeFiles = TlsFiles.open({ ...edgeTls, log, metrics, use: 'edge' });
     const apiKeys = openApiKeys({ file: join(config.dataDir, API_KEYS_FILE), clock });
     const edge = await createEdge({
       ...config.edge,

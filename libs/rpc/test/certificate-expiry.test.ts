@@ -1,0 +1,155 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAuthority, issueCertificate } from '@writ/certs';
+import { createTelemetry, type Metrics } from '@writ/telemetry';
+import { expect, it, onTestFinished } from 'vitest';
+import { TlsFiles } from '../src/index.ts';
+import { certificates } from './certificates.ts';
+
+const DAY_MS = 86_400_000;
+/** An authority puts the beginning of what it issues so long before now. */
+const BACKDATED_MS = 5 * 60_000;
+
+/** A service whose certificate can be replaced by one of any life, and what it tells of it. */
+async function observed() {
+  const { dir, ca } = await certificates();
+  const authority = { cert: ca, key: readFileSync(join(dir, 'ca.key'), 'utf8') };
+  const names = {
+    certFile: join(dir, 'supervisor.crt'),
+    keyFile: join(dir, 'supervisor.key'),
+    caFile: join(dir, 'ca.crt'),
+  };
+  const lines: string[] = [];
+  const { log, metrics: none } = createTelemetry({
+    service: 'supervisor',
+    logLevel: 'warn',
+    logStream: { write: (line: string) => void lines.push(line) },
+  });
+  const gauges: Parameters<Metrics['observe']>[1][] = [];
+  const metrics: Metrics = { ...none, observe: (_, read) => void gauges.push(read) };
+  return {
+    authority,
+    names,
+    /** Replaces the certificate by one that ends so long from now, after a life of `lifeMs`. */
+    async issue(leftMs: number, lifeMs: number): Promise<Date> {
+      const began = new Date(Date.now() + leftMs - lifeMs + BACKDATED_MS);
+      const { cert, key } = await issueCertificate(authority, {
+        commonName: 'supervisor',
+        lifeMs: lifeMs - BACKDATED_MS,
+        now: began,
+      });
+      writeFileSync(names.keyFile, key);
+      writeFileSync(names.certFile, cert);
+      return new X509Certificate(cert).validToDate;
+    },
+    open(): TlsFiles {
+      const files = TlsFiles.open({ ...names, log, metrics, pollMs: 20 });
+      onTestFinished(() => files.close());
+      return files;
+    },
+    /** What was told of certificates that end, as level, certificate and sentence. */
+    told: () =>
+      lines
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+        .filter(({ msg }) => String(msg).includes('expire'))
+        .map(({ level, certificate, msg }) => `${level} ${certificate}: ${msg}`),
+    /** Seconds that are left, by certificate. */
+    async left() {
+      const points = (await Promise.all(gauges.map((read) => read()))).flat();
+      return new Map(
+        points.map(({ value, labels = {} }) => [Object.values(labels).join(' '), value]),
+      );
+    },
+  };
+}
+
+/** The name of an authority's series. */
+const seriesOf = (pem: string) => {
+  const { fingerprint256 } = new X509Certificate(pem);
+  return `authority ${fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`;
+};
+const secondsUntil = (date: Date) => (date.getTime() - Date.now()) / 1000;
+
+it('measures how long its certificate and each authority are good, and follows their replacement (SYS-1, SYS-6)', async () => {
+  const { authority, names, issue, open, left } = await observed();
+  const first = await issue(30 * 60_000, 60 * 60_000);
+  const files = open();
+  const ofAuthority = new X509Certificate(authority.cert).validToDate;
+  const before = await left();
+  expect([...before.keys()]).toEqual(['service', seriesOf(authority.cert)]);
+  expect(before.get('service')).toBeCloseTo(secondsUntil(first), -1);
+  expect(before.get(seriesOf(authority.cert))).toBeCloseTo(secondsUntil(ofAuthority), -1);
+
+  const successor = await createAuthority({ commonName: 'Its successor', lifeMs: 300 * DAY_MS });
+  writeFileSync(names.caFile, authority.cert + successor.cert);
+  const second = await issue(50 * 60_000, 60 * 60_000);
+  await expect
+    .poll(async () => (await left()).get('service'))
+    .toBeGreaterThan(secondsUntil(first) + 60);
+  const after = await left();
+  expect(after.get('service')).toBeCloseTo(secondsUntil(second), -1);
+  expect(after.get(seriesOf(successor.cert))).toBeGreaterThan(299 * 86_400);
+  expect(after.size).toBe(3);
+
+  files.close();
+  expect((await left()).size).toBe(0);
+});
+
+it('measures the certificate of its chain that ends first', async () => {
+  const { authority, names, issue, open, left } = await observed();
+  await issue(50 * 60_000, 60 * 60_000);
+  const between = await issueCertificate(authority, { commonName: 'between', lifeMs: 600_000 });
+  writeFileSync(names.certFile, readFileSync(names.certFile, 'utf8') + between.cert);
+  open();
+  expect((await left()).get('service')).toBeLessThan(601);
+});
+
+it('warns at a fifth of its life and at a twentieth, says when it is over, and each but once (SYS-4)', async () => {
+  const { issue, open, told } = await observed();
+  await issue(50 * 60_000, 60 * 60_000);
+  const files = open();
+  expect(told()).toEqual([]);
+  const replace = async (leftMs: number): Promise<void> => {
+    const { current } = files;
+    await issue(leftMs, 60 * 60_000);
+    await expect.poll(() => files.current).not.toBe(current);
+  };
+  await replace(11 * 60_000);
+  await expect.poll(told).toEqual(['warn service: A TLS certificate expires soon.']);
+  await replace(50 * 60_000);
+  await replace(2_000);
+  await expect
+    .poll(told, { timeout: 10_000 })
+    .toEqual([
+      'warn service: A TLS certificate expires soon.',
+      'warn service: A TLS certificate expires soon.',
+      'error service: A TLS certificate has expired.',
+    ]);
+});
+
+it('warns of an authority no earlier than 30 days before its end, however long it lived (SYS-4)', async () => {
+  const { names, issue, open, told } = await observed();
+  await issue(50 * 60_000, 60 * 60_000);
+  const yearsOld = (leftMs: number) =>
+    createAuthority({
+      commonName: 'An old authority',
+      lifeMs: 365 * DAY_MS,
+      now: new Date(Date.now() + leftMs - 365 * DAY_MS),
+    });
+  const own = readFileSync(names.caFile, 'utf8');
+  writeFileSync(names.caFile, own + (await yearsOld(31 * DAY_MS)).cert);
+  const files = open();
+  expect(told()).toEqual([]);
+  const { current } = files;
+  writeFileSync(names.caFile, own + (await yearsOld(29 * DAY_MS)).cert);
+  await expect.poll(() => files.current).not.toBe(current);
+  await expect.poll(told).toEqual(['warn authority: A TLS certificate expires soon.']);
+});
+
+it('does not take up a bundle of authorities in which one cannot be read (SYS-4)', async () => {
+  const { names, open } = await observed();
+  const broken = '-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n';
+  writeFileSync(names.caFile, readFileSync(names.caFile, 'utf8') + broken);
+  expect(open).toThrow(`${names.caFile} holds a certificate that cannot be read.`);
+});
