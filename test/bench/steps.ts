@@ -15,11 +15,16 @@ interface StepSpeed extends Speed {
 
 /** Of the floor's p50. */
 const WANTED = 2;
-/** Runs at the same time, and the steps of each of them. */
-const STEPS = { 1: 60, 16: 16, 64: 8 } as const;
+/** Runs at the same time. */
 const IN_FLIGHT = [1, 16, 64] as const;
+/** Of each run: what a step says grows with those before it, so that all runs must be of one length. */
+const STEPS = 16;
+/** One after the other, where there is one run at a time. */
+const RUNS_ALONE = 8;
 const ROUNDS = 3;
 const FLOOR_MS = 1_000;
+/** Before anything is measured, of either side: the compiler is done with both of them then. */
+const WARM_UP_STEPS = 2_000;
 
 /**
  * Measures governed steps (RT-1): a react agent with a model that answers at once and a tool that does
@@ -32,12 +37,12 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
   try {
     await printCounts();
     const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-    const stage = await StepsStage.start({ counts: Object.values(STEPS), flags });
+    const stage = await StepsStage.start({ counts: [STEPS], flags });
     stack.defer(() => stage.close());
     const floor = await startFloor(stage.dataDir);
     stack.defer(() => end(floor));
-    await governed(stage, 16);
-    await bare(floor, 16, 500);
+    for (let steps = 0; steps < WARM_UP_STEPS; steps += 16 * STEPS) await governed(stage, 16);
+    for (let steps = 0; steps < WARM_UP_STEPS; ) steps += (await bare(floor, 16, 500)).operations;
     const speeds = new Map<string, StepSpeed[]>();
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const inFlight of IN_FLIGHT) {
@@ -45,6 +50,8 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
         add(speeds, `bare ${inFlight}`, await bare(floor, inFlight, FLOOR_MS));
       }
     }
+    const commit = await bare(floor, 1, FLOOR_MS, 'commit');
+    console.log(`a commit alone: p50 ${commit.p50Ms.toFixed(2)} ms, most of it the disk's`);
     console.log('step      runs  steps/s   p50 ms   p99 ms   cpu ms');
     for (const inFlight of IN_FLIGHT) {
       for (const kind of ['bare', 'governed']) {
@@ -78,7 +85,7 @@ async function printCounts(): Promise<void> {
 }
 
 /** So many runs at the same time; a step is what lies between two questions of one run. */
-async function governed(stage: StepsStage, runs: keyof typeof STEPS): Promise<StepSpeed> {
+async function governed(stage: StepsStage, runs: number): Promise<StepSpeed> {
   const before = await stage.figures();
   const askedAt = new Map<string, number>();
   const durations: number[] = [];
@@ -92,15 +99,18 @@ async function governed(stage: StepsStage, runs: keyof typeof STEPS): Promise<St
     first = Math.min(first, now);
     last = now;
   };
-  await Promise.all(
-    Array.from({ length: runs }, (_, run) => stage.count(STEPS[runs], `run number ${run}`)),
-  );
+  const rounds = runs === 1 ? RUNS_ALONE : 1;
+  for (let round = 0; round < rounds; round += 1) {
+    await Promise.all(
+      Array.from({ length: runs }, (_, run) => stage.count(STEPS, `run ${run} of round ${round}`)),
+    );
+  }
   const after = await stage.figures();
   durations.sort((a, b) => a - b);
   return {
     operations: durations.length,
     // What starting and ending the runs takes is in it.
-    cpuMs: (after.cpuMs - before.cpuMs) / (runs * STEPS[runs]),
+    cpuMs: (after.cpuMs - before.cpuMs) / (rounds * runs * STEPS),
     perSecond: durations.length / ((last - first) / 1_000),
     p50Ms: quantileOf(durations, 0.5),
     p99Ms: quantileOf(durations, 0.99),
@@ -116,9 +126,14 @@ async function startFloor(folder: string): Promise<ChildProcess> {
   return floor;
 }
 
-async function bare(floor: ChildProcess, inFlight: number, forMs: number): Promise<StepSpeed> {
+async function bare(
+  floor: ChildProcess,
+  inFlight: number,
+  forMs: number,
+  work: 'step' | 'commit' = 'step',
+): Promise<StepSpeed> {
   const answered = once(floor, 'message');
-  floor.send({ inFlight, forMs });
+  floor.send({ work, inFlight, forMs });
   const [speed] = (await answered) as [StepSpeed];
   return speed;
 }

@@ -7,7 +7,8 @@
  *   of the services; each inserts one row with one column into a table with an index on its key.
  *
  * It does nothing else: no call to a model, no signature, no rule, no event, no relay or chain beside.
- * Answers `{ inFlight, forMs }` with how fast that went and what time on a processor a step took.
+ * Answers `{ work, inFlight, forMs }` with how fast that went and what time on a processor it took; the
+ * work is a whole `step`, or a `commit` alone, which tells how much of the step is the disk's.
  */
 import { join } from 'node:path';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
@@ -63,13 +64,21 @@ for (const [service, commits] of Object.entries(CALLS)) {
   server.setServing(true);
   clients.push(createRpcClient(KeyService, { address: server.address, telemetry }));
 }
-const step = async () => {
-  for (const client of clients) await client.getKeys({});
-  await commit(own);
+const works = {
+  commit: () => commit(own),
+  step: async () => {
+    for (const client of clients) await client.getKeys({});
+    await commit(own);
+  },
 };
-process.on('message', (job: { readonly inFlight: number; readonly forMs: number }) => {
+interface Job {
+  readonly work: keyof typeof works;
+  readonly inFlight: number;
+  readonly forMs: number;
+}
+process.on('message', ({ work, inFlight, forMs }: Job) => {
   const before = process.cpuUsage();
-  void measure(step, job.inFlight, job.forMs).then((speed) => {
+  void measure(works[work], inFlight, forMs).then((speed) => {
     const { user, system } = process.cpuUsage(before);
     process.send?.({ ...speed, cpuMs: (user + system) / 1_000 / speed.operations });
   });

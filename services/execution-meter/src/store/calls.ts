@@ -1,4 +1,5 @@
-import type { Selectable } from 'kysely';
+import { pickColumns, prepareQuery } from '@writ/store';
+import type { Insertable, Selectable } from 'kysely';
 import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
 import type { AgentKey, FreezeScope } from '../domain/freeze.ts';
@@ -44,16 +45,19 @@ export async function findCall(
   key: AgentKey,
   callId: string,
 ): Promise<StoredCall | undefined> {
-  const row = await db
-    .selectFrom('calls')
-    .selectAll()
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .where('call_id', '=', callId)
-    .executeTakeFirst();
+  const [row] = (await selectCall(db, { ...key, callId })).rows;
   return row && toCall(row);
 }
+
+const selectCall = prepareQuery((db: MeterReader, call: AgentKey & { readonly callId: string }) =>
+  db
+    .selectFrom('calls')
+    .selectAll()
+    .where('tenant', '=', call.tenant)
+    .where('run_id', '=', call.runId)
+    .where('agent_instance', '=', call.agentInstance)
+    .where('call_id', '=', call.callId),
+);
 
 /** Adds a call, or writes where it stands, unless another process has gone on with it since. */
 export async function saveCall(
@@ -62,7 +66,16 @@ export async function saveCall(
   call: StoredCall,
   endedAt: Date | undefined,
 ): Promise<void> {
-  const progress = {
+  await upsertCall(trx, {
+    tenant: key.tenant,
+    run_id: key.runId,
+    agent_instance: key.agentInstance,
+    call_id: call.callId,
+    request_digest: call.requestDigest,
+    model: call.model,
+    step: call.step,
+    purged: call.purged,
+    started_at: call.startedAt,
     state: call.state,
     attempts: call.attempts,
     owner: call.owner,
@@ -78,29 +91,42 @@ export async function saveCall(
     fitted_output: call.fittedOutput,
     traceparent: call.traceparent,
     ended_at: endedAt ?? null,
-  };
-  await trx
+  });
+}
+
+const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
+/** What a call is from its start. */
+const FIXED = ['request_digest', 'model', 'step', 'purged', 'started_at'] as const;
+/** Where a call stands. */
+const PROGRESS = [
+  'state',
+  'attempts',
+  'owner',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost',
+  'estimated',
+  'answer',
+  'failure',
+  'warnings',
+  'fitted_output',
+  'traceparent',
+  'ended_at',
+] as const;
+
+const upsertCall = prepareQuery((db: MeterReader, row: Insertable<CallTable>) =>
+  db
     .insertInto('calls')
-    .values({
-      tenant: key.tenant,
-      run_id: key.runId,
-      agent_instance: key.agentInstance,
-      call_id: call.callId,
-      request_digest: call.requestDigest,
-      model: call.model,
-      step: call.step,
-      purged: call.purged,
-      started_at: call.startedAt,
-      ...progress,
-    })
+    .values(pickColumns(row, [...KEY, ...FIXED, ...PROGRESS]))
     .onConflict((conflict) =>
       conflict
-        .columns(['tenant', 'run_id', 'agent_instance', 'call_id'])
-        .doUpdateSet(progress)
-        .where('calls.attempts', '<=', call.attempts),
-    )
-    .execute();
-}
+        .columns(KEY)
+        .doUpdateSet(pickColumns(row, PROGRESS))
+        .where('calls.attempts', '<=', row.attempts),
+    ),
+);
 
 /** A call that a process is making, or was when it ended. */
 export interface RunningCall extends AgentKey {
