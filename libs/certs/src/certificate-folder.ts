@@ -1,7 +1,13 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createPrivate, replacePrivate, type ServerName, spiffeId } from '@writ/identity';
+import {
+  createPrivate,
+  readSpiffeId,
+  replacePrivate,
+  type ServerName,
+  spiffeId,
+} from '@writ/identity';
 import { PreconditionError } from '@writ/kernel';
 import { type CertificateWithKey, createAuthority, issueCertificate } from './authority.ts';
 
@@ -40,15 +46,12 @@ export async function makeFolder(
   options: CertificateFolderOptions,
   authorityLifeMs: number,
 ): Promise<readonly WrittenCertificate[]> {
-  const { dir, trustDomain } = options;
+  const { dir } = options;
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const { certFile, keyFile } = filesOf(dir, AUTHORITY);
   const existing = [keyFile, certFile].find((file) => existsSync(file));
   if (existing !== undefined) throw authorityExists(existing);
-  const { cert, key } = await createAuthority({
-    commonName: `Writ authority of ${trustDomain}`,
-    lifeMs: authorityLifeMs,
-  });
+  const { cert, key } = await newAuthority(options, authorityLifeMs);
   if (!createPrivate(keyFile, key)) throw authorityExists(keyFile);
   replacePrivate(certFile, cert);
   return await issueInFolder(options);
@@ -56,18 +59,41 @@ export async function makeFolder(
 
 /**
  * Issues new certificates and keys with the authority of a folder, in place of those that are there.
- * @throws PreconditionError NO_AUTHORITY when the folder has none, AUTHORITY_EXPIRED
+ * @throws PreconditionError NO_AUTHORITY when the folder has none, AUTHORITY_EXPIRED, OTHER_TRUST_DOMAIN
  */
 export async function issueInFolder(
   options: CertificateFolderOptions,
 ): Promise<readonly WrittenCertificate[]> {
+  return await issueBy(readAuthority(options.dir).signing, options);
+}
+
+/** Issues new certificates and keys with this authority; throws as {@link issueInFolder}. */
+export async function issueBy(
+  authority: CertificateWithKey,
+  options: CertificateFolderOptions,
+): Promise<readonly WrittenCertificate[]> {
   const { dir, trustDomain, services, others = [] } = options;
-  const authority = readAuthority(dir);
+  const known = trustDomainOf(dir);
+  if (known !== undefined && known !== trustDomain)
+    throw new PreconditionError(
+      'OTHER_TRUST_DOMAIN',
+      `The certificates in ${dir} are of the trust domain ${known}: services that have them would take none of ${trustDomain}.`,
+      { trust_domain: known },
+    );
   const written: WrittenCertificate[] = [];
   for (const service of services)
     written.push(await issue(authority, service, options, spiffeId(trustDomain, service)));
   for (const name of others) written.push(await issue(authority, name, options));
   return written;
+}
+
+/** The trust domain that the certificates of a folder are of; undefined where there are none. */
+export function trustDomainOf(dir: string): string | undefined {
+  const { certFile } = filesOf(dir, 'supervisor');
+  if (!existsSync(certFile)) return undefined;
+  const { subjectAltName = '' } = new X509Certificate(readFileSync(certFile));
+  const [, uri = ''] = /URI:([^,]+)/.exec(subjectAltName) ?? [];
+  return readSpiffeId([uri])?.trustDomain;
 }
 
 async function issue(
@@ -89,7 +115,28 @@ async function issue(
   return { name, ...files, notAfter: new X509Certificate(cert).validToDate };
 }
 
-function readAuthority(dir: string): CertificateWithKey {
+/** Makes an authority with a name of its own, so that it is not taken for the one that it replaces. */
+export async function newAuthority(
+  { trustDomain }: CertificateFolderOptions,
+  lifeMs: number,
+): Promise<CertificateWithKey> {
+  const commonName = `Writ authority of ${trustDomain} ${randomBytes(4).toString('hex')}`;
+  return await createAuthority({ commonName, lifeMs });
+}
+
+/** The authorities of a folder. */
+export interface FolderAuthorities {
+  /** The one that signs. */
+  readonly signing: CertificateWithKey;
+  /** Every other one that is trusted, in PEM: while one replaces another. */
+  readonly others: readonly string[];
+}
+
+/**
+ * Reads whom a folder trusts, and who of them signs.
+ * @throws PreconditionError NO_AUTHORITY, AUTHORITY_EXPIRED
+ */
+export function readAuthority(dir: string): FolderAuthorities {
   const { certFile, keyFile } = filesOf(dir, AUTHORITY);
   for (const file of [certFile, keyFile]) {
     if (existsSync(file)) continue;
@@ -99,24 +146,37 @@ function readAuthority(dir: string): CertificateWithKey {
       { file },
     );
   }
-  const authority = { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
-  const { validToDate } = new X509Certificate(authority.cert);
-  if (validToDate > new Date()) return authority;
-  throw new PreconditionError(
-    'AUTHORITY_EXPIRED',
-    `${certFile} expired at ${validToDate.toISOString()}; make a new authority in an empty folder.`,
-    { file: certFile },
-  );
+  const key = readFileSync(keyFile, 'utf8');
+  const all = readFileSync(certFile, 'utf8').match(CERTIFICATE) ?? [];
+  const own = all.find((cert) => new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)));
+  if (own === undefined)
+    throw new PreconditionError(
+      'NO_AUTHORITY',
+      `${certFile} holds no certificate for the key in ${keyFile}.`,
+      { file: certFile },
+    );
+  const { validToDate } = new X509Certificate(own);
+  if (validToDate <= new Date())
+    throw new PreconditionError(
+      'AUTHORITY_EXPIRED',
+      `${certFile} expired at ${validToDate.toISOString()}; make a new authority in an empty folder.`,
+      { file: certFile },
+    );
+  const others = all.filter((cert) => cert !== own);
+  return { signing: { cert: `${own}\n`, key }, others: others.map((cert) => `${cert}\n`) };
 }
 
-function filesOf(dir: string, name: string) {
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+
+/** Where the certificate and the key of this name are. */
+export function filesOf(dir: string, name: string) {
   return { certFile: join(dir, `${name}.crt`), keyFile: join(dir, `${name}.key`) };
 }
 
 function authorityExists(file: string): PreconditionError {
   return new PreconditionError(
     'AUTHORITY_EXISTS',
-    `${file} exists: a new authority would make all certificates of the old one void; renew those, or choose another folder.`,
+    `${file} exists: a new authority would make all certificates of the old one void; renew those, replace it step by step, or choose another folder.`,
     { file },
   );
 }

@@ -37,7 +37,7 @@ export { serviceTokens } from './service-tokens.ts';
 export type { PublicKey, SignedToken, Signer, SignerOptions, SignOptions } from './signer.ts';
 export { openSigner } from './signer.ts';
 export { mintSlotGrant, requireSlotGrant, SLOT_GRANT_TTL_MS } from './slot-grant.ts';
-export { isTrustDomain, spiffeId } from './spiffe.ts';
+export { isTrustDomain, readSpiffeId, spiffeId } from './spiffe.ts';
 export type { TenantRate } from './tenant-rate.ts';
 export { rateLimited, tenantRateLimit } from './tenant-rate.ts';
 export type { Claims, ClaimsInit, TokenKind } from './token-kinds.ts';

@@ -1,0 +1,230 @@
+import { X509Certificate } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { type KeyPeer, startKeyPeer } from '@writ/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runCli } from '../src/cli.ts';
+
+let root: string;
+let folder: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'writ-replace-'));
+  folder = join(root, 'issued');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** Runs `writ certs` on the folder; answers its exit code and what it wrote. */
+async function certs(...args: readonly string[]) {
+  const out: string[] = [];
+  const err: string[] = [];
+  const exit = await runCli(['certs', folder, ...args], {
+    env: {},
+    print: (line) => out.push(line),
+    warn: (line) => err.push(line),
+  });
+  return { exit, out: out.join('\n'), err: err.join('\n') };
+}
+
+const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
+const serialOf = (file: string) => new X509Certificate(readFileSync(file)).serialNumber;
+
+/** A service with files of its own, which it gets from the folder when it is brought up to date. */
+class Place {
+  readonly name: ServiceName;
+  readonly #dir: string;
+  readonly tls: ServiceTls;
+  #peer: KeyPeer | undefined;
+
+  constructor(name: ServiceName) {
+    this.name = name;
+    this.#dir = join(root, name);
+    mkdirSync(this.#dir);
+    this.#copy();
+    this.tls = openServiceTls({
+      service: name,
+      certFile: join(this.#dir, `${name}.crt`),
+      keyFile: join(this.#dir, `${name}.key`),
+      caFile: join(this.#dir, 'ca.crt'),
+      log: telemetry.log,
+      pollMs: 20,
+    });
+  }
+
+  async serve(): Promise<void> {
+    this.#peer = await startKeyPeer(this.name, { tls: this.tls.server });
+  }
+
+  get address(): string {
+    return this.#peer?.address ?? '';
+  }
+
+  /** Gets the files that were issued last, and has taken them up when it resolves. */
+  async update(): Promise<void> {
+    this.#copy();
+    const now = () => [this.tls.server.files.current.cert, this.tls.server.files.current.ca];
+    const files = [`${this.name}.crt`, 'ca.crt'].map((file) =>
+      readFileSync(join(folder, file), 'utf8'),
+    );
+    await expect.poll(now).toEqual(files);
+  }
+
+  #copy(): void {
+    for (const file of [`${this.name}.crt`, `${this.name}.key`, 'ca.crt'])
+      copyFileSync(join(folder, file), join(this.#dir, file));
+  }
+
+  async close(): Promise<void> {
+    await this.#peer?.close();
+    this.tls.close();
+  }
+}
+
+/** A client that makes its connection anew, and does not try twice. */
+function fresh(from: Place, to: Place) {
+  return createRpcClient(KeyService, {
+    address: to.address,
+    telemetry,
+    tls: from.tls.to(to.name),
+    retry: { maxAttempts: 1 },
+  });
+}
+
+async function callOnce(from: Place, to: Place): Promise<void> {
+  const client = fresh(from, to);
+  try {
+    await client.getKeys({});
+  } finally {
+    client.close();
+  }
+}
+
+describe('writ certs --replace-ca', () => {
+  it('replaces the authority while two services call each other, and refuses neither at any step (SYS-6)', async () => {
+    expect((await certs('--trust-domain', 'example.org')).exit).toBe(0);
+    copyFileSync(join(folder, 'agent-worker.crt'), join(root, 'old.crt'));
+    const worker = new Place('agent-worker');
+    const supervisor = new Place('supervisor');
+    await Promise.all([worker.serve(), supervisor.serve()]);
+
+    const failures: unknown[] = [];
+    let calls = 0;
+    const over = new AbortController();
+    // One that keeps its connections as long as it may, and one that makes one for each call.
+    const callOn = async (from: Place, to: Place): Promise<void> => {
+      const kept = createRpcClient(KeyService, {
+        address: to.address,
+        telemetry,
+        tls: from.tls.to(to.name),
+      });
+      while (!over.signal.aborted) {
+        await Promise.all([kept.getKeys({}), callOnce(from, to)]).catch((error) =>
+          failures.push(error),
+        );
+        calls += 2;
+      }
+      kept.close();
+    };
+    const callers = [callOn(worker, supervisor), callOn(supervisor, worker)];
+    /** Lets calls be made, on connections that came after. */
+    const go = async (): Promise<void> => {
+      const before = calls;
+      await expect.poll(() => calls).toBeGreaterThan(before + 20);
+      expect(failures).toEqual([]);
+    };
+    const before = serialOf(join(folder, 'ca.crt'));
+    await go();
+    for (const step of ['begin', 'issue', 'finish']) {
+      const { exit, err } = await certs('--replace-ca', step);
+      expect({ step, exit, err }).toEqual({ step, exit: 0, err: '' });
+      // One is up to date before the other.
+      await worker.update();
+      await go();
+      await supervisor.update();
+      await go();
+    }
+    over.abort();
+    await Promise.all(callers);
+    expect(failures).toEqual([]);
+
+    // And the old authority vouches for nobody any more.
+    const authority = new X509Certificate(readFileSync(join(folder, 'ca.crt')));
+    expect(authority.serialNumber).not.toBe(before);
+    const old = new X509Certificate(readFileSync(join(root, 'old.crt')));
+    expect(old.verify(authority.publicKey)).toBe(false);
+    expect(readFileSync(join(folder, 'ca.crt'), 'utf8').match(/BEGIN CERTIFICATE/g)).toHaveLength(
+      1,
+    );
+    expect(existsSync(join(folder, 'ca-next.key'))).toBe(false);
+    await Promise.all([worker.close(), supervisor.close()]);
+  });
+
+  it('refuses calls when a step is left out, which is why there are three (SYS-4)', async () => {
+    await certs();
+    const worker = new Place('agent-worker');
+    const supervisor = new Place('supervisor');
+    await Promise.all([worker.serve(), supervisor.serve()]);
+    await callOnce(worker, supervisor);
+    await certs('--replace-ca', 'begin');
+    await certs('--replace-ca', 'issue');
+    await worker.update();
+    // It still knows the old authority alone.
+    await expect(callOnce(worker, supervisor)).rejects.toMatchObject({ kind: 'unavailable' });
+    await supervisor.update();
+    await callOnce(worker, supervisor);
+    await Promise.all([worker.close(), supervisor.close()]);
+  });
+
+  it('goes on where it was broken off, and takes no step before its time (SYS-4)', async () => {
+    await certs('--also', 'edge');
+    expect((await certs('--replace-ca', 'issue')).err).toContain('take the step begin first');
+    expect((await certs('--replace-ca', 'finish')).err).toContain('take the step begin first');
+    const alone = readFileSync(join(folder, 'ca.crt'));
+    await certs('--replace-ca', 'begin');
+    const next = serialOf(join(folder, 'ca-next.crt'));
+    // As if it had been killed before it wrote the bundle.
+    writeFileSync(join(folder, 'ca.crt'), alone);
+    expect((await certs('--replace-ca', 'issue')).err).toContain('take the step begin first');
+    expect((await certs('--replace-ca', 'begin')).exit).toBe(0);
+    expect(serialOf(join(folder, 'ca-next.crt'))).toBe(next);
+    expect((await certs('--replace-ca', 'begin')).err).toContain('go on with the step issue');
+    expect((await certs('--replace-ca', 'finish')).err).toContain('take the step issue first');
+
+    // The old one still signs.
+    expect((await certs('--renew')).exit).toBe(0);
+    const forgotten = await certs('--replace-ca', 'issue');
+    expect(forgotten.err).toContain('also has certificates for edge');
+    expect((await certs('--replace-ca', 'issue', '--also', 'edge')).exit).toBe(0);
+    expect(serialOf(join(folder, 'ca.crt'))).toBe(next);
+    expect((await certs('--replace-ca', 'begin')).err).toContain('go on with the step finish');
+    expect((await certs('--replace-ca', 'finish')).exit).toBe(0);
+    expect((await certs('--renew')).exit).toBe(0);
+    const authority = new X509Certificate(readFileSync(join(folder, 'ca.crt')));
+    const own = new X509Certificate(readFileSync(join(folder, 'supervisor.crt')));
+    expect(own.verify(authority.publicKey)).toBe(true);
+  });
+
+  it('keeps the trust domain that a folder has, and issues nothing of another one (SYS-4)', async () => {
+    await certs('--trust-domain', 'example.org');
+    await certs('--replace-ca', 'begin');
+    await certs('--replace-ca', 'issue');
+    const own = () => new X509Certificate(readFileSync(join(folder, 'supervisor.crt')));
+    expect(own().subjectAltName).toContain('URI:spiffe://example.org/writ/supervisor');
+    const other = await certs('--renew', '--trust-domain', 'example.com');
+    expect(other.exit).toBe(2);
+    expect(other.err).toContain('are of the trust domain example.org');
+    expect((await certs('--renew', '--replace-ca', 'finish')).err).toContain('cannot be used with');
+  });
+});

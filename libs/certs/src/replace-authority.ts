@@ -1,0 +1,119 @@
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { replacePrivate } from '@writ/identity';
+import { PreconditionError } from '@writ/kernel';
+import type { CertificateWithKey } from './authority.ts';
+import {
+  type CertificateFolderOptions,
+  filesOf,
+  issueBy,
+  newAuthority,
+  readAuthority,
+  type WrittenCertificate,
+} from './certificate-folder.ts';
+
+const AUTHORITY = 'ca';
+/** The authority to come, until it signs. */
+const NEXT = 'ca-next';
+
+/**
+ * First step of replacing the authority of a folder: a new one is made, and trusted beside the old, which
+ * still signs. Nothing of it is lost when it is broken off and begun again.
+ * @param authorityLifeMs how long the new one is good
+ * @throws PreconditionError REPLACEMENT_UNDER_WAY, NO_AUTHORITY, AUTHORITY_EXPIRED
+ */
+export async function beginReplacement(
+  options: CertificateFolderOptions,
+  authorityLifeMs: number,
+): Promise<void> {
+  const { dir } = options;
+  const { signing, others } = readAuthority(dir);
+  if (others.length > 0)
+    throw new PreconditionError(
+      'REPLACEMENT_UNDER_WAY',
+      `${filesOf(dir, AUTHORITY).certFile} holds more than one authority already: go on with the step ${existsSync(filesOf(dir, NEXT).keyFile) ? 'issue' : 'finish'}.`,
+      {},
+    );
+  const next = readNext(dir) ?? (await newAuthority(options, authorityLifeMs));
+  replacePrivate(filesOf(dir, NEXT).keyFile, next.key);
+  replacePrivate(filesOf(dir, NEXT).certFile, next.cert);
+  replacePrivate(filesOf(dir, AUTHORITY).certFile, signing.cert + next.cert);
+}
+
+/**
+ * Second step, once everybody trusts both: the new authority issues all certificates, and signs from now on.
+ * The old one is still trusted, but its key is gone.
+ * @throws PreconditionError NO_REPLACEMENT when the first step was not taken, CERTIFICATES_LEFT_OUT when the
+ *   folder has others than are asked for
+ */
+export async function issueReplacement(
+  options: CertificateFolderOptions,
+): Promise<readonly WrittenCertificate[]> {
+  const { dir, services, others = [] } = options;
+  const { signing, others: trusted } = readAuthority(dir);
+  const next = readNext(dir);
+  const isTrusted = [signing.cert, ...trusted].some((cert) => cert === next?.cert);
+  if (next === undefined || !isTrusted) throw noReplacement(dir, 'begin');
+  const named = new Set<string>([...services, ...others]);
+  const left = namesIn(dir).filter((name) => !named.has(name));
+  if (left.length > 0)
+    throw new PreconditionError(
+      'CERTIFICATES_LEFT_OUT',
+      `${dir} also has certificates for ${left.join(', ')}, which would be left with the old authority: name them with --also.`,
+      {},
+    );
+  const written = await issueBy(next, options);
+  const old = [signing.cert, ...trusted].filter((cert) => cert !== next.cert);
+  replacePrivate(filesOf(dir, AUTHORITY).certFile, [next.cert, ...old].join(''));
+  replacePrivate(filesOf(dir, AUTHORITY).keyFile, next.key);
+  rmSync(filesOf(dir, NEXT).keyFile);
+  rmSync(filesOf(dir, NEXT).certFile);
+  return written;
+}
+
+/**
+ * Last step, once everybody shows a certificate of the new authority: the old one is trusted no more.
+ * @throws PreconditionError NO_REPLACEMENT when a step before was not taken, CERTIFICATES_LEFT_OUT when a
+ *   certificate in the folder is not of the new authority
+ */
+export function finishReplacement({ dir }: Pick<CertificateFolderOptions, 'dir'>): void {
+  const { signing, others } = readAuthority(dir);
+  if (existsSync(filesOf(dir, NEXT).keyFile)) throw noReplacement(dir, 'issue');
+  if (others.length === 0) throw noReplacement(dir, 'begin');
+  const authority = new X509Certificate(signing.cert);
+  const strange = namesIn(dir).find((name) => {
+    const certificate = new X509Certificate(readFileSync(filesOf(dir, name).certFile));
+    return !certificate.verify(authority.publicKey);
+  });
+  if (strange !== undefined)
+    throw new PreconditionError(
+      'CERTIFICATES_LEFT_OUT',
+      `${filesOf(dir, strange).certFile} is not of the new authority: renew it first.`,
+      {},
+    );
+  replacePrivate(filesOf(dir, AUTHORITY).certFile, signing.cert);
+}
+
+/** The authority to come; undefined where none was made, or not all of it. */
+function readNext(dir: string): CertificateWithKey | undefined {
+  const { certFile, keyFile } = filesOf(dir, NEXT);
+  if (!existsSync(certFile) || !existsSync(keyFile)) return undefined;
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+}
+
+/** Whose certificates a folder has, beside its authorities. */
+function namesIn(dir: string): readonly string[] {
+  return readdirSync(dir)
+    .flatMap((file) => /^(.+)\.crt$/.exec(file)?.[1] ?? [])
+    .filter((name) => name !== AUTHORITY && name !== NEXT && existsSync(join(dir, `${name}.key`)))
+    .sort();
+}
+
+function noReplacement(dir: string, step: string): PreconditionError {
+  return new PreconditionError(
+    'NO_REPLACEMENT',
+    `The authority of ${dir} is not so far in being replaced: take the step ${step} first.`,
+    {},
+  );
+}
