@@ -1,0 +1,27 @@
+/**
+ * Runs the tests of the bus on the nats-server that is current, which distributions do not have yet: built
+ * from the Go module proxy and kept. What else is said is passed on to vitest.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { runCommand } from './run-command.ts';
+
+const VERSION = '2.15.2';
+const FOLDER = resolve(import.meta.dirname, `../node_modules/.cache/writ-nats/${VERSION}`);
+const SERVER = join(FOLDER, 'nats-server');
+
+async function makeServer(): Promise<void> {
+  if (existsSync(SERVER)) return;
+  const source = `github.com/nats-io/nats-server/v2@v${VERSION}`;
+  const { code, output } = await runCommand('env', `GOBIN=${FOLDER}`, 'go', 'install', source);
+  if (code !== 0) throw new Error(`nats-server ${VERSION} could not be built:\n${output}`);
+}
+
+await makeServer();
+const args = ['run', '--project', 'tests', 'libs/bus/', ...process.argv.slice(2)];
+const { status } = spawnSync('vitest', args, {
+  stdio: 'inherit',
+  env: { ...process.env, WRIT_NATS_SERVER: SERVER },
+});
+process.exitCode = status ?? 1;
