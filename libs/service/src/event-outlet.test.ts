@@ -24,4 +24,21 @@ describe('where the events of a service go', () => {
     expect(lines.join('')).not.toContain('stack');
     await bus.close();
   });
+
+  it('is warned of when very many wait, with how many and since when (HK-2)', () => {
+    const lines: string[] = [];
+    const telemetry = createTelemetry({
+      service: 'spawn-budget',
+      logStream: { write: (line) => void lines.push(line) },
+    });
+    const bus = createInProcessBus({ onError: () => undefined });
+    const { backlog } = eventOutlet(bus, telemetry);
+    expect(backlog.warnAt).toBe(100_000);
+    backlog.onBacklog({ count: 100_001, oldestAt: new Date(0) });
+    backlog.onBacklog(undefined);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'warn', count: 100_001, oldestAt: '1970-01-01T00:00:00.000Z' },
+      { level: 'info' },
+    ]);
+  });
 });

@@ -1,4 +1,5 @@
 import type { Bus } from '@writ/bus';
+import type { OutboxBacklog } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
@@ -7,6 +8,8 @@ import { tracedPublish, tracedPublishAll } from './traced-events.ts';
  * beside theirs. Whoever waits for the last events of a run hurries its relay.
  */
 const LINGER_MS = 50;
+/** Events that wait before somebody should look: some hundred megabytes. */
+const BACKLOG_WARNING = 100_000;
 
 /** What the relay of a service's outbox needs of the bus, and of whoever reads the log. */
 export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
@@ -14,11 +17,16 @@ export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
   readonly lingerMs: number;
   readonly onAttendance: (attended: boolean) => void;
   readonly onError: (error: unknown, failure: object) => void;
+  readonly backlog: {
+    readonly warnAt: number;
+    readonly onBacklog: (backlog: OutboxBacklog | undefined) => void;
+  };
 }
 
 /**
  * Where a service's outbox leads (HK-2). Events that nobody takes, as in a process that shares its bus
- * with nobody, are a state and no failure: one line when they begin to wait, and one when they go.
+ * with nobody, are a state and no failure: one line when they begin to wait, and one when they go. None is ever
+ * dropped; when very many wait, the log says so.
  */
 export function eventOutlet(bus: Bus, telemetry: Telemetry): EventOutlet {
   const { log } = telemetry;
@@ -33,5 +41,12 @@ export function eventOutlet(bus: Bus, telemetry: Telemetry): EventOutlet {
       else log.info('Nobody takes events here now; they wait in the outbox.');
     },
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'event not taken'),
+    backlog: {
+      warnAt: BACKLOG_WARNING,
+      onBacklog: (backlog) => {
+        if (backlog === undefined) log.info('The outbox has gone down again.');
+        else log.warn(backlog, 'Many events wait in the outbox, which keeps all of them.');
+      },
+    },
   };
 }

@@ -1,3 +1,4 @@
+export type { OutboxBacklog } from './backlog-watch.ts';
 export { nextBeat } from './beat.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export { createReplicas } from './create-replicas.ts';

@@ -76,14 +76,44 @@ export async function prunePublished(
   return Number(result.numDeletedRows);
 }
 
+/** How many messages the bus has not taken yet, of which at most `atMost` are counted, and when the first was recorded. */
+export async function countPending(
+  { db }: Store<OutboxDatabase>,
+  atMost: number,
+): Promise<{ readonly count: number; readonly oldestAt: Date | undefined }> {
+  const { count } = await db
+    .selectFrom(
+      db
+        .selectFrom('outbox')
+        .select('position')
+        .where('published_at', 'is', null)
+        .limit(atMost)
+        .as('waiting'),
+    )
+    .select((query) => query.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow();
+  return { count: Number(count), oldestAt: await oldestPending(db) };
+}
+
 /** What the bus has not taken yet: how many messages, and when the oldest was recorded. */
 export async function readBacklog(
   db: Kysely<OutboxDatabase>,
 ): Promise<{ readonly count: number; readonly oldestAt: Date | undefined }> {
-  const waiting = db.selectFrom('outbox').where('published_at', 'is', null);
-  const { count } = await waiting
+  const { count } = await db
+    .selectFrom('outbox')
+    .where('published_at', 'is', null)
     .select((query) => query.fn.countAll().as('count'))
     .executeTakeFirstOrThrow();
-  const oldest = await waiting.select('created_at').orderBy('position').limit(1).executeTakeFirst();
-  return { count: Number(count), oldestAt: oldest?.created_at };
+  return { count: Number(count), oldestAt: await oldestPending(db) };
+}
+
+async function oldestPending(db: Kysely<OutboxDatabase>): Promise<Date | undefined> {
+  const oldest = await db
+    .selectFrom('outbox')
+    .where('published_at', 'is', null)
+    .select('created_at')
+    .orderBy('position')
+    .limit(1)
+    .executeTakeFirst();
+  return oldest?.created_at;
 }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Clock, UnavailableError } from '@writ/kernel';
 import { Alarm } from './alarm.ts';
+import { BacklogWatch, type BacklogWatchOptions } from './backlog-watch.ts';
 import { nextBeat } from './beat.ts';
 import { type Lead, leadOf } from './lead.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
@@ -64,6 +65,8 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly retryMaxMs?: number;
   /** Milliseconds that a published message is kept, so that a repeat is known; default an hour. */
   readonly keepMs?: number;
+  /** Whom to tell when more waits than is usual; default: nobody. */
+  readonly backlog?: BacklogWatchOptions;
 }
 
 /** Carries messages from the outbox to the bus, in order and at least once. */
@@ -100,6 +103,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   readonly #store: Store<OutboxDatabase>;
   /** Of the relays of all replicas one publishes, for two would mix the order of what they publish. */
   readonly #lead: Lead;
+  readonly #backlog: BacklogWatch | undefined;
   readonly #alarm = new Alarm();
   // A nudge comes from inside a request; the loop must not inherit its transaction or its span.
   readonly #outside = AsyncLocalStorage.snapshot();
@@ -120,6 +124,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#options = options;
     this.#store = options.store as unknown as Store<OutboxDatabase>;
     this.#lead = leadOf(this.#store.db, 'outbox relay');
+    const { backlog, clock } = options;
+    this.#backlog = backlog && new BacklogWatch(this.#store, clock, backlog);
   }
 
   start(): void {
@@ -166,6 +172,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       this.#nudged = false;
       this.#hurried = false;
       const outcome = await this.#pass();
+      await this.#lookAtBacklog();
       if (outcome === 'more' || outcome === 'failed') continue;
       const flushes = this.#flushes.splice(0, asked);
       for (const { resolve, reject } of flushes) {
@@ -179,6 +186,13 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       if (this.#nudged) await this.#linger();
     }
     this.#loop = undefined;
+  }
+
+  async #lookAtBacklog(): Promise<void> {
+    // Those who only stand by would say the same once more.
+    if (this.#stopped || !this.#lead.isCertain()) return;
+    // A store that cannot be read has been told of by the pass.
+    await this.#backlog?.look().catch(() => undefined);
   }
 
   /** Lets others commit what can be taken together, unless somebody cannot wait. */

@@ -69,6 +69,45 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(rows[0]).toMatchObject({ created_at: AT, published_at: null });
   });
 
+  it('keeps all that waits; tells when it is much, whenever it has doubled, and when it is over (HK-2)', async () => {
+    const { store } = await openLedger(place);
+    const clock = new ManualClock(AT);
+    const told: (number | undefined)[] = [];
+    const taken: string[] = [];
+    let attended = false;
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => void taken.push(eventId),
+      attended: () => attended,
+      onError: () => expect.unreachable(),
+      clock,
+      backlog: { warnAt: 4, onBacklog: (backlog) => void told.push(backlog?.count) },
+    });
+    const aMinuteLater = async (): Promise<void> => {
+      clock.advance(60_000);
+      await relay.flush().catch(() => undefined);
+    };
+    await append(store, 'a', 'b', 'c');
+    await aMinuteLater();
+    expect(told).toEqual([]);
+    await append(store, 'd');
+    await aMinuteLater();
+    await aMinuteLater();
+    await append(store, 'e', 'f', 'g');
+    await aMinuteLater();
+    expect(told).toEqual([4]);
+    await append(store, 'h');
+    await relay.flush().catch(() => undefined);
+    expect(told).toEqual([4]);
+    await aMinuteLater();
+    expect(told).toEqual([4, 8]);
+    attended = true;
+    await aMinuteLater();
+    await relay.stop();
+    expect(told).toEqual([4, 8, undefined]);
+    expect(taken).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
+  });
+
   it('takes a repeat for the same event, published or not (HK-1)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;

@@ -115,12 +115,24 @@ export class DurableSubscription implements Subscription {
    * @throws what the handler throws
    */
   async #recall(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
-    if (!isForgetful(info)) return;
-    for await (const { message, acknowledge } of forgottenMessages(session, plan, info)) {
+    for await (const { message, settle } of forgottenMessages(session, plan, info)) {
       if (this.#ended) return;
       const { subject, data, header: headers } = message;
-      await this.#give(fromNats({ subject, data, headers }));
-      acknowledge();
+      const given = this.#readOrReport({ subject, data, headers });
+      if (given !== undefined) await this.#give(given);
+      // What stays is handled once more at the next connection, and known by its id then.
+      await settle().catch((error: unknown) => this.#settings.onError(error, plan));
+    }
+  }
+
+  /** A message as it is given on; undefined for one without an id, which nobody can handle. */
+  #readOrReport(raw: Parameters<typeof fromNats>[0]): BusMessage | undefined {
+    try {
+      return fromNats(raw);
+    } catch (error) {
+      const { subject } = raw;
+      this.#settings.onError(error, { subject, durable: this.#options.durable });
+      return undefined;
     }
   }
 

@@ -1,12 +1,16 @@
-import type { ConsumerInfo, StoredMsg } from '@nats-io/jetstream';
+import type { ConsumerInfo, MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { ConsumerPlan } from './consumers.ts';
+import { apiErrorOf } from './errors.ts';
 import type { NatsSession } from './session.ts';
 
 /** A message that the server will not deliver again by itself. */
 export interface ForgottenMessage {
   readonly message: StoredMsg;
-  /** Tells the server that it was handled. */
-  readonly acknowledge: () => void;
+  /**
+   * Tells the server that it was handled. It would keep the message for ever all the same, so it is
+   * deleted, unless other consumers may want it.
+   */
+  readonly settle: () => Promise<void>;
 }
 
 /**
@@ -18,20 +22,38 @@ export function isForgetful({ delivered, ack_floor, num_ack_pending }: ConsumerI
 }
 
 /**
- * The messages that a forgetful server keeps and delivers to nobody, oldest first. They are to be
- * handled before anything that comes later, so that none is lost and order is kept (HK-1, HK-2).
+ * The messages that the server keeps and delivers to nobody, oldest first: those that it forgot, and,
+ * when this is the only consumer of the stream, those that it takes for handled but never let go of.
+ * They are to be handled before anything that comes later, so that none is lost and order is kept
+ * (HK-1, HK-2); those that were handled before are known by their ids.
  */
 export async function* forgottenMessages(
   { connection, manager }: NatsSession,
   { stream, durable }: ConsumerPlan,
-  { delivered, ack_floor: acknowledged }: ConsumerInfo,
+  info: ConsumerInfo,
 ): AsyncIterable<ForgottenMessage> {
-  for (let seq = acknowledged.stream_seq + 1; seq <= delivered.stream_seq; seq += 1) {
-    const message = await manager.streams.getMessage(stream, { seq });
-    if (message === null) continue;
+  const { delivered, ack_floor: acknowledged } = info;
+  const last = isForgetful(info) ? delivered.stream_seq : acknowledged.stream_seq;
+  const { state } = await manager.streams.info(stream);
+  const isOnly = state.consumer_count === 1;
+  let seq = isOnly ? state.first_seq : acknowledged.stream_seq + 1;
+  while (seq <= last) {
+    const next: MsgRequest & { readonly next_by_subj: string } = { seq, next_by_subj: '>' };
+    const message = await manager.streams.getMessage(stream, next);
+    if (message === null || message.seq > last) return;
+    seq = message.seq + 1;
     // As the server writes it where to answer: deliveries, place in the stream and for the consumer, when, how many wait.
-    const place = `1.${seq}.${delivered.consumer_seq}.${message.time.getTime() * 1e6}.0`;
-    const acknowledge = () => connection.publish(`$JS.ACK.${stream}.${durable}.${place}`);
-    yield { message, acknowledge };
+    const place = `1.${message.seq}.${delivered.consumer_seq}.${message.time.getTime() * 1e6}.0`;
+    const settle = async (): Promise<void> => {
+      connection.publish(`$JS.ACK.${stream}.${durable}.${place}`);
+      if (!isOnly) return;
+      try {
+        await manager.streams.deleteMessage(stream, message.seq, false);
+      } catch (error) {
+        // Another replica, or the server itself, was first.
+        if (apiErrorOf(error) === undefined) throw error;
+      }
+    };
+    yield { message, settle };
   }
 }

@@ -1,0 +1,117 @@
+import { AckPolicy, type JetStreamClient, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Bus, createNatsBus, HOOK_SUBJECTS, hookStream, hookSubject } from '../src/index.ts';
+
+const { name: STREAM } = hookStream('supervisor');
+const DURABLE = 'timeline';
+const NANOS = 1_000_000;
+
+/**
+ * A server in the state that one is in which was killed and forgot what it waits for: it gave `lost` to
+ * somebody who did not answer, and neither waits for that nor gives it again.
+ */
+class Forgetful {
+  readonly bus: Bus;
+  readonly #js: JetStreamClient;
+
+  private constructor(bus: Bus, js: JetStreamClient) {
+    this.bus = bus;
+    this.#js = js;
+  }
+
+  static async start(): Promise<Forgetful> {
+    const server = await startNatsServer();
+    onTestFinished(() => server.stop());
+    const bus = await createNatsBus({
+      servers: [server.address],
+      name: 'timeline',
+      streamBytes: 2 ** 20,
+      onError: () => undefined,
+    });
+    onTestFinished(() => bus.close());
+    const connection = await connect({ servers: server.address });
+    onTestFinished(() => connection.close());
+    const forgetful = new Forgetful(bus, jetstream(connection));
+    const manager = await jetstreamManager(connection);
+    const settings = { ack_policy: AckPolicy.Explicit, max_ack_pending: 1, ack_wait: 50 * NANOS };
+    await manager.consumers.add(STREAM, { ...settings, durable_name: DURABLE, max_deliver: 1 });
+    await forgetful.publish('lost');
+    await forgetful.take();
+    // Looking for more makes the server see that the time for the first is over.
+    await expect.poll(() => forgetful.take().then(() => forgetful.waits())).toBe(0);
+    await manager.consumers.update(STREAM, DURABLE, { max_deliver: -1, ack_wait: 5_000 * NANOS });
+    return forgetful;
+  }
+
+  async publish(eventId: string): Promise<void> {
+    const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
+    await this.bus.publish({ eventId, subject, payload: new Uint8Array(), headers: {} });
+  }
+
+  /** Takes what the server has next, if it has something within a moment. */
+  async take() {
+    const consumer = await this.#js.consumers.get(STREAM, DURABLE);
+    return await consumer.next({ expires: 1_000 });
+  }
+
+  async waits(): Promise<number> {
+    const consumer = await this.#js.consumers.get(STREAM, DURABLE);
+    return (await consumer.info()).num_ack_pending;
+  }
+
+  async kept(): Promise<number> {
+    const stream = await this.#js.streams.get(STREAM);
+    return (await stream.info()).state.messages;
+  }
+
+  async addConsumer(durable_name: string): Promise<void> {
+    const manager = await this.#js.jetstreamManager();
+    await manager.consumers.add(STREAM, { durable_name, ack_policy: AckPolicy.Explicit });
+  }
+
+  /** Has the messages handled as the supervisor does; the ids of those that were, in order. */
+  async handle(): Promise<string[]> {
+    const handled: string[] = [];
+    const handler = async ({ eventId }: { readonly eventId: string }) => void handled.push(eventId);
+    const { unsubscribe } = await this.bus.subscribe({
+      subject: HOOK_SUBJECTS,
+      durable: DURABLE,
+      handler,
+    });
+    onTestFinished(unsubscribe);
+    return handled;
+  }
+}
+
+describe.skipIf(!natsAtHand())('what a NATS server forgot', () => {
+  it('is handled before what comes later, and does not stay in the stream (HK-1, HK-2)', async () => {
+    const server = await Forgetful.start();
+    await server.publish('later');
+    const handled = await server.handle();
+    await vi.waitFor(() => expect(handled).toEqual(['lost', 'later']));
+    await expect.poll(() => server.kept()).toBe(0);
+  });
+
+  it('is handled late, and let go of, when something later was handled already (HK-1, HK-2)', async () => {
+    const server = await Forgetful.start();
+    await server.publish('later');
+    await (await server.take())?.ackAck();
+    expect(await server.kept()).toBe(1);
+    const handled = await server.handle();
+    await vi.waitFor(() => expect(handled).toEqual(['lost']));
+    await expect.poll(() => server.kept()).toBe(0);
+    await server.publish('last');
+    await vi.waitFor(() => expect(handled).toEqual(['lost', 'last']));
+  });
+
+  it('stays while another consumer may want it', async () => {
+    const server = await Forgetful.start();
+    await server.addConsumer('somebody-else');
+    await server.publish('later');
+    const handled = await server.handle();
+    await vi.waitFor(() => expect(handled).toEqual(['lost', 'later']));
+    expect(await server.kept()).toBe(2);
+  });
+});
