@@ -6,6 +6,7 @@ import { type Bus, createNatsBus, HOOK_SUBJECTS, hookStream, hookSubject } from 
 
 const { name: STREAM } = hookStream('supervisor');
 const DURABLE = 'timeline';
+const SUBJECT = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
 const NANOS = 1_000_000;
 
 /**
@@ -21,7 +22,8 @@ class Forgetful {
     this.#js = js;
   }
 
-  static async start(): Promise<Forgetful> {
+  /** @param eventId of what was lost; null for a message that nobody can handle */
+  static async start(eventId: string | null = 'lost'): Promise<Forgetful> {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
     const bus = await createNatsBus({
@@ -37,7 +39,8 @@ class Forgetful {
     const manager = await jetstreamManager(connection);
     const settings = { ack_policy: AckPolicy.Explicit, max_ack_pending: 1, ack_wait: 50 * NANOS };
     await manager.consumers.add(STREAM, { ...settings, durable_name: DURABLE, max_deliver: 1 });
-    await forgetful.publish('lost');
+    if (eventId !== null) await forgetful.publish(eventId);
+    else await forgetful.#js.publish(SUBJECT);
     await forgetful.take();
     // Looking for more makes the server see that the time for the first is over.
     await expect.poll(() => forgetful.take().then(() => forgetful.waits())).toBe(0);
@@ -46,8 +49,7 @@ class Forgetful {
   }
 
   async publish(eventId: string): Promise<void> {
-    const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
-    await this.bus.publish({ eventId, subject, payload: new Uint8Array(), headers: {} });
+    await this.bus.publish({ eventId, subject: SUBJECT, payload: new Uint8Array(), headers: {} });
   }
 
   /** Takes what the server has next, if it has something within a moment. */
@@ -104,6 +106,14 @@ describe.skipIf(!natsAtHand())('what a NATS server forgot', () => {
     await expect.poll(() => server.kept()).toBe(0);
     await server.publish('last');
     await vi.waitFor(() => expect(handled).toEqual(['lost', 'last']));
+  });
+
+  it('holds up nobody when it has no id, so that nobody can handle it (HK-2)', async () => {
+    const server = await Forgetful.start(null);
+    await server.publish('later');
+    const handled = await server.handle();
+    await vi.waitFor(() => expect(handled).toEqual(['later']));
+    await expect.poll(() => server.kept()).toBe(0);
   });
 
   it('stays while another consumer may want it', async () => {

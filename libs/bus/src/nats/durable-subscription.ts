@@ -115,13 +115,12 @@ export class DurableSubscription implements Subscription {
    * @throws what the handler throws
    */
   async #recall(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
-    for await (const { message, settle } of forgottenMessages(session, plan, info)) {
+    for await (const { message, acknowledge } of forgottenMessages(session, plan, info)) {
       if (this.#ended) return;
       const { subject, data, header: headers } = message;
       const given = this.#readOrReport({ subject, data, headers });
       if (given !== undefined) await this.#give(given);
-      // What stays is handled once more at the next connection, and known by its id then.
-      await settle().catch((error: unknown) => this.#settings.onError(error, plan));
+      acknowledge();
     }
   }
 

@@ -1,16 +1,12 @@
 import type { ConsumerInfo, MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import type { ConsumerPlan } from './consumers.ts';
-import { apiErrorOf } from './errors.ts';
 import type { NatsSession } from './session.ts';
 
 /** A message that the server will not deliver again by itself. */
 export interface ForgottenMessage {
   readonly message: StoredMsg;
-  /**
-   * Tells the server that it was handled. It would keep the message for ever all the same, so it is
-   * deleted, unless other consumers may want it.
-   */
-  readonly settle: () => Promise<void>;
+  /** Tells the server that it was handled; it then lets go of it, unless another consumer wants it. */
+  readonly acknowledge: () => void;
 }
 
 /**
@@ -44,16 +40,7 @@ export async function* forgottenMessages(
     seq = message.seq + 1;
     // As the server writes it where to answer: deliveries, place in the stream and for the consumer, when, how many wait.
     const place = `1.${message.seq}.${delivered.consumer_seq}.${message.time.getTime() * 1e6}.0`;
-    const settle = async (): Promise<void> => {
-      connection.publish(`$JS.ACK.${stream}.${durable}.${place}`);
-      if (!isOnly) return;
-      try {
-        await manager.streams.deleteMessage(stream, message.seq, false);
-      } catch (error) {
-        // Another replica, or the server itself, was first.
-        if (apiErrorOf(error) === undefined) throw error;
-      }
-    };
-    yield { message, settle };
+    const acknowledge = () => connection.publish(`$JS.ACK.${stream}.${durable}.${place}`);
+    yield { message, acknowledge };
   }
 }

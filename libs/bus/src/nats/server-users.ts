@@ -85,7 +85,6 @@ function ownerApi(emitter: HookEmitter): string[] {
     ...emitterApi(emitter),
     `$JS.API.STREAM.CREATE.${name}`,
     `$JS.API.STREAM.MSG.GET.${name}`,
-    `$JS.API.STREAM.MSG.DELETE.${name}`,
     `$JS.API.CONSUMER.CREATE.${name}.${TIMELINE_CONSUMER}`,
     `$JS.API.CONSUMER.MSG.NEXT.${name}.${TIMELINE_CONSUMER}`,
     `$JS.ACK.${name}.${TIMELINE_CONSUMER}.>`,
