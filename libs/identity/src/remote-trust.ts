@@ -40,7 +40,14 @@ export function createTrust(options: TrustOptions): Trust {
   const { telemetry, self, tls, clock = systemClock, timeoutMs = 3_000 } = options;
   const clients = new Map<string, ClosableRpcClient<typeof KeyService>>();
   const connect = (issuer: ServiceName, address: string) =>
-    createRpcClient(KeyService, { address, telemetry, timeoutMs, tls: tls?.to(issuer) });
+    createRpcClient(KeyService, {
+      address,
+      telemetry,
+      timeoutMs,
+      tls: tls?.to(issuer),
+      // A service that is starting calls others, who need its keys to believe it.
+      health: 'answering',
+    });
 
   const clientOf = async (issuer: ServiceName) => {
     const { addresses } = options;

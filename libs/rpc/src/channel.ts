@@ -6,7 +6,10 @@ import {
   type Metadata,
 } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
-import { replicaTarget } from './replica-resolver.ts';
+import type { Telemetry } from '@writ/telemetry';
+import { replicaPolicy } from './replicas/replica-balancer.ts';
+import { replicaTarget } from './replicas/replica-resolver.ts';
+import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from './replicas/replica-watch.ts';
 import type { ChannelTls } from './tls/channel-tls.ts';
 
 /** What a {@link Channel} needs. */
@@ -14,7 +17,22 @@ interface ChannelOptions {
   readonly address: string | (() => string);
   readonly maxMessageBytes: number;
   readonly tls: ChannelTls | undefined;
+  /** Full name of the service that is called. */
+  readonly service: string;
+  readonly health: ReplicaHealth;
+  readonly telemetry: Telemetry;
 }
+
+/**
+ * How soon a connection that nobody hears at the other end is given up, with the calls on it. Its
+ * pings are not taken for abuse, since the answers to health checks come between them.
+ */
+const WATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 2_000, 'grpc.keepalive_timeout_ms': 4_000 };
+/**
+ * Finds a peer that vanished under a silent stream. More often than every five minutes is taken for
+ * abuse by servers of other makes.
+ */
+const UNWATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 310_000 };
 
 /** Connections that were made with the same certificates, and the calls on them. */
 interface Link {
@@ -145,21 +163,22 @@ export class Channel {
 
   #connect(secured: ChannelCredentials): Client {
     const { tls } = this.#options;
-    return new Client(replicaTarget(this.address()), secured, {
+    const watch = new ReplicaWatch(this.#options);
+    const client = new Client(replicaTarget(this.address()), secured, {
       'grpc.max_receive_message_length': this.#options.maxMessageBytes,
       'grpc.max_send_message_length': -1,
-      // Replicas share the load, whatever a call is about: none knows more than another.
-      'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+      'grpc.service_config': replicaPolicy(),
+      [WATCH_OPTION]: watch,
       // Peers are never behind the proxy that the environment names for the internet.
       'grpc.enable_http_proxy': 0,
       'grpc.enable_channelz': 0,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 3_000,
-      // Finds a peer that vanished under a silent stream. More often than every five minutes is
-      // taken for abuse by servers of other makes.
-      'grpc.keepalive_time_ms': 310_000,
+      ...(watch.asks ? WATCHED_CONNECTION : UNWATCHED_CONNECTION),
       ...(tls && { 'grpc.ssl_target_name_override': tls.serverName }),
     });
+    watch.client = client;
+    return client;
   }
 }
 

@@ -13,6 +13,7 @@ import type { CallOptions } from './call-options.ts';
 import { Channel } from './channel.ts';
 import { ClientCall, type Peer } from './client-call.ts';
 import { withDefaults } from './limits.ts';
+import type { ReplicaHealth } from './replicas/replica-watch.ts';
 import { type RetryOptions, retrying } from './retry.ts';
 import type { ChannelTls } from './tls/channel-tls.ts';
 
@@ -30,6 +31,12 @@ export interface RpcClientOptions {
   readonly maxMessageBytes?: number;
   /** Left out, the connection is in cleartext. */
   readonly tls?: ChannelTls | undefined;
+  /**
+   * Which replicas are called. `serving`, the default: those that say so when asked
+   * (grpc.health.v1). `answering`: also those that say that they do not serve. `unasked`: all, and
+   * no questions, for peers that are not Writ's own.
+   */
+  readonly health?: ReplicaHealth;
 }
 
 type MethodCall<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
@@ -77,6 +84,9 @@ export function createRpcClient<S extends DescService>(
     address: options.address,
     tls: options.tls,
     maxMessageBytes: options.maxMessageBytes ?? withDefaults().maxMessageBytes,
+    service: service.typeName,
+    health: options.health ?? 'serving',
+    telemetry: options.telemetry,
   });
   const { telemetry, serviceToken, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = options;
   const peer: Peer = { channel, telemetry, serviceToken };

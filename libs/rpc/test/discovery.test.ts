@@ -45,8 +45,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
         },
       }),
     ];
-    const { address, server } = await start(transport, {}, { routes });
-    server.setServing(true);
+    const { address } = await start(transport, {}, { routes });
     const authorised = ['--header', `authorization: Bearer ${KEY}`];
     const [keys, events, invalid, health, listed] = await Promise.all([
       curl(address, 'writ.identity.v1.KeyService/GetKeys', { key_id: 'k1' }, ...authorised),
@@ -119,7 +118,8 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 
   it('health tells the whole and each service, and NOT_SERVING until told otherwise (SYS-2)', async () => {
     const { server, telemetry, address } = await start(transport, {});
-    const health = createRpcClient(Health, { address, telemetry });
+    server.setServing(false);
+    const health = createRpcClient(Health, { address, telemetry, health: 'answering' });
     const check = async (service: string) => (await health.check({ service })).status;
     expect(await check('')).toBe(ServingStatus.NOT_SERVING);
     server.setServing(true);
@@ -135,6 +135,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 
   it('a watcher sees every change, the last of them before the server closes (SYS-2)', async () => {
     const { server, address } = await start(transport, {});
+    server.setServing(false);
     const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${address}` }));
     const unknown = health.watch({ service: 'nobody.Knows' })[Symbol.asyncIterator]();
     expect((await unknown.next()).value?.status).toBe(ServingStatus.SERVICE_UNKNOWN);

@@ -94,6 +94,7 @@ export async function start(
     ...options,
   });
   onTestFinished(() => server.close(0));
+  server.setServing(true);
   return {
     server,
     address: server.address,

@@ -51,6 +51,15 @@ export const METRICS = {
     about: 'Calls made to other services, retries included',
     buckets: SECONDS,
   },
+  replicaChanges: {
+    name: 'writ.rpc.replica.changes',
+    kind: 'counter',
+    unit: '{change}',
+    labels: ['rpc.service', 'writ.standing'],
+    from: 'every',
+    about:
+      'Replicas of called services that were left out (not_serving, silent, lost) or taken back (serving)',
+  },
   eventLoopDelay: {
     name: 'nodejs.eventloop.delay.p99',
     kind: 'gauge',

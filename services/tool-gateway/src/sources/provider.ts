@@ -41,7 +41,8 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
  */
 export function openProviderSource(options: ProviderSourceOptions): ToolSource {
   const { address, telemetry, serviceToken, tls } = options;
-  const called = { address, telemetry, serviceToken, tls };
+  // Tool authors' servers may know no health checks, and be busy for long without being lost.
+  const called = { address, telemetry, serviceToken, tls, health: 'unasked' } as const;
   const client = createRpcClient(ToolProviderService, called);
   return {
     invoke: (invocation) => invoke(options, client, invocation),

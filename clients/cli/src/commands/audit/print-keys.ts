@@ -23,7 +23,12 @@ export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise
   const files = readWireSettings(io.env).tls;
   // Whoever may ask where services have certificates has the supervisor's own at hand.
   const tls = files && openServiceTls({ service: 'supervisor', ...files, log: telemetry.log });
-  const client = createRpcClient(KeyService, { address, telemetry, tls: tls?.to('supervisor') });
+  const client = createRpcClient(KeyService, {
+    address,
+    telemetry,
+    tls: tls?.to('supervisor'),
+    health: 'unasked',
+  });
   try {
     const { keys } = await client.getKeys({});
     const known = keys.map(({ keyId, jwkJson, notBefore, notAfter }) => {

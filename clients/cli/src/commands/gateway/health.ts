@@ -10,7 +10,12 @@ import type { GatewayUnderTest } from './gateway-under-test.ts';
  * @throws WritError when it does not answer, or knows no service of that name
  */
 export async function isServing(gateway: GatewayUnderTest, service: string): Promise<boolean> {
-  const client = createRpcClient(Health, { ...gateway.as('supervisor'), timeoutMs: 3_000 });
+  const client = createRpcClient(Health, {
+    ...gateway.as('supervisor'),
+    timeoutMs: 3_000,
+    // Over the same connection as all other calls, so that those find it once this does.
+    health: 'answering',
+  });
   try {
     const { status } = await client.check({ service });
     return status === ServingStatus.SERVING;
