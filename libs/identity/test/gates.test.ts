@@ -29,6 +29,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
         telemetry,
       });
       onTestFinished(() => server.close(0));
+      server.setServing(true);
       return [service, server.address] as const;
     }),
   );
@@ -53,6 +54,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
     telemetry,
   });
   onTestFinished(() => server.close(0));
+  server.setServing(true);
   return server.address;
 }
 

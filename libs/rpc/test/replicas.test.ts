@@ -2,7 +2,7 @@ import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createRpcClient } from '../src/index.ts';
-import { ALLOWED, START, start } from './fixture.ts';
+import { ALLOWED, rejection, START, start } from './fixture.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
@@ -46,6 +46,31 @@ describe('a client of a service with several replicas', () => {
     await answers(10);
     await closing;
     expect(times(await answers(10), 'from-1')).toBe(10);
+  });
+
+  it('leaves out one that says that it does not serve, and fails at once where all do (SYS-4, SYS-5)', async () => {
+    const { answers, servers } = await replicas(2);
+    await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
+    servers[0]?.server.setServing(false);
+    await vi.waitFor(async () => expect(times(await answers(10), 'from-1')).toBe(10));
+    servers[1]?.server.setServing(false);
+    await vi.waitFor(async () => {
+      const failure = await rejection(answers(1));
+      expect(failure).toMatchObject({ kind: 'unavailable' });
+      expect(String(failure)).toContain('says that it is not serving');
+    });
+    for (const { server } of servers) server.setServing(true);
+    await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
+  });
+
+  it('calls those that do not serve when it asks for what they always know (SYS-5)', async () => {
+    const { server, client } = await start('grpc-js', {
+      startRun: async () => ({ run: { runId: 'r' } }),
+    });
+    server.setServing(false);
+    expect(await client({ health: 'answering' }).startRun(START, ALLOWED)).toMatchObject({
+      run: { runId: 'r' },
+    });
   });
 
   it('finds every address that a name has, and passes by names that have none (SYS-5)', async () => {

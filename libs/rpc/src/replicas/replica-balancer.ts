@@ -106,18 +106,21 @@ class ReplicaBalancer implements experimental.LoadBalancer {
     const all = (standing: Replica['standing']): Replica[] =>
       replicas.filter((replica) => replica.standing === standing);
     const serving = all('serving');
-    if (serving.length > 0) return this.#goRound(serving);
-    if (all('connecting').length > 0) return this.#wait();
     const silent = all('silent');
-    if (silent.length > 0) return this.#goRound(silent);
-    this.#fail(`no replica can be called: ${replicas.map(({ problem }) => problem).join('; ')}.`);
+    if (serving.length > 0) this.#goRound(serving);
+    else if (all('connecting').length > 0) this.#wait();
+    else if (silent.length > 0) this.#goRound(silent);
+    else {
+      const problems = replicas.map(({ problem }) => problem).join('; ');
+      // The tool gateway knows by the first words that nothing was sent.
+      this.#fail(`no replica can be called: ${problems}.`);
+    }
   }
 
   #goRound(replicas: readonly Replica[]): void {
     const next = (args: experimental.PickArgs): experimental.PickResult => {
       this.#turn = (this.#turn + 1) % replicas.length;
-      // biome-ignore lint/style/noNonNullAssertion: the turn is a remainder of the length.
-      return replicas[this.#turn]!.pick(args);
+      return (replicas[this.#turn] ?? new experimental.UnavailablePicker()).pick(args);
     };
     this.#tell(connectivityState.READY, { pick: next }, null);
   }

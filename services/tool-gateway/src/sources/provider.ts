@@ -35,6 +35,9 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
   'unimplemented',
 ]);
 
+/** What libs/rpc says of a call that found no connection; of an error that the provider sent it says nothing. */
+const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica can be called: /;
+
 /**
  * Opens a program that serves ToolProviderService as a source of tools (TG-6). It is called when a
  * tool is; that it is away now harms nobody.
@@ -111,8 +114,7 @@ function fromError(tool: string, error: unknown): ToolAnswer {
     return { kind: 'failed', message: `The provider of ${tool} refused the call.` };
   }
   if (error.kind === 'internal') return { kind: 'failed', message: `${tool} failed.` };
-  // grpc-js says so only before anything was sent.
-  if (error.kind === 'unavailable' && error.message.includes('No connection established')) {
+  if (error.kind === 'unavailable' && UNSENT.test(error.message)) {
     return { kind: 'failed', message: `The provider of ${tool} cannot be reached.` };
   }
   return { kind: 'lost', message: `The provider of ${tool} did not answer.` };

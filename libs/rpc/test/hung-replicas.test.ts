@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { createTelemetry } from '@writ/telemetry';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ALLOWED, clientOf, rejection, START } from './fixture.ts';
+
+const PROGRAM = fileURLToPath(new URL('./replica-program.ts', import.meta.url));
+/** A replica is missed after so long at most; calls of before are made again elsewhere then. */
+const MISSED_MS = 7_000;
+/** No call takes so long once it is missed, on the slowest of machines. */
+const QUICK_MS = 2_000;
+const LIMIT_MS = 30_000;
+const AGAIN = { ...ALLOWED, retry: true, timeoutMs: LIMIT_MS };
+
+interface Replica {
+  readonly process: ChildProcess;
+  readonly address: string;
+}
+
+async function replica(name: string): Promise<Replica> {
+  const child = spawn(process.execPath, [PROGRAM, name], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [address] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  return { process: child, address };
+}
+
+/** Replicas in processes of their own, and a client of all of them. */
+async function replicas(...names: string[]) {
+  const started = await Promise.all(names.map(replica));
+  const lines: Record<string, unknown>[] = [];
+  const telemetry = createTelemetry({
+    service: 'test',
+    logStream: { write: (line: string) => void lines.push(JSON.parse(line)) },
+  });
+  const client = clientOf(started.map(({ address }) => address).join(','), telemetry);
+  /** Who answers, and how long that took. */
+  const call = async (goal = START.goal) => {
+    const startedAt = performance.now();
+    const { run } = await client.startRun({ ...START, goal }, AGAIN);
+    return { from: run?.runId, tookMs: performance.now() - startedAt };
+  };
+  const answers = async (count: number) => {
+    const all: Awaited<ReturnType<typeof call>>[] = [];
+    for (let each = 0; each < count; each += 1) all.push(await call());
+    return all;
+  };
+  const everybodyAnswers = () =>
+    vi.waitFor(async () => {
+      const from = (await answers(2 * names.length)).map((each) => each.from);
+      expect(new Set(from)).toEqual(new Set(names));
+    }, LIMIT_MS);
+  await everybodyAnswers();
+  return { started, client, lines, call, answers, everybodyAnswers };
+}
+
+describe('a client of a service with a replica that hangs', () => {
+  it('makes calls elsewhere, and comes back when it hears again (SYS-4, SYS-5)', async () => {
+    const { started, lines, call, answers, everybodyAnswers } = await replicas('a', 'b');
+    const [a] = started;
+    a?.process.kill('SIGSTOP');
+    const underWay = await Promise.all(Array.from({ length: 20 }, () => call()));
+    expect(new Set(underWay.map(({ from }) => from))).toEqual(new Set(['b']));
+    // Those that had gone to it were given up long before their limit.
+    expect(Math.max(...underWay.map(({ tookMs }) => tookMs))).toBeLessThan(MISSED_MS + QUICK_MS);
+    const later = await answers(50);
+    expect(new Set(later.map(({ from }) => from))).toEqual(new Set(['b']));
+    expect(Math.max(...later.map(({ tookMs }) => tookMs))).toBeLessThan(QUICK_MS);
+    a?.process.kill('SIGCONT');
+    await everybodyAnswers();
+    const told = lines.filter(({ replica: about }) => about === a?.address);
+    expect(told.at(0)).toMatchObject({
+      msg: 'A replica was left out.',
+      rpc_service: RunService.typeName,
+    });
+    expect(told.at(-1)).toMatchObject({ msg: 'A replica was taken back.', standing: 'serving' });
+  });
+
+  it('does not wait for one whose event loop is blocked (SYS-4, SYS-5)', async () => {
+    const { started, client, answers, everybodyAnswers } = await replicas('a', 'b');
+    // Not idempotent here, so that it does not block the other one too.
+    const blocked = client.startRun(
+      { ...START, goal: 'hang 8 s' },
+      { ...ALLOWED, retry: false, timeoutMs: LIMIT_MS },
+    );
+    expect(await rejection(blocked)).toMatchObject({ kind: 'unavailable' });
+    const later = await answers(50);
+    expect(new Set(later.map(({ from }) => from)).size).toBe(1);
+    expect(Math.max(...later.map(({ tookMs }) => tookMs))).toBeLessThan(QUICK_MS);
+    expect(started).toHaveLength(2);
+    await everybodyAnswers();
+  });
+
+  it('fails at once when there is no other one (SYS-4)', async () => {
+    const { started, client, everybodyAnswers } = await replicas('a');
+    started[0]?.process.kill('SIGSTOP');
+    await vi.waitFor(async () => {
+      const startedAt = performance.now();
+      const failure = await rejection(client.startRun(START, { ...ALLOWED, retry: false }));
+      expect(failure).toMatchObject({ kind: 'unavailable' });
+      expect(String(failure)).toContain('does not answer');
+      expect(performance.now() - startedAt).toBeLessThan(QUICK_MS);
+    }, LIMIT_MS);
+    started[0]?.process.kill('SIGCONT');
+    await everybodyAnswers();
+  });
+});
