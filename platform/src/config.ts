@@ -20,7 +20,8 @@ export interface PlatformConfig {
   /** What the services' own settings are read from. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for every service's telemetry. */
-  readonly telemetry: TelemetrySettings & Pick<TelemetryOptions, 'version' | 'spanProcessors'>;
+  readonly telemetry: TelemetrySettings &
+    Pick<TelemetryOptions, 'version' | 'spanProcessors' | 'logStream'>;
 }
 
 /** What a program that starts a platform may say beside the environment. */
@@ -34,6 +35,8 @@ export interface PlatformOptions {
   readonly reroute?: Reroute;
   /** Further takers of spans. */
   readonly spanProcessors?: TelemetryOptions['spanProcessors'];
+  /** Where log lines go; default standard error. */
+  readonly logStream?: TelemetryOptions['logStream'];
 }
 
 const FREE_PORTS = Object.fromEntries(
@@ -49,7 +52,15 @@ const FREE_PORTS = Object.fromEntries(
  */
 export function readPlatformConfig(
   env: NodeJS.ProcessEnv,
-  { example, model, dataDir, freePorts = false, reroute, spanProcessors }: PlatformOptions,
+  {
+    example,
+    model,
+    dataDir,
+    freePorts = false,
+    reroute,
+    spanProcessors,
+    logStream,
+  }: PlatformOptions,
 ): PlatformConfig {
   const { toolGatewayAddress } = readEnv(env, {
     toolGatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
@@ -76,6 +87,7 @@ export function readPlatformConfig(
     telemetry: {
       ...readTelemetrySettings(env, 'warn'),
       ...(spanProcessors === undefined ? {} : { spanProcessors }),
+      ...(logStream === undefined ? {} : { logStream }),
     },
   };
 }

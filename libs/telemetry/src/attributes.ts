@@ -1,6 +1,6 @@
 /**
  * Writ's own span attributes and log fields. All of them are ids, counts or stable words; content
- * (prompts, arguments, answers) has no name here on purpose.
+ * (prompts, arguments, answers) has no name here on purpose: where it is captured, it goes by those of the conventions.
  */
 
 /** The tenant that everything on the span belongs to (SYS-6). */

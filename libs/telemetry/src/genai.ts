@@ -75,5 +75,9 @@ export const ATTR_GEN_AI_TOOL_NAME = 'gen_ai.tool.name';
 export const ATTR_GEN_AI_TOOL_CALL_ID = 'gen_ai.tool.call.id';
 /** The kind of tool: `function`, `extension` or `datastore`. */
 export const ATTR_GEN_AI_TOOL_TYPE = 'gen_ai.tool.type';
+/** What the model was asked, as JSON; only where content is captured. */
+export const ATTR_GEN_AI_INPUT_MESSAGES = 'gen_ai.input.messages';
+/** What the model answered, as JSON; only where content is captured. */
+export const ATTR_GEN_AI_OUTPUT_MESSAGES = 'gen_ai.output.messages';
 /** Why the operation failed: a stable reason or an error class, never a message. */
 export const ATTR_ERROR_TYPE = 'error.type';

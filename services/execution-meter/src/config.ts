@@ -26,6 +26,8 @@ export interface ExecutionMeterConfig {
   };
   /** What the catalog's `${NAME}` and key variables stand for. Holds secrets: never logged. */
   readonly variables: Variables;
+  /** Whether spans of model calls carry what was said, where the agent's history is kept for good. */
+  readonly captureContent: boolean;
   readonly backOff: BackOff;
   /** Between two looks for reservations that are over their time. */
   readonly sweepMs: number;
@@ -38,6 +40,7 @@ export const EXECUTION_METER_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'execution-meter-0',
   variables: {},
+  captureContent: false,
   backOff: DEFAULT_BACK_OFF,
   sweepMs: 1_000,
   drainMs: 5_000,
@@ -50,12 +53,17 @@ export const EXECUTION_METER_DEFAULTS = {
 export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
-  const { host, port, dataDir, keyRotationMs, catalogFile } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, catalogFile, capture } = readEnv(env, {
     ...doorVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
       about: 'the file that lists the models',
     }),
+    capture: variable.enum(
+      'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT',
+      ['NO_CONTENT', 'SPAN_ONLY'],
+      { default: 'NO_CONTENT', about: 'whether spans of model calls carry what was said' },
+    ),
   });
   return {
     ...EXECUTION_METER_DEFAULTS,
@@ -67,5 +75,6 @@ export function readExecutionMeterConfig(
     replica: `execution-meter-${randomBytes(4).toString('hex')}`,
     catalog: { file: catalogFile },
     variables: { ...env },
+    captureContent: capture === 'SPAN_ONLY',
   };
 }

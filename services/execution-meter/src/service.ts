@@ -122,6 +122,8 @@ async function createContext(
   const { file, overrides } = config.catalog;
   const { catalog, warnings } = readCatalog(file, config.variables, overrides);
   for (const warning of warnings) telemetry.log.warn(warning);
+  if (config.captureContent)
+    telemetry.log.warn('Spans of model calls carry prompts and answers, since a setting says so.');
   const keyDir = join(config.dataDir, 'keys');
   const signer = await openSigner({
     service: 'execution-meter',

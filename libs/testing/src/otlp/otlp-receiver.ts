@@ -58,6 +58,8 @@ export interface OtlpReceiver {
   spans(): readonly ReceivedSpan[];
   points(): readonly ReceivedPoint[];
   logs(): readonly ReceivedLog[];
+  /** Every export, just as it came. */
+  exports(): readonly unknown[];
   /** The headers of the latest export. */
   headers(): Readonly<Record<string, string>>;
   close(): Promise<void>;
@@ -69,8 +71,10 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
   const points: ReceivedPoint[] = [];
   const logs: ReceivedLog[] = [];
+  const exports: unknown[] = [];
   let headers: Record<string, string> = {};
   const take = (signal: Signal, message: unknown): void => {
+    exports.push(message);
     if (signal === 'traces') spans.push(...readSpans(message as TraceExport));
     if (signal === 'metrics') points.push(...readPoints(message as MetricExport));
     if (signal === 'logs') logs.push(...readLogs(message as LogExport));
@@ -103,6 +107,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     spans: () => [...spans],
     points: () => [...points],
     logs: () => [...logs],
+    exports: () => [...exports],
     headers: () => headers,
     close: async () => {
       grpc.forceShutdown();

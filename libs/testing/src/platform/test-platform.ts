@@ -22,6 +22,8 @@ export interface TestPlatformOptions {
   readonly dataDir?: string;
   /** Settings beside the defaults, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Takes the log's lines, which otherwise go to standard error. */
+  readonly onLogLine?: (line: string) => void;
   /** The authorities that vouch for an edge with TLS, in PEM. */
   readonly ca?: string;
   /** Puts something between services, or before the model, and those who call them. */
@@ -48,7 +50,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   const env = { WRIT_LOG_LEVEL: 'silent', ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
-  const { reroute } = options;
+  const { reroute, onLogLine } = options;
   const source = await openModelSource(env, example, { script: example.script, dataDir });
   const model = reroute === undefined ? source : await rerouted(source, reroute);
   const platform = await startPlatform(
@@ -59,6 +61,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       freePorts: true,
       ...(reroute === undefined ? {} : { reroute }),
       spanProcessors: [spans],
+      ...(onLogLine && { logStream: { write: onLogLine } }),
     }),
   );
   return {

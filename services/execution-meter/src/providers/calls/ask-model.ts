@@ -4,7 +4,9 @@ import {
   ATTR_GEN_AI_AGENT_ID,
   ATTR_GEN_AI_AGENT_NAME,
   ATTR_GEN_AI_CONVERSATION_ID,
+  ATTR_GEN_AI_INPUT_MESSAGES,
   ATTR_GEN_AI_OPERATION_NAME,
+  ATTR_GEN_AI_OUTPUT_MESSAGES,
   ATTR_GEN_AI_OUTPUT_TYPE,
   ATTR_GEN_AI_PROVIDER_NAME,
   ATTR_GEN_AI_REQUEST_MAX_TOKENS,
@@ -32,6 +34,8 @@ import {
   withSpan,
 } from '@writ/telemetry';
 import type { ModelEntry } from '../../domain/catalog/model.ts';
+import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
+import type { ChatRequest } from '../../domain/chat/chat.ts';
 import type { AttemptOutcome } from '../provider.ts';
 import type { CallAsk } from './call-ask.ts';
 import type { OpenAttempt } from './call-outcomes.ts';
@@ -94,6 +98,9 @@ export function askModel(
         onText,
       });
       describe(span, outcome);
+      // A trace outlives a history that ends with its run.
+      if (context.config.captureContent && open.tab.retention === 'permanent' && span.isRecording())
+        capture(span, chat, outcome);
       measure(context.telemetry.metrics, model, outcome, performance.now() - startedAt);
       return outcome;
     },
@@ -120,6 +127,12 @@ function measure(
   const of = (type: string) => ({ ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: type });
   metrics.record('genAiTokens', Number(input), of('input'));
   metrics.record('genAiTokens', Number(output), of('output'));
+}
+
+function capture(span: Span, { messages }: ChatRequest, outcome: AttemptOutcome): void {
+  span.setAttribute(ATTR_GEN_AI_INPUT_MESSAGES, capturedInput(messages));
+  if (outcome.type === 'answered')
+    span.setAttribute(ATTR_GEN_AI_OUTPUT_MESSAGES, capturedOutput(outcome.answer));
 }
 
 function describe(span: Span, outcome: AttemptOutcome): void {

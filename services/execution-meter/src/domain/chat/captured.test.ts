@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { capturedInput, capturedOutput } from './captured.ts';
+import type { ChatPart } from './chat.ts';
+
+const input = (...parts: readonly ChatPart[]) => capturedInput([{ role: 'user', parts }]);
+const text = (said: string) => ({ type: 'text', text: said }) as const;
+
+describe('captured content', () => {
+  it('has the form of the GenAI conventions (SYS-1)', () => {
+    const messages = capturedInput([
+      { role: 'system', parts: [text('Be brief.')] },
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool_use', id: 'use-1', tool: 'pay', argumentsJson: '{"to":"anna"}' }],
+      },
+      {
+        role: 'tool',
+        parts: [{ type: 'tool_result', id: 'use-1', content: 'Paid.', isError: false }],
+      },
+      { role: 'user', parts: [{ type: 'image', url: 'data:image/png;base64,AAAA' }] },
+    ]);
+    expect(JSON.parse(messages)).toEqual([
+      { role: 'system', parts: [{ type: 'text', content: 'Be brief.' }] },
+      {
+        role: 'assistant',
+        parts: [{ type: 'tool_call', id: 'use-1', name: 'pay', arguments: '{"to":"anna"}' }],
+      },
+      {
+        role: 'tool',
+        parts: [{ type: 'tool_call_response', id: 'use-1', response: 'Paid.' }],
+      },
+      { role: 'user', parts: [{ type: 'uri', modality: 'image', uri: '[left out]' }] },
+    ]);
+    const answer = { text: 'Done.', toolUses: [], endReason: 'end_turn', providerModel: 'm' };
+    expect(JSON.parse(capturedOutput({ ...answer, endReason: 'end_turn' }))).toEqual([
+      {
+        role: 'assistant',
+        parts: [{ type: 'text', content: 'Done.' }],
+        finish_reason: 'end_turn',
+      },
+    ]);
+  });
+
+  it.each([
+    ['a bearer token', 'Authorization: Bearer abcdefgh12345678', 'abcdefgh12345678'],
+    ['a JWS', 'It is eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJhIn0.c2ln here', 'eyJzdWIiOiJhIn0'],
+    ['a provider key', 'Use sk-proj-abcdefghijklmnop.', 'abcdefghijklmnop'],
+    ['a cloud key', 'AKIAIOSFODNN7EXAMPLE', 'AKIAIOSFODNN7EXAMPLE'],
+    ['a password in a URL', 'postgres://writ:hunter22@db/writ', 'hunter22'],
+    ['a password in a text', 'The password: hunter22.', 'hunter22'],
+    ['a field of JSON', '{"user":{"api_key":["hunter22"]}}', 'hunter22'],
+    ['a private key', '-----BEGIN PRIVATE KEY-----\nhunter22', 'hunter22'],
+  ])('leaves out %s (SYS-6)', (_, said, secret) => {
+    const parts: ChatPart[] = [
+      text(said),
+      { type: 'tool_use', id: 'u', tool: 't', argumentsJson: said },
+      { type: 'tool_result', id: 'u', content: said, isError: true },
+    ];
+    const captured = input(...parts);
+    expect(captured).not.toContain(secret);
+    expect(captured.match(/\[redacted\]/g)).toHaveLength(3);
+  });
+
+  it('leaves what is no secret as it is', () => {
+    const said = 'The token budget was 4,200 of 4,000; ask Anna about the secretary.';
+    expect(JSON.parse(input(text(said)))[0].parts[0].content).toBe(said);
+  });
+
+  it('cuts long texts, and leaves out the oldest messages of a long conversation', () => {
+    const long = capturedInput([{ role: 'user', parts: [text('x'.repeat(1_000_000))] }]);
+    expect(long.length).toBeLessThan(5_000);
+    expect(long).toContain('characters left out');
+    const messages = Array.from({ length: 100 }, (_, at) => ({
+      role: 'user' as const,
+      parts: [text(`${at} ${'ü'.repeat(400)}`)],
+    }));
+    const captured = capturedInput(messages);
+    expect(Buffer.byteLength(captured)).toBeLessThan(16_384 + 200);
+    const kept = JSON.parse(captured) as { parts: { content: string }[] }[];
+    expect(kept.at(-1)?.parts[0]?.content).toMatch(/^99 /);
+    expect(kept[0]?.parts[0]?.content).toBe(`[${101 - kept.length} messages left out]`);
+  });
+});

@@ -1,0 +1,166 @@
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { newId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { followRun, readHuman, resultJson } from '@writ/platform/console';
+import { ATTR_GEN_AI_INPUT_MESSAGES, ATTR_GEN_AI_OUTPUT_MESSAGES } from '@writ/telemetry';
+import { startOtlpReceiver } from '@writ/testing/otlp';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const GOAL =
+  'Zebra crossing: refund user 42. The password: hunter22, and sk-live-abcdefghijklmnop.';
+const CONTENT = [ATTR_GEN_AI_INPUT_MESSAGES, ATTR_GEN_AI_OUTPUT_MESSAGES];
+
+/** A platform at its most talkative, with a collector that takes everything. */
+async function openObserved(env: Readonly<Record<string, string>> = {}) {
+  const receiver = await startOtlpReceiver();
+  const lines: string[] = [];
+  const test = await startTestPlatform({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.httpUrl,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      WRIT_LOG_LEVEL: 'trace',
+      ...env,
+    },
+    onLogLine: (line) => void lines.push(line),
+  });
+  return {
+    receiver,
+    lines,
+    play: (script: string, retention?: HistoryRetention) => play(test, script, retention),
+    /** What is exported is there when it resolves. */
+    stop: () => test.platform.stop(),
+    async close() {
+      await test.close();
+      await receiver.close();
+    },
+  };
+}
+type Observed = Awaited<ReturnType<typeof openObserved>>;
+
+function neverAsked(): never {
+  throw new Error('Nobody is at the terminal.');
+}
+
+/** Plays a run to its end; a person grants 800 USD where one is asked. */
+async function play({ client }: TestPlatform, script: string, retention?: HistoryRetention) {
+  const { run } = await client.runs.startRun({
+    requestId: newId('req'),
+    agent: loadExample('refund-desk').agent,
+    goal: GOAL,
+    model: `sim-${script}`,
+    ...(retention !== undefined && { retention }),
+  });
+  const runId = run?.runId ?? '';
+  const ended = await followRun(client, runId, readHuman('cap:800', neverAsked), {
+    onEvent: () => undefined,
+    onQuestion: () => undefined,
+    onRefusedAnswer: () => undefined,
+  });
+  return { runId, result: resultJson(ended) };
+}
+
+/** Texts in a value that are no id, stable word or number: in pieces, since they are quoted in many ways. */
+function saidIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') {
+    try {
+      const inner: unknown = JSON.parse(value);
+      if (typeof inner === 'object' && inner !== null) return saidIn(inner);
+    } catch {
+      // It is a plain text.
+    }
+    return value
+      .split(/[\n"\\]+/)
+      .map((piece) => piece.trim())
+      .filter((piece) => piece.length >= 10 && /[\s@]/.test(piece));
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.values(value).flatMap(saidIn);
+}
+
+/** Everything that was exported and logged, in a form that texts can be looked for in. */
+const told = ({ receiver, lines }: Observed) => JSON.stringify([receiver.exports(), lines]);
+
+let silent: Observed;
+let captured: Observed;
+let kept = '';
+let brief = '';
+/** What was said in the run that captured content shows, and what became of it. */
+let said: ReadonlySet<string>;
+
+const chatsOf = (runId: string) =>
+  captured.receiver
+    .spans()
+    .filter(({ attributes, name }) => attributes['writ.run_id'] === runId && /^chat /.test(name));
+
+beforeAll(async () => {
+  const setting = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
+  [silent, captured] = await Promise.all([
+    openObserved(),
+    openObserved({ [setting]: 'SPAN_ONLY' }),
+  ]);
+  const paid = await captured.play('escalate-1200');
+  kept = paid.runId;
+  brief = (await captured.play('escalate-1200', HistoryRetention.RUN)).runId;
+  await captured.stop();
+  const results = [paid.result, (await silent.play('escalate-1200')).result];
+  for (const script of ['email-first', 'bad-arg-type', 'bad-json'])
+    results.push((await silent.play(script)).result);
+  await silent.stop();
+  const shown = chatsOf(kept).map(({ attributes }) => CONTENT.map((name) => attributes[name]));
+  said = new Set(saidIn([GOAL, results, shown]));
+});
+afterAll(() => Promise.all([silent?.close(), captured?.close()]));
+
+describe('telemetry of the refund desk', () => {
+  it('says nothing of goal, arguments, results, answers or what models were shown, in spans, metrics and logs (SYS-1, SYS-6)', () => {
+    const { receiver, lines } = silent;
+    expect(receiver.spans().length).toBeGreaterThan(100);
+    expect(receiver.logs().length).toBeGreaterThan(100);
+    expect(receiver.points().length).toBeGreaterThan(10);
+    expect(lines.length).toBeGreaterThan(100);
+    // They are of all kinds.
+    for (const part of [
+      'Zebra crossing',
+      'Refund of the annual plan',
+      'You work at the refund desk',
+      'anna@example.com',
+    ])
+      expect([...said].join('\n')).toContain(part);
+    const all = told(silent);
+    expect([...said].filter((text) => all.includes(text))).toEqual([]);
+    for (const { attributes } of receiver.spans())
+      for (const name of CONTENT) expect(attributes).not.toHaveProperty([name]);
+  });
+});
+
+describe('telemetry with content captured', () => {
+  it('has what the model was asked and what it answered on the spans of model calls, and nowhere else (SYS-1)', () => {
+    const chats = chatsOf(kept);
+    expect(chats.length).toBeGreaterThan(1);
+    for (const { attributes } of chats) {
+      expect(String(attributes[ATTR_GEN_AI_INPUT_MESSAGES])).toContain('Zebra crossing');
+      expect(JSON.parse(String(attributes[ATTR_GEN_AI_OUTPUT_MESSAGES]))).toMatchObject([
+        { role: 'assistant', parts: [{ type: 'text' }], finish_reason: 'end_turn' },
+      ]);
+    }
+    const { receiver, lines } = captured;
+    for (const { name, attributes } of receiver.spans())
+      if (!name.startsWith('chat '))
+        for (const content of CONTENT) expect(attributes, name).not.toHaveProperty([content]);
+    expect(JSON.stringify([receiver.logs(), lines])).not.toContain('Zebra crossing');
+  });
+
+  it('has no secret all the same (SYS-6)', () => {
+    expect(told(captured)).toContain('[redacted]');
+    for (const secret of ['hunter22', 'abcdefghijklmnop'])
+      expect(told(captured)).not.toContain(secret);
+  });
+
+  it('has nothing of a run whose history is not kept for good (SUP-4)', () => {
+    const chats = chatsOf(brief);
+    expect(chats.length).toBeGreaterThan(1);
+    for (const { attributes } of chats)
+      for (const name of CONTENT) expect(attributes).not.toHaveProperty([name]);
+  });
+});
