@@ -87,13 +87,17 @@ export async function issueBy(
   return written;
 }
 
-/** The trust domain that the certificates of a folder are of; undefined where there are none. */
+/** The trust domain that the certificates of a folder are of; undefined where there are none that can be read. */
 export function trustDomainOf(dir: string): string | undefined {
   const { certFile } = filesOf(dir, 'supervisor');
-  if (!existsSync(certFile)) return undefined;
-  const { subjectAltName = '' } = new X509Certificate(readFileSync(certFile));
-  const [, uri = ''] = /URI:([^,]+)/.exec(subjectAltName) ?? [];
-  return readSpiffeId([uri])?.trustDomain;
+  try {
+    const { subjectAltName = '' } = new X509Certificate(readFileSync(certFile));
+    const [, uri = ''] = /URI:([^,]+)/.exec(subjectAltName) ?? [];
+    return readSpiffeId([uri])?.trustDomain;
+  } catch {
+    // Whatever is there is of use to nobody.
+    return undefined;
+  }
 }
 
 async function issue(

@@ -1,9 +1,12 @@
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { appendFileSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { issueCertificate } from '@writ/certs';
 import { isWritError } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, vi } from 'vitest';
 import { createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
 import { type Certificates, certificates } from './certificates.ts';
@@ -76,6 +79,42 @@ describe('an internal port with TLS', () => {
     });
     await expect(shownBy(address, certs)).resolves.toMatch(/^01/);
     expect(seen).toEqual([]);
+  });
+
+  it('tells of a failed handshake, and not of whoever only looks whether the port is open', async () => {
+    const certs = await certificates();
+    const lines: string[] = [];
+    const logStream = { write: (line: string) => void lines.push(line) };
+    const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'debug', logStream });
+    const tls = certs.server('supervisor');
+    const gate = async () => ({});
+    const server = await createRpcServer({
+      host: '127.0.0.1',
+      port: 0,
+      routes: [],
+      gate,
+      telemetry,
+      tls,
+    });
+    const come = (bytes: string): Promise<unknown> => {
+      const socket = connectTcp(server.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.end(bytes);
+      return once(socket, 'close');
+    };
+    const told = () => lines.map((line) => JSON.parse(line) as { level: string; msg: string });
+    await come('');
+    await expect
+      .poll(told)
+      .toMatchObject([{ level: 'debug', msg: expect.stringContaining('before its handshake') }]);
+    await come('GET / HTTP/1.1\r\n\r\n');
+    await expect
+      .poll(() => told()[1])
+      .toMatchObject({
+        level: 'info',
+        msg: expect.stringContaining('handshake failed'),
+      });
+    await server.close(0);
   });
 
   it('is called by nobody who expects another service there (SYS-6)', async () => {

@@ -51,7 +51,9 @@ export function openTlsDoor({ tls, protocols, log, accept, onRotation }: DoorOpt
   server.on('tlsClientError', (error, socket) => {
     const { code } = error as NodeJS.ErrnoException;
     const from = socket.remoteAddress;
-    log.info({ code, from }, 'A connection was refused, since its TLS handshake failed.');
+    // Whoever went away in silence may have looked whether the port is open, as probes do every few seconds.
+    if (code === 'ECONNRESET') log.debug({ from }, 'A connection was closed before its handshake.');
+    else log.info({ code, from }, 'A connection was refused, since its TLS handshake failed.');
   });
   const forget = tls.files.onChange((material) => {
     server.setSecureContext({ ...material, ...fixed });
