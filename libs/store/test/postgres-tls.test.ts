@@ -13,18 +13,22 @@ describe.skipIf(!postgresAtHand())('the way to PostgreSQL over TLS', () => {
   let strangers: TestCertificates;
   let secured: OwnPostgres;
   let open: OwnPostgres;
+  let asking: OwnPostgres;
 
   beforeAll(async () => {
     certs = await makeTestCertificates(join(dir, 'own'));
     strangers = await makeTestCertificates(join(dir, 'strangers'));
     const files = { certFile: certs.certFile('postgres'), keyFile: certs.keyFile('postgres') };
-    const [first = 0, second = 0] = await freePorts(2);
+    const [first = 0, second = 0, third = 0] = await freePorts(3);
     secured = await startOwnPostgres(first, files);
     open = await startOwnPostgres(second);
+    const hba = 'hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n';
+    asking = await startOwnPostgres(third, { ...files, caFile: certs.caFile, hba });
   }, 120_000);
   afterAll(async () => {
     await secured?.stop();
     await open?.stop();
+    await asking?.stop();
     rmSync(dir, { recursive: true, force: true });
   });
 
@@ -49,6 +53,14 @@ describe.skipIf(!postgresAtHand())('the way to PostgreSQL over TLS', () => {
     expect(await opens(secured, verifying(strangers))).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(await opens(open)).toBe('yes');
     expect(await opens(open, verifying(certs))).toContain('does not support SSL');
+  });
+
+  it('is open to whoever shows a certificate of the authority that the server asks for, and to nobody else (SYS-4, SYS-6)', async () => {
+    const showing = (shown: TestCertificates) =>
+      `${verifying(certs)}&sslcert=${shown.certFile('supervisor')}&sslkey=${shown.keyFile('supervisor')}`;
+    expect(await opens(asking, showing(certs))).toBe('yes');
+    expect(await opens(asking, verifying(certs))).not.toBe('yes');
+    expect(await opens(asking, showing(strangers))).not.toBe('yes');
   });
 
   it('is closed to cleartext where the server asks for TLS (SYS-4)', async () => {

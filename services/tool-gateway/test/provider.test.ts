@@ -51,14 +51,14 @@ beforeEach(async () => {
   arrived = Promise.withResolvers();
   answer = async () => json('{"status":"ok"}');
   provider = await serve(0);
-  const far = { source: 'far', timeout: '200ms', max_calls_per_agent: 9, max_repeats: 9 } as const;
+  const far = { source: 'far', timeout: '20s', max_calls_per_agent: 9, max_repeats: 9 } as const;
   fixture = await startFixture({
     tools: {
       ...TOOLS,
       far_look: { side_effect: 'read_only', ...far },
-      far_charge: { side_effect: 'idempotent', ...far },
       far_pay: { side_effect: 'destructive', ...far },
-      far_slow: { side_effect: 'read_only', ...far, timeout: '20s' },
+      far_brief_look: { side_effect: 'read_only', ...far, timeout: '2s' },
+      far_brief_charge: { side_effect: 'idempotent', ...far, timeout: '2s' },
     },
     sources: {
       far: { kind: 'provider', address: provider.address, max_in_flight: 2, max_queued: 0 },
@@ -190,11 +190,11 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
 
   it('hangs: its calls end at their limit, and it is told to stop', async () => {
     answer = hang;
-    const hanging = Promise.all([call('far_look', 'op-1'), call('far_charge', 'op-2')]);
+    const hanging = Promise.all([call('far_brief_look', 'op-1'), call('far_brief_charge', 'op-2')]);
     await arrived.promise;
     expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
     expect(await hanging).toMatchObject([
-      { status: CallStatus.ERROR, message: expect.stringContaining('limit of 200 ms') },
+      { status: CallStatus.ERROR, message: expect.stringContaining('limit of 2000 ms') },
       { status: CallStatus.UNKNOWN },
     ]);
     expect(seen.every(({ call: { signal } }) => signal.aborted)).toBe(true);
@@ -218,7 +218,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
   it('is slow: its places are taken, and no others', async () => {
     const { promise, resolve } = Promise.withResolvers<Answer>();
     answer = () => promise;
-    const slow = Promise.all([call('far_slow', 'op-1'), call('far_slow', 'op-2')]);
+    const slow = Promise.all([call('far_look', 'op-1'), call('far_look', 'op-2')]);
     await vi.waitUntil(() => seen.length === 2);
     await expect(call('far_look', 'op-3')).rejects.toMatchObject({ reason: 'OVERLOADED' });
     expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
