@@ -13,14 +13,10 @@ export {
   outboxMigration,
 } from './outbox.ts';
 export { readBacklog } from './outbox-queries.ts';
-export {
-  createOutboxRelay,
-  type OutboxRelay,
-  type OutboxRelayOptions,
-  type RelayFailure,
-} from './outbox-relay.ts';
+export { createOutboxRelay } from './outbox-relay.ts';
 export { addPosition, dialectOf } from './portable-schema.ts';
 export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.ts';
+export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './relay-options.ts';
 export type { Claim, Replicas } from './replicas.ts';
 export { RowMemory } from './row-memory.ts';
 export {

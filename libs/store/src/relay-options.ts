@@ -1,0 +1,72 @@
+import type { Clock } from '@writ/kernel';
+import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
+import type { Store } from './store.ts';
+
+/** What a relay could not do, for the log. */
+export interface RelayFailure {
+  /** The message that was not taken; absent when the store failed. */
+  readonly eventId?: string;
+  /** Failures in a row, this one included. */
+  readonly attempt: number;
+  /** Milliseconds until the next try. */
+  readonly retryInMs: number;
+}
+
+/** How a relay works. */
+export interface OutboxRelayOptions<DB extends OutboxDatabase> {
+  readonly store: Store<DB>;
+  /** Hands a message to the bus; resolves when the bus is answerable for it. */
+  readonly publish: (message: Required<OutboxMessage>) => Promise<void>;
+  /**
+   * Hands over several at once, in their order. When it rejects, each is handed over by itself, those
+   * again that the bus has taken already.
+   */
+  readonly publishAll?:
+    | ((messages: readonly Required<OutboxMessage>[]) => Promise<void>)
+    | undefined;
+  /**
+   * Whether anybody takes what is published now; default: always. While nobody does, nothing is
+   * tried, which is no failure, and messages wait.
+   */
+  readonly attended?: () => boolean;
+  /** Told once when messages begin to wait for want of a taker, and once when that is over; must not throw. */
+  readonly onAttendance?: (attended: boolean) => void;
+  /** Told of every failure; must not throw. */
+  readonly onError: (error: unknown, failure: RelayFailure) => void;
+  readonly clock: Clock;
+  /** Messages read and marked together; default 100. */
+  readonly batch?: number;
+  /**
+   * Milliseconds from a nudge to the look at most: what is committed meanwhile goes together, and
+   * together with what other relays of this process wait for as long; default 0.
+   */
+  readonly lingerMs?: number;
+  /** Milliseconds between looks when nobody nudges; default 1 000. */
+  readonly pollMs?: number;
+  /** Milliseconds that the first retry waits at most, doubling from there; default 50. */
+  readonly retryBaseMs?: number;
+  /** Milliseconds that any retry waits at most; default 5 000. */
+  readonly retryMaxMs?: number;
+  /** Milliseconds that a published message is kept, so that a repeat is known; default an hour. */
+  readonly keepMs?: number;
+  /** Whom to tell when more waits than is usual; default: nobody. */
+  readonly backlog?: BacklogWatchOptions;
+}
+
+/** Carries messages from the outbox to the bus, in order and at least once. */
+export interface OutboxRelay {
+  /** Begins with what a former process left behind. */
+  start(): void;
+  /** Says that something was committed; the relay looks within `lingerMs`, unless it waits to retry. */
+  nudge(): void;
+  /** As `nudge`, but looks at once. */
+  hurry(): void;
+  /**
+   * Looks at once, and resolves when nothing that was committed before the call is unpublished; works
+   * without `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
+   * the relay is stopped, and NOT_ATTENDED when nobody takes what is left.
+   */
+  flush(): Promise<void>;
+  /** Takes no further message; resolves when the one under way is marked. */
+  stop(): Promise<void>;
+}
