@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnavailableError } from '@writ/kernel';
 import { Alarm } from './alarm.ts';
-import { BacklogWatch, type BacklogWatchOptions } from './backlog-watch.ts';
+import { BacklogWatch } from './backlog-watch.ts';
 import { nextBeat } from './beat.ts';
 import { type Lead, leadOf } from './lead.ts';
 import type { OutboxDatabase } from './outbox.ts';

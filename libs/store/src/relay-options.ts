@@ -1,4 +1,5 @@
 import type { Clock } from '@writ/kernel';
+import type { BacklogWatchOptions } from './backlog-watch.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
 import type { Store } from './store.ts';
 

@@ -1,8 +1,10 @@
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { Priority } from '@writ/kernel';
 import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
-import { afterEach, describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   AGENT,
   type Beside,
@@ -15,13 +17,26 @@ import {
 
 let world: MeterWorld;
 let other: Beside;
+let location: Awaited<ReturnType<typeof postgresLocation>>;
 
 async function start(options: MeterWorldOptions = {}): Promise<void> {
-  world = await MeterWorld.start({ ...options, config: { store: await postgresLocation() } });
+  location = await postgresLocation();
+  world = await MeterWorld.start({ ...options, config: { store: location } });
   other = await world.beside();
 }
 
 afterEach(() => world?.[Symbol.asyncDispose]());
+
+const STORE_LOCK = `hashtextextended('writ store ' || current_schema(), 0)`;
+
+/** A session of nobody in the schema of the meters. */
+async function administrator(): Promise<pg.Client> {
+  const admin = new pg.Client({ connectionString: location.url });
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  await admin.query(`set search_path to ${location.schema}`);
+  return admin;
+}
 
 const order = (waitMs: number) => ({
   order: {
@@ -102,6 +117,33 @@ describe.runIf(postgresAtHand())('two meters on one PostgreSQL schema (SYS-5)', 
     expect(inFlight).toEqual([]);
     expect((await call).error?.reason).toBe('HALTED');
     expect((await world.level(1)).reservedTurns).toBe(0n);
+  });
+
+  it('record no answer that comes when its run has ended at the other one, as its retention says (SUP-4)', async () => {
+    await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 3_000 }] } });
+    await world.openTab();
+    const call = world.generate({}, await world.credentials(), other.model);
+    await world.simulator.until(({ outcome }) => outcome === 'open');
+    const admin = await administrator();
+    const figure = async (query: string) => Number((await admin.query(query)).rows[0].figure);
+    // What the other meter has to write by itself is written, so that the answer comes alone.
+    const unpublished = 'select count(*) as figure from outbox where published_at is null';
+    await expect.poll(() => figure(unpublished)).toBe(0);
+    await admin.query(`begin; select pg_advisory_xact_lock(${STORE_LOCK})`);
+    const waiting = `select count(*) as figure from pg_locks where locktype = 'advisory' and not granted`;
+    const { order: halt } = order(100);
+    const ending = { ...halt, cause: FreezeCause.END, retention: HistoryRetention.RUN };
+    const frozen = world.tab.freeze({ order: ending });
+    await expect.poll(() => figure(waiting)).toBe(1);
+    await world.simulator.until(({ outcome }) => outcome === 'answered');
+    await expect.poll(() => figure(waiting)).toBe(2);
+    await admin.query('commit');
+    await frozen;
+    await call;
+    const { rows } = await admin.query('select answer, purged, state from calls');
+    // Unless it was aborted in time.
+    expect(rows).toMatchObject([{ answer: null, purged: rows[0].state === 'answered' }]);
+    expect((await world.generate()).error?.reason).toMatch(/^(ANSWER_PURGED|RUN_ENDED|FROZEN)$/);
   });
 
   it('never have more than max_in_flight calls at a model together, and leave no slot unused (SUP-3)', async () => {

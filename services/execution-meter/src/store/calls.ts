@@ -74,7 +74,6 @@ export async function saveCall(
     request_digest: call.requestDigest,
     model: call.model,
     step: call.step,
-    purged: call.purged,
     started_at: call.startedAt,
     state: call.state,
     attempts: call.attempts,
@@ -85,6 +84,7 @@ export async function saveCall(
     reasoning_tokens: call.usage.reasoning,
     cost: call.cost,
     estimated: call.estimated,
+    purged: call.purged,
     answer: call.answer === undefined ? null : JSON.stringify(call.answer),
     failure: call.failure === undefined ? null : JSON.stringify(call.failure),
     warnings: JSON.stringify(call.warnings),
@@ -96,7 +96,7 @@ export async function saveCall(
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
 /** What a call is from its start. */
-const FIXED = ['request_digest', 'model', 'step', 'purged', 'started_at'] as const;
+const FIXED = ['request_digest', 'model', 'step', 'started_at'] as const;
 /** Where a call stands. */
 const PROGRESS = [
   'state',
@@ -108,6 +108,7 @@ const PROGRESS = [
   'reasoning_tokens',
   'cost',
   'estimated',
+  'purged',
   'answer',
   'failure',
   'warnings',

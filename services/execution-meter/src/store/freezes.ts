@@ -9,6 +9,7 @@ import {
   strongest,
 } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { StoredTab } from './tabs.ts';
 
 const SCOPES_AT_ONCE = 500;
 
@@ -68,15 +69,40 @@ const selectInForce = prepareQuery((db: MeterReader, scopes: ScopeTexts) =>
     .where('lifted_at', 'is', null),
 );
 
+/** An order to be recorded. */
+export interface NewFreeze {
+  readonly freeze: Freeze;
+  readonly scope: FreezeScope;
+  readonly orderedAt: Date;
+  /** The order says itself that the run's recorded answers go. */
+  readonly purges: boolean;
+}
+
+/** Whether the run of a tab has ended, and no answer of it is kept any more (SUP-4). */
+export async function isPurged(
+  db: MeterReader,
+  { tenant, runId, retention }: Pick<StoredTab, 'tenant' | 'runId' | 'retention'>,
+): Promise<boolean> {
+  const { rows } = await selectEndings(db, { run: scopeKey({ tenant, runId }) });
+  return rows.length > 0 && (retention !== 'permanent' || rows.some(({ purges }) => purges));
+}
+
+const selectEndings = prepareQuery((db: MeterReader, { run }: Pick<ScopeTexts, 'run'>) =>
+  db
+    .selectFrom('freezes')
+    .select('purges')
+    .where('scope', '=', run)
+    .where('cause', '=', 'end')
+    .where('lifted_at', 'is', null),
+);
+
 /**
  * Records an order; one with an id that is there already changes nothing. Answers with the order as it
  * stands.
  */
 export async function insertFreeze(
   trx: MeterTransaction,
-  freeze: Freeze,
-  scope: FreezeScope,
-  orderedAt: Date,
+  { freeze, scope, orderedAt, purges }: NewFreeze,
 ): Promise<{ readonly scope: string; readonly lifted: boolean }> {
   const known = await trx
     .selectFrom('freezes')
@@ -94,6 +120,7 @@ export async function insertFreeze(
       ordered_by: freeze.orderedBy,
       ordered_at: orderedAt,
       lifted_at: null,
+      purges,
     })
     .execute();
   return { scope: scopeKey(scope), lifted: false };

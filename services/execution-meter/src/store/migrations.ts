@@ -23,6 +23,14 @@ export const migrations: Migrations = {
         .execute();
     },
   },
+  '0005_purges': {
+    async up(db) {
+      await db.schema
+        .alterTable('freezes')
+        .addColumn('purges', 'boolean', (column) => column.notNull().defaultTo(false))
+        .execute();
+    },
+  },
 };
 
 const AGENT = ['tenant', 'run_id', 'agent_instance'] as const;

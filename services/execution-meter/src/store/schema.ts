@@ -138,6 +138,8 @@ interface FreezeTable {
   readonly ordered_by: string;
   readonly ordered_at: Date;
   readonly lifted_at: Date | null;
+  /** It ends a run, and says itself that all recorded answers go. */
+  readonly purges: boolean;
 }
 
 /** The state of execution-meter. */

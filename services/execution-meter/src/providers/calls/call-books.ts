@@ -6,6 +6,7 @@ import { admitCaller, requireSpendable, requireTab } from '../../store/admit.ts'
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
+import { isPurged } from '../../store/freezes.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import type { CallAsk } from './call-ask.ts';
@@ -75,8 +76,8 @@ export class CallBooks {
     });
   }
 
-  /** Settles the last attempt and records the outcome (EM-7). */
-  end(last: OpenAttempt, conclusion: CallConclusion, keepAnswer: boolean): Promise<EndedCall> {
+  /** Settles the last attempt and records the outcome (EM-7); no answer once its run is over and not kept. */
+  end(last: OpenAttempt, conclusion: CallConclusion): Promise<EndedCall> {
     const { store, clock } = this.#context;
     return store.transaction(async (trx) => {
       const at = clock.now();
@@ -85,11 +86,13 @@ export class CallBooks {
       const call: StoredCall = {
         ...settled.call,
         state: answer !== undefined ? 'answered' : failure !== undefined ? 'failed' : 'interrupted',
-        answer: keepAnswer ? answer : undefined,
-        purged: answer !== undefined && !keepAnswer,
+        answer,
         failure,
       };
-      await saveCall(trx, last.tab, call, at);
+      // Here, where no freeze can come between: whoever ordered it may be another replica.
+      const isForgotten = answer !== undefined && (await isPurged(trx, last.tab));
+      const kept = isForgotten ? { ...call, answer: undefined, purged: true } : call;
+      await saveCall(trx, last.tab, kept, at);
       if (failure !== undefined) {
         await countFailure(trx, last.tab, failure.stopReason, call.callId);
       }

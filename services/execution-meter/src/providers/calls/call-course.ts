@@ -29,8 +29,6 @@ export interface CourseOptions {
   readonly log: CallLog;
   /** Aborts with the error that the call then ends with. */
   readonly signal: AbortSignal;
-  /** Whether the run's retention still allows to record an answer. */
-  readonly keepAnswer: () => boolean;
   /** Replicas that have ended. */
   readonly gone: ReadonlySet<string>;
 }
@@ -116,19 +114,19 @@ export class CallCourse {
     tries: number,
   ): Promise<void> {
     const { books } = this.#parts;
-    const { ask, log, signal, keepAnswer } = this.#options;
+    const { ask, log, signal } = this.#options;
     if (outcome.type === 'answered') {
       const { answer, warnings } = outcome;
       const end = { spent, status: 'ok', warnings, answer };
-      return reportAnswer(log, await books.end(open, end, keepAnswer()));
+      return reportAnswer(log, await books.end(open, end));
     }
     if (signal.aborted || outcome.type === 'aborted') {
-      const ended = await books.end(open, { spent, status: 'interrupted', warnings: [] }, true);
+      const ended = await books.end(open, { spent, status: 'interrupted', warnings: [] });
       return reportInterruption(log, ended, signal.reason as WritError);
     }
     const failure = callFailure(ask.model, outcome.failure, tries);
     const end = { spent: { ...spent, failed: true }, status: failure.stopReason, warnings: [] };
-    const ended = await books.end(open, { ...end, failure }, true);
+    const ended = await books.end(open, { ...end, failure });
     return reportFailure(log, ended, failure, failureError(failure));
   }
 

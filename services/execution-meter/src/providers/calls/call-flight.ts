@@ -29,7 +29,6 @@ export class CallFlight {
   readonly #log = new CallLog();
   readonly #controller = new AbortController();
   #listeners = 0;
-  #keepAnswer = true;
 
   /** Starts the call. @param tab the agent's, as the caller was admitted to it */
   constructor(parts: CallParts, ask: CallAsk, tab: StoredTab) {
@@ -63,12 +62,8 @@ export class CallFlight {
     }
   }
 
-  /**
-   * Ends the call where it stands; without effect once it has ended.
-   * @param keepAnswer false when an answer must not be recorded any more
-   */
-  abort(reason: WritError, keepAnswer = true): void {
-    this.#keepAnswer &&= keepAnswer;
+  /** Ends the call where it stands; without effect once it has ended. */
+  abort(reason: WritError): void {
     this.#controller.abort(reason);
   }
 
@@ -106,7 +101,6 @@ export class CallFlight {
         apiKey,
         log: this.#log,
         signal,
-        keepAnswer: () => this.#keepAnswer,
         gone,
       });
       return await course.run().finally(release);

@@ -22,7 +22,6 @@ export function watchFreezes({ store, telemetry }: MeterContext, calls: ModelCal
       for (const flight of calls.inFlight({})) {
         const scope = scopesOver(flight.ask).find((text) => freezes.has(text));
         const freeze = scope === undefined ? undefined : freezes.get(scope);
-        // What an ended run's retention forbids to keep is deleted by the books themselves.
         if (freeze !== undefined) flight.abort(frozenError(freeze));
       }
     },

@@ -6,16 +6,8 @@ import {
 } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { InvalidRequestError } from '@writ/kernel';
-import type { Freeze, FreezeCause, FreezeScope } from '../../domain/freeze.ts';
-
-/** An order to freeze, as the domain knows it. */
-export interface ReadFreezeOrder {
-  readonly freeze: Freeze;
-  readonly scope: FreezeScope;
-  readonly orderedAt: Date;
-  /** The order says itself that the run's recorded answers go. */
-  readonly purges: boolean;
-}
+import type { FreezeCause, FreezeScope } from '../../domain/freeze.ts';
+import type { NewFreeze } from '../../store/freezes.ts';
 
 const CAUSES: Readonly<Record<ContractCause, FreezeCause | undefined>> = {
   [ContractCause.UNSPECIFIED]: undefined,
@@ -26,7 +18,7 @@ const CAUSES: Readonly<Record<ContractCause, FreezeCause | undefined>> = {
 };
 
 /** Reads an order; validation has seen to it that it is whole. */
-export function readFreezeOrder(order: FreezeOrder | undefined, now: Date): ReadFreezeOrder {
+export function readFreezeOrder(order: FreezeOrder | undefined, now: Date): NewFreeze {
   const cause = CAUSES[order?.cause ?? ContractCause.UNSPECIFIED];
   if (order === undefined || cause === undefined) throw required('order.cause');
   const { orderId, reason, orderedBy, orderTime, retention } = order;

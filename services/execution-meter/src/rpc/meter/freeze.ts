@@ -6,9 +6,9 @@ import { type FreezeScope, frozenError, scopeKey } from '../../domain/freeze.ts'
 import type { CallFlight } from '../../providers/calls/call-flight.ts';
 import { FREEZES } from '../../providers/calls/freeze-watch.ts';
 import { purgeAnswers, runningCalls } from '../../store/calls.ts';
-import { insertFreeze } from '../../store/freezes.ts';
+import { insertFreeze, type NewFreeze } from '../../store/freezes.ts';
 import type { MeterStore } from '../../store/meter-store.ts';
-import { type ReadFreezeOrder, readFreezeOrder } from '../messages/freeze-order.ts';
+import { readFreezeOrder } from '../messages/freeze-order.ts';
 import { requestIdReused } from '../messages/reused.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
@@ -37,8 +37,7 @@ export function freeze(context: RpcContext): Handlers<typeof ExecutionMeterServi
     );
     if (!inForce) return { inFlight: [] };
     const flights = calls.inFlight(scope);
-    const keepAnswers = order.freeze.cause !== 'end' || !order.purges;
-    for (const flight of flights) flight.abort(frozenError(order.freeze), keepAnswers);
+    for (const flight of flights) flight.abort(frozenError(order.freeze));
     context.store.replicas.hint(FREEZES);
     const wait = message?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(message.wait);
     const [, elsewhere] = await Promise.all([
@@ -50,15 +49,13 @@ export function freeze(context: RpcContext): Handlers<typeof ExecutionMeterServi
 }
 
 /** Writes the order down, and deletes what the run's end is to delete; answers whether it is in force. */
-function record(
-  { store }: RpcContext,
-  { freeze: order, scope, orderedAt, purges }: ReadFreezeOrder,
-): Promise<boolean> {
+function record({ store }: RpcContext, order: NewFreeze): Promise<boolean> {
+  const { scope, freeze: frozen, purges } = order;
   return store.transaction(async (trx) => {
-    const known = await insertFreeze(trx, order, scope, orderedAt);
+    const known = await insertFreeze(trx, order);
     if (known.scope !== scopeKey(scope)) throw requestIdReused('order.order_id');
     const { tenant, runId, agentInstance } = scope;
-    const endsRun = order.cause === 'end' && agentInstance === undefined;
+    const endsRun = frozen.cause === 'end' && agentInstance === undefined;
     if (endsRun && tenant !== undefined && runId !== undefined) {
       await purgeAnswers(trx, { tenant, runId }, purges);
     }
