@@ -19,6 +19,7 @@ export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.
 export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './relay-options.ts';
 export type { Claim, Replicas } from './replicas.ts';
 export { RowMemory } from './row-memory.ts';
+export { openSharedStore, type SharedStore } from './shared-store.ts';
 export {
   type SlotLeasesDatabase,
   slotLeasesMigration,

@@ -1,15 +1,12 @@
 import {
   type CommitObserver,
-  createReplicas,
-  openStore,
-  type Replicas,
-  type Store,
+  openSharedStore,
+  type SharedStore,
   type StoreLocation,
-  type TransactionOptions,
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
-import { supervisorMigrations } from './migrations.ts';
+import { supervisorMigrations as migrations } from './migrations.ts';
 import type { SupervisorDatabase } from './schema.ts';
 
 /** A transaction of the supervisor's store. */
@@ -18,11 +15,9 @@ export type SupervisorTransaction = Transaction<SupervisorDatabase>;
 /** Where rows can be read: the store's `db`, or a transaction. */
 export type SupervisorReader = Kysely<SupervisorDatabase>;
 
-/** The supervisor's state, which tells after each commit what changed. */
-export interface SupervisorStore extends Store<SupervisorDatabase> {
+/** The supervisor's state, which tells after each commit what changed, and the supervisors that share it. */
+export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
   readonly changes: Changes;
-  /** The supervisors that share it; this one leaves them when the store is closed. */
-  readonly replicas: Replicas;
 }
 
 /**
@@ -35,68 +30,14 @@ export async function openSupervisorStore(
   onEvents: () => void,
   observer?: CommitObserver,
 ): Promise<SupervisorStore> {
-  const store = await openStore<SupervisorDatabase>({
-    location,
-    migrations: supervisorMigrations,
-    service: 'supervisor',
-    observer,
-  });
-  const replicas = createReplicas(store.db);
-  try {
-    await replicas.start();
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-  return new ObservedStore(store, replicas, onEvents);
-}
-
-class ObservedStore implements SupervisorStore {
-  readonly changes: Changes;
-  readonly replicas: Replicas;
-  readonly #store: Store<SupervisorDatabase>;
-  readonly #onEvents: () => void;
-
-  constructor(store: Store<SupervisorDatabase>, replicas: Replicas, onEvents: () => void) {
-    this.#store = store;
-    this.replicas = replicas;
-    this.changes = new Changes(replicas);
-    this.#onEvents = onEvents;
-  }
-
-  get dialect(): Store<SupervisorDatabase>['dialect'] {
-    return this.#store.dialect;
-  }
-
-  get db(): Kysely<SupervisorDatabase> {
-    return this.#store.db;
-  }
-
-  get commits(): number {
-    return this.#store.commits;
-  }
-
-  get backgroundCommits(): number {
-    return this.#store.backgroundCommits;
-  }
-
-  async transaction<T>(
-    work: (trx: SupervisorTransaction) => Promise<T>,
-    options?: TransactionOptions,
-  ): Promise<T> {
-    let used: SupervisorTransaction | undefined;
-    const result = await this.#store.transaction(async (trx) => {
-      used = trx;
-      return await work(trx);
-    }, options);
-    const topics = used === undefined ? undefined : notedChanges(used);
-    if (topics?.has('outbox')) this.#onEvents();
-    if (topics !== undefined) this.changes.announce(topics);
-    return result;
-  }
-
-  async close(): Promise<void> {
-    await this.#store.close();
-    await this.replicas.stop();
-  }
+  let changes: Changes | undefined;
+  const onCommit = (trx: SupervisorTransaction): void => {
+    const topics = notedChanges(trx);
+    if (topics.has('outbox')) onEvents();
+    changes?.announce(topics);
+  };
+  const service = 'supervisor';
+  const store = await openSharedStore({ location, migrations, service, observer, onCommit });
+  changes = new Changes(store.replicas);
+  return Object.assign(store, { changes });
 }

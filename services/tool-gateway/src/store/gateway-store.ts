@@ -1,20 +1,15 @@
 import {
   type CommitObserver,
-  createReplicas,
-  openStore,
-  type Replicas,
-  type Store,
+  openSharedStore,
+  type SharedStore,
   type StoreLocation,
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { gatewayMigrations } from './migrations.ts';
+import { gatewayMigrations as migrations } from './migrations.ts';
 import type { GatewayDatabase } from './schema.ts';
 
-/** The tool gateway's state. */
-export interface GatewayStore extends Store<GatewayDatabase> {
-  /** The gateways that share it; this one leaves them when the store is closed. */
-  readonly replicas: Replicas;
-}
+/** The tool gateway's state, and the gateways that share it. */
+export type GatewayStore = SharedStore<GatewayDatabase>;
 
 /** A transaction of the tool gateway's store. */
 export type GatewayTransaction = Transaction<GatewayDatabase>;
@@ -30,33 +25,5 @@ export async function openGatewayStore(
   location: StoreLocation,
   observer?: CommitObserver,
 ): Promise<GatewayStore> {
-  const store = await openStore<GatewayDatabase>({
-    location,
-    migrations: gatewayMigrations,
-    service: 'tool-gateway',
-    observer,
-  });
-  const replicas = createReplicas(store.db);
-  try {
-    await replicas.start();
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-  return {
-    dialect: store.dialect,
-    db: store.db,
-    replicas,
-    get commits() {
-      return store.commits;
-    },
-    get backgroundCommits() {
-      return store.backgroundCommits;
-    },
-    transaction: (work, options) => store.transaction(work, options),
-    async close() {
-      await store.close();
-      await replicas.stop();
-    },
-  };
+  return await openSharedStore({ location, migrations, service: 'tool-gateway', observer });
 }

@@ -1,0 +1,81 @@
+import type { Kysely, Transaction } from 'kysely';
+import { createReplicas } from './create-replicas.ts';
+import { type OpenStoreOptions, openStore } from './open-store.ts';
+import type { Replicas } from './replicas.ts';
+import type { Store, StoreDialect, TransactionOptions } from './store.ts';
+
+/** The state of one service, and the processes that have it in common. */
+export interface SharedStore<DB> extends Store<DB> {
+  /** Those that share it; this one leaves them when the store is closed. */
+  readonly replicas: Replicas;
+}
+
+/** How to open a store that replicas share. */
+export interface SharedStoreOptions<DB> extends OpenStoreOptions {
+  /** Called with every transaction once it is durable; must not throw. */
+  readonly onCommit?: (trx: Transaction<DB>) => void;
+}
+
+/**
+ * Opens the state of one service, and joins whoever shares it; the others can see this process then.
+ * @throws what openStore throws
+ */
+export async function openSharedStore<DB>({
+  onCommit,
+  ...options
+}: SharedStoreOptions<DB>): Promise<SharedStore<DB>> {
+  const store = await openStore<DB>(options);
+  const replicas = createReplicas(store.db);
+  try {
+    await replicas.start();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return new JoinedStore(store, replicas, onCommit);
+}
+
+class JoinedStore<DB> implements SharedStore<DB> {
+  readonly dialect: StoreDialect;
+  readonly db: Kysely<DB>;
+  readonly replicas: Replicas;
+  readonly #store: Store<DB>;
+  readonly #onCommit: SharedStoreOptions<DB>['onCommit'];
+
+  constructor(store: Store<DB>, replicas: Replicas, onCommit: SharedStoreOptions<DB>['onCommit']) {
+    this.dialect = store.dialect;
+    this.db = store.db;
+    this.replicas = replicas;
+    this.#store = store;
+    this.#onCommit = onCommit;
+  }
+
+  get commits(): number {
+    return this.#store.commits;
+  }
+
+  get backgroundCommits(): number {
+    return this.#store.backgroundCommits;
+  }
+
+  async transaction<T>(
+    work: (trx: Transaction<DB>) => Promise<T>,
+    options?: TransactionOptions,
+  ): Promise<T> {
+    let used: Transaction<DB> | undefined;
+    const result = await this.#store.transaction(async (trx) => {
+      used = trx;
+      return await work(trx);
+    }, options);
+    if (used !== undefined) this.#onCommit?.(used);
+    return result;
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#store.close();
+    } finally {
+      await this.replicas.stop();
+    }
+  }
+}
