@@ -56,7 +56,9 @@ async def main() -> None:
     outcomes = Outcomes(store, key)
     calls = Calls(registry, store, outcomes, ring, sources)
 
-    server = grpc.aio.server()
+    # Callers look every two seconds whether anybody hears them.
+    pings = ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000)
+    server = grpc.aio.server(options=[pings])
     gateway = Gateway(Door(ring), registry, store, outcomes, calls)
     add_ToolGatewayServiceServicer_to_server(gateway, server)
     add_KeyServiceServicer_to_server(Keys(key), server)

@@ -1,4 +1,4 @@
-import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
+import { type Client, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
@@ -14,6 +14,11 @@ export interface WritClientOptions {
   readonly apiKey: string;
   /** The authorities that vouch for the edge, in PEM; default: those that Node trusts. */
   readonly ca?: string;
+  /**
+   * Longest a unary call may take where the call itself says nothing, ms; default 60,000, which is the
+   * longest that the edge takes. Streams have no limit.
+   */
+  readonly timeoutMs?: number;
   /** W3C trace context to put on every call, asked for at each one. */
   readonly traceparent?: () => string | undefined;
 }
@@ -26,6 +31,8 @@ export interface WritClient {
   readonly control: Client<typeof ControlService>;
 }
 
+const DEFAULT_TIMEOUT_MS = 60_000;
+
 /** Makes a client of the public services. It holds no connection of its own, so there is nothing to close. */
 export function createWritClient(options: WritClientOptions): WritClient {
   const identify: Interceptor = (next) => (request) => {
@@ -34,19 +41,27 @@ export function createWritClient(options: WritClientOptions): WritClient {
     if (traceparent !== undefined) request.header.set('traceparent', traceparent);
     return next(request);
   };
-  const { ca } = options;
-  const transport = translateErrors(
-    createConnectTransport({
-      baseUrl: options.baseUrl,
-      httpVersion: '1.1',
-      interceptors: [identify],
-      ...(ca !== undefined && { nodeOptions: { ca } }),
-    }),
-  );
+  const { ca, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  const connect = createConnectTransport({
+    baseUrl: options.baseUrl,
+    httpVersion: '1.1',
+    interceptors: [identify],
+    ...(ca !== undefined && { nodeOptions: { ca } }),
+  });
+  const transport = translateErrors(withTimeout(connect, timeoutMs));
   return {
     runs: createClient(RunService, transport),
     approvals: createClient(ApprovalService, transport),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),
+  };
+}
+
+/** A transport whose unary calls end, also where nobody answers. */
+function withTimeout(transport: Transport, defaultMs: number): Transport {
+  return {
+    unary: (method, signal, timeoutMs = defaultMs, ...rest) =>
+      transport.unary(method, signal, timeoutMs, ...rest),
+    stream: (...call) => transport.stream(...call),
   };
 }

@@ -21,6 +21,7 @@ export class Calls implements CallHost {
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
   readonly #maxCalls: number;
+  readonly #maxOpenCalls: number;
   readonly #underWay = new Set<ServerCall>();
   /** Of those under way, the application's own. */
   #busy = 0;
@@ -32,6 +33,7 @@ export class Calls implements CallHost {
     this.telemetry = telemetry;
     this.maxUnaryMs = limits.maxUnaryMs;
     this.#maxCalls = limits.maxConcurrentCalls;
+    this.#maxOpenCalls = limits.maxOpenCalls;
   }
 
   /** Begins a call; whether it may go on says its `admit`. */
@@ -43,14 +45,13 @@ export class Calls implements CallHost {
   }
 
   refusal({ served }: ServerCall): WritError | undefined {
-    if (served.open) return undefined;
+    if (served.open) {
+      // Anybody may make them, so they must not fill the server, nor the room of other calls.
+      const count = this.#underWay.size - this.#busy;
+      return count > this.#maxOpenCalls ? tooMany(this.#maxOpenCalls) : undefined;
+    }
     if (this.#isDraining) return draining();
-    if (this.#busy <= this.#maxCalls) return undefined;
-    return new OverloadedError(
-      'TOO_MANY_CALLS',
-      `The server has ${this.#maxCalls} calls under way, which is its limit; call again later.`,
-      { limit: String(this.#maxCalls) },
-    );
+    return this.#busy > this.#maxCalls ? tooMany(this.#maxCalls) : undefined;
   }
 
   ended(call: ServerCall): void {
@@ -87,6 +88,14 @@ export class Calls implements CallHost {
     });
     this.#noticeIdle = undefined;
   }
+}
+
+function tooMany(limit: number): WritError {
+  return new OverloadedError(
+    'TOO_MANY_CALLS',
+    `The server has ${limit} calls under way, which is its limit; call again later.`,
+    { limit: String(limit) },
+  );
 }
 
 function draining(): WritError {

@@ -1,11 +1,12 @@
 import { createServer as createHttp1Server } from 'node:http';
-import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer as createHttp2Server } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { Calls } from './calls.ts';
 import { sniff } from './cleartext-sockets.ts';
 import { closer } from './closing.ts';
 import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
+import { EdgeSessions } from './edge-sessions.ts';
 import { Health } from './health.ts';
 import { STREAM_RESETS, withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
@@ -53,16 +54,9 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     (request, response) =>
       answer(request as unknown as WebRequest, response as unknown as WebResponse),
   );
-  const sessions = new Set<ServerHttp2Session>();
-  http2.on('session', (session) => {
-    sessions.add(session);
-    session.once('close', () => sessions.delete(session));
-  });
+  const sessions = new EdgeSessions(http2, limits);
   const inHttp1 = (socket: Duplex): void => void http1.emit('connection', socket);
   const inHttp2 = (socket: Duplex): void => void http2.emit('connection', socket);
-  const closeSessions = (): void => {
-    for (const session of sessions) session.close();
-  };
   const door =
     tls &&
     openTlsDoor({
@@ -71,12 +65,19 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       log: telemetry.log,
       accept: (socket) => (socket.alpnProtocol === 'h2' ? inHttp2(socket) : inHttp1(socket)),
       onRotation: () => {
-        closeSessions();
+        sessions.close();
         http1.closeIdleConnections();
       },
     });
   const enter = door?.enter ?? ((socket) => sniff(socket, { http1: inHttp1, http2: inHttp2 }));
-  const listener = await Listener.open(host, port, enter, portSetting);
+  const listener = await Listener.open({
+    host,
+    port,
+    portSetting,
+    accept: enter,
+    limits,
+    telemetry,
+  });
   // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
   http1.emit('listening');
   return {
@@ -91,7 +92,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       sayGoodbye: () => {
         door?.close();
         http1.close();
-        closeSessions();
+        sessions.close();
       },
     }),
   };

@@ -1,4 +1,7 @@
-/** How much one server accepts; over a limit the caller gets RESOURCE_EXHAUSTED. */
+/**
+ * How much one server accepts; over a limit of calls or messages the caller gets RESOURCE_EXHAUSTED,
+ * over one of connections the connection ends.
+ */
 export interface RpcLimits {
   /** Largest request or response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
@@ -10,6 +13,14 @@ export interface RpcLimits {
   readonly maxSessionMemoryMb?: number;
   /** Longest a unary call may take whatever its client allows, ms. Default 60,000. Streams have none. */
   readonly maxUnaryMs?: number;
+  /** Most calls under way that pass no gate: health and reflection. Default 1,000. */
+  readonly maxOpenCalls?: number;
+  /** Most connections to the port; default 10,000. */
+  readonly maxConnections?: number;
+  /** A connection without calls is closed after so long, ms. Default 5 minutes. */
+  readonly connectionIdleMs?: number;
+  /** How often the other end of a connection must show that it hears, ms. Default 30,000. */
+  readonly connectionPingMs?: number;
 }
 
 const DEFAULTS: Required<RpcLimits> = {
@@ -18,6 +29,10 @@ const DEFAULTS: Required<RpcLimits> = {
   maxConcurrentStreams: 1_000,
   maxSessionMemoryMb: 64,
   maxUnaryMs: 60_000,
+  maxOpenCalls: 1_000,
+  maxConnections: 10_000,
+  connectionIdleMs: 300_000,
+  connectionPingMs: 30_000,
 };
 
 /** `limits` with the defaults filled in. */

@@ -1,9 +1,27 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { UnavailableError } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
 
 /** How long connections may take to close by themselves once all calls are over, ms. */
 const GOODBYE_MS = 500;
+
+/** How long a connection may be silent before the system asks whether anybody is there, ms. */
+const SILENT_MS = 60_000;
+/** Least time between two lines about refused connections, ms. */
+const TELL_EVERY_MS = 60_000;
+
+interface ListenerOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** The variable that sets the port, for the sentence of a failure. */
+  readonly portSetting?: string | undefined;
+  /** Takes every connection. */
+  readonly accept: (socket: Socket) => void;
+  readonly limits: { readonly maxConnections: number };
+  readonly telemetry: Pick<Telemetry, 'log'>;
+}
 
 /** A TCP port that is listened on, and every connection that came in through it. */
 export class Listener {
@@ -21,27 +39,33 @@ export class Listener {
   }
 
   /**
-   * Listens; every connection goes to `accept`.
-   * @param setting the variable that sets the port, for the sentence of a failure
+   * Listens; connections beyond the limit are closed at once.
    * @throws UnavailableError PORT_IN_USE, or CANNOT_LISTEN for another reason
    */
-  static async open(
-    host: string,
-    port: number,
-    accept: (socket: Socket) => void,
-    setting?: string,
-  ): Promise<Listener> {
+  static async open(options: ListenerOptions): Promise<Listener> {
+    const { host, port, portSetting, accept, limits, telemetry } = options;
     const sockets = new Set<Socket>();
-    const server = createServer({ noDelay: true }, (socket) => {
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
-      accept(socket);
+    const server = createServer(
+      { noDelay: true, keepAlive: true, keepAliveInitialDelay: SILENT_MS },
+      (socket) => {
+        sockets.add(socket);
+        socket.once('close', () => sockets.delete(socket));
+        accept(socket);
+      },
+    );
+    server.maxConnections = limits.maxConnections;
+    let toldAt = Number.NEGATIVE_INFINITY;
+    server.on('drop', () => {
+      if (performance.now() - toldAt < TELL_EVERY_MS) return;
+      toldAt = performance.now();
+      const limit = limits.maxConnections;
+      telemetry.log.warn({ port, limit }, 'Connections are refused: there are as many as may be.');
     });
     try {
       server.listen(port, host);
       await once(server, 'listening');
     } catch (error) {
-      throw cannotListen(host, port, setting, error);
+      throw cannotListen(host, port, portSetting, error);
     }
     return new Listener(host, server, sockets);
   }

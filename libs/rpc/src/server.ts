@@ -34,6 +34,9 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     'grpc.max_send_message_length': -1,
     'grpc.max_concurrent_streams': limits.maxConcurrentStreams,
     'grpc-node.max_session_memory': limits.maxSessionMemoryMb,
+    'grpc.max_connection_idle_ms': limits.connectionIdleMs,
+    'grpc.keepalive_time_ms': limits.connectionPingMs,
+    'grpc.keepalive_timeout_ms': limits.connectionPingMs,
   });
   raiseResetLimit(server);
   const methods = new GrpcMethods(calls, limits.maxMessageBytes);
@@ -43,7 +46,14 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   }
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
   const entrance = openEntrance(server, tls, telemetry.log);
-  const listener = await Listener.open(host, port, entrance.enter, portSetting);
+  const listener = await Listener.open({
+    host,
+    port,
+    portSetting,
+    accept: entrance.enter,
+    limits,
+    telemetry,
+  });
   return {
     host,
     port: listener.port,

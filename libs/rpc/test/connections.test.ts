@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { Health } from '@writ/contracts/grpc/health/v1/health_pb';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createRpcClient } from '../src/index.ts';
+import { ALLOWED, rejection, START, start, TRANSPORTS } from './fixture.ts';
+
+const PREFACE = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  // A SETTINGS frame without settings.
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+]);
+
+async function dial(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  // That it ends is what is waited for, however it ends.
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+describe.each(TRANSPORTS)('over %s', (transport) => {
+  it('a connection whose other end does not hear is ended (SYS-4)', async () => {
+    const { server } = await start(transport, {}, { limits: { connectionPingMs: 100 } });
+    const socket = await dial(server.port);
+    socket.write(PREFACE);
+    socket.resume();
+    await once(socket, 'close');
+  });
+
+  it('a connection without calls is closed after a while, and one with calls is not (SYS-4)', async () => {
+    const limits = { connectionIdleMs: 1_000, connectionPingMs: 1_000 };
+    const { server, client } = await start(
+      transport,
+      {
+        async *watchRun(_, { signal }) {
+          yield {};
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        },
+      },
+      { limits },
+    );
+    const events = client({ health: 'unasked' })
+      .watchRun({ runId: 'run-1' }, ALLOWED)
+      [Symbol.asyncIterator]();
+    await events.next();
+    let isOver = false;
+    const ended = rejection(events.next()).then(() => {
+      isOver = true;
+    });
+    const idle = connectHttp2(`http://127.0.0.1:${server.port}`);
+    await once(idle, 'close');
+    expect(isOver).toBe(false);
+    await server.close(0);
+    await ended;
+  });
+
+  it('connections beyond the limit are closed, and the log says so (SYS-4)', async () => {
+    const { server, client, lines } = await start(
+      transport,
+      { startRun: async () => ({}) },
+      { limits: { maxConnections: 1 } },
+    );
+    const first = await dial(server.port);
+    const second = await dial(server.port);
+    second.resume();
+    await once(second, 'close');
+    expect(lines()).toContainEqual(
+      expect.objectContaining({
+        msg: 'Connections are refused: there are as many as may be.',
+        limit: 1,
+      }),
+    );
+    first.destroy();
+    await vi.waitFor(() => client().startRun(START, ALLOWED));
+  });
+
+  it('open calls have a limit of their own, and take no room from others (SYS-4)', async () => {
+    const { address, client, telemetry } = await start(
+      transport,
+      { startRun: async () => ({}) },
+      { limits: { maxOpenCalls: 2, maxConcurrentCalls: 1 } },
+    );
+    const health = createRpcClient(Health, { address, telemetry, health: 'unasked' });
+    onTestFinished(() => health.close());
+    const watches = [1, 2].map(() => health.watch({})[Symbol.asyncIterator]());
+    for (const watch of watches) await watch.next();
+    expect(await rejection(health.check({}))).toMatchObject({
+      reason: 'TOO_MANY_CALLS',
+      metadata: { limit: '2' },
+    });
+    await client().startRun(START, ALLOWED);
+    for (const watch of watches) await watch.return?.();
+  });
+});
