@@ -1,14 +1,16 @@
 import {
   type ColumnDefinitionNode,
-  type DatabaseMetadataOptions,
   type DataTypeNode,
   type Dialect,
   type Driver,
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
+  sql,
   type TableMetadata,
 } from 'kysely';
+
+type IntrospectedDatabase = ConstructorParameters<typeof PostgresIntrospector>[0];
 
 /** Kysely's PostgreSQL, with a driver of our own, that sees one schema. */
 export function postgresDialect(driver: Driver, schema: string): Dialect {
@@ -58,15 +60,28 @@ class Adapter extends PostgresAdapter {
 }
 
 class Introspector extends PostgresIntrospector {
+  readonly #db: IntrospectedDatabase;
   readonly #schema: string;
 
-  constructor(db: ConstructorParameters<typeof PostgresIntrospector>[0], schema: string) {
+  constructor(db: IntrospectedDatabase, schema: string) {
     super(db);
+    this.#db = db;
     this.#schema = schema;
   }
 
-  override async getTables(options?: DatabaseMetadataOptions): Promise<TableMetadata[]> {
-    const tables = await super.getTables(options);
-    return tables.filter(({ schema }) => schema === this.#schema);
+  /** Which tables there are, without their columns: Kysely asks for every column of every schema, which takes seconds where there are many. */
+  override async getTables(): Promise<TableMetadata[]> {
+    const schema = this.#schema;
+    const { rows } = await sql<{ name: string }>`
+      select relname::text as name from pg_catalog.pg_class
+      join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
+      where nspname = ${schema} and relkind in ('r', 'p') order by relname`.execute(this.#db);
+    return rows.map(({ name }) => ({
+      name,
+      schema,
+      isView: false,
+      isForeign: false,
+      columns: [],
+    }));
   }
 }

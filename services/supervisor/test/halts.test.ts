@@ -73,7 +73,8 @@ describe('a halt in the supervisor', () => {
       throw new UnavailableError('AWAY', 'Away.');
     });
     const order = { requestId: 'halt-0', scope: ofRun(), reason: REASON };
-    await expect(control().halt(order, { timeoutMs: 800 })).rejects.toMatchObject({
+    // The gateway has to have answered by then, on a busy machine, too.
+    await expect(control().halt(order, { timeoutMs: 2_500 })).rejects.toMatchObject({
       reason: 'HALT_PENDING',
       metadata: { waiting_for: 'execution-meter' },
     });

@@ -6,7 +6,7 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { HistoryRetention, Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { BudgetExhaustedError, PreconditionError } from '@writ/kernel';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Family } from './family.ts';
 
 const { acquire } = SpawnBudgetService.method;
@@ -280,7 +280,9 @@ describe('SpawnChild', () => {
       });
       resolve();
       await slow.supervisor.fakes.called(deliver, 2);
-      expect((await lead.spawn('op-1')).child?.name).toBe('scout');
+      // The order may be a moment from done, and each question waits no longer than the first.
+      const { child } = await vi.waitFor(() => lead.spawn('op-1'));
+      expect(child?.name).toBe('scout');
       expect(slow.supervisor.fakes.requests(acquire)).toHaveLength(1);
     } finally {
       await slow.close();
