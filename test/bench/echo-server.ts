@@ -5,28 +5,12 @@
 import { once } from 'node:events';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { createRpcServer, route } from '@writ/rpc';
-import { addPosition, openStore } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
-
-interface EchoDatabase {
-  echoes: { echoed_at: Date };
-}
+import { openEchoStore } from './echo-store.ts';
 
 const COMMITS: Readonly<Record<string, number>> = { commit: 1, 'two-commits': 2 };
 
-const store = await openStore<EchoDatabase>({
-  location: { dialect: 'sqlite', file: process.env.ECHO_FILE ?? ':memory:' },
-  service: 'echo',
-  migrations: {
-    '0001_echoes': {
-      async up(db) {
-        await addPosition(db, db.schema.createTable('echoes'))
-          .addColumn('echoed_at', 'timestamptz', (column) => column.notNull())
-          .execute();
-      },
-    },
-  },
-});
+const store = await openEchoStore();
 
 const server = await createRpcServer({
   host: '127.0.0.1',
@@ -35,8 +19,7 @@ const server = await createRpcServer({
     route(KeyService, {
       getKeys: async ({ keyId }) => {
         for (let commit = 0; commit < (COMMITS[keyId] ?? 0); commit += 1) {
-          const row = { echoed_at: new Date() };
-          await store.transaction((trx) => trx.insertInto('echoes').values(row).execute());
+          await store.commit();
         }
         return { service: 'echo' };
       },

@@ -10,12 +10,8 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { createTrust, createVerifier, internalGate } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import { createRpcServer, type Handlers, route } from '@writ/rpc';
-import { addPosition, openStore } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
-
-interface EchoDatabase {
-  echoes: { echoed_at: Date };
-}
+import { openEchoStore } from './echo-store.ts';
 
 const SERVED = {
   'spawn-budget': SpawnBudgetService,
@@ -34,19 +30,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
 
 const service = process.env.ECHO_SERVICE === 'spawn-budget' ? 'spawn-budget' : 'execution-meter';
 const telemetry = createTelemetry({ service: 'echo', logLevel: 'silent' });
-const store = await openStore<EchoDatabase>({
-  location: { dialect: 'sqlite', file: process.env.ECHO_FILE ?? ':memory:' },
-  service: 'echo',
-  migrations: {
-    '0001_echoes': {
-      async up(db) {
-        await addPosition(db, db.schema.createTable('echoes'))
-          .addColumn('echoed_at', 'timestamptz', (column) => column.notNull())
-          .execute();
-      },
-    },
-  },
-});
+const store = await openEchoStore();
 const trust = createTrust({
   addresses: { supervisor: process.env.WRIT_SUPERVISOR_ADDRESS ?? '' },
   telemetry,
@@ -58,8 +42,7 @@ type Identified = { readonly requestId?: string; readonly callId?: string };
 const handlers = SERVED[service].methods.map(({ localName }) => {
   const handle = async ({ requestId, callId }: Identified): Promise<object> => {
     if ((callId ?? requestId)?.startsWith('commit') === true) {
-      const row = { echoed_at: new Date() };
-      await store.transaction((trx) => trx.insertInto('echoes').values(row).execute());
+      await store.commit();
     }
     return ANSWERS[localName] ?? {};
   };
