@@ -1,7 +1,8 @@
 /**
  * `health SERVICE`: asks a service of this container for its health, with the certificate that the
- * service itself shows where there is one. Ends with 0 only when it is serving. It imports nothing, since
- * it runs every few seconds.
+ * service itself shows where there is one. Ends with 0 only when it is serving; with `alive` behind it,
+ * also when it answers that it is not, or only that it takes no such certificate: then it does not hang.
+ * It imports nothing, since it runs every few seconds.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -19,10 +20,12 @@ const PORTS: Readonly<Record<string, number>> = {
   'agent-worker': 50_055,
 };
 
-async function isServing(service: string): Promise<boolean> {
+/** What a service answers to the question whether it serves. @param onHandshake hears of TLS, before any answer */
+async function ask(service: string, isForLife: boolean, onHandshake: () => void): Promise<Buffer> {
   const name = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_PORT`;
   const place = `127.0.0.1:${process.env[name] || PORTS[service]}`;
   const { WRIT_TLS_CERT_FILE: cert, WRIT_TLS_KEY_FILE: key, WRIT_TLS_CA_FILE: ca } = process.env;
+  const isTls = Boolean(cert && key && ca);
   const session =
     cert && key && ca
       ? connect(`https://${place}`, {
@@ -32,10 +35,12 @@ async function isServing(service: string): Promise<boolean> {
           servername: `${service}.writ`,
           // Whom it names is for callers to check; this one is its own, on loopback.
           checkServerIdentity: () => undefined,
+          rejectUnauthorized: !isForLife,
         })
       : connect(`http://${place}`);
   const answer = Promise.withResolvers<Buffer>();
   session.once('error', answer.reject);
+  if (isTls) session.once('connect', onHandshake);
   const call = session.request({
     ':method': 'POST',
     ':path': '/grpc.health.v1.Health/Check',
@@ -46,21 +51,28 @@ async function isServing(service: string): Promise<boolean> {
   call.on('data', (chunk: Buffer) => chunks.push(chunk));
   call.once('error', answer.reject);
   call.once('end', () => answer.resolve(Buffer.concat(chunks)));
-  call.setTimeout(TIMEOUT_MS, () => answer.reject(new Error('No answer in time.')));
+  // It counts from here, whatever of the connection there is already.
+  const timer = setTimeout(() => answer.reject(new Error('No answer in time.')), TIMEOUT_MS);
   call.end(REQUEST);
   try {
-    return (await answer.promise).equals(SERVING);
+    return await answer.promise;
   } finally {
+    clearTimeout(timer);
     session.destroy();
   }
 }
 
-const [service = ''] = process.argv.slice(2);
+const [service = '', wanted] = process.argv.slice(2);
+const isForLife = wanted === 'alive';
+let exitCode = 1;
 try {
-  const serving = await isServing(service);
+  const answer = await ask(service, isForLife, () => {
+    if (isForLife) exitCode = 0;
+  });
+  const serving = answer.equals(SERVING);
   console.log(serving ? 'SERVING' : 'NOT_SERVING');
-  process.exitCode = serving ? 0 : 1;
+  if (serving || (isForLife && answer.length > 0)) exitCode = 0;
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
 }
+process.exitCode = exitCode;

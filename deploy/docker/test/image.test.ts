@@ -14,6 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { createRpcServer } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { assemble } from '../assemble.ts';
 import type { Parts } from '../parts.ts';
@@ -110,6 +112,32 @@ describe('the contents of the image, assembled in a folder', () => {
     },
   );
 
+  it('tell a service that hangs from one that does not serve (SYS-4)', async () => {
+    const service = 'spawn-budget';
+    const address = await start(service, { [variable(service, 'PORT')]: '0' });
+    const alive = (at: string) =>
+      ended(run(['health', service, 'alive'], { [variable(service, 'PORT')]: at }));
+    const port = address.split(':')[1] ?? '';
+    expect(await alive(port)).toBe(0);
+    const hung = children.at(-1);
+    hung?.kill('SIGSTOP');
+    try {
+      expect(await alive(port)).toBe(1);
+    } finally {
+      hung?.kill('SIGCONT');
+    }
+    expect(await alive(port)).toBe(0);
+    expect(await alive('1')).toBe(1);
+
+    const telemetry = createTelemetry({ service: 'not-serving', logLevel: 'silent' });
+    const idle = { host: '127.0.0.1', port: 0, routes: [], gate: async () => ({}), telemetry };
+    const server = await createRpcServer(idle);
+    expect(await alive(String(server.port))).toBe(0);
+    const env = { [variable(service, 'PORT')]: String(server.port) };
+    expect(await ended(run(['health', service], env))).toBe(1);
+    await server.close(0);
+  });
+
   it('make certificates, with which a service is reached, and without which it is not (SYS-6)', async () => {
     const folder = join(data, 'prepare');
     for (const once of ['made', 'renewed'])
@@ -129,6 +157,18 @@ describe('the contents of the image, assembled in a folder', () => {
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
     expect(await health(tls('spawn-budget'))).toBe(0);
     expect(await health({})).toBe(1);
+    // One of another authority is no use for calls, but gets an answer.
+    const foreign = join(data, 'foreign');
+    await ended(run(['prepare', foreign], {}));
+    const strange = Object.fromEntries(
+      Object.entries(tls('spawn-budget')).map(([name, file]) => [
+        name,
+        file.replace(folder, foreign),
+      ]),
+    );
+    expect(await health(strange)).toBe(1);
+    const alive = ['health', 'spawn-budget', 'alive'];
+    expect(await ended(run(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange }))).toBe(0);
   });
 
   it('start the model simulator, and make an API key', async () => {

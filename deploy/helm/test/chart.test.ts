@@ -2,7 +2,13 @@ import { callerTable, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
 import { canReach, type Place } from './reach.ts';
-import { type Manifest, manifestsOf, renderChart, validateManifests } from './render-chart.ts';
+import {
+  type Manifest,
+  manifestsOf,
+  notesOf,
+  renderChart,
+  validateManifests,
+} from './render-chart.ts';
 
 const helm = requireDeployTool('helm');
 const kubernetesValidate = requireDeployTool('kubernetesValidate');
@@ -50,6 +56,14 @@ function neededReach(): Set<string> {
     if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
   }
   return reach;
+}
+
+function deployment(rendered: readonly Manifest[], service: ServiceName): Manifest {
+  const found = rendered.find(
+    ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
+  );
+  if (found === undefined) throw new Error(`There is no Deployment of ${service}.`);
+  return found;
 }
 
 describe.skipIf(helm === undefined)('the chart', () => {
@@ -210,6 +224,86 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(named('Service').ports[0].port).toBe(PORTS[service]);
       expect(named('PodDisruptionBudget').maxUnavailable).toBe(1);
     }
+  });
+
+  it('keeps nothing from moving a replica that is alone', () => {
+    const one = { 'tool-gateway': { replicas: 1 } };
+    const budgets = manifestsOf(renderChart(helm ?? '', { services: one }))
+      .filter(({ kind }) => kind === 'PodDisruptionBudget')
+      .map(({ metadata }) => metadata.name);
+    expect(budgets).toHaveLength(SERVICE_NAMES.length - 1);
+    expect(budgets).not.toContain('writ-tool-gateway');
+  });
+
+  it('goes on serving at the public door until load balancers have heard that a replica ends, and has the time for it', () => {
+    for (const service of SERVICE_NAMES) {
+      const { spec } = deployment(manifests, service).spec.template;
+      const [{ lifecycle }] = spec.containers;
+      const isEdge = service === 'supervisor';
+      expect(spec.terminationGracePeriodSeconds).toBe(isEdge ? 35 : 30);
+      expect(lifecycle?.preStop.exec.command).toEqual(
+        isEdge ? ['/usr/local/bin/node', '-e', 'setTimeout(() => {}, 5000)'] : undefined,
+      );
+    }
+  });
+
+  it('spreads replicas over machines and zones, and mounts, places and annotates as it is told', () => {
+    const own = {
+      affinity: { nodeAffinity: {} },
+      priorityClassName: 'high',
+      podAnnotations: { 'example.org/restart': 'true' },
+      volumes: [{ name: 'nats-ca', configMap: { name: 'nats-ca' } }],
+      volumeMounts: [{ name: 'nats-ca', mountPath: '/etc/nats-ca' }],
+    };
+    const values = {
+      services: { 'execution-meter': own },
+      edge: { annotations: { 'example.org/lb': 'internal' } },
+    };
+    const text = renderChart(helm ?? '', values);
+    if (kubernetesValidate !== undefined) validateManifests(kubernetesValidate, text);
+    const rendered = manifestsOf(text);
+    const { template } = deployment(rendered, 'execution-meter').spec;
+    expect(template.metadata.annotations).toEqual(own.podAnnotations);
+    const { affinity, priorityClassName, volumes, containers, topologySpreadConstraints } =
+      template.spec;
+    expect({ affinity, priorityClassName }).toEqual({
+      affinity: own.affinity,
+      priorityClassName: own.priorityClassName,
+    });
+    expect(volumes).toContainEqual(own.volumes[0]);
+    expect(containers[0].volumeMounts).toContainEqual(own.volumeMounts[0]);
+    const keys = topologySpreadConstraints.map(
+      ({ topologyKey }: { topologyKey: string }) => topologyKey,
+    );
+    expect(keys).toEqual(['kubernetes.io/hostname', 'topology.kubernetes.io/zone']);
+    const edge = rendered.find(
+      ({ kind, metadata }) => kind === 'Service' && metadata.name === 'writ',
+    );
+    expect(edge?.metadata).toMatchObject({ annotations: values.edge.annotations });
+  });
+
+  it('says by name what is too long, before Kubernetes does', () => {
+    const long = 'w'.repeat(48);
+    expect(() => renderChart(helm ?? '', {}, long)).toThrow(/may have 47 characters/);
+    const names = manifestsOf(renderChart(helm ?? '', {}, long.slice(1)));
+    for (const { metadata } of names) expect(metadata.name.length).toBeLessThanOrEqual(63);
+  });
+
+  it('says after the installation what is needed and what is risky', () => {
+    const good = notesOf(helm ?? '', { edge: { tlsSecret: 'edge' } });
+    expect(good).toContain('writ-execution-meter, writ-execution-meter-tls');
+    expect(good).toContain('port-forward service/writ 8080:8080');
+    expect(good).not.toContain('WARNING');
+    const risky = notesOf(helm ?? '', {
+      edge: { type: 'LoadBalancer' },
+      networkPolicy: { enabled: false },
+      services: { supervisor: { replicas: 1 } },
+    });
+    expect(risky.match(/WARNING: .*/g)).toEqual([
+      expect.stringContaining('in cleartext'),
+      expect.stringContaining('without network policies'),
+      expect.stringContaining('supervisor has one replica'),
+    ]);
   });
 
   it('takes every right from every container that it does not need, and gives each its own secrets alone (SYS-6)', () => {

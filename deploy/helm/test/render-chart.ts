@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
@@ -16,17 +16,44 @@ const CHART = resolve(import.meta.dirname, '../writ');
 const KUBERNETES = '1.34.0';
 
 /** The chart's manifests as text. @throws Error with helm's words when it does not render */
-export function renderChart(helm: string, values: object = {}): string {
-  const folder = mkdtempSync(join(tmpdir(), 'writ-chart-'));
+export function renderChart(helm: string, values: object = {}, release = 'writ'): string {
+  return inFolder((folder) => render(helm, CHART, values, release, folder));
+}
+
+/** What helm says after an installation: the notes as a manifest's text, since helm shows them to clusters only. */
+export function notesOf(helm: string, values: object): string {
+  return inFolder((folder) => {
+    const chart = join(folder, 'writ');
+    cpSync(CHART, chart, { recursive: true });
+    renameSync(join(chart, 'templates/NOTES.txt'), join(chart, 'notes.txt'));
+    const manifest = 'kind: Notes\nspec: {{ tpl (.Files.Get "notes.txt") . | quote }}\n';
+    writeFileSync(join(chart, 'templates/notes.yaml'), manifest);
+    const all = manifestsOf(render(helm, chart, values, 'writ', folder));
+    return String(all.find(({ kind }) => kind === 'Notes')?.spec);
+  });
+}
+
+function render(
+  helm: string,
+  chart: string,
+  values: object,
+  release: string,
+  folder: string,
+): string {
   const file = join(folder, 'values.json');
+  writeFileSync(file, JSON.stringify(values));
+  const args = ['template', release, chart, '--kube-version', KUBERNETES, '-f', file];
+  return execFileSync(helm, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder },
+  });
+}
+
+function inFolder(work: (folder: string) => string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-chart-'));
   try {
-    writeFileSync(file, JSON.stringify(values));
-    const args = ['template', 'writ', CHART, '--kube-version', KUBERNETES, '-f', file];
-    return execFileSync(helm, args, {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, HELM_CACHE_HOME: folder, HELM_CONFIG_HOME: folder },
-    });
+    return work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -34,17 +61,14 @@ export function renderChart(helm: string, values: object = {}): string {
 
 /** Holds manifests against Kubernetes' own schemas, unknown fields refused. @throws Error naming what does not fit */
 export function validateManifests(kubernetesValidate: string, text: string): void {
-  const folder = mkdtempSync(join(tmpdir(), 'writ-chart-'));
-  const file = join(folder, 'manifests.yaml');
-  try {
+  inFolder((folder) => {
+    const file = join(folder, 'manifests.yaml');
     writeFileSync(file, text);
-    execFileSync(kubernetesValidate, ['--strict', '--quiet', '-k', KUBERNETES, file], {
+    return execFileSync(kubernetesValidate, ['--strict', '--quiet', '-k', KUBERNETES, file], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 /** The manifests of a text. */

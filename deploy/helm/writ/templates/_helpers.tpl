@@ -25,6 +25,19 @@ app.kubernetes.io/name: writ
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* What every object of the release says of itself besides. */}}
+{{- define "writ.release" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* What the objects of a service say of themselves: (dict "root" $ "service" name). */}}
+{{- define "writ.labels" -}}
+{{ include "writ.selector" . }}
+{{ include "writ.release" .root }}
+{{- end -}}
+
 {{/* What the pods of a service have: (dict "root" $ "service" name). */}}
 {{- define "writ.selector" -}}
 {{ include "writ.common" .root }}
