@@ -77,6 +77,9 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     accept: enter,
     limits,
     telemetry,
+  }).catch((error: unknown) => {
+    door?.close();
+    throw error;
   });
   // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
   http1.emit('listening');

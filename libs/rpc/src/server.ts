@@ -53,6 +53,9 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     accept: entrance.enter,
     limits,
     telemetry,
+  }).catch((error: unknown) => {
+    entrance.close();
+    throw error;
   });
   return {
     host,

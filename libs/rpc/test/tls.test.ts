@@ -8,7 +8,7 @@ import { issueCertificate } from '@writ/certs';
 import { isWritError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, vi } from 'vitest';
-import { createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
+import { createEdge, createRpcServer, type GateCall, TlsFiles } from '../src/index.ts';
 import { type Certificates, certificates } from './certificates.ts';
 import { clientOf, rejection, START, start } from './fixture.ts';
 
@@ -188,9 +188,7 @@ describe('an internal port with TLS', () => {
     await once(socket, 'data');
     await once(socket, 'close');
     // A timer may be early by a millisecond.
-    expect(Date.now()).toBeGreaterThan(
-      new X509Certificate(brief.cert).validToDate.getTime() - 100,
-    );
+    expect(Date.now()).toBeGreaterThan(new X509Certificate(brief.cert).validToDate.getTime() - 100);
   });
 
   it('lets those in no more whose authority was taken away (SYS-4)', async () => {
@@ -212,6 +210,31 @@ describe('an internal port with TLS', () => {
     expect(reason(refused)).toContain('WRIT_ALLOW_CLEARTEXT=true');
     const allowed = await createRpcServer({ ...open, cleartext: 'anywhere' });
     await allowed.close(0);
+  });
+});
+
+describe.each([
+  ['an internal port', createRpcServer],
+  ['an edge', createEdge],
+] as const)('%s that is taken', (_, create) => {
+  it('is not opened, and watches over no files (SYS-4)', async () => {
+    const certs = await certificates();
+    const { telemetry, server } = await start('grpc-js', {});
+    const tls = certs.server('supervisor');
+    let watching = 0;
+    const onChange = tls.files.onChange.bind(tls.files);
+    vi.spyOn(tls.files, 'onChange').mockImplementation((listener) => {
+      const forget = onChange(listener);
+      watching += 1;
+      return () => {
+        forget();
+        watching -= 1;
+      };
+    });
+    const { port } = server;
+    const options = { host: '127.0.0.1', port, routes: [], gate: async () => ({}), telemetry, tls };
+    expect(await rejection(create(options))).toMatchObject({ reason: 'PORT_IN_USE' });
+    expect(watching).toBe(0);
   });
 });
 
