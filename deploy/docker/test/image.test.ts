@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -8,6 +9,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -169,6 +171,32 @@ describe('the contents of the image, assembled in a folder', () => {
     expect(await health(strange)).toBe(1);
     const alive = ['health', 'spawn-budget', 'alive'];
     expect(await ended(run(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange }))).toBe(0);
+  });
+
+  it('replace the authority step by step, each brought to the services (SYS-6)', async () => {
+    const folder = join(data, 'replaced');
+    const authority = join(folder, 'authority');
+    const prepared = async () => expect(await ended(run(['prepare', folder], {}))).toBe(0);
+    const step = (...args: readonly string[]) =>
+      ended(run(['cli', 'certs', authority, '--replace-ca', ...args], {}));
+    const own = (file: string) => readFileSync(join(folder, 'supervisor/tls', file), 'utf8');
+    const authorities = () =>
+      own('ca.crt').match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? [];
+    const isSignedBy = (ca = '') =>
+      new X509Certificate(own('service.crt')).verify(new X509Certificate(ca).publicKey);
+    await prepared();
+    const [old] = authorities();
+    expect(await step('begin')).toBe(0);
+    await prepared();
+    const [first, next] = authorities();
+    expect([first, isSignedBy(first)]).toEqual([old, true]);
+    expect(await step('issue', '--also', 'nats', 'postgres')).toBe(0);
+    await prepared();
+    expect(authorities()).toEqual([next, old]);
+    expect(isSignedBy(next)).toBe(true);
+    expect(await step('finish')).toBe(0);
+    await prepared();
+    expect([authorities(), isSignedBy(next)]).toEqual([[next], true]);
   });
 
   it('start the model simulator, and make an API key', async () => {
