@@ -78,6 +78,7 @@ describe('a client of a service with a replica that hangs', () => {
       rpc_service: RunService.typeName,
     });
     expect(told.at(-1)).toMatchObject({ msg: 'A replica was taken back.', standing: 'serving' });
+    for (const line of told) expect(line).not.toHaveProperty('trace_id');
   });
 
   it('does not wait for one whose event loop is blocked (SYS-4, SYS-5)', async () => {

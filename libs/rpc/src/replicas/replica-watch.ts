@@ -6,7 +6,7 @@ import {
   Health as HealthContract,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
-import type { Telemetry } from '@writ/telemetry';
+import { context, ROOT_CONTEXT, type Telemetry } from '@writ/telemetry';
 import { ATTR_RPC_SERVICE } from '../rpc-attributes.ts';
 
 /**
@@ -93,8 +93,11 @@ export class ReplicaWatch {
       'writ.standing': standing,
     });
     const fields = { rpc_service: service, replica, standing };
-    if (standing === 'serving') telemetry.log.info(fields, 'A replica was taken back.');
-    else telemetry.log.warn(fields, 'A replica was left out.');
+    // It belongs to no call, though the connection was made for one.
+    context.with(ROOT_CONTEXT, () => {
+      if (standing === 'serving') telemetry.log.info(fields, 'A replica was taken back.');
+      else telemetry.log.warn(fields, 'A replica was left out.');
+    });
   }
 
   #read(response: Buffer | undefined): Reply {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
+import { context, ROOT_CONTEXT } from '@writ/telemetry';
 import type { ReplicaWatch, Reply, Standing } from './replica-watch.ts';
 
 /** Between an answer and the next question, ms. */
@@ -112,7 +113,7 @@ export class Replica {
   /** The connection is there: now it must answer. */
   #begin(): void {
     this.#reply = undefined;
-    if (this.#parts.watch.asks) void this.#ask();
+    if (this.#parts.watch.asks) context.with(ROOT_CONTEXT, () => void this.#ask());
     else this.#heard('serving');
   }
 
