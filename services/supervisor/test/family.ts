@@ -174,6 +174,8 @@ export class Family {
     const config = {
       agents: { text: AGENTS_YAML, file: 'agents.yaml' },
       policy: { text: POLICY_YAML, file: 'policy.yaml' },
+      // A busy machine needs longer than whoever calls should wait.
+      childWaitMs: 60_000,
       ...options.config,
     };
     return new Family(await SupervisorUnderTest.start({ ...options, config }));
