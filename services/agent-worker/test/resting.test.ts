@@ -11,46 +11,11 @@ import { findRunnable } from '../src/store/leases.ts';
 import { preemptedAgents, type RestingPage, sleepingAgents } from '../src/store/resting.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
-import { AGENT, RUN, TENANT } from './delivery.ts';
+import { RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
+import { AT, restingRow } from './resting-row.ts';
 import { approveAll, LEAD } from './team.ts';
 import { World } from './world.ts';
-
-const AT = new Date('2026-01-01T00:00:00Z');
-
-function restingRow(changes: Partial<Insertable<AgentsTable>>): Insertable<AgentsTable> {
-  return {
-    tenant: TENANT,
-    run_id: RUN,
-    instance: AGENT.instance,
-    name: AGENT.name,
-    kind: 'react',
-    request_id: 'd-1',
-    request_digest: '',
-    session_id: 's-1',
-    manifest: '{}',
-    supervision: '{}',
-    state: 'PARKED',
-    stop_reason: null,
-    waiting_for: '["slot"]',
-    wake_at: null,
-    epoch: 1n,
-    lease_owner: null,
-    lease_expires_at: null,
-    credentials: null,
-    deadline_at: null,
-    traceparent: '',
-    last_traceparent: null,
-    journal_length: 0,
-    step_started: 0,
-    step_ended: 0,
-    failures: 0,
-    reply_to: null,
-    created_at: AT,
-    ended_at: null,
-    ...changes,
-  };
-}
 
 function runIds(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `run-${String(index).padStart(6, '0')}`);

@@ -142,7 +142,7 @@ export class RestingAgents {
       renewal: { agentToken, epoch: row.epoch, intent: 'suspend' },
       answered: async ({ standing }) => {
         told();
-        if (standing === 'paused') await this.#park(row);
+        if (standing === 'paused') await this.#orAgain(row, this.#park(row));
       },
     };
   }
@@ -159,9 +159,19 @@ export class RestingAgents {
       renewal: { agentToken, epoch: row.epoch, intent: 'park' },
       answered: async (answer) => {
         told();
-        if (!isStillParked(answer)) await this.#resume(row);
+        if (!isStillParked(answer)) await this.#orAgain(row, this.#resume(row));
       },
     };
+  }
+
+  /** What a store that fails does not take is asked for again: nobody else speaks for one that sleeps. */
+  async #orAgain(row: RestingRow, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.note(keyOf(row));
+      throw error;
+    }
   }
 
   async #park(row: RestingRow): Promise<void> {

@@ -1,0 +1,61 @@
+import { systemClock, UnavailableError } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import type { Insertable } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SlotStanding } from '../src/domain/agent/slot.ts';
+import { RestingAgents } from '../src/runtime/slots/resting-agents.ts';
+import type { AgentsTable } from '../src/store/schema.ts';
+import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+import { restingRow } from './resting-row.ts';
+
+const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
+const TOKENS = JSON.stringify({ spawnBudget: 'token', expiresAt: Date.now() + 600_000 });
+
+/** What an answer asks of the store, and where the agent is when that is done. */
+const MOVES: readonly {
+  readonly from: Partial<Insertable<AgentsTable>>;
+  readonly standing: SlotStanding;
+  readonly to: string;
+}[] = [
+  { from: { state: 'SUSPENDED', waiting_for: '["answer"]' }, standing: 'paused', to: 'PARKED' },
+  { from: { state: 'PARKED' }, standing: 'active', to: 'RUNNING' },
+];
+
+describe('an agent at rest whose slot moved while the store failed', () => {
+  let store: WorkerStore;
+  beforeEach(async () => {
+    store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
+  });
+  afterEach(() => store.close());
+
+  it.each(MOVES)('is asked about again, and goes over to $to (SB-4, SB-8)', async (move) => {
+    const { from, standing, to } = move;
+    await store.transaction((trx) =>
+      trx
+        .insertInto('agents')
+        .values(restingRow({ ...from, credentials: TOKENS }))
+        .execute(),
+    );
+    const resting = new RestingAgents({
+      store,
+      clock: systemClock,
+      log: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }).log,
+      settings: { tenants: [] },
+      onRunnable: () => undefined,
+    });
+    const down = new UnavailableError('STORE_COMMIT_FAILED', 'The disk is full.');
+    vi.spyOn(store, 'transaction').mockRejectedValueOnce(down);
+    const answer = async (): Promise<void> => {
+      const [entry] = await resting.entries(false);
+      await entry?.answered({ standing, grant: '', grantExpiresAt: 0 });
+    };
+    resting.note(KEY);
+    await expect(answer()).rejects.toBe(down);
+    expect(resting.isBehind).toBe(true);
+    await answer();
+    expect(resting.isBehind).toBe(false);
+    const row = await store.db.selectFrom('agents').select('state').executeTakeFirstOrThrow();
+    expect(row.state).toBe(to);
+  });
+});

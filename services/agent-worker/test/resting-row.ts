@@ -1,0 +1,41 @@
+import type { Insertable } from 'kysely';
+import type { AgentsTable } from '../src/store/schema.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
+
+/** When the agents of {@link restingRow} were made. */
+export const AT = new Date('2026-01-01T00:00:00Z');
+
+/** The row of an agent that is parked until it has a slot, but for `changes`. */
+export function restingRow(changes: Partial<Insertable<AgentsTable>>): Insertable<AgentsTable> {
+  return {
+    tenant: TENANT,
+    run_id: RUN,
+    instance: AGENT.instance,
+    name: AGENT.name,
+    kind: 'react',
+    request_id: 'd-1',
+    request_digest: '',
+    session_id: 's-1',
+    manifest: '{}',
+    supervision: '{}',
+    state: 'PARKED',
+    stop_reason: null,
+    waiting_for: '["slot"]',
+    wake_at: null,
+    epoch: 1n,
+    lease_owner: null,
+    lease_expires_at: null,
+    credentials: null,
+    deadline_at: null,
+    traceparent: '',
+    last_traceparent: null,
+    journal_length: 0,
+    step_started: 0,
+    step_ended: 0,
+    failures: 0,
+    reply_to: null,
+    created_at: AT,
+    ended_at: null,
+    ...changes,
+  };
+}
