@@ -1,12 +1,12 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Metadata } from '@grpc/grpc-js';
+import { Metadata, status } from '@grpc/grpc-js';
 import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
-import { isLostConnection } from './lost-connection.ts';
+import { isLostConnection, isLostStream } from './lost-connection.ts';
 import { distrustedPeer } from './tls/distrusted-peer.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
@@ -51,11 +51,10 @@ export function hasDetails(metadata: Metadata | null | undefined): boolean {
  */
 export function fromGrpcError(error: unknown, peer: CalledPeer = {}): WritError {
   if (isWritError(error) || !isServiceError(error)) return wrapUnknown(error);
-  const status = detailsOf(error.metadata);
-  return errorOf(
-    { code: error.code, message: status?.message || error.details, ...unpacked(status) },
-    peer,
-  );
+  const told = detailsOf(error.metadata);
+  const isLost = told === undefined && isLostStream(error);
+  const code = isLost ? status.UNAVAILABLE : error.code;
+  return errorOf({ code, message: told?.message || error.details, ...unpacked(told) }, peer);
 }
 
 interface ServiceErrorShape {

@@ -1,3 +1,5 @@
+import { status } from '@grpc/grpc-js';
+
 /** What Node says when a connection goes away or cannot be made. */
 const LOST: ReadonlySet<unknown> = new Set([
   'EPIPE',
@@ -17,4 +19,21 @@ export function isLostConnection(error: unknown): boolean {
     seen.add(cause);
   }
   return false;
+}
+
+/** What grpc-js says of a call whose stream ended, or could not begin, without anybody's status. */
+const LOST_STREAM = /^(Received RST_STREAM with code|Failed to start HTTP\/2 stream)/;
+
+/**
+ * Whether grpc-js tells of a stream that was lost with its connection, which it calls INTERNAL unless the
+ * connection ended in one of two ways: with a broken pipe, or between two frames, it is no less lost.
+ */
+export function isLostStream({
+  code,
+  details,
+}: {
+  readonly code: number;
+  readonly details: string;
+}): boolean {
+  return code === status.INTERNAL && LOST_STREAM.test(details);
 }

@@ -4,6 +4,7 @@ import { executedOnce } from './executed-once.ts';
 import type { Invariant } from './invariant.ts';
 import { modelOnTheBooks } from './model-on-the-books.ts';
 import { noCrash } from './no-crash.ts';
+import { noErrorOfOurs } from './no-error-of-ours.ts';
 import { noLostApproval } from './no-lost-approval.ts';
 import { noOverspend } from './no-overspend.ts';
 import { noUnapprovedExecution } from './no-unapproved-execution.ts';
@@ -22,4 +23,5 @@ export const INVARIANTS: readonly Invariant[] = [
   everyEventOnce,
   auditChainIntact,
   noCrash,
+  noErrorOfOurs,
 ];
