@@ -8,6 +8,8 @@ import { eventMessage } from '../messages/run.ts';
 import { RunProgress } from './follow-run-progress.ts';
 
 const PAGE = 256;
+/** What a run tells within so many milliseconds a watcher is told together: reading rows has its price. */
+const APART_MS = 50;
 
 /** What of a run is followed. */
 interface FollowOptions {
@@ -40,12 +42,14 @@ export async function* followRun(
   let live: RunProgress | undefined;
   try {
     let last = after;
-    let lookAt = 0;
+    let readAt = Number.NEGATIVE_INFINITY;
+    // Progress alone is no reason to read the rows.
+    const dueInMs = () => readAt + (hasChanged ? APART_MS : config.watchPollMs) - performance.now();
     while (true) {
       signal.throwIfAborted();
-      // Progress alone is no reason to read the rows.
-      if (hasChanged || performance.now() >= lookAt) {
+      if (dueInMs() <= 0) {
         hasChanged = false;
+        readAt = performance.now();
         // Read before the rows: whatever is in them when the run is over is all that a watch owes.
         const { ended_at: endedAt } = await loadRun(store.db, key);
         if (progress) live ??= new RunProgress(context, key, () => news.ring());
@@ -57,15 +61,14 @@ export async function* followRun(
           if (event.entry.case === 'result') return;
         }
         if (rows.length === PAGE) {
-          hasChanged = true;
+          readAt = Number.NEGATIVE_INFINITY;
           continue;
         }
         if (endedAt !== null) return;
-        lookAt = performance.now() + config.watchPollMs;
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;
-      else if (!hasChanged) await news.wait(Math.max(1, lookAt - performance.now()));
+      else await news.wait(Math.max(1, dueInMs()));
     }
   } finally {
     unsubscribe();
