@@ -38,8 +38,8 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   /** Messages read and marked together; default 100. */
   readonly batch?: number;
   /**
-   * Milliseconds from a nudge to the look at most: what is committed meanwhile goes together, and
-   * together with what other relays of this process wait for as long; default 0.
+   * Milliseconds from a nudge to the look, as nextBeat counts them: what is committed meanwhile goes
+   * together, and together with what other relays of this process wait for as long; default 0.
    */
   readonly lingerMs?: number;
   /** Milliseconds between looks when nobody nudges; default 1 000. */
