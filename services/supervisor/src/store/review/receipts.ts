@@ -13,30 +13,9 @@ export async function insertReceipt(
   trx: SupervisorTransaction,
   receipt: ReceiptRow,
 ): Promise<boolean> {
-  const { rows: known } = await selectKnown(trx, receipt);
-  if (known.length > 0) return false;
-  await insertRow(trx, receipt);
-  return true;
+  const { numAffectedRows = 0n } = await insertNew(trx, receipt);
+  return numAffectedRows > 0n;
 }
-
-const selectKnown = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
-  db
-    .selectFrom('receipts')
-    .select('receipt_id')
-    .where(({ and, or, eb }) =>
-      or([
-        eb('receipt_id', '=', receipt.receipt_id),
-        and([
-          eb('tenant', '=', receipt.tenant),
-          eb('run_id', '=', receipt.run_id),
-          eb('instance', '=', receipt.instance),
-          eb('call_id', '=', receipt.call_id),
-          eb('revision', '=', receipt.revision),
-        ]),
-      ]),
-    )
-    .limit(1),
-);
 
 const COLUMNS = [
   'tenant',
@@ -53,8 +32,12 @@ const COLUMNS = [
   'received_at',
 ] as const satisfies readonly (keyof ReceiptRow)[];
 
-const insertRow = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
-  db.insertInto('receipts').values(pickColumns(receipt, COLUMNS)),
+const insertNew = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
+  db
+    .insertInto('receipts')
+    .values(pickColumns(receipt, COLUMNS))
+    // Neither another of the same id nor another of the same revision.
+    .onConflict((conflict) => conflict.doNothing()),
 );
 
 /** The receipt of a call that counts: that of the highest revision; undefined when there is none. */
