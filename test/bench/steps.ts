@@ -1,20 +1,17 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
-import { COMPILE_CACHE } from '../load/program.ts';
+import { type FloorJob, StepFloor, type StepSpeed } from '../load/steps/floor/step-floor.ts';
 import { stepCounts } from '../load/steps/step-counts.ts';
 import { StepsStage } from '../load/steps/steps-stage.ts';
 import type { BenchOptions } from './bench.ts';
-import { median, quantileOf, type Speed } from './measure.ts';
+import { median, quantileOf } from './measure.ts';
 
-/** How fast steps were. */
-interface StepSpeed extends Speed {
-  /** Time on a processor per step, milliseconds: steadier than the others where the machine is shared. */
-  readonly cpuMs: number;
-}
+/** The figures of every round, by `<kind> <runs at the same time>`. */
+type Speeds = ReadonlyMap<string, readonly StepSpeed[]>;
 
-/** Of the floor's p50. */
+/** Of the echoed step's p50. */
 const WANTED = 2;
+/** From the least to the most that is done in a step. */
+const FLOORS = ['bare', 'echoed'] as const satisfies readonly FloorJob['work'][];
+const KINDS = [...FLOORS, 'governed'] as const;
 /** Runs at the same time. */
 const IN_FLIGHT = [1, 16, 64] as const;
 /** Of each run: what a step says grows with those before it, so that all runs must be of one length. */
@@ -23,14 +20,16 @@ const STEPS = 16;
 const RUNS_ALONE = 8;
 const ROUNDS = 3;
 const FLOOR_MS = 1_000;
-/** Before anything is measured, of either side: the compiler is done with both of them then. */
+/** Before anything is measured, of each kind: the compiler is done with all of them then. */
 const WARM_UP_STEPS = 2_000;
 
 /**
  * Measures governed steps (RT-1): a react agent with a model that answers at once and a tool that does
- * nothing, in an embedded platform, beside the bare hops and commits of a step, each in a process of its
- * own and in turns. Prints the figures and whether the p50 of one run at a time is within {@link WANTED}
- * times the floor's; resolves with that.
+ * nothing, in an embedded platform, beside two floors in a process of their own, all in turns. The floor
+ * that counts is the step's own exchanges, answered by handlers that do nothing, with as many commits
+ * (`echoed`); the other has only as many calls between services, of a few bytes, and no question to the
+ * model (`bare`). Prints the figures and whether the p50 of one run at a time is within {@link WANTED}
+ * times that of echoed steps; resolves with that.
  */
 export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
@@ -39,48 +38,46 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
     const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
     const stage = await StepsStage.start({ counts: [STEPS], flags });
     stack.defer(() => stage.close());
-    const floor = await startFloor(stage.dataDir);
-    stack.defer(() => end(floor));
-    for (let steps = 0; steps < WARM_UP_STEPS; steps += 16 * STEPS) await governed(stage, 16);
-    for (let steps = 0; steps < WARM_UP_STEPS; ) steps += (await bare(floor, 16, 500)).operations;
+    const floor = await StepFloor.start({ folder: stage.dataDir, limit: STEPS });
+    stack.defer(() => floor.close());
+    await warmUp(stage, floor);
     const speeds = new Map<string, StepSpeed[]>();
+    const add = (kind: string, inFlight: number, speed: StepSpeed): void => {
+      const key = `${kind} ${inFlight}`;
+      speeds.set(key, [...(speeds.get(key) ?? []), speed]);
+    };
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const inFlight of IN_FLIGHT) {
-        add(speeds, `governed ${inFlight}`, await governed(stage, inFlight));
-        add(speeds, `bare ${inFlight}`, await bare(floor, inFlight, FLOOR_MS));
+        add('governed', inFlight, await governed(stage, inFlight));
+        for (const work of FLOORS) {
+          add(work, inFlight, await floor.measure({ work, inFlight, forMs: FLOOR_MS }));
+        }
       }
     }
-    const commit = await bare(floor, 1, FLOOR_MS, 'commit');
+    const commit = await floor.measure({ work: 'commit', inFlight: 1, forMs: FLOOR_MS });
     console.log(`a commit alone: p50 ${commit.p50Ms.toFixed(2)} ms, most of it the disk's`);
-    console.log('step      runs  steps/s   p50 ms   p99 ms   cpu ms');
-    for (const inFlight of IN_FLIGHT) {
-      for (const kind of ['bare', 'governed']) {
-        const of = speeds.get(`${kind} ${inFlight}`) ?? [];
-        const columns = (['perSecond', 'p50Ms', 'p99Ms', 'cpuMs'] as const).map((figure) =>
-          median(of.map((speed) => speed[figure]))
-            .toFixed(figure === 'perSecond' ? 0 : 2)
-            .padStart(7),
-        );
-        console.log([kind.padEnd(8), String(inFlight).padStart(4), ...columns].join('  '));
-      }
-    }
-    const [alone = Number.NaN, ...crowded] = IN_FLIGHT.map((inFlight) => ratio(speeds, inFlight));
-    const isEnough = alone <= WANTED;
-    const others = crowded.map((times) => times.toFixed(2)).join(' and ');
-    console.log(
-      `${isEnough ? 'PASS' : 'FAIL'}: a governed step takes ${alone.toFixed(2)} times the p50 of its hops and commits; wanted are at most ${WANTED}. At 16 and 64 runs it is ${others} times.`,
-    );
-    return isEnough;
+    printTable(speeds);
+    return verdict(speeds);
   } finally {
     await stack.disposeAsync();
   }
 }
 
 async function printCounts(): Promise<void> {
-  const { commits, hops } = await stepCounts(10, 40);
+  const { commits, hops, questions } = await stepCounts(10, 40);
   console.log(`commits per step: ${commits.toFixed(2)}`);
   for (const [rpc, perStep] of Object.entries(hops)) {
     console.log(`hops per step: ${perStep.toFixed(2)} ${rpc}`);
+  }
+  console.log(`hops per step: ${questions.toFixed(2)} request to the model over HTTP`);
+}
+
+async function warmUp(stage: StepsStage, floor: StepFloor): Promise<void> {
+  for (let steps = 0; steps < WARM_UP_STEPS; steps += 16 * STEPS) await governed(stage, 16);
+  for (const work of FLOORS) {
+    for (let steps = 0; steps < WARM_UP_STEPS; ) {
+      steps += (await floor.measure({ work, inFlight: 16, forMs: 500 })).operations;
+    }
   }
 }
 
@@ -106,6 +103,8 @@ async function governed(stage: StepsStage, runs: number): Promise<StepSpeed> {
     );
   }
   const after = await stage.figures();
+  // The floors ask the same model.
+  stage.model.asked = () => undefined;
   durations.sort((a, b) => a - b);
   return {
     operations: durations.length,
@@ -117,42 +116,44 @@ async function governed(stage: StepsStage, runs: number): Promise<StepSpeed> {
   };
 }
 
-async function startFloor(folder: string): Promise<ChildProcess> {
-  const program = fileURLToPath(new URL('../load/steps/floor-program.ts', import.meta.url));
-  const floor = fork(program, {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, FLOOR_FOLDER: folder },
-  });
-  await once(floor, 'message');
-  return floor;
+function printTable(speeds: Speeds): void {
+  console.log('step      runs  steps/s   p50 ms   p99 ms   cpu ms');
+  for (const inFlight of IN_FLIGHT) {
+    for (const kind of KINDS) {
+      const of = speeds.get(`${kind} ${inFlight}`) ?? [];
+      const columns = (['perSecond', 'p50Ms', 'p99Ms', 'cpuMs'] as const).map((figure) =>
+        median(of.map((speed) => speed[figure]))
+          .toFixed(figure === 'perSecond' ? 0 : 2)
+          .padStart(7),
+      );
+      console.log([kind.padEnd(8), String(inFlight).padStart(4), ...columns].join('  '));
+    }
+  }
 }
 
-async function bare(
-  floor: ChildProcess,
-  inFlight: number,
-  forMs: number,
-  work: 'step' | 'commit' = 'step',
-): Promise<StepSpeed> {
-  const answered = once(floor, 'message');
-  floor.send({ work, inFlight, forMs });
-  const [speed] = (await answered) as [StepSpeed];
-  return speed;
+function verdict(speeds: Speeds): boolean {
+  const [alone, ...crowded] = IN_FLIGHT.map((inFlight) => ({
+    inFlight,
+    echoed: ratio(speeds, 'echoed', inFlight),
+    bare: ratio(speeds, 'bare', inFlight),
+  }));
+  const isEnough = alone !== undefined && alone.echoed <= WANTED;
+  const others = crowded.map(
+    ({ inFlight, echoed, bare }) =>
+      `${echoed.toFixed(2)} (${bare.toFixed(2)}) times at ${inFlight} runs`,
+  );
+  console.log(
+    `${isEnough ? 'PASS' : 'FAIL'}: a governed step takes ${alone?.echoed.toFixed(2)} times the p50 of its own exchanges and commits, echoed, of which at most ${WANTED} are wanted (and ${alone?.bare.toFixed(2)} times that of bare ones); ${others.join(', ')}.`,
+  );
+  return isEnough;
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit');
-  child.kill('SIGTERM');
-  await ended;
-}
-
-function add(speeds: Map<string, StepSpeed[]>, key: string, speed: StepSpeed): void {
-  speeds.set(key, [...(speeds.get(key) ?? []), speed]);
-}
-
-function ratio(speeds: ReadonlyMap<string, readonly Speed[]>, inFlight: number): number {
-  const floor = speeds.get(`bare ${inFlight}`) ?? [];
+/** Median over the rounds of the p50 of governed steps in that of a floor's. */
+function ratio(speeds: Speeds, floor: (typeof FLOORS)[number], inFlight: number): number {
+  const below = speeds.get(`${floor} ${inFlight}`) ?? [];
   return median(
     (speeds.get(`governed ${inFlight}`) ?? []).map(
-      ({ p50Ms }, round) => p50Ms / (floor[round]?.p50Ms ?? Number.NaN),
+      ({ p50Ms }, round) => p50Ms / (below[round]?.p50Ms ?? Number.NaN),
     ),
   );
 }

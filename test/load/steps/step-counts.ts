@@ -17,19 +17,27 @@ export interface StepCounts {
   readonly commits: number;
   /** Calls in the background, by time and not by step: each may have taken one of the commits. */
   readonly beside: number;
+  /** Calls between services. */
   readonly hops: Readonly<Record<keyof typeof STEP_RPCS, number>>;
+  /** Requests to the model's provider over HTTP, as the provider counts them. */
+  readonly questions: number;
 }
 
 /** Counts hops and commits of a step: what a longer run has more of than a short one (RT-1). */
 export async function stepCounts(short: number, long: number): Promise<StepCounts> {
   const stage = await StepsStage.start({ counts: [short, long], countHops: true });
+  let asked = 0;
+  stage.model.asked = () => {
+    asked += 1;
+  };
   try {
     const taken = async (count: number) => {
       const before = await stage.figures();
+      const askedBefore = asked;
       await stage.count(count, 'count');
       const after = await stage.figures();
       const hops = (rpc: string) => (after.hops[rpc] ?? 0) - (before.hops[rpc] ?? 0);
-      return { commits: after.commits - before.commits, hops };
+      return { commits: after.commits - before.commits, hops, questions: asked - askedBefore };
     };
     // The first run also fetches keys and lists tools.
     await taken(short);
@@ -43,6 +51,7 @@ export async function stepCounts(short: number, long: number): Promise<StepCount
         ReviewAction: perStep(STEP_RPCS.ReviewAction),
         CallTool: perStep(STEP_RPCS.CallTool),
       },
+      questions: (many.questions - few.questions) / (long - short),
     };
   } finally {
     await stage.close();
