@@ -14,12 +14,11 @@ const FOLDERS = [
   'deploy',
 ];
 
-/** The short forms of the long proofs, and what starts many processes or kills at every point. */
+/** The short forms of the long proofs: what kills at every point, and what starts many or foreign processes. */
 const PROOFS = [
-  'test/load/**/*.test.ts',
-  'test/distributed/**/*.test.ts',
+  'test/{load,distributed,interop}/**/*.test.ts',
   'deploy/**/*.test.ts',
-  'services/agent-worker/test/kinds-crash.test.ts',
+  `{${FOLDERS.join()}}/**/*{crash,kill,replicas}.test.ts`,
 ];
 
 /** Everything fails at once, and nothing else may take the machine meanwhile. */

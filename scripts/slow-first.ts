@@ -4,11 +4,10 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** From those that take longest: whatever begins last should be over soon. */
 const SLOW: readonly RegExp[] = [
   /^test\/load\//,
-  /^test\/conformance\//,
+  /^(test\/conformance|platform)\//,
   /^test\/(e2e|distributed|interop)\//,
   /^deploy\//,
-  /^platform\//,
-  /^services\/[^/]+\/test\/.*(crash|kill)/,
+  /(crash|kill|replicas)\.test\.ts$/,
   /^services\/[^/]+\/test\//,
 ];
 

@@ -19,7 +19,8 @@ async function makeServer(): Promise<void> {
 }
 
 await makeServer();
-const args = ['run', '--project', 'tests', 'libs/bus/', ...process.argv.slice(2)];
+const projects = ['--project', 'tests', '--project', 'proofs'];
+const args = ['run', ...projects, 'libs/bus/', ...process.argv.slice(2)];
 const { status } = spawnSync('vitest', args, {
   stdio: 'inherit',
   env: { ...process.env, WRIT_NATS_SERVER: SERVER },
