@@ -16,7 +16,7 @@ const FOLDERS = [
 
 /** The short forms of the long proofs: what kills at every point, and what starts many or foreign processes. */
 const PROOFS = [
-  'test/{load,distributed,interop}/**/*.test.ts',
+  'test/{load,distributed,interop,conformance}/**/*.test.ts',
   'deploy/**/*.test.ts',
   `{${FOLDERS.join()}}/**/*{crash,kill,replicas}.test.ts`,
 ];
