@@ -9,7 +9,7 @@ import { RunProgress } from './follow-run-progress.ts';
 
 const PAGE = 256;
 /** What a run tells within so many milliseconds a watcher is told together: reading rows has its price. */
-const APART_MS = 50;
+const APART_MS = 100;
 
 /** What of a run is followed. */
 interface FollowOptions {
