@@ -12,13 +12,13 @@ const WANTED = 2;
 /** From the least to the most that is done in a step. */
 const FLOORS = ['bare', 'echoed'] as const satisfies readonly FloorJob['work'][];
 const KINDS = [...FLOORS, 'governed'] as const;
-/** Runs at the same time. */
+/** Runs at the same time, and how often that is measured: one alone is what counts, and the least steady. */
+const ROUNDS = { 1: 12, 16: 3, 64: 3 } as const;
 const IN_FLIGHT = [1, 16, 64] as const;
 /** Of each run: what a step says grows with those before it, so that all runs must be of one length. */
 const STEPS = 16;
 /** One after the other, where there is one run at a time. */
-const RUNS_ALONE = 8;
-const ROUNDS = 3;
+const RUNS_ALONE = 4;
 const FLOOR_MS = 1_000;
 /** Before anything is measured, of each kind: the compiler is done with all of them then. */
 const WARM_UP_STEPS = 2_000;
@@ -27,9 +27,9 @@ const WARM_UP_STEPS = 2_000;
  * Measures governed steps (RT-1): a react agent with a model that answers at once and a tool that does
  * nothing, in an embedded platform, beside two floors in a process of their own, all in turns. The floor
  * that counts is the step's own exchanges, answered by handlers that do nothing, with as many commits
- * (`echoed`); the other has only as many calls between services, of a few bytes, and no question to the
- * model (`bare`). Prints the figures and whether the p50 of one run at a time is within {@link WANTED}
- * times that of echoed steps; resolves with that.
+ * (`echoed`); the other has only as many hops, of a few bytes, and commits (`bare`). Prints the figures
+ * and whether the p50 of one run at a time is within {@link WANTED} times that of echoed steps; resolves
+ * with that.
  */
 export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
@@ -46,8 +46,8 @@ export async function benchSteps({ profileDir }: BenchOptions): Promise<boolean>
       const key = `${kind} ${inFlight}`;
       speeds.set(key, [...(speeds.get(key) ?? []), speed]);
     };
-    for (let round = 0; round < ROUNDS; round += 1) {
-      for (const inFlight of IN_FLIGHT) {
+    for (const inFlight of IN_FLIGHT) {
+      for (let round = 0; round < ROUNDS[inFlight]; round += 1) {
         add('governed', inFlight, await governed(stage, inFlight));
         for (const work of FLOORS) {
           add(work, inFlight, await floor.measure({ work, inFlight, forMs: FLOOR_MS }));

@@ -1,34 +1,40 @@
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { type ClosableRpcClient, createRpcClient, createRpcServer, route } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
+import { measuredModel } from './measured-model.ts';
 import type { FloorStores } from './stores.ts';
 
-/** Commits of each call. */
-const CALLS = { meter: 2, supervisor: 1, gateway: 2 } as const;
+/** What each call waits for, one after the other. */
+const CALLS = {
+  meter: ['meter', 'model', 'meter'],
+  supervisor: ['supervisor'],
+  gateway: ['gateway', 'gateway'],
+} as const;
 
 /**
- * Starts three servers, and gives the bare step:
+ * Starts three servers, and gives the bare step: as many hops and commits as a governed one has, and
+ * nothing else.
  *
  * - three unary calls one after the other, to three servers on loopback, with the client and server of
  *   libs/rpc, grpc-js, protobuf and spans included; without tokens, and with messages of a few bytes;
+ * - in the first of them a request over HTTP to the model, with `fetch`, its answer read but not parsed;
  * - two, one and two commits in these calls and one of the caller's own.
- *
- * It does nothing else, and is less than a step exchanges: the question to the model is not in it.
  */
 export async function createBareStep(
+  folder: string,
   stores: FloorStores,
   telemetry: Telemetry,
 ): Promise<() => Promise<void>> {
+  const works = { ...stores, model: bareQuestion(folder) };
   const clients: ClosableRpcClient<typeof KeyService>[] = [];
-  for (const [service, commits] of Object.entries(CALLS)) {
-    const commit = stores[service as keyof typeof CALLS];
+  for (const [service, waits] of Object.entries(CALLS)) {
     const server = await createRpcServer({
       host: '127.0.0.1',
       port: 0,
       routes: [
         route(KeyService, {
           getKeys: async () => {
-            for (let n = 0; n < commits; n += 1) await commit();
+            for (const what of waits) await works[what]();
             return { service };
           },
         }),
@@ -42,5 +48,20 @@ export async function createBareStep(
   return async () => {
     for (const client of clients) await client.getKeys({});
     await stores.worker();
+  };
+}
+
+function bareQuestion(folder: string): () => Promise<void> {
+  const { baseUrl, providerModel } = measuredModel(folder);
+  const messages = [
+    { role: 'system', content: 'Count to 1.' },
+    { role: 'user', content: 'bare' },
+  ];
+  const body = JSON.stringify({ model: providerModel, messages, stream: true });
+  const headers = { 'content-type': 'application/json' };
+  return async () => {
+    const answer = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers, body });
+    if (!answer.ok) throw new Error(`The model answered ${answer.status}.`);
+    await answer.text();
   };
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { create, type DescService } from '@bufbuild/protobuf';
 import {
   GenerateRequestSchema,
@@ -10,11 +9,11 @@ import { createVerifier, internalGate, type ServiceName, trustSigners } from '@w
 import { systemClock } from '@writ/kernel';
 import { createRpcServer, type Handlers, type Route, route, unimplemented } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
-import { readCatalog } from '../../../../services/execution-meter/src/providers/catalog/read-catalog.ts';
 import { createOpenAiProvider } from '../../../../services/execution-meter/src/providers/openai/ask-openai.ts';
 import type { Attempt } from '../../../../services/execution-meter/src/providers/provider.ts';
 import { readChatRequest } from '../../../../services/execution-meter/src/rpc/messages/chat-request.ts';
 import type { FloorSigners } from './counter.ts';
+import { measuredModel } from './measured-model.ts';
 import type { StepMessages } from './messages.ts';
 import type { FloorStores } from './stores.ts';
 
@@ -65,8 +64,7 @@ export async function startEchoes(parts: EchoParts): Promise<EchoAddresses> {
 }
 
 function meterRoute({ folder, stores, messages }: EchoParts): Route {
-  const [model] = readCatalog(join(folder, 'models.yaml'), {}).catalog.list(undefined);
-  if (model === undefined) throw new Error('The catalog of the measured platform is empty.');
+  const model = measuredModel(folder);
   const ask = createOpenAiProvider();
   const saidOf = byCallId(messages, (said) => {
     const attempt: Omit<Attempt, 'signal' | 'requestId'> = {

@@ -17,7 +17,7 @@ const telemetry = createTelemetry({ service: 'floor', logLevel: 'silent' });
 const stores = await openFloorStores(folder);
 const works = {
   commit: stores.worker,
-  bare: await createBareStep(stores, telemetry),
+  bare: await createBareStep(folder, stores, telemetry),
   echoed: await createEchoedStep({ folder, limit }, stores, telemetry),
 } as const satisfies Record<FloorJob['work'], () => Promise<void>>;
 process.on('message', ({ work, inFlight, forMs }: FloorJob) => {
