@@ -18,7 +18,7 @@ const FOLDERS = [
 const PROOFS = [
   'test/{load,distributed,interop,conformance}/**/*.test.ts',
   'deploy/**/*.test.ts',
-  `{${FOLDERS.join()}}/**/*{crash,kill,replicas}.test.ts`,
+  `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,replicas}.test.ts`,
 ];
 
 /** Everything fails at once, and nothing else may take the machine meanwhile. */

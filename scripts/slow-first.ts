@@ -7,7 +7,7 @@ const SLOW: readonly RegExp[] = [
   /^(test\/conformance|platform)\//,
   /^test\/(e2e|distributed|interop)\//,
   /^deploy\//,
-  /(crash|kill|replicas)\.test\.ts$/,
+  /(crash|faults|kill|mutations|replicas)\.test\.ts$/,
   /^services\/[^/]+\/test\//,
 ];
 
