@@ -5,7 +5,8 @@ import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
 /**
  * Milliseconds that an event waits for others after a pause, and longer in a stream (nextBeat), so that
- * what many steps tell costs few commits beside theirs. Whoever waits for the last events of a run hurries its relay.
+ * what many steps tell costs few commits beside theirs. Whoever waits for the last events of a run
+ * hurries its relay.
  */
 const LINGER_MS = 50;
 /** Events that wait before somebody should look: some hundred megabytes. */

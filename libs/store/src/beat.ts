@@ -1,5 +1,5 @@
-/** Beats follow each other no sooner than this many milliseconds. */
-const APART_MS = 250;
+/** Beats follow each other no sooner than this many times what is waited after a pause. */
+const APART = 5;
 
 /** Those who wait the same time, and when they last went on. */
 interface Rhythm {
@@ -12,12 +12,13 @@ const rhythms = new Map<number, Rhythm>();
 /**
  * Resolves at the same moment for everybody in this process who waits that long: what they do then
  * meets, and shares its commits. After a pause the moment is `ms` milliseconds from now; in a steady
- * stream there are four a second, for the more is told together, the less each part of it costs.
+ * stream it is five times that after the one before, for the more is told together, the less each part
+ * of it costs.
  */
 export function nextBeat(ms: number): Promise<void> {
   const rhythm = rhythms.get(ms) ?? { next: undefined, lastAt: Number.NEGATIVE_INFINITY };
   rhythms.set(ms, rhythm);
-  rhythm.next ??= beat(rhythm, Math.max(ms, rhythm.lastAt + APART_MS - performance.now()));
+  rhythm.next ??= beat(rhythm, Math.max(ms, rhythm.lastAt + APART * ms - performance.now()));
   return rhythm.next;
 }
 
