@@ -1,14 +1,14 @@
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
-import { type RunKey, runTopic } from '../../store/change/changes.ts';
+import { type RunKey, runEndTopic, runTopic } from '../../store/change/changes.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage } from '../messages/run.ts';
 import { RunProgress } from './follow-run-progress.ts';
 
 const PAGE = 256;
-/** What a run tells within so many milliseconds a watcher is told together: reading rows has its price. */
+/** What a run tells within so many milliseconds, all but its end, a watcher is told together: reading rows has its price. */
 const APART_MS = 100;
 
 /** What of a run is followed. */
@@ -35,14 +35,18 @@ export async function* followRun(
   const { store, config } = context;
   const news = new ChangeAlarm(signal);
   let hasChanged = true;
+  let readAt = Number.NEGATIVE_INFINITY;
   const unsubscribe = store.changes.subscribe(runTopic(key), () => {
     hasChanged = true;
+    news.ring();
+  });
+  const unsubscribeEnd = store.changes.subscribe(runEndTopic(key), () => {
+    readAt = Number.NEGATIVE_INFINITY;
     news.ring();
   });
   let live: RunProgress | undefined;
   try {
     let last = after;
-    let readAt = Number.NEGATIVE_INFINITY;
     // Progress alone is no reason to read the rows.
     const dueInMs = () => readAt + (hasChanged ? APART_MS : config.watchPollMs) - performance.now();
     while (true) {
@@ -72,6 +76,7 @@ export async function* followRun(
     }
   } finally {
     unsubscribe();
+    unsubscribeEnd();
     news.close();
     await live?.close();
   }

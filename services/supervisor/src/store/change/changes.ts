@@ -8,9 +8,10 @@ export interface RunKey {
   readonly runId: string;
 }
 
-/** What somebody may wait for: a run's timeline, orders that are due, halts, events to hand on, audit records and their links, a tenant's approvals. */
+/** What somebody may wait for: a run's timeline, its end, orders that are due, halts, events to hand on, audit records and their links, a tenant's approvals. */
 export type Topic =
   | `run:${string}/${string}`
+  | `run-ended:${string}/${string}`
   | 'orders'
   | 'halts'
   | 'outbox'
@@ -21,6 +22,11 @@ export type Topic =
 /** The topic of a run's timeline. */
 export function runTopic({ tenant, runId }: RunKey): Topic {
   return `run:${tenant}/${runId}`;
+}
+
+/** The topic of a run's end, which comes beside that of its timeline. */
+export function runEndTopic({ tenant, runId }: RunKey): Topic {
+  return `run-ended:${tenant}/${runId}`;
 }
 
 const noted = new WeakMap<object, Set<Topic>>();

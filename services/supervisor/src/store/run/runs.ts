@@ -1,6 +1,6 @@
 import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
-import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
+import { noteChange, type RunKey, runEndTopic, runTopic } from '../change/changes.ts';
 import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { runNotFound } from './timeline.ts';
@@ -80,6 +80,7 @@ export async function saveRun(
     .where('run_id', '=', key.runId)
     .execute();
   noteChange(trx, runTopic(key));
+  if (changes.ended_at instanceof Date) noteChange(trx, runEndTopic(key));
 }
 
 /** Moves a run to another state, unless it is over: nothing leaves a terminal state (RT-4). */
