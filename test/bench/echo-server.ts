@@ -10,7 +10,7 @@ import { openEchoStore } from './echo-store.ts';
 
 const COMMITS: Readonly<Record<string, number>> = { commit: 1, 'two-commits': 2 };
 
-const store = await openEchoStore();
+const store = await openEchoStore(process.env.ECHO_FILE);
 
 const server = await createRpcServer({
   host: '127.0.0.1',

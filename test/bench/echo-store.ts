@@ -11,10 +11,10 @@ export interface EchoStore {
   close(): Promise<void>;
 }
 
-/** Opens the store of an echo server, in the file that ECHO_FILE names or in memory. */
-export async function openEchoStore(): Promise<EchoStore> {
+/** Opens the store of an echo server, in a file or in memory. */
+export async function openEchoStore(file = ':memory:'): Promise<EchoStore> {
   const store = await openStore<EchoDatabase>({
-    location: { dialect: 'sqlite', file: process.env.ECHO_FILE ?? ':memory:' },
+    location: { dialect: 'sqlite', file },
     service: 'echo',
     migrations: {
       '0001_echoes': {

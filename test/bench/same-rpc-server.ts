@@ -30,7 +30,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
 
 const service = process.env.ECHO_SERVICE === 'spawn-budget' ? 'spawn-budget' : 'execution-meter';
 const telemetry = createTelemetry({ service: 'echo', logLevel: 'silent' });
-const store = await openEchoStore();
+const store = await openEchoStore(process.env.ECHO_FILE);
 const trust = createTrust({
   addresses: { supervisor: process.env.WRIT_SUPERVISOR_ADDRESS ?? '' },
   telemetry,

@@ -19,9 +19,9 @@ import type {
   CallToolResponseSchema,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { newId, sha256Hex } from '@writ/kernel';
+import { newId } from '@writ/kernel';
 import type { Counter, FloorSigners } from './counter.ts';
-import { createPapers, type Papers } from './papers.ts';
+import { ANY_DIGEST, createPapers, type Papers, TOOL } from './papers.ts';
 
 /** What a step says and hears: the messages of an agent that counts, one tool call a step. */
 export interface StepMessages {
@@ -35,12 +35,9 @@ export interface StepMessages {
   readonly outcome: MessageInitShape<typeof CallToolResponseSchema>;
 }
 
-const TOOL = 'count';
 const MODEL = 'counting';
 /** Tells the model's questions apart from those of governed steps. */
 const GOAL = 'the floor itself';
-/** As long as any digest. */
-const DIGEST = sha256Hex('floor');
 
 /** The messages of every step of a run that counts to `limit`, the first step's first. */
 export async function createMessages(
@@ -131,7 +128,7 @@ function reviewMessages(
       reason: 'fine',
       ruleId: 'count',
       risk: 0.05,
-      policyVersion: DIGEST,
+      policyVersion: ANY_DIGEST,
       action,
       executedAction: action,
       executedFrom: ExecutedFrom.ORIGINAL,
@@ -161,7 +158,7 @@ function toolMessages(
         kind: ResultKind.JSON,
         content: args(step),
         fullSizeBytes: BigInt(args(step).length),
-        fullSha256: DIGEST,
+        fullSha256: ANY_DIGEST,
       },
       receipt,
       duration: {},

@@ -12,9 +12,10 @@ export interface Papers {
 
 /** Nobody reads them. */
 const TTL_MS = 60_000;
-const TOOL = 'count';
-/** As long as any digest. */
-const DIGEST = sha256Hex('floor');
+/** The tool that every step calls. */
+export const TOOL = 'count';
+/** Stands for every digest that a step names: nobody compares them here, and all are of one length. */
+export const ANY_DIGEST = sha256Hex('floor');
 
 /** Signs them for a call of `counter`. */
 export async function createPapers(
@@ -22,11 +23,11 @@ export async function createPapers(
   { tenant, runId, sessionId, agent }: Counter,
 ): Promise<Papers> {
   const call = { tenant, runId, agent, callId: 'op-3', tool: TOOL };
-  const of = { ...call, definitionDigest: DIGEST, argsSha256: DIGEST };
+  const of = { ...call, definitionDigest: ANY_DIGEST, argsSha256: ANY_DIGEST };
   const order = {
     ...of,
     decisionId: newId('dec'),
-    policyVersion: DIGEST,
+    policyVersion: ANY_DIGEST,
     executedFrom: 'original',
     maxToolCalls: 1_000_000,
     allowedTools: [TOOL],
@@ -37,9 +38,9 @@ export async function createPapers(
     ...of,
     writId: newId('writ'),
     status: CallStatus.OK,
-    resultSha256: DIGEST,
+    resultSha256: ANY_DIGEST,
     resultFields: {},
-    registryVersion: DIGEST,
+    registryVersion: ANY_DIGEST,
     startTime: timestampNow(),
     endTime: timestampNow(),
     revision: 1,

@@ -1,9 +1,5 @@
 import { join } from 'node:path';
-import { addPosition, openStore } from '@writ/store';
-
-interface FloorDatabase {
-  rows: { written_at: Date };
-}
+import { type EchoStore, openEchoStore } from '../../../bench/echo-store.ts';
 
 /**
  * Commits of a step, through libs/store and durable as those of the services; each inserts one row with
@@ -17,29 +13,12 @@ export interface FloorStores {
 }
 
 /** Resolves when the row is durable. */
-export type Commit = () => Promise<void>;
+export type Commit = EchoStore['commit'];
 
 /** Opens the stores of both floors in `folder`. */
 export async function openFloorStores(folder: string): Promise<FloorStores> {
-  const open = async (service: keyof FloorStores): Promise<Commit> => {
-    const store = await openStore<FloorDatabase>({
-      location: { dialect: 'sqlite', file: join(folder, `floor-${service}.db`) },
-      service: 'floor',
-      migrations: {
-        '0001_rows': {
-          async up(db) {
-            await addPosition(db, db.schema.createTable('rows'))
-              .addColumn('written_at', 'timestamptz', (column) => column.notNull())
-              .execute();
-          },
-        },
-      },
-    });
-    return async () => {
-      const row = { written_at: new Date() };
-      await store.transaction((trx) => trx.insertInto('rows').values(row).execute());
-    };
-  };
+  const open = async (service: keyof FloorStores): Promise<Commit> =>
+    (await openEchoStore(join(folder, `floor-${service}.db`))).commit;
   return {
     meter: await open('meter'),
     supervisor: await open('supervisor'),
