@@ -14,7 +14,7 @@ const FOLDERS = [
   'deploy',
 ];
 
-/** The short forms of the long proofs: what kills at every point, and what starts many or foreign processes. */
+/** What takes long by its nature, by names: see CONTRIBUTING.md. */
 const PROOFS = [
   'test/{load,distributed,interop,conformance}/**/*.test.ts',
   'deploy/**/*.test.ts',
