@@ -18,7 +18,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ),
   'import rules': checkImportRules,
   'generated code is current': checkGeneratedCode,
-  'promises are current': () => runCommand('node', 'scripts/promises.ts', '--check'),
+  'requirement ids': () => runCommand('node', 'scripts/requirements.ts', '--check'),
   'unused code': () => runCommand('knip', '--no-progress'),
   tests: () => runCommand('vitest', 'run'),
 };
