@@ -20,7 +20,7 @@ export interface HumanDecision {
  * Whether somebody else than the one who started the run must say yes to an action (SV-5).
  * @param tool empty for an action that is no tool call
  */
-export function needsOtherEyes({ fourEyes }: Policy, tool: string): boolean {
+export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
   return fourEyes.some((pattern) => matchesGlob(pattern, tool));
 }
 

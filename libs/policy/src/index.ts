@@ -7,7 +7,7 @@ export { applyPending, applyReceipt, applyVoid, factValues, initialFacts } from 
 export type { ReviewOutcome, ReviewPass } from './fixpoint.ts';
 export { MAX_REVISIONS, reviewToFixpoint } from './fixpoint.ts';
 export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './human.ts';
-export { cappedApproval, checkHumanDecision, humanCaps, needsOtherEyes } from './human.ts';
+export { cappedApproval, checkHumanDecision, humanCaps, requiresFourEyes } from './human.ts';
 export type { LoadOptions, Reload } from './load.ts';
 export { loadPolicy, reloadPolicy } from './load.ts';
 export type { Decision, RuleTrace } from './review.ts';

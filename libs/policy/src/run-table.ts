@@ -3,7 +3,7 @@ import type { ReviewInput } from './context.ts';
 import type { Facts } from './fact-types.ts';
 import { applyPending, applyReceipt, factValues, initialFacts } from './facts.ts';
 import { type ReviewOutcome, reviewToFixpoint } from './fixpoint.ts';
-import { checkHumanDecision, needsOtherEyes } from './human.ts';
+import { checkHumanDecision, requiresFourEyes } from './human.ts';
 import { type Decision, review } from './review.ts';
 import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
 import type { FactValue, Policy, ProposedAction } from './types.ts';
@@ -127,7 +127,7 @@ function runHumanRow(policy: Policy, row: HumanRow): readonly string[] {
 }
 
 function judgeHuman(policy: Policy, { tool, args, approver: name, role, startedRun }: HumanRow) {
-  if (startedRun && needsOtherEyes(policy, tool)) return 'refused as four_eyes';
+  if (startedRun && requiresFourEyes(policy, tool)) return 'refused as four_eyes';
   const check = checkHumanDecision(policy, { tool, args, approver: { name, role } });
   return check.allowed ? `allowed as ${check.comment}` : `refused as ${check.reason}`;
 }

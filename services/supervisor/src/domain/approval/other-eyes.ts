@@ -1,5 +1,5 @@
 import { PermissionDeniedError } from '@writ/kernel';
-import { needsOtherEyes, type Policy } from '@writ/policy';
+import { type Policy, requiresFourEyes } from '@writ/policy';
 
 /** Who says what of whose run. */
 export interface Decider {
@@ -20,7 +20,7 @@ export function assertOtherEyes(
   { subject, runStartedBy, tool }: Decider,
   always: boolean,
 ): void {
-  if (subject !== runStartedBy || !(always || needsOtherEyes(policy, tool))) return;
+  if (subject !== runStartedBy || !(always || requiresFourEyes(policy, tool))) return;
   throw new PermissionDeniedError(
     'FOUR_EYES',
     `${subject} started this run, and four-eyes rules want somebody else to say yes to ${tool === '' ? 'its actions' : `its calls of ${tool}`}.`,
