@@ -1,0 +1,27 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { backoffMs } from './backoff.ts';
+
+const BOUNDS = { baseMs: 50, maxMs: 2_000 };
+
+it('doubles the upper bound with each attempt up to the maximum', () => {
+  const almostOne = 1 - Number.EPSILON;
+  const delays = [1, 2, 3, 6, 7, 1_000].map((attempt) => backoffMs(attempt, BOUNDS, almostOne));
+  expect(delays).toEqual([50, 100, 200, 1_600, 2_000, 2_000]);
+});
+
+it('spreads delays over the whole range', () => {
+  expect([0, 0.25, 0.5].map((random) => backoffMs(2, BOUNDS, random))).toEqual([0, 25, 50]);
+});
+
+it('stays within its bounds for any attempt and random number', () => {
+  const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+  fc.assert(
+    fc.property(fc.nat(), random, (attempt, r) => {
+      const delay = backoffMs(attempt, BOUNDS, r);
+      expect(Number.isInteger(delay)).toBe(true);
+      expect(delay).toBeGreaterThanOrEqual(0);
+      expect(delay).toBeLessThanOrEqual(BOUNDS.maxMs);
+    }),
+  );
+});

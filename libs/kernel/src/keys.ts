@@ -1,0 +1,21 @@
+/** Identifies a run. */
+export interface RunKey {
+  readonly tenant: string;
+  readonly runId: string;
+}
+
+/** Identifies one agent of a run by its instance name. */
+export interface AgentKey extends RunKey {
+  readonly instance: string;
+}
+
+/** Identifies one model call or tool call of an agent. */
+export interface CallKey extends AgentKey {
+  readonly callId: string;
+}
+
+/** Which version of an action is executed: as proposed, as revised by policy, or as edited by a person (SV-6). */
+export const EXECUTED_FROM = ['original', 'supervisor_revised', 'human_revised'] as const;
+
+/** One of {@link EXECUTED_FROM}. */
+export type ExecutedFrom = (typeof EXECUTED_FROM)[number];

@@ -1,0 +1,90 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type BackoffOptions, backoffMs } from './backoff.ts';
+
+/** What a {@link WakeableLoop} repeats, and how long it pauses. */
+export interface WakeableLoopOptions {
+  /**
+   * One pass. Returns the pause before the next pass, ms, or undefined for `intervalMs`; 0 repeats at once.
+   */
+  readonly pass: () => Promise<number | undefined> | Promise<void>;
+  /** Pause between two passes when no wake-up comes, ms. */
+  readonly intervalMs: number;
+  /** Receives what a pass throws; the next pass comes after a back-off that a wake-up does not shorten. */
+  readonly onError: (error: unknown, retry: { attempt: number; retryInMs: number }) => void;
+  /** Bounds of the back-off after a failed pass; default: from 50 ms up to `intervalMs`, at least 5 s. */
+  readonly backoff?: BackoffOptions;
+}
+
+/**
+ * Repeats a pass, one at a time: at once when woken, otherwise after a pause. A wake-up during a pass causes
+ * another pass, so that no wake-up is lost. Passes run outside the trace and transaction of whoever wakes the loop.
+ */
+export class WakeableLoop {
+  readonly #options: WakeableLoopOptions;
+  readonly #outside = AsyncLocalStorage.snapshot();
+  #running: Promise<void> | undefined;
+  #isStopped = false;
+  #isWoken = false;
+  #isBackingOff = false;
+  #endPause: (() => void) | undefined;
+  #failures = 0;
+
+  constructor(options: WakeableLoopOptions) {
+    this.#options = options;
+  }
+
+  /** Begins with a pass. Starting again changes nothing. */
+  start(): void {
+    if (!this.#isStopped) this.#running ??= this.#outside(() => this.#run());
+  }
+
+  /** Requests a pass as soon as possible: after the current one, and after a back-off. */
+  wake(): void {
+    this.#isWoken = true;
+    if (!this.#isBackingOff) this.#endPause?.();
+  }
+
+  /** Begins no further pass; resolves when the current one has ended. Idempotent. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#endPause?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      this.#isWoken = false;
+      const pauseMs = await this.#pass();
+      if (pauseMs === 0) continue;
+      if (this.#isBackingOff || !this.#isWoken) await this.#pause(pauseMs);
+      this.#isBackingOff = false;
+    }
+  }
+
+  /** Milliseconds to pause after one pass. */
+  async #pass(): Promise<number> {
+    const { pass, intervalMs, onError } = this.#options;
+    try {
+      const pauseMs = await pass();
+      this.#failures = 0;
+      return pauseMs ?? intervalMs;
+    } catch (error) {
+      this.#failures += 1;
+      const bounds = this.#options.backoff ?? { baseMs: 50, maxMs: Math.max(5_000, intervalMs) };
+      const retryInMs = Math.max(1, backoffMs(this.#failures, bounds));
+      this.#isBackingOff = true;
+      onError(error, { attempt: this.#failures, retryInMs });
+      return retryInMs;
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (this.#isStopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#endPause = resolve;
+    const timer = setTimeout(resolve, ms).unref();
+    await promise;
+    clearTimeout(timer);
+    this.#endPause = undefined;
+  }
+}
