@@ -1,6 +1,6 @@
 import {
-  chooseTestStore,
   clearPostgresRuns,
+  configureTestStore,
   endPostgresRun,
   setUpPostgresRun,
 } from '@writ/testing/postgres';
@@ -9,7 +9,7 @@ import {
 export async function setup(): Promise<void> {
   await clearPostgresRuns();
   setUpPostgresRun();
-  await chooseTestStore();
+  await configureTestStore();
 }
 
 /** After it: stops that server and deletes its data. */

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type Migrations, openStore } from '@writ/store';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import pg from 'pg';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -31,7 +31,7 @@ it('are written down as the table of services says (SYS-6)', () => {
   expect(readRolesSql()).toBe(rolesSql());
 });
 
-describe.runIf(postgresAtHand())('the roles of services on a PostgreSQL server', () => {
+describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL server', () => {
   let server: string;
 
   /** The address of a database for a role. */

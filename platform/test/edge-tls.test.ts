@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createWritClient } from '@writ/client';
-import { makeTestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates } from '@writ/testing/certificates';
 import { startTestPlatform } from '@writ/testing/platform';
 import { expect, it } from 'vitest';
 
 it('the platform in one process shows a certificate at its edge when it is given one (SYS-5, SYS-6)', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-edge-'));
-  const { ca, certFile, keyFile } = await makeTestCertificates(join(dir, 'tls'));
+  const { ca, certFile, keyFile } = await generateTestCertificates(join(dir, 'tls'));
   const { platform, close } = await startTestPlatform({
     env: {
       WRIT_EDGE_TLS_CERT_FILE: certFile('edge'),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
-import { hookStreamState } from '@writ/testing/nats';
+import { describeHookStreams } from '@writ/testing/nats';
 import { seeded } from '../load/random.ts';
 import { startAgain } from './faults/disturbance.ts';
 import { INVARIANTS } from './invariants/index.ts';
@@ -65,7 +65,7 @@ export async function underLoad<T>(
     const broken = await brokenInvariants({ platform, load });
     if (failure !== undefined) broken.push(`runs: ${String(failure)}`);
     if (broken.length > 0) {
-      const state = await hookStreamState(platform.nats, 'p-supervisor').catch(String);
+      const state = await describeHookStreams(platform.nats, 'p-supervisor').catch(String);
       throw new Error(
         `Seed ${seed} broke:\n${broken.join('\n')}\n${state}\n${lastWords(platform)}`,
       );

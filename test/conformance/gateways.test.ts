@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeTestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates } from '@writ/testing/certificates';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadTables } from '../../clients/cli/src/commands/gateway/table.ts';
 import type { CaseResult } from '../../clients/cli/src/commands/gateway/verification.ts';
@@ -28,7 +28,7 @@ function verifyOurs(): Promise<readonly CaseResult[]> {
 }
 
 async function verifyOursOverTls(): Promise<readonly CaseResult[]> {
-  const { caFile, certFile, keyFile } = await makeTestCertificates(join(dataDir, 'tls'));
+  const { caFile, certFile, keyFile } = await generateTestCertificates(join(dataDir, 'tls'));
   const ofGateway = {
     caFile,
     certFile: certFile('tool-gateway'),

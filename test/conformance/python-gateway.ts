@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 import { findPython, PYTHON_FOLDER } from '../../scripts/python.ts';
 
 /** The gateway of clients/python in a process of its own. */
@@ -42,7 +42,7 @@ export async function startPythonGateway(
       complaints += chunk;
     });
     try {
-      const [, address = ''] = await lineFrom(child, /listens on (\S+)$/);
+      const [, address = ''] = await waitForLine(child, /listens on (\S+)$/);
       return { child, address };
     } catch (error) {
       throw new Error(`${python} -m gateway did not start:\n${complaints}`, { cause: error });

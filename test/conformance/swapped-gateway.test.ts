@@ -11,7 +11,7 @@ import { loadExample } from '@writ/platform';
 import { followRun, readHuman, resultJson } from '@writ/platform/console';
 import { freePorts } from '@writ/testing/distributed';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PythonGateway, requirePython, startPythonGateway } from './python-gateway.ts';
 
@@ -62,7 +62,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    await lineFrom(child, /listen on/);
+    await waitForLine(child, /listen on/);
     return async () => {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');

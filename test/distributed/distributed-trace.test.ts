@@ -3,7 +3,7 @@ import { newId } from '@writ/kernel';
 import { context, createTelemetry, ROOT_CONTEXT, withSpan } from '@writ/telemetry';
 import {
   type DistributedPlatform,
-  distributedAtHand,
+  isDistributedPlatformAvailable,
   type Replica,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 
-describe.skipIf(!distributedAtHand())('a run over replicas', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => {
   let receiver: OtlpReceiver;
   let platform: DistributedPlatform;
 

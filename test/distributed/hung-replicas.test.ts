@@ -6,10 +6,10 @@ import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import {
   type DistributedPlatform,
-  distributedAtHand,
+  isDistributedPlatformAvailable,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
-import { startFaultyWire } from '@writ/testing/faults';
+import { startFaultProxy } from '@writ/testing/faults';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
@@ -27,7 +27,7 @@ const RUNS_AFTERWARDS = 2;
 const LEFT = 'A replica was left out.';
 const BACK = 'A replica was taken back.';
 
-describe.skipIf(!distributedAtHand())('replicas that hang', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
   let platform: DistributedPlatform;
 
   beforeAll(async () => {
@@ -107,11 +107,11 @@ describe.skipIf(!distributedAtHand())('replicas that hang', () => {
     },
   );
 
-  it.each(['slow', 'clogged'] as const)(
+  it.each(['stalled', 'blackhole'] as const)(
     'a wire that is %s costs no call, and is used again when it is mended (SYS-4, SYS-5)',
     async (fault) => {
       const [behind, other] = replicasOf('execution-meter');
-      const wire = await startFaultyWire(behind?.address ?? '');
+      const wire = await startFaultProxy(behind?.address ?? '');
       onTestFinished(() => wire.close());
       const { call, tells } = caller('execution-meter', [wire.address, other?.address ?? '']);
       for (let each = 0; each < CALLS; each += 1) await call();

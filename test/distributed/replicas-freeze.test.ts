@@ -6,7 +6,7 @@ import { newId } from '@writ/kernel';
 import { type Example, loadExample } from '@writ/platform';
 import {
   type DistributedPlatform,
-  distributedAtHand,
+  isDistributedPlatformAvailable,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -16,7 +16,7 @@ const RUNS = 6;
 /** Longer than anybody waits here. */
 const HELD_MS = 120_000;
 
-describe.skipIf(!distributedAtHand())('a halt that is told to one replica', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('a halt that is told to one replica', () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-held-'));
   let platform: DistributedPlatform;
 

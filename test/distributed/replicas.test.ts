@@ -4,7 +4,7 @@ import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
 import {
   type DistributedPlatform,
-  distributedAtHand,
+  isDistributedPlatformAvailable,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 const PATIENT = { timeout: 60_000, interval: 100 };
 const SOME = 6;
 
-describe.skipIf(!distributedAtHand())('two replicas of each service', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('two replicas of each service', () => {
   let platform: DistributedPlatform;
 
   beforeAll(async () => {

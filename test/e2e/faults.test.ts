@@ -8,7 +8,7 @@ import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createTelemetry } from '@writ/telemetry';
 import { freePorts } from '@writ/testing/distributed';
-import { type FaultyWire, startFaultyWire, type WireFault } from '@writ/testing/faults';
+import { type FaultProxy, type ProxyFault, startFaultProxy } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it, vi } from 'vitest';
 import { serveTools } from '../../examples/refund-desk/src/serve-tools.ts';
@@ -22,17 +22,17 @@ const DEPENDENCIES = [
 ] as const;
 type Dependency = (typeof DEPENDENCIES)[number];
 
-const FAULTS = ['down', 'slow', 'garbage'] as const satisfies readonly WireFault[];
+const FAULTS = ['down', 'stalled', 'garbage'] as const satisfies readonly ProxyFault[];
 const REFUND = { agent: 'refund-worker', goal: 'Refund it.', model: 'sim-auto-1000' } as const;
 /** How long a run may take; nothing may happen after it either. */
 const DEADLINE_MS = 700;
 
 /** A platform with a wire before each of its services and before its model. */
-async function wired(): Promise<{ test: TestPlatform; wires: Map<string, FaultyWire> }> {
-  const wires = new Map<string, FaultyWire>();
+async function wired(): Promise<{ test: TestPlatform; wires: Map<string, FaultProxy> }> {
+  const wires = new Map<string, FaultProxy>();
   const test = await startTestPlatform({
     reroute: async (name, address) => {
-      const wire = await startFaultyWire(address);
+      const wire = await startFaultProxy(address);
       wires.set(name, wire);
       return wire.address;
     },
@@ -45,7 +45,7 @@ async function runOf({ client }: TestPlatform, runId: string): Promise<Run | und
 }
 
 /** Has a refund proposed while one dependency is at fault, and heals it once the run is to end. */
-async function refundDuring(test: TestPlatform, wire: FaultyWire, fault: WireFault) {
+async function refundDuring(test: TestPlatform, wire: FaultProxy, fault: ProxyFault) {
   const { runs } = test.client;
   wire.fail(fault);
   const { run } = await runs.startRun({
@@ -66,12 +66,12 @@ async function refundDuring(test: TestPlatform, wire: FaultyWire, fault: WireFau
 /** A platform whose tools run in a program of their own, with a wire before it. */
 async function wiredTools(): Promise<{
   test: TestPlatform;
-  wire: FaultyWire;
+  wire: FaultProxy;
   close: () => Promise<void>;
 }> {
   // Gateway and provider each want to know where the other is.
   const [port = 0] = await freePorts(1);
-  const wire = await startFaultyWire(`127.0.0.1:${port}`);
+  const wire = await startFaultProxy(`127.0.0.1:${port}`);
   const folder = mkdtempSync(join(tmpdir(), 'writ-faults-'));
   const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
   const provider = `desk: { kind: provider, address: "${wire.address}" }`;

@@ -27,7 +27,7 @@ import type { Service, ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry } from '@writ/telemetry';
-import { type FaultyWire, startFaultyWire } from '@writ/testing/faults';
+import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
 import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 
@@ -41,15 +41,15 @@ export type Play = (typeof PLAYED)[number];
 /** All five services, with wires that can be cut between the supervisor, the meter and the gateway. */
 export class HaltStage {
   readonly simulator: ModelSimulator;
-  readonly meter: FaultyWire;
-  readonly gateway: FaultyWire;
+  readonly meter: FaultProxy;
+  readonly gateway: FaultProxy;
   readonly #dataDir: string;
   readonly #addresses = new Map<ServiceName, string>();
   readonly #services: Service[] = [];
   readonly #closes: (() => void | Promise<void>)[] = [];
   #edge = '';
 
-  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly FaultyWire[]) {
+  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly FaultProxy[]) {
     this.#dataDir = dataDir;
     this.simulator = simulator;
     const [meter, gateway] = wires;
@@ -67,7 +67,7 @@ export class HaltStage {
     });
     const known: { stage?: HaltStage } = {};
     const wire = (service: ServiceName) =>
-      startFaultyWire(() => known.stage?.address(service) ?? '');
+      startFaultProxy(() => known.stage?.address(service) ?? '');
     const wires = [await wire('execution-meter'), await wire('tool-gateway')];
     const stage = new HaltStage(dataDir, simulator, wires);
     known.stage = stage;

@@ -202,7 +202,7 @@ describe('a halt', () => {
     [
       'tool-gateway',
       'answers nobody',
-      () => stage.gateway.fail('clogged'),
+      () => stage.gateway.fail('blackhole'),
       () => stage.gateway.fail('none'),
     ],
   ])(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { METRICS, type RecordedSpan } from '@writ/telemetry';
-import { makeTestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates } from '@writ/testing/certificates';
 import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -64,7 +64,7 @@ describe('a platform with a collector', () => {
 
   beforeAll(async () => {
     receiver = await startOtlpReceiver();
-    const { ca, certFile, keyFile } = await makeTestCertificates(join(dir, 'tls'));
+    const { ca, certFile, keyFile } = await generateTestCertificates(join(dir, 'tls'));
     test = await startTestPlatform({
       ca,
       env: {

@@ -1,7 +1,10 @@
 import type { WritClient } from '@writ/client';
 import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import { loadExample } from '@writ/platform';
-import { distributedAtHand, startDistributedPlatform } from '@writ/testing/distributed';
+import {
+  isDistributedPlatformAvailable,
+  startDistributedPlatform,
+} from '@writ/testing/distributed';
 import { startTestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Forge } from '../e2e/identities.ts';
@@ -27,7 +30,7 @@ const PLATFORMS: readonly { name: string; isAtHand: boolean; open: () => Promise
   { name: 'in one process', isAtHand: true, open: openEmbedded },
   {
     name: 'in a process for each service, over PostgreSQL, NATS and TLS',
-    isAtHand: !isNobodyHere && distributedAtHand(),
+    isAtHand: !isNobodyHere && isDistributedPlatformAvailable(),
     open: openDistributed,
   },
 ];

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createWritClient } from '@writ/client';
-import { makeTestCertificates, type TestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates, type TestCertificates } from '@writ/testing/certificates';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../clients/cli/src/cli.ts';
@@ -15,8 +15,8 @@ let foreign: TestCertificates;
 let address = '';
 
 beforeAll(async () => {
-  own = await makeTestCertificates(join(dir, 'own'));
-  foreign = await makeTestCertificates(join(dir, 'foreign'));
+  own = await generateTestCertificates(join(dir, 'own'));
+  foreign = await generateTestCertificates(join(dir, 'foreign'));
   writeFileSync(join(dir, 'not.pem'), 'nothing of use');
   const env = {
     WRIT_EDGE_TLS_CERT_FILE: own.certFile('edge'),

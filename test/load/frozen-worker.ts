@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
-import { startFaultyWire } from '@writ/testing/faults';
+import { startFaultProxy } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { askedAgain, recordedAnswers } from '../e2e/platform-process.ts';
 import { until } from '../e2e/scripted/until.ts';
@@ -24,7 +24,7 @@ const RUN_MS = 60;
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
   const known: { worker?: ForkedWorker } = {};
-  const wire = await startFaultyWire(() => known.worker?.address ?? '');
+  const wire = await startFaultProxy(() => known.worker?.address ?? '');
   const test = await startTestPlatform({
     reroute: async (service, address) => (service === 'agent-worker' ? wire.address : address),
   });

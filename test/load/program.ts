@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 
 /** A server in a process of its own. */
 export interface Program {
@@ -51,7 +51,7 @@ export async function startProgram(
   };
   const ended = once(child, 'exit');
   const listens = /listens on ([^\s,]+)(?:, for clients on (\S+))?$/;
-  const [, address = '', edgeAddress = ''] = await lineFrom(child, listens);
+  const [, address = '', edgeAddress = ''] = await waitForLine(child, listens);
   const cpuMs = () => processorMs(child.pid);
   return { address, edgeAddress, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }

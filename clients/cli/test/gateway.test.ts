@@ -5,7 +5,7 @@ import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_se
 import { route, type ServerTls, TlsFiles, unimplemented } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
-import { makeTestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates } from '@writ/testing/certificates';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../src/cli.ts';
 
@@ -90,8 +90,8 @@ describe('writ gateway verify over mutual TLS', () => {
   let certified: KeyPeer;
 
   beforeAll(async () => {
-    const { certFile, keyFile, caFile } = await makeTestCertificates(join(dir, 'own'));
-    await makeTestCertificates(join(dir, 'foreign'));
+    const { certFile, keyFile, caFile } = await generateTestCertificates(join(dir, 'own'));
+    await generateTestCertificates(join(dir, 'foreign'));
     files = TlsFiles.open({
       certFile: certFile('tool-gateway'),
       keyFile: keyFile('tool-gateway'),

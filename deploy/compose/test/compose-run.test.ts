@@ -11,9 +11,9 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { distributedAtHand, freePorts } from '@writ/testing/distributed';
+import { freePorts, isDistributedPlatformAvailable } from '@writ/testing/distributed';
 import { type NatsServer, startNatsServer } from '@writ/testing/nats';
-import { type OwnPostgres, startOwnPostgres } from '@writ/testing/postgres';
+import { type DedicatedPostgres, startDedicatedPostgres } from '@writ/testing/postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { assemble } from '../../docker/assemble.ts';
 import { generated, ROOT, readCompose } from './read-compose.ts';
@@ -23,7 +23,7 @@ const START = 'deploy/docker/start.ts';
 const compose = readCompose();
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
-describe.skipIf(!distributedAtHand())(
+describe.skipIf(!isDistributedPlatformAvailable())(
   'the services of docker-compose.yml, without containers',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'writ-compose-'));
@@ -31,7 +31,7 @@ describe.skipIf(!distributedAtHand())(
     const volumes = join(folder, 'volumes');
     const children: ChildProcess[] = [];
     let nats: NatsServer;
-    let postgres: OwnPostgres;
+    let postgres: DedicatedPostgres;
     let edge = 0;
 
     /** Where each name of the compose network is here. */
@@ -103,7 +103,7 @@ describe.skipIf(!distributedAtHand())(
       edge = edgePort;
       await execute(process.execPath, [START, 'prepare', volumes], { cwd: image });
       nats = await startNatsServer({ config: natsConfig(), env: Object.fromEntries(generated) });
-      postgres = await startOwnPostgres(postgresPort, {
+      postgres = await startDedicatedPostgres(postgresPort, {
         certFile: join(volumes, 'postgres/server.crt'),
         keyFile: join(volumes, 'postgres/server.key'),
         caFile: join(volumes, 'postgres/ca.crt'),

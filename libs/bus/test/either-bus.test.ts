@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { natsAtHand } from '@writ/testing/nats';
+import { isNatsAvailable } from '@writ/testing/nats';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { BusMessage } from '../src/index.ts';
 import { inProcess, overNats } from './either-bus.ts';
@@ -7,7 +7,7 @@ import { keeper, waiter } from './handlers.ts';
 
 const BUSES = [
   { name: 'the in-process bus', kind: inProcess(), isHere: true },
-  { name: 'the bus over NATS', kind: overNats(), isHere: natsAtHand() },
+  { name: 'the bus over NATS', kind: overNats(), isHere: isNatsAvailable() },
 ];
 
 describe.for(BUSES)('$name', ({ kind, isHere }) => {

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { startFaultyWire } from '@writ/testing/faults';
-import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { startFaultProxy } from '@writ/testing/faults';
+import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing/nats';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Bus, type BusMessage, createNatsBus, type NatsBusOptions } from '../src/index.ts';
 import { keeper, waiter } from './handlers.ts';
@@ -42,7 +42,7 @@ describe('the start of a bus over NATS', () => {
   });
 });
 
-describe.skipIf(!natsAtHand())('a bus over NATS', () => {
+describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
   let server: NatsServer;
   const buses: Bus[] = [];
   let tests = 0;
@@ -174,7 +174,7 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
 
   it('gives to another subscriber what one took to its grave (RT-3)', async () => {
     const token = fresh();
-    const wire = await startFaultyWire(server.address);
+    const wire = await startFaultProxy(server.address);
     const hanging = waiter();
     const { bus: lost } = await open(token, { ackWaitMs: 200, servers: [wire.address] });
     const subject = `${token}.>`;
@@ -185,7 +185,7 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
     const kept = keeper();
     await bus.subscribe({ subject, durable: 'd', handler: kept.handler });
     await bus.publish(message(token, 'e2'));
-    wire.fail('slow');
+    wire.fail('stalled');
     await vi.waitFor(() => expect(kept.ids()[0]).toBe('e1'));
     wire.fail('down');
     hanging.go();
@@ -273,7 +273,7 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
     const token = fresh();
     const other = await startNatsServer();
     onTestFinished(() => other.stop());
-    await other.end();
+    await other.kill();
     const { bus } = await open(token, {
       servers: [other.address],
       startTimeoutMs: 1,
@@ -292,7 +292,7 @@ describe.skipIf(!natsAtHand())('a bus over NATS', () => {
     await other.start();
     await vi.waitFor(() => bus.publish(message(token, 'e1')));
     await vi.waitFor(() => expect(kept.ids()).toEqual(['e1']));
-    await other.end();
+    await other.kill();
     await vi.waitFor(() => expect(bus.publish(message(token, 'e2'))).rejects.toThrow('NATS'));
     await other.start();
     await vi.waitFor(() => bus.publish(message(token, 'e2')));

@@ -1,59 +1,65 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createNatsBus, HOOK_SUBJECTS, hookSubject } from '../src/index.ts';
 
 const ROUNDS = 12;
 
-describe.skipIf(!natsAtHand())('a NATS server that is killed while messages are handled', () => {
-  it('may forget what was under way: it is handled all the same, before what comes later (HK-1, HK-2)', async () => {
-    const server = await startNatsServer();
-    onTestFinished(() => server.stop());
-    const handled: string[] = [];
-    /** Fails the handling that is under way. */
-    let fail: ((error: Error) => void) | undefined;
-    let begun = '';
-    let holds = false;
-    const bus = await createNatsBus({
-      servers: [server.address],
-      name: 'timeline',
-      streamBytes: 2 ** 20,
-      ackWaitMs: 300,
-      retryBaseMs: 5,
-      retryMaxMs: 50,
-      onError: () => undefined,
-    });
-    onTestFinished(() => bus.close());
-    await bus.subscribe({
-      subject: HOOK_SUBJECTS,
-      durable: 'timeline',
-      handler: async ({ eventId }) => {
-        begun = eventId;
-        if (holds) await new Promise((_, reject) => (fail = reject));
-        handled.push(eventId);
-      },
-    });
-    const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
-    const tell = async (eventId: string): Promise<void> =>
-      await vi.waitFor(() =>
-        bus.publish({ eventId, subject, payload: new Uint8Array(), headers: {} }),
+describe.skipIf(!isNatsAvailable())(
+  'a NATS server that is killed while messages are handled',
+  () => {
+    it('may forget what was under way: it is handled all the same, before what comes later (HK-1, HK-2)', async () => {
+      const server = await startNatsServer();
+      onTestFinished(() => server.stop());
+      const handled: string[] = [];
+      /** Fails the handling that is under way. */
+      let fail: ((error: Error) => void) | undefined;
+      let begun = '';
+      let holds = false;
+      const bus = await createNatsBus({
+        servers: [server.address],
+        name: 'timeline',
+        streamBytes: 2 ** 20,
+        ackWaitMs: 300,
+        retryBaseMs: 5,
+        retryMaxMs: 50,
+        onError: () => undefined,
+      });
+      onTestFinished(() => bus.close());
+      await bus.subscribe({
+        subject: HOOK_SUBJECTS,
+        durable: 'timeline',
+        handler: async ({ eventId }) => {
+          begun = eventId;
+          if (holds) await new Promise((_, reject) => (fail = reject));
+          handled.push(eventId);
+        },
+      });
+      const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
+      const tell = async (eventId: string): Promise<void> =>
+        await vi.waitFor(() =>
+          bus.publish({ eventId, subject, payload: new Uint8Array(), headers: {} }),
+        );
+      for (let round = 0; round < ROUNDS; round += 1) {
+        holds = true;
+        await tell(`under-way-${round}`);
+        await tell(`later-${round}`);
+        await vi.waitFor(() => expect(begun).toBe(`under-way-${round}`));
+        // When the server last wrote down what is under way decides what it forgets.
+        await pause(20 * round);
+        await server.kill();
+        holds = false;
+        fail?.(new Error('the process was killed, too'));
+        await server.start();
+        await vi.waitFor(() => expect(handled).toContain(`later-${round}`));
+      }
+      const once = [...new Set(handled)];
+      expect(once).toEqual(
+        Array.from({ length: ROUNDS }, (_, round) => [
+          `under-way-${round}`,
+          `later-${round}`,
+        ]).flat(),
       );
-    for (let round = 0; round < ROUNDS; round += 1) {
-      holds = true;
-      await tell(`under-way-${round}`);
-      await tell(`later-${round}`);
-      await vi.waitFor(() => expect(begun).toBe(`under-way-${round}`));
-      // When the server last wrote down what is under way decides what it forgets.
-      await pause(20 * round);
-      await server.end();
-      holds = false;
-      fail?.(new Error('the process was killed, too'));
-      await server.start();
-      await vi.waitFor(() => expect(handled).toContain(`later-${round}`));
-    }
-    const once = [...new Set(handled)];
-    expect(once).toEqual(
-      Array.from({ length: ROUNDS }, (_, round) => [`under-way-${round}`, `later-${round}`]).flat(),
-    );
-  });
-});
+    });
+  },
+);

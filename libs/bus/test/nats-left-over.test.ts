@@ -1,6 +1,6 @@
 import { AckPolicy, type JetStreamClient, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Bus, createNatsBus, HOOK_SUBJECTS, hookStream, hookSubject } from '../src/index.ts';
 
@@ -87,7 +87,7 @@ class Forgetful {
   }
 }
 
-describe.skipIf(!natsAtHand())('what a NATS server forgot', () => {
+describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
   it('is handled before what comes later, and does not stay in the stream (HK-1, HK-2)', async () => {
     const server = await Forgetful.start();
     await server.publish('later');

@@ -6,7 +6,7 @@ import {
   openStore,
   outboxMigration,
 } from '@writ/store';
-import { natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   createNatsBus,
@@ -70,7 +70,7 @@ async function emitterOf(service: HookEmitter, address: string) {
   };
 }
 
-describe.skipIf(!natsAtHand())('an outage of NATS while outboxes are handed on', () => {
+describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed on', () => {
   it('loses no event, and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
@@ -104,7 +104,7 @@ describe.skipIf(!natsAtHand())('an outage of NATS while outboxes are handed on',
     };
     await tellAll(0, ROUNDS / 3);
     await vi.waitFor(() => expect(taken.size).toBeGreaterThan(0));
-    await server.end();
+    await server.kill();
     await tellAll(ROUNDS / 3, (ROUNDS * 2) / 3);
     await server.start();
     await tellAll((ROUNDS * 2) / 3, ROUNDS);

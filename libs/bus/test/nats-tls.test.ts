@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '@writ/kernel';
-import { makeTestCertificates, type TestCertificates } from '@writ/testing/certificates';
-import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { generateTestCertificates, type TestCertificates } from '@writ/testing/certificates';
+import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing/nats';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createNatsBus, HOOK_STREAMS, hookSubject } from '../src/index.ts';
 
-describe.skipIf(!natsAtHand())('the way to NATS over TLS', () => {
+describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-nats-tls-'));
   let certs: TestCertificates;
   let strangers: TestCertificates;
@@ -15,8 +15,8 @@ describe.skipIf(!natsAtHand())('the way to NATS over TLS', () => {
   let open: NatsServer;
 
   beforeAll(async () => {
-    certs = await makeTestCertificates(join(dir, 'own'));
-    strangers = await makeTestCertificates(join(dir, 'strangers'));
+    certs = await generateTestCertificates(join(dir, 'own'));
+    strangers = await generateTestCertificates(join(dir, 'strangers'));
     const files = { cert_file: certs.certFile('nats'), key_file: certs.keyFile('nats') };
     const lines = Object.entries({ ...files, ca_file: certs.caFile });
     const tls = lines.map(([name, file]) => `${name}: ${JSON.stringify(file)}`).join('\n');

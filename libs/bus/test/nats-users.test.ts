@@ -1,6 +1,6 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, PermissionViolationError } from '@nats-io/transport-node';
-import { type NatsServer, natsAtHand, startNatsServer } from '@writ/testing/nats';
+import { isNatsAvailable, type NatsServer, startNatsServer } from '@writ/testing/nats';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   type BusFailure,
@@ -71,7 +71,7 @@ async function liar(server: NatsServer, user: string) {
   return { connection, js: jetstream(connection), refused };
 }
 
-describe.skipIf(!natsAtHand())('the users of the NATS server', () => {
+describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
   let server: NatsServer;
   const taken = keeper();
   const buses: Awaited<ReturnType<typeof busOf>>[] = [];

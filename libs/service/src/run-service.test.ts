@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { natsAtHand, startNatsServer } from '@writ/testing/nats';
-import { lineFrom } from '@writ/testing/processes';
+import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
+import { waitForLine } from '@writ/testing/processes';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
 /** A service that never comes to the end of its stop, in a process of its own. */
@@ -27,7 +27,7 @@ const BROKEN = `
   await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
 `;
 
-it.skipIf(!natsAtHand())(
+it.skipIf(!isNatsAvailable())(
   'a service process whose service does not close ends all the same, and says so (SYS-4)',
   async () => {
     const nats = await startNatsServer();
@@ -63,8 +63,8 @@ describe('a service process that is told to end', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const ended = once(child, 'exit');
-    const stopping = lineFrom(child, /stopping/);
-    await lineFrom(child, /listens on nowhere:1/);
+    const stopping = waitForLine(child, /stopping/);
+    await waitForLine(child, /listens on nowhere:1/);
     child.kill('SIGTERM');
     await stopping;
     expect(child.exitCode).toBeNull();

@@ -1,5 +1,9 @@
 import { freePorts } from '@writ/testing/distributed';
-import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '@writ/testing/postgres';
+import {
+  type DedicatedPostgres,
+  isPostgresAvailable,
+  startDedicatedPostgres,
+} from '@writ/testing/postgres';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type HeldCommit, holdCommits } from './held-commit.ts';
@@ -9,12 +13,12 @@ import { openPatientDoor } from './patient-door.ts';
 
 const TRIES = 5;
 
-describe.skipIf(!postgresAtHand())('a PostgreSQL that crashes during a COMMIT', () => {
-  let postgres: OwnPostgres;
+describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMMIT', () => {
+  let postgres: DedicatedPostgres;
 
   beforeAll(async () => {
     const [port = 0] = await freePorts(1);
-    postgres = await startOwnPostgres(port);
+    postgres = await startDedicatedPostgres(port);
   }, 120_000);
   afterAll(() => postgres?.stop());
 
@@ -67,7 +71,7 @@ describe.skipIf(!postgresAtHand())('a PostgreSQL that crashes during a COMMIT', 
     [
       'the whole server',
       async () => {
-        await postgres.end();
+        await postgres.kill();
         await postgres.start();
       },
     ],

@@ -1,4 +1,4 @@
-import { type FaultyWire, startFaultyWire } from '@writ/testing/faults';
+import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store, StoreLimits, StoreLocation } from '../src/index.ts';
 import { balance, type HeldCommit, holdCommits, writeOnce } from './held-commit.ts';
@@ -10,7 +10,7 @@ interface Stage {
   readonly store: Store<LedgerDatabase>;
   /** Another replica, which nothing happens to. */
   readonly beside: Store<LedgerDatabase>;
-  readonly wire: FaultyWire;
+  readonly wire: FaultProxy;
   readonly held: HeldCommit;
   /** Cuts what is connected; whoever connects again gets through. */
   cut(): void;
@@ -20,7 +20,7 @@ async function setStage(limits: Partial<StoreLimits> = {}): Promise<Stage> {
   const location: StoreLocation = await emptyLocation('PostgreSQL');
   if (location.dialect !== 'postgres') throw new Error('unreachable');
   const { host } = new URL(location.url);
-  const wire = await startFaultyWire(host);
+  const wire = await startFaultProxy(host);
   onTestFinished(() => wire.close());
   const { store: beside } = await openLedgerAt(location);
   const url = location.url.replace(host, wire.address);
@@ -41,7 +41,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     const { store, beside, wire, held, cut } = await setStage();
     const writing = writeOnce(store, 'a');
     await held.arrived();
-    wire.fail('slow');
+    wire.fail('stalled');
     await held.release();
     await expect.poll(() => entryIds(beside)).toEqual(['a']);
     await expect.poll(() => wire.held).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     await writeOnce(store, 'before');
     const writing = store.transaction(async (trx) => {
       await trx.deleteFrom('entry').execute();
-      wire.fail('slow');
+      wire.fail('stalled');
     });
     const outcome = expect(writing).rejects.toMatchObject(FAILED);
     await expect.poll(() => wire.held).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { onTestFinished } from 'vitest';
 import { openStore, type Store, type StoreLimits, type StoreLocation } from '../src/index.ts';
 import { type LedgerDatabase, ledgerMigrations } from './ledger.ts';
@@ -17,7 +17,7 @@ export type Place = 'a file' | 'memory' | 'PostgreSQL';
 export const PLACES: readonly Place[] = [
   'a file',
   'memory',
-  ...(postgresAtHand() ? (['PostgreSQL'] as const) : []),
+  ...(isPostgresAvailable() ? (['PostgreSQL'] as const) : []),
 ];
 
 /** Opens an empty ledger of its own, in a file unless told otherwise, and closes it with the test. */

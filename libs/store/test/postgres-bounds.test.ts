@@ -1,4 +1,4 @@
-import { startFaultyWire } from '@writ/testing/faults';
+import { startFaultProxy } from '@writ/testing/faults';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PostgresBounds, StoreLocation } from '../src/index.ts';
@@ -88,9 +88,9 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
       }),
     );
     expect(new Set(pids).size).toBe(2);
-    const wire = await startFaultyWire(new URL(location.url).host);
+    const wire = await startFaultProxy(new URL(location.url).host);
     onTestFinished(() => wire.close());
-    wire.fail('clogged');
+    wire.fail('blackhole');
     const url = location.url.replace(new URL(location.url).host, wire.address);
     const hurried = { ...location, url, bounds: { connectTimeoutMs: 150 } };
     await expect(openLedgerAt(hurried)).rejects.toMatchObject({

@@ -1,7 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { isWritError } from '@writ/kernel';
 import { freePorts } from '@writ/testing/distributed';
-import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '@writ/testing/postgres';
+import {
+  type DedicatedPostgres,
+  isPostgresAvailable,
+  startDedicatedPostgres,
+} from '@writ/testing/postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../src/index.ts';
 import { balance, writeOnce } from './held-commit.ts';
@@ -39,12 +43,12 @@ class Attempts {
   }
 }
 
-describe.skipIf(!postgresAtHand())('a PostgreSQL that goes away and comes back', () => {
-  let postgres: OwnPostgres;
+describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes back', () => {
+  let postgres: DedicatedPostgres;
 
   beforeAll(async () => {
     const [port = 0] = await freePorts(1);
-    postgres = await startOwnPostgres(port);
+    postgres = await startDedicatedPostgres(port);
   }, 120_000);
   afterAll(() => postgres?.stop());
 
@@ -70,7 +74,7 @@ describe.skipIf(!postgresAtHand())('a PostgreSQL that goes away and comes back',
         const enough = attempts.acknowledged.length + 100;
         await expect.poll(() => attempts.acknowledged.length).toBeGreaterThan(enough);
         const failed = attempts.undone.length;
-        await postgres.end(how);
+        await postgres.kill(how);
         await expect.poll(() => attempts.undone.length).toBeGreaterThan(failed);
         await postgres.start();
       }
@@ -91,7 +95,7 @@ describe.skipIf(!postgresAtHand())('a PostgreSQL that goes away and comes back',
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());
     const read = () => Promise.all(Array.from({ length: 8 }, () => entryIds(store)));
     await read();
-    await postgres.end();
+    await postgres.kill();
     await expect(entryIds(store)).rejects.toMatchObject({ reason: 'STORE_UNREACHABLE' });
     await postgres.start();
     expect(await read()).toEqual(Array.from({ length: 8 }, () => ['a']));

@@ -1,29 +1,33 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeTestCertificates, type TestCertificates } from '@writ/testing/certificates';
+import { generateTestCertificates, type TestCertificates } from '@writ/testing/certificates';
 import { freePorts } from '@writ/testing/distributed';
-import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '@writ/testing/postgres';
+import {
+  type DedicatedPostgres,
+  isPostgresAvailable,
+  startDedicatedPostgres,
+} from '@writ/testing/postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLedgerAt } from './open-ledger.ts';
 
-describe.skipIf(!postgresAtHand())('the way to PostgreSQL over TLS', () => {
+describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-postgres-tls-'));
   let certs: TestCertificates;
   let strangers: TestCertificates;
-  let secured: OwnPostgres;
-  let open: OwnPostgres;
-  let asking: OwnPostgres;
+  let secured: DedicatedPostgres;
+  let open: DedicatedPostgres;
+  let asking: DedicatedPostgres;
 
   beforeAll(async () => {
-    certs = await makeTestCertificates(join(dir, 'own'));
-    strangers = await makeTestCertificates(join(dir, 'strangers'));
+    certs = await generateTestCertificates(join(dir, 'own'));
+    strangers = await generateTestCertificates(join(dir, 'strangers'));
     const files = { certFile: certs.certFile('postgres'), keyFile: certs.keyFile('postgres') };
     const [first = 0, second = 0, third = 0] = await freePorts(3);
-    secured = await startOwnPostgres(first, files);
-    open = await startOwnPostgres(second);
+    secured = await startDedicatedPostgres(first, files);
+    open = await startDedicatedPostgres(second);
     const hba = 'hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n';
-    asking = await startOwnPostgres(third, { ...files, caFile: certs.caFile, hba });
+    asking = await startDedicatedPostgres(third, { ...files, caFile: certs.caFile, hba });
   }, 120_000);
   afterAll(async () => {
     await secured?.stop();
@@ -32,7 +36,7 @@ describe.skipIf(!postgresAtHand())('the way to PostgreSQL over TLS', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  async function opens(server: OwnPostgres, parameters = ''): Promise<string> {
+  async function opens(server: DedicatedPostgres, parameters = ''): Promise<string> {
     try {
       const url = `${server.url()}${parameters}`;
       await openLedgerAt({ dialect: 'postgres', url, schema: 'ledger' });

@@ -1,4 +1,4 @@
-import { startFaultyWire } from '@writ/testing/faults';
+import { startFaultProxy } from '@writ/testing/faults';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createReplicas, type Replicas, type StoreLocation } from '../src/index.ts';
@@ -120,13 +120,13 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     const { location } = await openLedger('PostgreSQL');
     if (location.dialect !== 'postgres') throw new Error('unreachable');
     const url = new URL(location.url);
-    const wire = await startFaultyWire(url.host);
+    const wire = await startFaultProxy(url.host);
     onTestFinished(() => wire.close());
     url.host = wire.address;
     const a = await join(await openLedgerAt({ ...location, url: url.href }));
     const claim = await a.claim('lane');
     expect([a.isSeen(), claim?.isHeld()]).toEqual([true, true]);
-    wire.fail('slow');
+    wire.fail('stalled');
     // The server ends a session after 15 seconds; whoever holds it hears nothing of that.
     jumpAhead(12_000);
     expect([a.isSeen(), claim?.isHeld()]).toEqual([false, false]);

@@ -1,4 +1,4 @@
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   createReplicas,
@@ -52,7 +52,7 @@ function ask(desk: Desk): void {
   desk.share.changed();
 }
 
-describe.runIf(postgresAtHand())('slots that two replicas share', () => {
+describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
   it('are waited for no longer by a replica whose caller went away (SUP-3)', async () => {
     const location = await postgresLocation();
     const holder = await openDesk(location);

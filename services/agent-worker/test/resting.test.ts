@@ -3,7 +3,7 @@ import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { systemClock } from '@writ/kernel';
 import type { StoreLocation } from '@writ/store';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type Insertable, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fireTimers, untilNextTimer } from '../src/runtime/timers.ts';
@@ -34,7 +34,7 @@ async function insertAll(store: WorkerStore, rows: readonly Insertable<AgentsTab
 
 const STORES: Record<string, () => StoreLocation | Promise<StoreLocation>> = {
   sqlite: () => ({ dialect: 'sqlite', file: ':memory:' }),
-  ...(postgresAtHand() && { postgres: postgresLocation }),
+  ...(isPostgresAvailable() && { postgres: postgresLocation }),
 };
 
 describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 import type { World } from './world.ts';
 
 const CHILD = fileURLToPath(new URL('./worker-child.ts', import.meta.url));
@@ -23,7 +23,7 @@ export class WorkerProcess {
     const child = spawn(process.execPath, [CHILD, settings], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const [address] = await lineFrom(child, /\S+/);
+    const [address] = await waitForLine(child, /\S+/);
     return new WorkerProcess(child, address);
   }
 

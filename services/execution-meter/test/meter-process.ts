@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 
 /** An execution meter in a process of its own. */
 export interface MeterProcess {
@@ -18,7 +18,7 @@ export async function startMeterProcess(env: Record<string, string>): Promise<Me
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  const [, address = ''] = await lineFrom(child, /listens on (\S+)/);
+  const [, address = ''] = await waitForLine(child, /listens on (\S+)/);
   return {
     address,
     async kill() {

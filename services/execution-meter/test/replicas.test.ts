@@ -2,7 +2,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { Priority } from '@writ/kernel';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -49,7 +49,7 @@ const order = (waitMs: number) => ({
   },
 });
 
-describe.runIf(postgresAtHand())('two meters on one PostgreSQL schema (SYS-5)', () => {
+describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-5)', () => {
   it('share one cap: what both reserve at once never exceeds it (EM-3)', async () => {
     await start();
     await world.openTab({ budget: { maxTokens: 1_000n } });

@@ -1,5 +1,5 @@
 import { Priority, systemClock } from '@writ/kernel';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { TestRun } from './test-run.ts';
 import { type SpawnClient, World } from './world.ts';
@@ -59,7 +59,7 @@ describe('acquires that race', () => {
   });
 });
 
-describe.runIf(postgresAtHand())('acquires that race at two replicas', () => {
+describe.runIf(isPostgresAvailable())('acquires that race at two replicas', () => {
   it('get 19 slots beside the root of 20, of 400 that ask (SB-2, SB-6, SYS-5)', async () => {
     const store = await postgresLocation();
     const world = await World.start({ clock: systemClock, config: { ...LEASE, store } });

@@ -1,4 +1,4 @@
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ClockKeeper } from '../src/clock-keeper.ts';
 import { activeAgents } from '../src/store/agent/agents.ts';
@@ -6,7 +6,7 @@ import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { LOOK_UP, RefundDesk } from './refund-desk.ts';
 import { openBeside } from './supervisor-under-test.ts';
 
-describe.skipIf(!postgresAtHand())('active time under several supervisors', () => {
+describe.skipIf(!isPostgresAvailable())('active time under several supervisors', () => {
   let desk: RefundDesk;
   let beside: SupervisorStore;
 

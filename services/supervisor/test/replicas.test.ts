@@ -2,7 +2,7 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { SupervisorConfig } from '../src/config.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
@@ -11,7 +11,7 @@ import { openBeside, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { agent: 'worker', goal: 'Do it.' };
 
-describe.runIf(postgresAtHand())('two supervisors on one PostgreSQL schema (SYS-5)', () => {
+describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema (SYS-5)', () => {
   let supervisor: SupervisorUnderTest;
   let other: string;
 

@@ -17,7 +17,7 @@ import {
 } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { storeVariables, testStore } from '@writ/testing/postgres';
-import { lineFrom } from '@writ/testing/processes';
+import { waitForLine } from '@writ/testing/processes';
 import {
   createSupervisor,
   SUPERVISOR_DEFAULTS,
@@ -235,7 +235,7 @@ export class SupervisorUnderTest {
       },
     });
     const listens = /listens on ([^\s,]+), for clients on (\S+)/;
-    const [, address = '', edgeAddress = ''] = await lineFrom(child, listens);
+    const [, address = '', edgeAddress = ''] = await waitForLine(child, listens);
     return { child, address, edgeAddress };
   }
 

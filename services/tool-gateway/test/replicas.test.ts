@@ -2,7 +2,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { postgresAtHand, postgresLocation } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Fixture,
@@ -36,7 +36,7 @@ function order(wait: number) {
   };
 }
 
-describe.runIf(postgresAtHand())('two gateways on one PostgreSQL schema (SYS-5)', () => {
+describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SYS-5)', () => {
   beforeEach(async () => {
     fixture = await startFixture({
       config: { store: await postgresLocation() },

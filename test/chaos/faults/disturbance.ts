@@ -1,5 +1,5 @@
 import type { DistributedPlatform, Replica, Selector } from '@writ/testing/distributed';
-import type { WireFault } from '@writ/testing/faults';
+import type { ProxyFault } from '@writ/testing/faults';
 
 /** Something that goes wrong for a while. */
 export interface Disturbance {
@@ -33,7 +33,7 @@ const LINKS: readonly (readonly [Selector, Selector])[] = [
   ['tool-gateway', 'supervisor'],
   ['execution-meter', 'model'],
 ];
-const FAULTS: readonly WireFault[] = ['down', 'slow', 'clogged', 'garbage', { delayMs: 200 }];
+const FAULTS: readonly ProxyFault[] = ['down', 'stalled', 'blackhole', 'garbage', { delayMs: 200 }];
 
 const killReplica: Kind = ({ replicas }, choose, between) => {
   const replica = choose(replicas);
@@ -84,7 +84,7 @@ const failLink: Kind = (platform, choose, between) => {
 const cutStore: Kind = (platform, choose, between) => {
   const { name } = choose(platform.replicas);
   const store = choose(['postgres', 'nats'] as const);
-  const fault = choose<WireFault>(['down', 'slow']);
+  const fault = choose<ProxyFault>(['down', 'stalled']);
   return {
     what: `${fault}: ${name} to ${store}`,
     target: `${name} to ${store}`,
@@ -97,7 +97,7 @@ const cutStore: Kind = (platform, choose, between) => {
 const killNats: Kind = ({ nats }, _choose, between) => ({
   what: 'kill -9 nats',
   target: 'nats',
-  begin: () => nats.end(),
+  begin: () => nats.kill(),
   end: () => nats.start(),
   forMs: between(200, 5_000),
 });
@@ -113,7 +113,7 @@ const pauseNats: Kind = ({ nats }, _choose, between) => ({
 const killPostgres: Kind = ({ postgres }, _choose, between) => ({
   what: 'kill -9 postgres',
   target: 'postgres',
-  begin: () => postgres.end(),
+  begin: () => postgres.kill(),
   end: () => postgres.start(),
   forMs: between(100, 2_000),
 });

@@ -22,7 +22,7 @@ export async function natsDown({ seed, runs, inFlight, downMs }: NatsDownOptions
       const some = Math.ceil(runs / 10);
       await until('the first runs to end', () => ended.size >= some || undefined);
       const before = ended.size;
-      await platform.nats.end();
+      await platform.nats.kill();
       await pause(downMs);
       const meanwhile = ended.size - before;
       const underWay = started.length - ended.size;

@@ -24,7 +24,7 @@ const OTHERS = ['edge', 'nats', 'postgres'] as const;
 const HOUR_MS = 3_600_000;
 
 /** Makes an authority and certificates in a new folder, for servers on 127.0.0.1. */
-export async function makeTestCertificates(dir: string): Promise<TestCertificates> {
+export async function generateTestCertificates(dir: string): Promise<TestCertificates> {
   const trustDomain = 'test.local';
   const options: CertificateFolderOptions = {
     dir,

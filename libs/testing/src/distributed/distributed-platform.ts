@@ -6,10 +6,14 @@ import { createWritClient, type WritClient } from '@writ/client';
 import { devApiKey, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { type Example, loadExample, openModelSource, readPlatformConfig } from '@writ/platform';
 import { traceparentOf } from '@writ/telemetry';
-import { makeTestCertificates, type TestCertificates } from '../certificates/index.ts';
-import type { WireFault } from '../faults/index.ts';
-import { type NatsServer, natsAtHand, startNatsServer } from '../nats/index.ts';
-import { type OwnPostgres, postgresAtHand, startOwnPostgres } from '../postgres/index.ts';
+import { generateTestCertificates, type TestCertificates } from '../certificates/index.ts';
+import type { ProxyFault } from '../faults/index.ts';
+import { isNatsAvailable, type NatsServer, startNatsServer } from '../nats/index.ts';
+import {
+  type DedicatedPostgres,
+  isPostgresAvailable,
+  startDedicatedPostgres,
+} from '../postgres/index.ts';
 import { freePorts } from '../processes/free-ports.ts';
 import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 import {
@@ -57,11 +61,11 @@ export interface DistributedPlatform {
   /** Present when the platform was started with TLS. */
   readonly certificates?: TestCertificates;
   readonly nats: NatsServer;
-  readonly postgres: OwnPostgres;
+  readonly postgres: DedicatedPostgres;
   /** @throws Error when there is no such replica */
   replica(name: ReplicaName): Replica;
   /** What becomes of all connections that `from` makes to `to`, until it is healed. */
-  fail(from: Selector, to: Selector, fault: WireFault): void;
+  fail(from: Selector, to: Selector, fault: ProxyFault): void;
   /** Cuts every connection between the two, whoever calls. */
   cut(one: Selector, other: Selector): void;
   /** Mends every wire. */
@@ -75,8 +79,8 @@ export interface DistributedPlatform {
 }
 
 /** Whether this machine has what a distributed platform needs; otherwise it says what is missing, once. */
-export function distributedAtHand(): boolean {
-  const found = [natsAtHand(), postgresAtHand()];
+export function isDistributedPlatformAvailable(): boolean {
+  const found = [isNatsAvailable(), isPostgresAvailable()];
   return found.every(Boolean);
 }
 
@@ -106,10 +110,10 @@ async function open(
   const [natsPort = 0, postgresPort = 0, ...ports] = await freePorts(2 + 2 * ids.length);
 
   const certificates =
-    options.tls === true ? await makeTestCertificates(join(dataDir, 'tls')) : undefined;
+    options.tls === true ? await generateTestCertificates(join(dataDir, 'tls')) : undefined;
   const nats = await startNats(natsPort, certificates);
   opened.defer(() => nats.stop());
-  const postgres = await startOwnPostgres(
+  const postgres = await startDedicatedPostgres(
     postgresPort,
     certificates && {
       certFile: certificates.certFile('postgres'),

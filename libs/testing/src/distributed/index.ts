@@ -2,7 +2,7 @@ export { freePorts } from '../processes/free-ports.ts';
 export {
   type DistributedOptions,
   type DistributedPlatform,
-  distributedAtHand,
+  isDistributedPlatformAvailable,
   startDistributedPlatform,
 } from './distributed-platform.ts';
 export type { PartName, ReplicaId, ReplicaName, Selector } from './parts.ts';

@@ -1,6 +1,6 @@
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import type { TestCertificates } from '../certificates/index.ts';
-import type { OwnPostgres } from '../postgres/index.ts';
+import type { DedicatedPostgres } from '../postgres/index.ts';
 import { type PartName, type ReplicaId, variableOf } from './parts.ts';
 import type { Wiring } from './wiring.ts';
 
@@ -10,7 +10,7 @@ export interface SharedSettings {
   readonly env: Readonly<Record<string, string>>;
   readonly ids: readonly ReplicaId[];
   readonly wiring: Wiring;
-  readonly postgres: OwnPostgres;
+  readonly postgres: DedicatedPostgres;
   /** The password of a service's NATS user. */
   readonly natsPassword: (service: ServiceName) => string;
   /** Where the model answers, a base URL. */

@@ -1,10 +1,10 @@
-import { type FaultyWire, startFaultyWire, type WireFault } from '../faults/index.ts';
+import { type FaultProxy, type ProxyFault, startFaultProxy } from '../faults/index.ts';
 import { type PartName, type Selector, selects } from './parts.ts';
 
 interface Laid {
   readonly from: PartName;
   readonly to: PartName;
-  readonly wire: FaultyWire;
+  readonly wire: FaultProxy;
 }
 
 /** The wires between the parts of a platform: one for each who calls and each who is called. */
@@ -19,7 +19,7 @@ export class Wiring {
 
   /** Lays a wire. @returns `host:port` for `from` to call */
   async lay(from: PartName, to: PartName): Promise<string> {
-    const wire = await startFaultyWire(this.#targets.get(to) ?? '');
+    const wire = await startFaultProxy(this.#targets.get(to) ?? '');
     this.#laid.push({ from, to, wire });
     return wire.address;
   }
@@ -28,7 +28,7 @@ export class Wiring {
    * What becomes of every connection that `from` makes to `to`; connections the other way are others.
    * @throws Error when there is no such wire
    */
-  fail(from: Selector, to: Selector, fault: WireFault): void {
+  fail(from: Selector, to: Selector, fault: ProxyFault): void {
     this.#failAll(this.#between(from, to), `from ${from} to ${to}`, fault);
   }
 
@@ -54,7 +54,7 @@ export class Wiring {
     return this.#laid.filter((one) => selects(from, one.from) && selects(to, one.to));
   }
 
-  #failAll(meant: readonly Laid[], where: string, fault: WireFault): void {
+  #failAll(meant: readonly Laid[], where: string, fault: ProxyFault): void {
     if (meant.length === 0) throw new Error(`There is no wire ${where}.`);
     for (const { wire } of meant) wire.fail(fault);
   }

@@ -1,1 +1,1 @@
-export { type FaultyWire, startFaultyWire, type WireFault } from './faulty-wire.ts';
+export { type FaultProxy, type ProxyFault, startFaultProxy } from './fault-proxy.ts';

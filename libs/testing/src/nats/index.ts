@@ -1,3 +1,3 @@
-export { hookStreamState } from './hook-stream-state.ts';
-export { natsAtHand } from './nats-binary.ts';
+export { describeHookStreams } from './describe-hook-streams.ts';
+export { isNatsAvailable } from './nats-binary.ts';
 export { type NatsServer, startNatsServer } from './nats-server.ts';

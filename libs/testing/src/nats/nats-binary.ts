@@ -17,7 +17,7 @@ export function natsBinary(): string | undefined {
  * WRIT_REQUIRE_SERVICES=1 that is a failure.
  * @throws Error naming the package that is missing
  */
-export function natsAtHand(): boolean {
+export function isNatsAvailable(): boolean {
   if (natsBinary() !== undefined) return true;
   const missing = 'nats-server is not installed (Debian: apt-get install nats-server)';
   if (process.env.WRIT_REQUIRE_SERVICES === '1') throw new Error(`${missing}; tests need it.`);

@@ -11,7 +11,7 @@ export interface NatsServer {
   /** `host:port`, the same after a restart. */
   readonly address: string;
   /** Ends it, by default with SIGKILL; what it stored stays for {@link NatsServer.start}. */
-  end(signal?: NodeJS.Signals): Promise<void>;
+  kill(signal?: NodeJS.Signals): Promise<void>;
   /** Sends it a signal, such as SIGSTOP, after which it does nothing until SIGCONT. */
   signal(signal: NodeJS.Signals): void;
   /** Starts it again where it was. */
@@ -37,7 +37,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   const folder = await mkdtemp(join(tmpdir(), 'writ-nats-'));
   let running = await launch(binary, folder, options.port ?? -1, options);
   const { port } = running;
-  const end = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+  const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     const { child } = running;
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
@@ -46,13 +46,13 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   };
   return {
     address: `127.0.0.1:${port}`,
-    end,
+    kill,
     signal: (signal) => void running.child.kill(signal),
     start: async () => {
       running = await launch(binary, folder, port, options);
     },
     stop: async () => {
-      await end();
+      await kill();
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -72,9 +72,9 @@ async function launch(
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   // A run that is interrupted leaves nothing behind.
-  const kill = () => child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  const killChild = () => child.kill('SIGKILL');
+  process.once('exit', killChild);
+  child.once('exit', () => process.off('exit', killChild));
   const said: string[] = [];
   const ready = Promise.withResolvers<number>();
   let listening: number | undefined;

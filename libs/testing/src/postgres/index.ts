@@ -1,4 +1,8 @@
-export { type OwnPostgres, startOwnPostgres } from './own-postgres.ts';
-export { type PostgresLocation, postgresAtHand, postgresLocation } from './postgres-location.ts';
+export { type DedicatedPostgres, startDedicatedPostgres } from './dedicated-postgres.ts';
+export {
+  isPostgresAvailable,
+  type PostgresLocation,
+  postgresLocation,
+} from './postgres-location.ts';
 export { clearPostgresRuns, endPostgresRun, setUpPostgresRun } from './postgres-run.ts';
-export { chooseTestStore, storeVariables, testStore } from './test-store.ts';
+export { configureTestStore, storeVariables, testStore } from './test-store.ts';

@@ -16,7 +16,7 @@ let told = false;
  * WRIT_REQUIRE_SERVICES=1 that is a failure.
  * @throws Error naming the package that is missing
  */
-export function postgresAtHand(): boolean {
+export function isPostgresAvailable(): boolean {
   if (postgresBinaries() !== undefined) return true;
   const missing = 'PostgreSQL is not installed (Debian: apt-get install postgresql)';
   if (process.env.WRIT_REQUIRE_SERVICES === '1') throw new Error(`${missing}; tests need it.`);

@@ -35,7 +35,7 @@ export function storeVariables(
 }
 
 /** Starts the server at once when the run asks for PostgreSQL everywhere. */
-export async function chooseTestStore(): Promise<void> {
+export async function configureTestStore(): Promise<void> {
   if (process.env.WRIT_TEST_STORE !== 'postgres') return;
   const binaries = postgresBinaries();
   if (binaries === undefined) throw new Error('WRIT_TEST_STORE=postgres needs PostgreSQL here.');

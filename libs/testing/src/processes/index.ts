@@ -1,1 +1,1 @@
-export { lineFrom } from './line-from.ts';
+export { waitForLine } from './wait-for-line.ts';

@@ -8,16 +8,16 @@ import { initPostgres, launchPostgres, postgresUrl } from './postgres-server.ts'
 import { type PostgresTls, requireTls, tlsSettings } from './postgres-tls.ts';
 
 /** A PostgreSQL that one test has to itself, so that it may be killed and frozen. */
-export interface OwnPostgres {
+export interface DedicatedPostgres {
   /** `host:port`, the same after a restart. */
   readonly address: string;
   /** The address of its database for the superuser; by way of `address` when one is given. */
   url(address?: string): string;
   /**
    * kill -9 of every process of it, or, `fast`, as an administrator stops it: sessions are ended where they
-   * are. What it committed stays for {@link OwnPostgres.start}.
+   * are. What it committed stays for {@link DedicatedPostgres.start}.
    */
-  end(how?: 'killed' | 'fast'): Promise<void>;
+  kill(how?: 'killed' | 'fast'): Promise<void>;
   /** Sends each of its processes a signal, such as SIGSTOP, or SIGCONT. */
   signal(signal: NodeJS.Signals): void;
   /** Starts it again where it was. */
@@ -30,10 +30,13 @@ export interface OwnPostgres {
  * Starts a PostgreSQL on a loopback port with data of its own; with `tls` it takes no connection without. It does not wait for the disk: its
  * commits live through kill -9, not through a power cut.
  */
-export async function startOwnPostgres(port: number, tls?: PostgresTls): Promise<OwnPostgres> {
+export async function startDedicatedPostgres(
+  port: number,
+  tls?: PostgresTls,
+): Promise<DedicatedPostgres> {
   const binaries = postgresBinaries();
   if (binaries === undefined) throw new Error('PostgreSQL is not installed');
-  const folder = mkdtempSync(join(postgresBase(), 'writ-own-postgres-'));
+  const folder = mkdtempSync(join(postgresBase(), 'writ-dedicated-postgres-'));
   chmodSync(folder, 0o755);
   await initPostgres(binaries, folder);
   if (tls !== undefined) await requireTls(folder, tls);
@@ -43,22 +46,22 @@ export async function startOwnPostgres(port: number, tls?: PostgresTls): Promise
     // The children first: nobody then starts more of them, and none outlives the server.
     if (pid !== undefined) for (const each of [...childrenOf(pid), pid]) send(each, name);
   };
-  const kill = (): void => signal('SIGKILL');
+  const killAll = (): void => signal('SIGKILL');
   const start = async (): Promise<void> => {
     const started = await launchPostgres(binaries, folder, port, tls && tlsSettings(tls));
     server = started;
     // A run that is interrupted leaves nothing behind.
-    process.once('exit', kill);
+    process.once('exit', killAll);
     started.once('exit', () => {
-      process.off('exit', kill);
+      process.off('exit', killAll);
       if (server === started) server = undefined;
     });
   };
-  const end = async (how: 'killed' | 'fast' = 'killed'): Promise<void> => {
+  const kill = async (how: 'killed' | 'fast' = 'killed'): Promise<void> => {
     if (server === undefined) return;
     const ended = once(server, 'exit');
     if (how === 'fast') server.kill('SIGINT');
-    else kill();
+    else killAll();
     await ended;
   };
   await start();
@@ -68,11 +71,11 @@ export async function startOwnPostgres(port: number, tls?: PostgresTls): Promise
       address === undefined
         ? postgresUrl(port)
         : postgresUrl(port).replace(`127.0.0.1:${port}`, address),
-    end,
+    kill,
     signal,
     start,
     stop: async () => {
-      await end();
+      await kill();
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };

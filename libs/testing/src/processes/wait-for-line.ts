@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
  * The first line of a child's standard output that matches; what it says later is read, and dropped.
  * @throws Error saying how it ended, when it did so without such a line
  */
-export async function lineFrom(child: ChildProcess, wanted: RegExp): Promise<RegExpExecArray> {
+export async function waitForLine(child: ChildProcess, wanted: RegExp): Promise<RegExpExecArray> {
   const { stdout } = child;
   if (stdout === null) throw new Error('The standard output of a child must be a pipe.');
   const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();

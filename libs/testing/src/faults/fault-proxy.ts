@@ -7,7 +7,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
  * connections, keep connections and hold back what is said, take new connections that nobody hears
  * (half-open), or answer whatever comes with random bytes.
  */
-export type WireFault = 'none' | 'down' | 'slow' | 'clogged' | 'garbage' | WireDelay;
+export type ProxyFault = 'none' | 'down' | 'stalled' | 'blackhole' | 'garbage' | WireDelay;
 
 /** Everything arrives, `delayMs` later than it was said. */
 interface WireDelay {
@@ -15,13 +15,13 @@ interface WireDelay {
 }
 
 /** A TCP wire to somebody, which fails when it is told to. */
-export interface FaultyWire {
+export interface FaultProxy {
   /** `host:port` to call instead of the one who answers. */
   readonly address: string;
   /** Pieces that a slow wire holds back now. */
   readonly held: number;
   /** Changes what the wire does; connections of before are cut, but for slow, late and sound ones. */
-  fail(fault: WireFault): void;
+  fail(fault: ProxyFault): void;
   close(): Promise<void>;
 }
 
@@ -29,19 +29,19 @@ export interface FaultyWire {
  * Lays a wire on a free loopback port.
  * @param target `host:port`; a function is asked at each connection
  */
-export async function startFaultyWire(target: string | (() => string)): Promise<FaultyWire> {
+export async function startFaultProxy(target: string | (() => string)): Promise<FaultProxy> {
   const wire = new Wire(typeof target === 'string' ? () => target : target);
   await wire.listen();
   return wire;
 }
 
-class Wire implements FaultyWire {
+class Wire implements FaultProxy {
   readonly #target: () => string;
   readonly #server: Server;
   readonly #callers = new Set<Socket>();
   /** Let go when a slow wire is mended. */
   readonly #held = new Set<() => void>();
-  #fault: WireFault = 'none';
+  #fault: ProxyFault = 'none';
 
   constructor(target: () => string) {
     this.#target = target;
@@ -62,10 +62,10 @@ class Wire implements FaultyWire {
     await once(this.#server, 'listening');
   }
 
-  fail(fault: WireFault): void {
+  fail(fault: ProxyFault): void {
     const isKept = carries(this.#fault) && carries(fault);
     this.#fault = fault;
-    if (fault === 'slow' && isKept) return;
+    if (fault === 'stalled' && isKept) return;
     const held = [...this.#held];
     this.#held.clear();
     if (isKept) for (const release of held) release();
@@ -87,7 +87,7 @@ class Wire implements FaultyWire {
       caller.destroy();
       return;
     }
-    if (this.#fault === 'clogged') {
+    if (this.#fault === 'blackhole') {
       caller.resume();
       return;
     }
@@ -103,13 +103,13 @@ class Wire implements FaultyWire {
   #carry(from: Socket, to: Socket): void {
     // Goes on when whoever listens has caught up, so that no more is kept here than TCP would keep.
     to.on('drain', () => {
-      if (this.#fault !== 'slow') from.resume();
+      if (this.#fault !== 'stalled') from.resume();
     });
     from.on('data', (chunk) => {
       const fault = this.#fault;
       if (fault === 'garbage') {
         from.write(randomBytes(64));
-      } else if (fault === 'slow') {
+      } else if (fault === 'stalled') {
         from.pause();
         this.#held.add(() => {
           to.write(chunk);
@@ -125,6 +125,6 @@ class Wire implements FaultyWire {
 }
 
 /** Whether connections live through a wire that does this. */
-function carries(fault: WireFault): boolean {
-  return typeof fault === 'object' || fault === 'none' || fault === 'slow';
+function carries(fault: ProxyFault): boolean {
+  return typeof fault === 'object' || fault === 'none' || fault === 'stalled';
 }

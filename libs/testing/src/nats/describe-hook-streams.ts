@@ -9,7 +9,10 @@ const DURABLE = 'supervisor-timeline';
  * What NATS holds for the supervisor's timelines, a line a stream: an event that is nowhere else is
  * perhaps stuck there.
  */
-export async function hookStreamState({ address }: NatsServer, password: string): Promise<string> {
+export async function describeHookStreams(
+  { address }: NatsServer,
+  password: string,
+): Promise<string> {
   const user = 'supervisor';
   const connection = await connect({
     servers: address,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { expect, it, onTestFinished } from 'vitest';
-import { lineFrom } from './line-from.ts';
+import { waitForLine } from './wait-for-line.ts';
 
 function run(script: string): ChildProcess {
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -13,16 +13,16 @@ it('is found among others, also when it comes in pieces', async () => {
     process.stdout.write('warming up\\nserver list');
     setTimeout(() => process.stdout.write('ens on 127.0.0.1:1\\n'), 50);
     setInterval(() => undefined, 1_000);`);
-  expect((await lineFrom(child, /listens on (\S+)/))[1]).toBe('127.0.0.1:1');
+  expect((await waitForLine(child, /listens on (\S+)/))[1]).toBe('127.0.0.1:1');
 });
 
 it('is not waited for once the child has ended, or could not be started', async () => {
   const child = run(`console.log('The port is in use.'); process.exit(3);`);
-  await expect(lineFrom(child, /listens/)).rejects.toThrow(/\(3\)[\s\S]*The port is in use/);
+  await expect(waitForLine(child, /listens/)).rejects.toThrow(/\(3\)[\s\S]*The port is in use/);
   const missing = spawn('/no/such/program', { stdio: ['ignore', 'pipe', 'ignore'] });
-  await expect(lineFrom(missing, /listens/)).rejects.toThrow('ENOENT');
+  await expect(waitForLine(missing, /listens/)).rejects.toThrow('ENOENT');
 });
 
 it('is found when the child ends right after it', async () => {
-  expect((await lineFrom(run(`console.log('done 7')`), /done (\d)/))[1]).toBe('7');
+  expect((await waitForLine(run(`console.log('done 7')`), /done (\d)/))[1]).toBe('7');
 });
