@@ -90,7 +90,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   // Of its own it has only lines of the log to tell.
   const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
-    expects: [TIMELINE_CONSUMER],
+    requiredConsumers: [TIMELINE_CONSUMER],
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
   });
   stops.push(() => bus.close());

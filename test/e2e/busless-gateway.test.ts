@@ -34,7 +34,10 @@ describe('the refund desk on our own gateway in another place', () => {
   });
   const ofTheBus = () => logged.filter((message) => /\btake(s|n)\b/.test(message));
   // Nobody in its process ever takes an event from it, until a test stands in for a bus.
-  const bus = createInProcessBus({ expects: [TIMELINE_CONSUMER], onError: () => undefined });
+  const bus = createInProcessBus({
+    requiredConsumers: [TIMELINE_CONSUMER],
+    onError: () => undefined,
+  });
   let gateway: ToolGateway;
   let test: TestPlatform;
 

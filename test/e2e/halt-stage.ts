@@ -183,7 +183,10 @@ export class HaltStage {
       },
     );
     await devApiKey(this.#dataDir);
-    const bus = createInProcessBus({ expects: [TIMELINE_CONSUMER], onError: () => undefined });
+    const bus = createInProcessBus({
+      requiredConsumers: [TIMELINE_CONSUMER],
+      onError: () => undefined,
+    });
     const parts = (service: ServiceName): ServiceParts => ({
       telemetry: createTelemetry({ service, logLevel: 'silent' }),
       bus,

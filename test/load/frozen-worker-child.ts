@@ -73,7 +73,7 @@ const { config, addresses } = JSON.parse(process.argv[2] ?? '') as WorkerSetting
 const worker = await createAgentWorker(config, {
   telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),
   // Its events stay where they are written, to be counted.
-  bus: createInProcessBus({ expects: ['nobody'], onError: () => undefined }),
+  bus: createInProcessBus({ requiredConsumers: ['nobody'], onError: () => undefined }),
   addressOf: (service) => addresses[service],
   openStore: open,
 });

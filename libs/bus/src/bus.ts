@@ -74,7 +74,7 @@ export interface Bus {
    * Whether what is published is taken at all now; false while a durable consumer that must be there
    * is away, as in a process that shares its bus with nobody.
    */
-  attended(): boolean;
+  hasSubscribers(): boolean;
 
   /** Shows a message to whoever looks right now; never fails for want of a listener. */
   publishLive(message: BusMessage): void;

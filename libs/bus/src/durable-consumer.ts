@@ -23,7 +23,7 @@ export class DurableConsumer {
   }
 
   /** Whether somebody is there to take messages. */
-  get attended(): boolean {
+  get hasSubscribers(): boolean {
     return this.#subscribers.length > 0;
   }
 

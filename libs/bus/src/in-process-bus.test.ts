@@ -98,7 +98,7 @@ describe('durable subscribers of the in-process bus', () => {
   });
 
   it('have those who publish together publish one by one when somebody refuses', async () => {
-    const { bus, failures } = open({ expects: ['d'] });
+    const { bus, failures } = open({ requiredConsumers: ['d'] });
     await expect(bus.publishAll?.([message('e1')])).rejects.toMatchObject({
       reason: 'BUS_UNATTENDED',
     });
@@ -148,15 +148,15 @@ describe('durable subscribers of the in-process bus', () => {
   });
 
   it('miss nothing while they are away: publishing fails until they are back (HK-2)', async () => {
-    const { bus } = open({ expects: ['timeline'] });
+    const { bus } = open({ requiredConsumers: ['timeline'] });
     const unattended = { kind: 'unavailable', reason: 'BUS_UNATTENDED' };
     await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
-    expect(bus.attended()).toBe(false);
+    expect(bus.hasSubscribers()).toBe(false);
     const kept = keeper();
     const options = { subject: 'a.b', durable: 'timeline', handler: kept.handler };
     const subscription = await bus.subscribe(options);
     await bus.publish(message('early'));
-    expect(bus.attended()).toBe(true);
+    expect(bus.hasSubscribers()).toBe(true);
     await subscription.unsubscribe();
     await expect(bus.publish(message('late'))).rejects.toMatchObject(unattended);
     await bus.subscribe(options);

@@ -22,7 +22,7 @@ export interface InProcessBusOptions {
    * message that came before its consumer, or while it is away, would be lost; publishing fails
    * instead, and the message stays in its outbox.
    */
-  readonly expects?: readonly string[];
+  readonly requiredConsumers?: readonly string[];
   /** Milliseconds that a durable handler may take over one message; default 30 000. */
   readonly handlerTimeoutMs?: number;
 }
@@ -110,7 +110,7 @@ class InProcessBus implements Bus {
     return consumer.add(options);
   }
 
-  attended(): boolean {
+  hasSubscribers(): boolean {
     return this.#missing() === undefined;
   }
 
@@ -157,7 +157,9 @@ class InProcessBus implements Bus {
   }
 
   #missing(): string | undefined {
-    return this.#options.expects?.find((durable) => this.#durables.get(durable)?.attended !== true);
+    return this.#options.requiredConsumers?.find(
+      (durable) => this.#durables.get(durable)?.hasSubscribers !== true,
+    );
   }
 
   #refuseUnattended(): void {

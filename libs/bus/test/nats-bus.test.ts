@@ -128,7 +128,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
 
   it('takes nothing before its consumers were there, since nothing would keep it (HK-2)', async () => {
     const token = fresh();
-    const { bus } = await open(token, { expects: ['d'] });
+    const { bus } = await open(token, { requiredConsumers: ['d'] });
     await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
       kind: 'unavailable',
       reason: 'BUS_UNATTENDED',
@@ -278,7 +278,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
       servers: [other.address],
       startTimeoutMs: 1,
       ackWaitMs: 300,
-      expects: ['d'],
+      requiredConsumers: ['d'],
     });
     const kept = keeper();
     const live = keeper();

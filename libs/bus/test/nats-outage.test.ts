@@ -30,7 +30,7 @@ async function emitterOf(service: HookEmitter, address: string) {
   const bus = await createNatsBus({
     servers: [address],
     name: service,
-    expects: ['timeline'],
+    requiredConsumers: ['timeline'],
     streamBytes: 2 ** 20,
     retryBaseMs: 5,
     retryMaxMs: 50,
@@ -59,7 +59,7 @@ async function emitterOf(service: HookEmitter, address: string) {
           this.told.push(eventId);
         }
       });
-      relay.nudge();
+      relay.wake();
     },
     flush: () => relay.flush(),
     async close(): Promise<void> {

@@ -38,7 +38,7 @@ function busOf(server: NatsServer, user: string, service: HookEmitter) {
     credentials: { user, password: secret(user) },
     streams: isSupervisor ? HOOK_STREAMS : [hookStream(service)],
     createsStreams: isSupervisor,
-    expects: [TIMELINE_CONSUMER],
+    requiredConsumers: [TIMELINE_CONSUMER],
     streamBytes: 2 ** 20,
     retryBaseMs: 5,
     onError: (error, failure) => failures.push({ error, ...failure }),

@@ -3,7 +3,7 @@ import type { ServiceName } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 
 /** The settings that every service has: where it listens, where its keys and state are, and how old a key gets. */
-export function doorVariables(service: ServiceName) {
+export function listenerVariables(service: ServiceName) {
   return {
     host: variable.string(variableName(service, 'HOST'), {
       default: '127.0.0.1',

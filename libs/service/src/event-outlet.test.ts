@@ -1,7 +1,7 @@
 import { createInProcessBus } from '@writ/bus';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
-import { eventOutlet } from './event-outlet.ts';
+import { outboxPublisher } from './event-outlet.ts';
 
 describe('where the events of a service go', () => {
   it('is said in one line when nobody takes them, and in one when somebody does (HK-2)', async () => {
@@ -10,13 +10,13 @@ describe('where the events of a service go', () => {
       service: 'spawn-budget',
       logStream: { write: (line) => void lines.push(line) },
     });
-    const bus = createInProcessBus({ expects: ['timeline'], onError: () => undefined });
-    const outlet = eventOutlet(bus, telemetry);
-    expect(outlet.attended()).toBe(false);
-    outlet.onAttendance(false);
+    const bus = createInProcessBus({ requiredConsumers: ['timeline'], onError: () => undefined });
+    const outlet = outboxPublisher(bus, telemetry);
+    expect(outlet.hasSubscribers()).toBe(false);
+    outlet.onSubscribersChange(false);
     await bus.subscribe({ subject: '>', durable: 'timeline', handler: async () => undefined });
-    expect(outlet.attended()).toBe(true);
-    outlet.onAttendance(true);
+    expect(outlet.hasSubscribers()).toBe(true);
+    outlet.onSubscribersChange(true);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
       { msg: 'Nobody takes events here now; they wait in the outbox.' },
       { msg: 'Events are taken again.' },
@@ -32,7 +32,7 @@ describe('where the events of a service go', () => {
       logStream: { write: (line) => void lines.push(line) },
     });
     const bus = createInProcessBus({ onError: () => undefined });
-    const { backlog } = eventOutlet(bus, telemetry);
+    const { backlog } = outboxPublisher(bus, telemetry);
     expect(backlog.warnAt).toBe(100_000);
     backlog.onBacklog({ count: 100_001, oldestAt: new Date(0) });
     backlog.onBacklog(undefined);

@@ -4,7 +4,7 @@ import type { Telemetry } from '@writ/telemetry';
 import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
 /**
- * Milliseconds that an event waits for others after a pause, and longer in a stream (nextBeat), so that
+ * Milliseconds that an event waits for others after a pause, and longer in a stream (nextFlush), so that
  * what many steps tell costs few commits beside theirs. Whoever waits for the last events of a run
  * hurries its relay.
  */
@@ -13,10 +13,10 @@ const LINGER_MS = 50;
 const BACKLOG_WARNING = 100_000;
 
 /** What the relay of a service's outbox needs of the bus, and of whoever reads the log. */
-export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
+export interface OutboxPublisher extends Pick<Bus, 'publish' | 'hasSubscribers'> {
   readonly publishAll: Bus['publishAll'];
-  readonly lingerMs: number;
-  readonly onAttendance: (attended: boolean) => void;
+  readonly flushIntervalMs: number;
+  readonly onSubscribersChange: (hasSubscribers: boolean) => void;
   readonly onError: (error: unknown, failure: object) => void;
   readonly backlog: {
     readonly warnAt: number;
@@ -29,16 +29,16 @@ export interface EventOutlet extends Pick<Bus, 'publish' | 'attended'> {
  * with nobody, are a state and no failure: one line when they begin to wait, and one when they go. None is ever
  * dropped; when very many wait, the log says so.
  */
-export function eventOutlet(bus: Bus, telemetry: Telemetry): EventOutlet {
+export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher {
   const { log } = telemetry;
   const publishAll = bus.publishAll?.bind(bus);
   return {
     publish: tracedPublish(telemetry, (message) => bus.publish(message)),
     publishAll: publishAll && tracedPublishAll(telemetry, publishAll),
-    lingerMs: LINGER_MS,
-    attended: () => bus.attended(),
-    onAttendance: (attended) => {
-      if (attended) log.info('Events are taken again.');
+    flushIntervalMs: LINGER_MS,
+    hasSubscribers: () => bus.hasSubscribers(),
+    onSubscribersChange: (hasSubscribers) => {
+      if (hasSubscribers) log.info('Events are taken again.');
       else log.info('Nobody takes events here now; they wait in the outbox.');
     },
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'event not taken'),

@@ -1,5 +1,5 @@
-export { doorVariables } from './door-variables.ts';
-export { eventOutlet } from './event-outlet.ts';
+export { listenerVariables } from './door-variables.ts';
+export { outboxPublisher } from './event-outlet.ts';
 export { knownAddresses } from './known-addresses.ts';
 export { observeCommits, observeOutbox } from './observe-store.ts';
 export { runService } from './run-service.ts';

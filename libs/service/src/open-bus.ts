@@ -20,10 +20,10 @@ export async function openBus(
   nats: NatsAccess | undefined,
   log: Logger,
 ): Promise<Bus> {
-  const expects = [TIMELINE_CONSUMER];
+  const requiredConsumers = [TIMELINE_CONSUMER];
   if (nats === undefined) {
     return createInProcessBus({
-      expects,
+      requiredConsumers,
       onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
     });
   }
@@ -43,7 +43,7 @@ export async function openBus(
     // Whoever takes the events makes what keeps them; the others see no stream but their own.
     streams: isSupervisor ? HOOK_STREAMS : [hookStream(name)],
     createsStreams: isSupervisor,
-    expects,
+    requiredConsumers,
     onError: (error, failure) =>
       log.warn({ err: error, ...failure }, 'The way to NATS, or what takes its messages, failed.'),
   });

@@ -15,7 +15,7 @@ const rhythms = new Map<number, Rhythm>();
  * stream it is five times that after the one before, for the more is told together, the less each part
  * of it costs.
  */
-export function nextBeat(ms: number): Promise<void> {
+export function nextFlush(ms: number): Promise<void> {
   const rhythm = rhythms.get(ms) ?? { next: undefined, lastAt: Number.NEGATIVE_INFINITY };
   rhythms.set(ms, rhythm);
   rhythm.next ??= beat(rhythm, Math.max(ms, rhythm.lastAt + APART * ms - performance.now()));

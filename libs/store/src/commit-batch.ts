@@ -31,7 +31,7 @@ interface Finisher {
  */
 export class CommitBatch {
   /** Whether a loss of power may undo all of it, so that its commit need not wait for the disk. */
-  readonly isForgettable: boolean;
+  readonly hasRelaxedDurability: boolean;
   readonly #connection: SqliteConnection;
   #finished: Finisher[] = [];
   #callers: readonly unknown[] = [];
@@ -40,9 +40,9 @@ export class CommitBatch {
 
   constructor(
     connection: SqliteConnection,
-    { isForgettable }: { readonly isForgettable: boolean },
+    { hasRelaxedDurability }: { readonly hasRelaxedDurability: boolean },
   ) {
-    this.isForgettable = isForgettable;
+    this.hasRelaxedDurability = hasRelaxedDurability;
     this.#connection = connection;
   }
 
@@ -67,7 +67,7 @@ export class CommitBatch {
       work.savepoint = true;
     } else {
       if (connection.inTransaction) connection.run('ROLLBACK');
-      connection.waitForDisk(!this.isForgettable);
+      connection.waitForDisk(!this.hasRelaxedDurability);
       connection.run('BEGIN IMMEDIATE');
       connection.noticeOthers();
       this.#open = true;

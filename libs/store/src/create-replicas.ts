@@ -20,11 +20,11 @@ class Alone implements Replicas {
     // Nobody looks.
   }
 
-  isSeen(): boolean {
+  isVisible(): boolean {
     return true;
   }
 
-  async gone(ids: Iterable<string>): Promise<ReadonlySet<string>> {
+  async findDead(ids: Iterable<string>): Promise<ReadonlySet<string>> {
     return new Set([...ids].filter((id) => id !== this.id));
   }
 

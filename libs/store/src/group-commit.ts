@@ -72,8 +72,8 @@ export class GroupCommit {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#gather();
-      const isForgettable = this.#waiting.every(({ kind }) => kind === 'forgettable');
-      const batch = new CommitBatch(this.#connection, { isForgettable });
+      const hasRelaxedDurability = this.#waiting.every(({ kind }) => kind === 'relaxed');
+      const batch = new CommitBatch(this.#connection, { hasRelaxedDurability });
       const startedAt = Date.now();
       await this.#fill(batch);
       const kind = batch.commit();
@@ -103,7 +103,7 @@ export class GroupCommit {
       const [next] = this.#waiting;
       if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
       // What came since must last, and gets a commit that does.
-      if (batch.isForgettable && next.kind !== 'forgettable') return;
+      if (batch.hasRelaxedDurability && next.kind !== 'relaxed') return;
       // A read outside of transactions must not see what is not yet committed.
       if (next.kind === 'read' && size > 0) return;
       this.#waiting.shift();

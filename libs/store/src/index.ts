@@ -1,5 +1,5 @@
 export type { OutboxBacklog } from './backlog-watch.ts';
-export { nextBeat } from './beat.ts';
+export { nextFlush } from './beat.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export { createReplicas } from './create-replicas.ts';
 export { int64 } from './int64.ts';
@@ -18,7 +18,7 @@ export { addPosition, dialectOf } from './portable-schema.ts';
 export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.ts';
 export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './relay-options.ts';
 export type { Claim, Replicas } from './replicas.ts';
-export { RowMemory } from './row-memory.ts';
+export { RowCache } from './row-memory.ts';
 export { openSharedStore, type SharedStore } from './shared-store.ts';
 export {
   type SlotLeasesDatabase,
@@ -26,14 +26,14 @@ export {
 } from './slots/slot-leases.ts';
 export {
   createSlotShare,
+  localSlotShare,
   type SlotShare,
   type SlotShareOptions,
   type SlotUser,
-  undividedShare,
 } from './slots/slot-share.ts';
 export { isUniqueViolation } from './sqlite-errors.ts';
 export type { StoreLimits } from './sqlite-store.ts';
-export { StandingLook } from './standing-look.ts';
+export { StorePoller } from './standing-look.ts';
 export type {
   PostgresBounds,
   Store,

@@ -52,7 +52,7 @@ export async function markPublished(
   await store.transaction(
     (trx) =>
       trx.updateTable('outbox').set({ published_at: at }).where('position', 'in', padded).execute(),
-    { background: true, forgettable: true },
+    { background: true, relaxedDurability: true },
   );
 }
 

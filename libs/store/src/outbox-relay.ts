@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnavailableError } from '@writ/kernel';
 import { Alarm } from './alarm.ts';
 import { BacklogWatch } from './backlog-watch.ts';
-import { nextBeat } from './beat.ts';
+import { nextFlush } from './beat.ts';
 import { type Lead, leadOf } from './lead.ts';
 import type { OutboxDatabase } from './outbox.ts';
 import {
@@ -37,16 +37,16 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   readonly #lead: Lead;
   readonly #backlog: BacklogWatch | undefined;
   readonly #alarm = new Alarm();
-  // A nudge comes from inside a request; the loop must not inherit its transaction or its span.
+  // A wake-up comes from inside a request; the loop must not inherit its transaction or its span.
   readonly #outside = AsyncLocalStorage.snapshot();
   #flushes: PromiseWithResolvers<void>[] = [];
   #loop: Promise<void> | undefined;
   #started = false;
   #stopped = false;
-  #nudged = false;
+  #woken = false;
   #unattended = false;
   #retrying = false;
-  #hurried = false;
+  #flushRequested = false;
   /** There while the relay lingers. */
   #endLinger: (() => void) | undefined;
   #failures = 0;
@@ -65,14 +65,14 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#ensureLoop();
   }
 
-  nudge(): void {
-    this.#nudged = true;
+  wake(): void {
+    this.#woken = true;
     if (!this.#retrying) this.#alarm.ring();
   }
 
-  hurry(): void {
-    this.#hurried = true;
-    this.nudge();
+  flushSoon(): void {
+    this.#flushRequested = true;
+    this.wake();
     this.#endLinger?.();
   }
 
@@ -81,7 +81,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     const flush = Promise.withResolvers<void>();
     this.#flushes.push(flush);
     this.#ensureLoop();
-    this.hurry();
+    this.flushSoon();
     return flush.promise;
   }
 
@@ -101,8 +101,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   async #run(): Promise<void> {
     while (!this.#stopped && (this.#started || this.#flushes.length > 0)) {
       const asked = this.#flushes.length;
-      this.#nudged = false;
-      this.#hurried = false;
+      this.#woken = false;
+      this.#flushRequested = false;
       const outcome = await this.#pass();
       await this.#lookAtBacklog();
       if (outcome === 'more' || outcome === 'failed') continue;
@@ -112,10 +112,10 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
         else reject(unattendedError());
       }
       await this.#prune();
-      if (!this.#nudged && !this.#stopped && this.#started) {
+      if (!this.#woken && !this.#stopped && this.#started) {
         await this.#alarm.sleep(this.#options.pollMs ?? 1_000);
       }
-      if (this.#nudged) await this.#linger();
+      if (this.#woken) await this.#linger();
     }
     this.#loop = undefined;
   }
@@ -129,11 +129,11 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   /** Lets others commit what can be taken together, unless somebody cannot wait. */
   async #linger(): Promise<void> {
-    const { lingerMs = 0 } = this.#options;
-    if (lingerMs === 0 || this.#stopped || this.#hurried) return;
+    const { flushIntervalMs = 0 } = this.#options;
+    if (flushIntervalMs === 0 || this.#stopped || this.#flushRequested) return;
     const ended = Promise.withResolvers<void>();
     this.#endLinger = ended.resolve;
-    await Promise.race([nextBeat(lingerMs), ended.promise]);
+    await Promise.race([nextFlush(flushIntervalMs), ended.promise]);
     this.#endLinger = undefined;
   }
 
@@ -149,7 +149,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       const pending = await readPending(this.#store, leads ? batch : 1);
       if (pending.length === 0) return 'through';
       if (!leads) return await this.#standBy();
-      if (!this.#isAttended()) return 'unattended';
+      if (!this.#hasSubscribers()) return 'unattended';
       const rest = await this.#publishTogether(pending, taken);
       for (const { position, message } of rest) {
         if (this.#stopped || !this.#lead.isCertain()) break;
@@ -158,7 +158,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
         eventId = undefined;
         taken.push(position);
       }
-      // What came meanwhile has nudged.
+      // A message that arrived in the meantime has woken the relay.
       if (taken.length === pending.length && pending.length < batch) outcome = 'through';
     } catch (error) {
       failure = { error };
@@ -191,14 +191,14 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     return [];
   }
 
-  #isAttended(): boolean {
-    const { attended, onAttendance } = this.#options;
-    const isAttended = attended?.() !== false;
-    if (isAttended === this.#unattended) {
-      this.#unattended = !isAttended;
-      onAttendance?.(isAttended);
+  #hasSubscribers(): boolean {
+    const { hasSubscribers, onSubscribersChange } = this.#options;
+    const subscribed = hasSubscribers?.() !== false;
+    if (subscribed === this.#unattended) {
+      this.#unattended = !subscribed;
+      onSubscribersChange?.(subscribed);
     }
-    return isAttended;
+    return subscribed;
   }
 
   /** Leaves what is unpublished to the relay that leads, and looks again soon, for it may die. */
@@ -217,7 +217,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     await this.#waitUnmoved(retryInMs);
   }
 
-  /** Waits, however often it is nudged. */
+  /** Waits, even if the relay is woken. */
   async #waitUnmoved(ms: number): Promise<void> {
     if (this.#stopped) return;
     this.#retrying = true;

@@ -29,20 +29,20 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
    * Whether anybody takes what is published now; default: always. While nobody does, nothing is
    * tried, which is no failure, and messages wait.
    */
-  readonly attended?: () => boolean;
+  readonly hasSubscribers?: () => boolean;
   /** Told once when messages begin to wait for want of a taker, and once when that is over; must not throw. */
-  readonly onAttendance?: (attended: boolean) => void;
+  readonly onSubscribersChange?: (hasSubscribers: boolean) => void;
   /** Told of every failure; must not throw. */
   readonly onError: (error: unknown, failure: RelayFailure) => void;
   readonly clock: Clock;
   /** Messages read and marked together; default 100. */
   readonly batch?: number;
   /**
-   * Milliseconds from a nudge to the look, as nextBeat counts them: what is committed meanwhile goes
+   * Milliseconds from a wake-up to the read, as nextFlush counts them: what is committed meanwhile goes
    * together, and together with what other relays of this process wait for as long; default 0.
    */
-  readonly lingerMs?: number;
-  /** Milliseconds between looks when nobody nudges; default 1 000. */
+  readonly flushIntervalMs?: number;
+  /** Milliseconds between looks when the relay is not woken; default 1 000. */
   readonly pollMs?: number;
   /** Milliseconds that the first retry waits at most, doubling from there; default 50. */
   readonly retryBaseMs?: number;
@@ -58,10 +58,10 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
 export interface OutboxRelay {
   /** Begins with what a former process left behind. */
   start(): void;
-  /** Says that something was committed; the relay looks within `lingerMs`, unless it waits to retry. */
-  nudge(): void;
-  /** As `nudge`, but looks at once. */
-  hurry(): void;
+  /** Says that something was committed; the relay looks within `flushIntervalMs`, unless it waits to retry. */
+  wake(): void;
+  /** As `wake`, but looks at once. */
+  flushSoon(): void;
   /**
    * Looks at once, and resolves when nothing that was committed before the call is unpublished; works
    * without `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when

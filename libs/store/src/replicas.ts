@@ -17,9 +17,9 @@ export interface Replicas {
    */
   start(): Promise<void>;
   /** Whether the others see it now. While they do not, they may take up what it was working on. */
-  isSeen(): boolean;
+  isVisible(): boolean;
   /** Those among `ids` that have ended: nobody has seen them for a while (a few seconds). */
-  gone(ids: Iterable<string>): Promise<ReadonlySet<string>>;
+  findDead(ids: Iterable<string>): Promise<ReadonlySet<string>>;
   /** Claims `name` for this process; undefined while another has it. A process that ends has nothing any more. */
   claim(name: string): Promise<Claim | undefined>;
   /** Tells the others that something changed; may be lost, so whoever listens also looks now and then. */

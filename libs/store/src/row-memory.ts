@@ -44,16 +44,16 @@ interface Known<V> {
  * must remember it as it stands then, or forget it, right after the statement. Values are never changed.
  * Outside of transactions, and on PostgreSQL, nothing is known.
  */
-export class RowMemory<V> {
+export class RowCache<V> {
   readonly #known = new WeakMap<StoreMemory, Known<V>>();
 
   /** The row as it stands in this transaction; undefined when it has to be read. */
-  recall<DB>(db: Kysely<DB>, key: string): V | undefined {
+  get<DB>(db: Kysely<DB>, key: string): V | undefined {
     return this.#rows(db)?.get(key);
   }
 
   /** Keeps a row that this transaction has just read or written. */
-  remember<DB>(db: Kysely<DB>, key: string, row: V): void {
+  set<DB>(db: Kysely<DB>, key: string, row: V): void {
     const rows = this.#rows(db);
     if (rows === undefined) return;
     if (rows.size >= MAX_ROWS) rows.clear();
@@ -61,12 +61,12 @@ export class RowMemory<V> {
   }
 
   /** Drops a row that this transaction has just written without knowing how it stands now. */
-  forget<DB>(db: Kysely<DB>, key: string): void {
+  delete<DB>(db: Kysely<DB>, key: string): void {
     this.#rows(db)?.delete(key);
   }
 
   /** Drops all rows of the kind, when this transaction has written to some and cannot tell which. */
-  forgetAll<DB>(db: Kysely<DB>): void {
+  clear<DB>(db: Kysely<DB>): void {
     this.#rows(db)?.clear();
   }
 

@@ -53,11 +53,11 @@ export class SessionReplicas implements Replicas {
     this.#timer.unref();
   }
 
-  isSeen(): boolean {
+  isVisible(): boolean {
     return this.#session !== undefined && this.#isCertain(this.#session);
   }
 
-  async gone(ids: Iterable<string>): Promise<ReadonlySet<string>> {
+  async findDead(ids: Iterable<string>): Promise<ReadonlySet<string>> {
     const gone = new Set<string>();
     const session = await this.#open();
     for (const id of new Set(ids)) {

@@ -58,7 +58,7 @@ class SqliteStore<DB> implements Store<DB> {
   readonly #group: GroupCommit;
   readonly #foreground: SqliteTransactions<DB>;
   readonly #background: SqliteTransactions<DB>;
-  readonly #forgettable: SqliteTransactions<DB>;
+  readonly #relaxed: SqliteTransactions<DB>;
   readonly #timeoutMs: number;
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
@@ -75,7 +75,7 @@ class SqliteStore<DB> implements Store<DB> {
     this.#timeoutMs = limits.transactionTimeoutMs;
     this.#foreground = new SqliteTransactions(writer, this.#group, 'foreground');
     this.#background = new SqliteTransactions(writer, this.#group, 'background');
-    this.#forgettable = new SqliteTransactions(writer, this.#group, 'forgettable');
+    this.#relaxed = new SqliteTransactions(writer, this.#group, 'relaxed');
     this.db = new Kysely<DB>({
       dialect: sqliteDialect(readDriver((compiled) => this.#read(compiled))),
     });
@@ -107,9 +107,9 @@ class SqliteStore<DB> implements Store<DB> {
     });
   }
 
-  #transactionsFor({ background, forgettable }: TransactionOptions): SqliteTransactions<DB> {
+  #transactionsFor({ background, relaxedDurability }: TransactionOptions): SqliteTransactions<DB> {
     if (background !== true) return this.#foreground;
-    return forgettable === true ? this.#forgettable : this.#background;
+    return relaxedDurability === true ? this.#relaxed : this.#background;
   }
 
   close(): Promise<void> {

@@ -1,38 +1,38 @@
 import type { Replicas } from './replicas.ts';
 
 /** What a process looks for in the store because another replica may have written it. */
-export interface StandingLookOptions {
+export interface StorePollerOptions {
   readonly replicas: Replicas;
-  /** Hints at it make it look at once. */
+  /** Hints at it make it poll at once. */
   readonly topic: string;
   /** Milliseconds between looks without a hint, which may be lost; only where there can be others. */
-  readonly everyMs: number;
+  readonly intervalMs: number;
   /** Whether anything of this process could be concerned. */
   readonly isNeeded: () => boolean;
-  readonly look: () => Promise<void>;
-  /** Told of a look that failed, which is made again; must not throw. */
+  readonly poll: () => Promise<void>;
+  /** Told of a poll that failed, which is made again; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Looks at each hint of another replica, and now and then: one look at a time. */
-export class StandingLook {
-  readonly #options: StandingLookOptions;
+/** Looks at each hint of another replica, and now and then: one poll at a time. */
+export class StorePoller {
+  readonly #options: StorePollerOptions;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #again = false;
   #isOver = false;
 
-  constructor(options: StandingLookOptions) {
+  constructor(options: StorePollerOptions) {
     this.#options = options;
-    const { replicas, topic, everyMs } = options;
-    this.#unsubscribe = replicas.onHint(topic, () => this.#look());
+    const { replicas, topic, intervalMs } = options;
+    this.#unsubscribe = replicas.onHint(topic, () => this.#poll());
     if (!replicas.shared) return;
-    this.#timer = setInterval(() => this.#look(), everyMs);
+    this.#timer = setInterval(() => this.#poll(), intervalMs);
     this.#timer.unref();
   }
 
-  /** Looks no more; resolves when the look under way is over. */
+  /** Looks no more; resolves when the poll under way is over. */
   async stop(): Promise<void> {
     this.#isOver = true;
     clearInterval(this.#timer);
@@ -40,16 +40,16 @@ export class StandingLook {
     await this.#looking;
   }
 
-  #look(): void {
-    const { isNeeded, look, onError } = this.#options;
+  #poll(): void {
+    const { isNeeded, poll, onError } = this.#options;
     if (this.#isOver || !isNeeded()) return;
-    // What changed since the look under way began may not be in what that one sees.
+    // What changed since the poll under way began may not be in what that one sees.
     this.#again = this.#looking !== undefined;
-    this.#looking ??= look()
+    this.#looking ??= poll()
       .catch(onError)
       .finally(() => {
         this.#looking = undefined;
-        if (this.#again) this.#look();
+        if (this.#again) this.#poll();
       });
   }
 }

@@ -37,7 +37,7 @@ export interface TransactionOptions {
    * it: a loss of power may undo it, until the next commit that may not be undone. The death of a
    * process does not. In the background only; a database without such commits treats it as any other.
    */
-  readonly forgettable?: boolean;
+  readonly relaxedDurability?: boolean;
 }
 
 /**

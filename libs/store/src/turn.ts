@@ -4,7 +4,7 @@ import type { BatchWork, CommitBatch, WorkState } from './commit-batch.ts';
  * What a turn is for: a transaction that a request waits for, one that none does, one of these that may
  * be undone by a loss of power, or a plain read.
  */
-export type TurnKind = 'foreground' | 'background' | 'forgettable' | 'read';
+export type TurnKind = 'foreground' | 'background' | 'relaxed' | 'read';
 
 /** One holder's time at the writing connection, from being let in to letting go. */
 export class Turn implements BatchWork {
@@ -24,7 +24,7 @@ export class Turn implements BatchWork {
   }
 
   get background(): boolean {
-    return this.kind === 'background' || this.kind === 'forgettable';
+    return this.kind === 'background' || this.kind === 'relaxed';
   }
 
   /** Resolves with this turn when it is let in. */

@@ -1,11 +1,11 @@
-import { nextBeat } from '@writ/store';
+import { nextFlush } from '@writ/store';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 // Times that nobody else waits: what tests before left behind was by another clock.
 const SOON_MS = 40;
 const OTHER_MS = 43;
 
-describe('nextBeat', () => {
+describe('nextFlush', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
   });
@@ -14,17 +14,17 @@ describe('nextBeat', () => {
   });
 
   it('is one moment for all who wait the same time', async () => {
-    const first = nextBeat(OTHER_MS);
+    const first = nextFlush(OTHER_MS);
     await vi.advanceTimersByTimeAsync(OTHER_MS - 1);
-    expect(nextBeat(OTHER_MS)).toBe(first);
-    expect(nextBeat(OTHER_MS + 1)).not.toBe(first);
+    expect(nextFlush(OTHER_MS)).toBe(first);
+    expect(nextFlush(OTHER_MS + 1)).not.toBe(first);
     await vi.advanceTimersByTimeAsync(1);
     await first;
   });
 
   it('comes soon after a pause, and in a stream five times as long after the one before', async () => {
     const beats: string[] = [];
-    const wait = (name: string) => void nextBeat(SOON_MS).then(() => beats.push(name));
+    const wait = (name: string) => void nextFlush(SOON_MS).then(() => beats.push(name));
     wait('after a pause');
     await vi.advanceTimersByTimeAsync(SOON_MS);
     expect(beats).toEqual(['after a pause']);

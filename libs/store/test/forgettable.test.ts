@@ -5,7 +5,7 @@ import type { TransactionOptions } from '../src/store.ts';
 import { entry } from './ledger.ts';
 import { entryIds, openLedger } from './open-ledger.ts';
 
-const FORGETTABLE = { background: true, forgettable: true };
+const FORGETTABLE = { background: true, relaxedDurability: true };
 /** What SQLite calls a commit that waits for the disk, and one that does not. */
 const [FULL, NORMAL] = [2, 1];
 
@@ -27,7 +27,7 @@ describe('a transaction that a loss of power may undo', () => {
     expect(await Promise.all([write('d', FORGETTABLE), write('e')])).toEqual([FULL, FULL]);
     expect(await write('f', { background: true })).toBe(FULL);
     // Somebody waits for it, whatever else is said of it.
-    expect(await write('g', { forgettable: true })).toBe(FULL);
+    expect(await write('g', { relaxedDurability: true })).toBe(FULL);
     expect(await entryIds(store)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
     expect([store.commits, store.backgroundCommits]).toEqual([3, 2]);
   });

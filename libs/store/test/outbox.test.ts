@@ -74,11 +74,11 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     const clock = new ManualClock(AT);
     const told: (number | undefined)[] = [];
     const taken: string[] = [];
-    let attended = false;
+    let hasSubscribers = false;
     const relay = createOutboxRelay({
       store,
       publish: async ({ eventId }) => void taken.push(eventId),
-      attended: () => attended,
+      hasSubscribers: () => hasSubscribers,
       onError: () => expect.unreachable(),
       clock,
       backlog: { warnAt: 4, onBacklog: (backlog) => void told.push(backlog?.count) },
@@ -101,7 +101,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(told).toEqual([4]);
     await aMinuteLater();
     expect(told).toEqual([4, 8]);
-    attended = true;
+    hasSubscribers = true;
     await aMinuteLater();
     await relay.stop();
     expect(told).toEqual([4, 8, undefined]);
@@ -148,12 +148,12 @@ describe('the outbox relay', () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const seen: (string | boolean)[] = [];
-    let attended = false;
+    let hasSubscribers = false;
     const relay = createOutboxRelay({
       store,
       publish: async ({ eventId }) => void seen.push(eventId),
-      attended: () => attended,
-      onAttendance: (now) => seen.push(now),
+      hasSubscribers: () => hasSubscribers,
+      onSubscribersChange: (now) => seen.push(now),
       onError: () => expect.unreachable(),
       clock: new ManualClock(AT),
       pollMs: 1,
@@ -167,7 +167,7 @@ describe('the outbox relay', () => {
     }
     expect(seen).toEqual([false]);
     relay.start();
-    attended = true;
+    hasSubscribers = true;
     await expect.poll(() => seen, { interval: 1 }).toEqual([false, true, 'a', 'b']);
     await relay.stop();
   });
@@ -191,7 +191,7 @@ describe('the outbox relay', () => {
     relay.start();
     expect(await left?.promise).toBe('left');
     await append(store, 'nudged');
-    relay.nudge();
+    relay.wake();
     expect(await nudged?.promise).toBe('nudged');
     await relay.stop();
   });
@@ -203,14 +203,14 @@ describe('the outbox relay', () => {
     const publishAll = async (messages: readonly OutboxMessage[]) => {
       together.push(messages.map(({ eventId }) => eventId));
     };
-    const relayWith = (lingerMs: number) =>
+    const relayWith = (flushIntervalMs: number) =>
       createOutboxRelay({
         store,
         publish: async ({ eventId }) => void together.push([eventId]),
         publishAll,
         onError: () => expect.unreachable(),
         clock: new ManualClock(),
-        lingerMs,
+        flushIntervalMs,
         pollMs: 60_000,
       });
     const relay = relayWith(200);
@@ -218,7 +218,7 @@ describe('the outbox relay', () => {
     await relay.flush();
     for (const id of ['a', 'b', 'c']) {
       await append(store, id);
-      relay.nudge();
+      relay.wake();
     }
     expect(together).toEqual([]);
     await expect.poll(() => together, { interval: 5 }).toEqual([['a', 'b', 'c']]);
@@ -227,16 +227,16 @@ describe('the outbox relay', () => {
     patient.start();
     await patient.flush();
     await append(store, 'd');
-    patient.nudge();
+    patient.wake();
     await append(store, 'e');
-    patient.hurry();
+    patient.flushSoon();
     await expect.poll(() => together.at(-1), { interval: 5 }).toEqual(['d', 'e']);
     await append(store, 'f');
-    patient.nudge();
+    patient.wake();
     await patient.flush();
     expect(together.at(-1)).toEqual(['f']);
     await append(store, 'g');
-    patient.nudge();
+    patient.wake();
     // Does not wait for the end of its lingering.
     await patient.stop();
     const rows = await outboxRows(store);
@@ -331,11 +331,11 @@ describe('the outbox relay', () => {
     });
     relay.start();
     await append(store, 'a');
-    relay.nudge();
+    relay.wake();
     expect(await failed.promise).toEqual({ eventId: 'a', attempt: 1, retryInMs: 60_000 });
     for (const id of ['b', 'c', 'd']) {
       await append(store, id);
-      relay.nudge();
+      relay.wake();
     }
     await relay.stop();
     expect(attempts).toBe(1);

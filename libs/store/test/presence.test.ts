@@ -39,7 +39,7 @@ describe('a store of one process', () => {
   it('knows of nobody else but those that were there before (RT-2)', async () => {
     const alone = await join(await openLedger());
     expect(alone.shared).toBe(false);
-    expect(await alone.gone(['rep_former', alone.id])).toEqual(new Set(['rep_former']));
+    expect(await alone.findDead(['rep_former', alone.id])).toEqual(new Set(['rep_former']));
     const claim = await alone.claim('order');
     expect(await alone.claim('order')).toBeUndefined();
     await claim?.release();
@@ -51,9 +51,9 @@ describe('a store of one process', () => {
 describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema', () => {
   it('see each other, and who has ended (SYS-5)', async () => {
     const [a, b] = await two();
-    expect(await a.gone([b.id, a.id])).toEqual(new Set());
+    expect(await a.findDead([b.id, a.id])).toEqual(new Set());
     await b.stop();
-    await expect.poll(() => a.gone([b.id])).toEqual(new Set([b.id]));
+    await expect.poll(() => a.findDead([b.id])).toEqual(new Set([b.id]));
   });
 
   it('claim each thing for one of them, and a process that ends has nothing any more', async () => {
@@ -95,9 +95,9 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     );
     await expect.poll(() => claim?.isHeld()).toBe(false);
     // Its own connection may be the one that breaks.
-    const goneForB = () => vi.waitFor(() => b.gone([a.id]));
+    const goneForB = () => vi.waitFor(() => b.findDead([a.id]));
     expect(await goneForB()).toEqual(new Set());
-    await expect.poll(() => a.isSeen()).toBe(true);
+    await expect.poll(() => a.isVisible()).toBe(true);
     const next = await vi.waitFor(() => b.claim('lane'));
     expect(next?.isHeld()).toBe(true);
     expect(await goneForB()).toEqual(new Set());
@@ -108,12 +108,12 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     const admin = await adminOf(location);
     const other = 'rep_that_comes_and_goes';
     const lock = LOCK_OF(`replica ${other}`);
-    expect(await a.gone([other])).toEqual(new Set());
+    expect(await a.findDead([other])).toEqual(new Set());
     await admin.query(`select pg_advisory_lock(${lock})`);
     jumpAhead(3_600_000);
     await admin.query(`select pg_advisory_unlock(${lock})`);
-    expect(await a.gone([other])).toEqual(new Set());
-    await expect.poll(() => a.gone([other])).toEqual(new Set([other]));
+    expect(await a.findDead([other])).toEqual(new Set());
+    await expect.poll(() => a.findDead([other])).toEqual(new Set([other]));
   });
 
   it('count on nothing any more once the server has been silent for long (SYS-4)', async () => {
@@ -125,13 +125,13 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     url.host = wire.address;
     const a = await join(await openLedgerAt({ ...location, url: url.href }));
     const claim = await a.claim('lane');
-    expect([a.isSeen(), claim?.isHeld()]).toEqual([true, true]);
+    expect([a.isVisible(), claim?.isHeld()]).toEqual([true, true]);
     wire.fail('stalled');
     // The server ends a session after 15 seconds; whoever holds it hears nothing of that.
     jumpAhead(12_000);
-    expect([a.isSeen(), claim?.isHeld()]).toEqual([false, false]);
+    expect([a.isVisible(), claim?.isHeld()]).toEqual([false, false]);
     wire.fail('none');
-    await expect.poll(() => [a.isSeen(), claim?.isHeld()]).toEqual([true, true]);
+    await expect.poll(() => [a.isVisible(), claim?.isHeld()]).toEqual([true, true]);
   });
 
   it('leave no session behind at each try to join (SYS-4)', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql, type Transaction } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { RowMemory, type Store } from '../src/index.ts';
+import { RowCache, type Store } from '../src/index.ts';
 import type { LedgerDatabase } from './ledger.ts';
 import { openLedger, openLedgerAt, PLACES, type Place } from './open-ledger.ts';
 
@@ -41,20 +41,20 @@ async function balanceOf(trx: Trx, name: string): Promise<bigint> {
   return (await query.executeTakeFirstOrThrow()).balance;
 }
 
-function take(memory: RowMemory<bigint>, score: Score, { name, amount, told, fault }: Step) {
+function take(memory: RowCache<bigint>, score: Score, { name, amount, told, fault }: Step) {
   return async (trx: Trx): Promise<void> => {
-    const known = memory.recall(trx, name);
+    const known = memory.get(trx, name);
     const balance = await balanceOf(trx, name);
     if (known === balance) score.right += 1;
     else if (known !== undefined) score.wrong += 1;
-    memory.remember(trx, name, balance);
+    memory.set(trx, name, balance);
     await trx
       .updateTable('account')
       .set({ balance: balance + amount })
       .where('name', '=', name)
       .execute();
-    if (told === 'remembers') memory.remember(trx, name, balance + amount);
-    else memory.forget(trx, name);
+    if (told === 'remembers') memory.set(trx, name, balance + amount);
+    else memory.delete(trx, name);
     if (fault === 'throws') throw new Error('changed my mind');
     if (fault === 'none') return;
     const doomed = sql`insert or rollback into account (name, balance) values ('x', 0)`;
@@ -77,7 +77,7 @@ describe.each(PLACES)('rows remembered by a store in %s', (place) => {
   it('are never other than those that would be read, whatever is undone and whoever else writes', async () => {
     const { store, location } = await openAccounts(place);
     const other = place === 'memory' ? store : (await openLedgerAt(location)).store;
-    const memory = new RowMemory<bigint>();
+    const memory = new RowCache<bigint>();
     const score = new Score();
     await fc.assert(
       fc.asyncProperty(schedules, async (schedule) => {
@@ -97,27 +97,27 @@ describe.each(PLACES)('rows remembered by a store in %s', (place) => {
 
   it('are nothing to a work that is over, nor outside of transactions', async () => {
     const { store } = await openAccounts(place);
-    const memory = new RowMemory<bigint>();
+    const memory = new RowCache<bigint>();
     const over = await store.transaction(async (trx) => {
-      memory.remember(trx, 'x', 1n);
+      memory.set(trx, 'x', 1n);
       return { trx };
     });
-    memory.remember(over.trx, 'x', 2n);
-    expect(memory.recall(over.trx, 'x')).toBeUndefined();
-    expect(memory.recall(store.db, 'x')).toBeUndefined();
+    memory.set(over.trx, 'x', 2n);
+    expect(memory.get(over.trx, 'x')).toBeUndefined();
+    expect(memory.get(store.db, 'x')).toBeUndefined();
     const recalled = await recall(store, memory);
     expect(recalled).toBe(place === 'PostgreSQL' ? undefined : 1n);
   });
 
   it('belong to one store', async () => {
-    const memory = new RowMemory<bigint>();
+    const memory = new RowCache<bigint>();
     const first = await openAccounts(place);
-    await first.store.transaction(async (trx) => memory.remember(trx, 'x', 1n));
+    await first.store.transaction(async (trx) => memory.set(trx, 'x', 1n));
     const second = await openAccounts(place);
     expect(await recall(second.store, memory)).toBeUndefined();
   });
 });
 
-async function recall(store: Store<LedgerDatabase>, memory: RowMemory<bigint>) {
-  return await store.transaction(async (trx) => memory.recall(trx, 'x'));
+async function recall(store: Store<LedgerDatabase>, memory: RowCache<bigint>) {
+  return await store.transaction(async (trx) => memory.get(trx, 'x'));
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Replicas } from '../src/index.ts';
-import { StandingLook } from '../src/index.ts';
+import { StorePoller } from '../src/index.ts';
 
-it('is over when it is stopped, also when a hint came during the last look (SYS-4)', async () => {
+it('is over when it is stopped, also when a hint came during the last poll (SYS-4)', async () => {
   let hint = (): void => undefined;
   const replicas = {
     shared: false,
@@ -11,24 +11,24 @@ it('is over when it is stopped, also when a hint came during the last look (SYS-
       return () => undefined;
     },
   } as unknown as Replicas;
-  const looks: PromiseWithResolvers<void>[] = [];
-  const look = new StandingLook({
+  const polls: PromiseWithResolvers<void>[] = [];
+  const poller = new StorePoller({
     replicas,
     topic: 'freezes',
-    everyMs: 1_000,
+    intervalMs: 1_000,
     isNeeded: () => true,
-    look: () => {
+    poll: () => {
       const begun = Promise.withResolvers<void>();
-      looks.push(begun);
+      polls.push(begun);
       return begun.promise;
     },
     onError: () => undefined,
   });
   hint();
   hint();
-  const stopped = look.stop();
-  looks[0]?.resolve();
+  const stopped = poller.stop();
+  polls[0]?.resolve();
   await stopped;
   await new Promise((resolve) => setImmediate(resolve));
-  expect(looks).toHaveLength(1);
+  expect(polls).toHaveLength(1);
 });

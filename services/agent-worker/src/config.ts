@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
-import { doorVariables, readStoreLocation } from '@writ/service';
+import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about an agent worker. Times are milliseconds. */
@@ -67,7 +67,7 @@ export const AGENT_WORKER_DEFAULTS = {
  */
 export function readAgentWorkerConfig(env: Environment = process.env): AgentWorkerConfig {
   const values = readEnv(env, {
-    ...doorVariables('agent-worker'),
+    ...listenerVariables('agent-worker'),
     workerId: variable.string('WRIT_WORKER_ID', {
       optional: true,
       pattern: /^[a-z0-9_-]{1,64}$/,

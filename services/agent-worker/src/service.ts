@@ -11,9 +11,9 @@ import {
 import { type Clock, InternalError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer } from '@writ/rpc';
 import {
-  eventOutlet,
   observeCommits,
   observeOutbox,
+  outboxPublisher,
   type Service,
   type ServiceParts,
 } from '@writ/service';
@@ -102,10 +102,10 @@ async function open(
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry),
+    ...outboxPublisher(bus, telemetry),
   });
   const events = createWorkerEvents(telemetry);
-  const onEvents = () => relay.nudge();
+  const onEvents = () => relay.wake();
   const written = await loadAgentModules(config.agentModules);
   const findFactory = factoryFinder(written, parts.agents);
   const slots = new SlotRenewer({
@@ -137,7 +137,7 @@ async function open(
     run: (session) => runAgent(runParts, session),
   });
   const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
-  const hurryEvents = () => relay.hurry();
+  const hurryEvents = () => relay.flushSoon();
   const handlers = { store, clock, events, hurryEvents, tenants, canRun, agents: loop };
   const routes = [workerRoute(handlers), keyRoute(signer)];
   const server = await listen(config, { ...parts, clock, signer, routes, opened });

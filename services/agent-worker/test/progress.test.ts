@@ -128,7 +128,7 @@ describe('live progress of an agent', () => {
       },
       subscribe: world.bus.subscribe.bind(world.bus),
       subscribeLive: world.bus.subscribeLive.bind(world.bus),
-      attended: world.bus.attended.bind(world.bus),
+      hasSubscribers: world.bus.hasSubscribers.bind(world.bus),
       close: world.bus.close.bind(world.bus),
     };
     await world.startWorker({}, { bus });

@@ -12,7 +12,7 @@ interface Settings {
 const { config, addresses } = JSON.parse(process.argv[2] ?? '') as Settings;
 const worker = await createAgentWorker(config, {
   telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),
-  bus: createInProcessBus({ expects: ['nobody'], onError: () => undefined }),
+  bus: createInProcessBus({ requiredConsumers: ['nobody'], onError: () => undefined }),
   addressOf: (service) => addresses[service] ?? '',
 });
 await worker.start();

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import { doorVariables, readStoreLocation } from '@writ/service';
+import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import type { Variables } from './domain/catalog/variables.ts';
 import { type BackOff, DEFAULT_BACK_OFF } from './domain/retry.ts';
@@ -54,7 +54,7 @@ export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
   const { host, port, dataDir, keyRotationMs, catalogFile, capture } = readEnv(env, {
-    ...doorVariables('execution-meter'),
+    ...listenerVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
       about: 'the file that lists the models',

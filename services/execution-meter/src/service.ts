@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { createTrust, createVerifier, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import {
-  eventOutlet,
   knownAddresses,
   observeCommits,
   observeOutbox,
+  outboxPublisher,
   type Service,
   type ServiceParts,
   Sweeper,
@@ -70,7 +70,7 @@ async function create(
   const slots = new ModelSlots(store);
   opened.defer(() => slots.close());
   const calls = new ModelCalls({ context, books, prices, slots, ask: lazyProvider() });
-  const hurryEvents = () => relay.hurry();
+  const hurryEvents = () => relay.flushSoon();
   const door = await openDoor({ ...context, calls, prices, hurryEvents }, parts);
   opened.defer(() => door.close(0));
   const watch = watchFreezes(context, calls);
@@ -144,7 +144,7 @@ async function createContext(
   const store = await openMeterStore(
     config.store,
     (trx) => {
-      if (events.toldIn(trx)) relay?.nudge();
+      if (events.toldIn(trx)) relay?.wake();
     },
     observeCommits(telemetry),
   );
@@ -153,7 +153,7 @@ async function createContext(
   relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry),
+    ...outboxPublisher(bus, telemetry),
   });
   const meter: MeterContext = {
     config,

@@ -1,6 +1,6 @@
 import { ConfigError, readEnv, variable } from '@writ/config';
 import { SLOT_GRANT_TTL_MS } from '@writ/identity';
-import { doorVariables, readStoreLocation } from '@writ/service';
+import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about spawn-budget. Times are milliseconds. */
@@ -47,7 +47,7 @@ const LONGEST_LEASE_MS = 10 * 60_000;
  */
 export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): SpawnBudgetConfig {
   const { host, port, dataDir, keyRotationMs, leaseMs, grantTtlMs } = readEnv(env, {
-    ...doorVariables('spawn-budget'),
+    ...listenerVariables('spawn-budget'),
     leaseMs: variable.duration('WRIT_SLOT_LEASE', {
       default: SPAWN_BUDGET_DEFAULTS.leaseMs,
       max: LONGEST_LEASE_MS,

@@ -4,10 +4,10 @@ import { assertRows, createTrust, createVerifier, internalGate, openSigner } fro
 import { systemClock } from '@writ/kernel';
 import { createRpcServer } from '@writ/rpc';
 import {
-  eventOutlet,
   knownAddresses,
   observeCommits,
   observeOutbox,
+  outboxPublisher,
   type Service,
   type ServiceParts,
 } from '@writ/service';
@@ -69,9 +69,9 @@ async function open(
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry),
+    ...outboxPublisher(bus, telemetry),
     // A pause has to hold everywhere soon (SB-4).
-    lingerMs: 0,
+    flushIntervalMs: 0,
   });
   const feed = new PauseFeed();
   const ledger = new Ledger({
@@ -80,7 +80,7 @@ async function open(
     leaseMs: config.leaseMs,
     events: createSpawnEvents(telemetry),
     feed,
-    nudge: () => relay.nudge(),
+    nudge: () => relay.wake(),
   });
   const { sweepMs: everyMs, keepClosedMs } = config;
   const sweep = new Sweep({ store, ledger, clock, log, everyMs, keepClosedMs });

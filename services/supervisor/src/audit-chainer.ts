@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { mintCheckpoint, type Signer } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
-import { nextBeat } from '@writ/store';
+import { nextFlush } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from './config.ts';
 import { type ChainEnd, chainsToSign, saveCheckpoint } from './store/audit-chain/checkpoints.ts';
@@ -85,7 +85,7 @@ export class AuditChainer {
       }
       await this.#alarm.wait(config.auditPollMs);
       // Those that commit together are linked together, and share the commit of the timeline's events.
-      if (!signal.aborted) await nextBeat(config.auditLingerMs);
+      if (!signal.aborted) await nextFlush(config.auditLingerMs);
     }
     await this.#release();
   }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
 import type { OidcSettings, TenantRate } from '@writ/identity';
 import type { TlsFileNames } from '@writ/rpc';
-import { doorVariables, readStoreLocation } from '@writ/service';
+import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { DOOR_DEFAULTS, readDoorSettings } from './door-settings.ts';
 
@@ -103,7 +103,7 @@ export const SUPERVISOR_DEFAULTS = {
  */
 export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): SupervisorConfig {
   const values = readEnv(env, {
-    ...doorVariables('supervisor'),
+    ...listenerVariables('supervisor'),
     edgeHost: variable.string('WRIT_EDGE_HOST', {
       default: SUPERVISOR_DEFAULTS.host,
       about: 'the address on which clients call',

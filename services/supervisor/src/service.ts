@@ -4,10 +4,10 @@ import { createTrust, createVerifier, openSigner } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import {
-  eventOutlet,
   knownAddresses,
   observeCommits,
   observeOutbox,
+  outboxPublisher,
   type Service,
   type ServiceParts,
   type Sweep,
@@ -160,7 +160,7 @@ async function createContext(
   let relay: OutboxRelay | undefined;
   const store = await openSupervisorStore(
     config.store,
-    () => relay?.nudge(),
+    () => relay?.wake(),
     observeCommits(telemetry),
   );
   opened.defer(() => store.close());
@@ -169,9 +169,9 @@ async function createContext(
   relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry),
+    ...outboxPublisher(bus, telemetry),
     // What it tells is in the timeline already, and there is little of it.
-    lingerMs: 0,
+    flushIntervalMs: 0,
   });
   const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls });
   opened.defer(async () => {

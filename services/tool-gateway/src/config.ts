@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
-import { doorVariables, readStoreLocation } from '@writ/service';
+import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
 /** Everything that can be set about a tool gateway. Times are milliseconds. */
@@ -52,7 +52,7 @@ export const TOOL_GATEWAY_DEFAULTS = {
  */
 export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
   const { host, port, dataDir, keyRotationMs, toolsFile, toolsPollMs } = readEnv(env, {
-    ...doorVariables('tool-gateway'),
+    ...listenerVariables('tool-gateway'),
     toolsFile: variable.string('WRIT_TOOLS_FILE', {
       default: 'examples/refund-desk/tools.yaml',
       about: 'the file that declares the tools',

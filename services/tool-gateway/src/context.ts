@@ -17,7 +17,7 @@ export interface GatewayContext {
   readonly tools: Pick<LiveTools, 'now'>;
   readonly underWay: CallsUnderWay;
   /** Where its events go. */
-  readonly bus: Pick<Bus, 'attended'>;
+  readonly bus: Pick<Bus, 'hasSubscribers'>;
   readonly events: GatewayEvents;
   /** Says that events were committed. */
   nudge(): void;

@@ -11,10 +11,10 @@ import {
 import { systemClock, UnavailableError } from '@writ/kernel';
 import { createRpcServer, type RpcServer } from '@writ/rpc';
 import {
-  eventOutlet,
   knownAddresses,
   observeCommits,
   observeOutbox,
+  outboxPublisher,
   type Service,
   type ServiceParts,
   Sweeper,
@@ -112,7 +112,7 @@ async function open(
   const relay = createOutboxRelay({
     store,
     clock,
-    ...eventOutlet(bus, telemetry),
+    ...outboxPublisher(bus, telemetry),
   });
   const underWay = new CallsUnderWay();
   const context: GatewayContext = {
@@ -125,8 +125,8 @@ async function open(
     bus,
     underWay,
     events: createGatewayEvents(telemetry),
-    nudge: () => relay.nudge(),
-    hurry: () => relay.hurry(),
+    nudge: () => relay.wake(),
+    hurry: () => relay.flushSoon(),
   };
   // On a store of its own, everybody before has ended; among replicas that takes a while to see.
   await recoverCalls(context);

@@ -33,7 +33,7 @@ export async function createNatsBus(options: NatsBusOptions): Promise<Bus> {
     streamBytes: 256 * 2 ** 20,
     replicas: 1,
     streamConfig: {},
-    expects: [],
+    requiredConsumers: [],
     startTimeoutMs: 5_000,
     requestTimeoutMs: 5_000,
     handlerTimeoutMs: 30_000,
@@ -52,7 +52,7 @@ class NatsBus implements Bus {
   readonly #durables = new Set<DurableSubscription>();
   readonly #live = new Set<LiveSubscription>();
   readonly #publishing = new Set<Promise<unknown>>();
-  readonly #attended = new WeakMap<NatsSession, Set<string>>();
+  readonly #subscribedStreams = new WeakMap<NatsSession, Set<string>>();
   readonly #outlet = new LiveOutlet();
   #closed = false;
 
@@ -106,7 +106,7 @@ class NatsBus implements Bus {
   }
 
   /** What is published while the server is away is taken when it is back. */
-  attended(): boolean {
+  hasSubscribers(): boolean {
     return !this.#closed;
   }
 
@@ -172,14 +172,18 @@ class NatsBus implements Bus {
 
   /** A consumer stays once it is there, so looking once in a session is enough. */
   async #refuseUnattended(session: NatsSession, stream: string): Promise<void> {
-    const known = this.#attended.get(session) ?? new Set();
-    this.#attended.set(session, known);
+    const known = this.#subscribedStreams.get(session) ?? new Set();
+    this.#subscribedStreams.set(session, known);
     if (known.has(stream)) return;
-    for (const durable of this.#settings.expects) {
+    for (const durable of this.#settings.requiredConsumers) {
       if ((await findConsumer(session.manager, stream, durable)) !== undefined) continue;
-      throw new UnavailableError('BUS_UNATTENDED', `Nobody has attended to ${durable} yet.`, {
-        durable,
-      });
+      throw new UnavailableError(
+        'BUS_UNATTENDED',
+        `Durable consumer ${durable} does not exist yet.`,
+        {
+          durable,
+        },
+      );
     }
     known.add(stream);
   }

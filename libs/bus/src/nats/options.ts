@@ -37,7 +37,7 @@ export interface NatsBusOptions {
    * Durable consumers that must be there before anything is taken: a stream keeps a message until
    * every consumer has taken it, and so not at all when there is none yet.
    */
-  readonly expects?: readonly string[];
+  readonly requiredConsumers?: readonly string[];
   /** Milliseconds to wait for the server at the start before going on without it; default 5 000. */
   readonly startTimeoutMs?: number;
   /** Milliseconds that the server may take over an answer; default 5 000. */

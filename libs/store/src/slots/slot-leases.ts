@@ -139,7 +139,7 @@ function isIdle({ leased, waiting }: SlotLeasesTable): boolean {
 }
 
 /** How the slots called `name` stand. */
-export async function lookAtSlots<DB extends SlotLeasesDatabase>(
+export async function readSlots<DB extends SlotLeasesDatabase>(
   reader: Kysely<DB>,
   { name, replica, limit }: Pick<SlotDemand, 'name' | 'replica' | 'limit'>,
 ): Promise<SlotStanding> {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Replicas } from '../replicas.ts';
 import type { Store } from '../store.ts';
 import {
-  lookAtSlots,
+  readSlots,
   type SlotDemand,
   type SlotLeasesDatabase,
   type SlotStanding,
@@ -67,11 +67,11 @@ export function createSlotShare<DB extends SlotLeasesDatabase>(
   options: SlotShareOptions<DB>,
 ): SlotShare {
   const { replicas, limit } = options;
-  return replicas.shared ? new LeasedShare(options) : undividedShare(limit);
+  return replicas.shared ? new LeasedShare(options) : localSlotShare(limit);
 }
 
 /** All of the slots, for a process that has no others beside it. */
-export function undividedShare(limit: () => number): SlotShare {
+export function localSlotShare(limit: () => number): SlotShare {
   return {
     allowance: limit,
     waiting: (queued) => queued,
@@ -104,7 +104,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
 
   allowance(): number {
     // Whom the others do not see has lost what it had.
-    return this.#options.replicas.isSeen() ? this.#standing.leased - this.#givingBack : 0;
+    return this.#options.replicas.isVisible() ? this.#standing.leased - this.#givingBack : 0;
   }
 
   waiting(queued: number, inUse: number): number {
@@ -196,13 +196,13 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   async #look(): Promise<void> {
     const { store, replicas, name, limit, user } = this.#options;
     const asked = { name, replica: replicas.id, limit: limit() };
-    const standing = await lookAtSlots(store.db, asked);
+    const standing = await readSlots(store.db, asked);
     this.#standing = standing;
     const { inUse, waiting } = user.demand();
     const { leased, waitingElsewhere, free, others, known } = standing;
     const lost = !known && inUse > 0;
     const wants = waiting > leased - inUse;
-    this.#gone = wants ? await replicas.gone(others) : new Set();
+    this.#gone = wants ? await replicas.findDead(others) : new Set();
     const spare = leased > inUse && waiting === 0 && (waitingElsewhere > 0 || inUse === 0);
     // Whoever waited went away, and others would leave a slot to nobody.
     const stale = standing.waiting > 0 && waiting === 0;

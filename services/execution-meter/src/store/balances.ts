@@ -1,4 +1,4 @@
-import { prepareQuery, RowMemory } from '@writ/store';
+import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import type { AgentKey } from '../domain/freeze.ts';
@@ -22,7 +22,7 @@ export interface LevelsKey extends AgentKey {
 }
 
 /** By row id. A tenant's levels have no caps of their own here: those are the catalog's. */
-const memory = new RowMemory<Balance>();
+const cache = new RowCache<Balance>();
 
 /** The accounts of all levels of an agent, in their order. A level that nothing was booked to is empty. */
 export async function readLevels(
@@ -31,7 +31,7 @@ export async function readLevels(
   tenant: TenantCaps,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
-  const known = LEVELS.map((level) => memory.recall(db, ids[level]));
+  const known = LEVELS.map((level) => cache.get(db, ids[level]));
   const rows = known.includes(undefined) ? (await selectLevels(db, ids)).rows : [];
   return LEVELS.map((level, index) => {
     const caps = capsOf(level, tenant);
@@ -40,7 +40,7 @@ export async function readLevels(
     const row = rows.find(({ id }) => id === ids[level]);
     if (row === undefined) return emptyBalance(level, caps ?? {});
     const read = toBalance(level, row, caps);
-    memory.remember(db, row.id, read);
+    cache.set(db, row.id, read);
     return read;
   });
 }
@@ -66,10 +66,10 @@ export async function addToLevels(
     ? await addHoldToAll(trx, { ...ids, ...heldColumns(change) })
     : await addToAll(trx, { ...ids, ...sumColumns(change) });
   if (numAffectedRows === BigInt(all.length)) {
-    for (const balance of after) memory.remember(trx, ids[balance.level], balance);
+    for (const balance of after) cache.set(trx, ids[balance.level], balance);
     return;
   }
-  for (const id of all) memory.forget(trx, id);
+  for (const id of all) cache.delete(trx, id);
   // The first booking of a day or month: its rows are made, and get what they have just missed.
   const missing = await missingOf(trx, all);
   await trx
@@ -94,7 +94,7 @@ export async function ensureLevel(
     .values({ id, ...capColumns(caps) })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
-  memory.forget(trx, id);
+  cache.delete(trx, id);
 }
 
 /** Sets the caps of a level that has a row. */
@@ -106,7 +106,7 @@ export async function setCaps(
 ): Promise<void> {
   const id = rowIds(key)[level];
   await trx.updateTable('balances').set(capColumns(caps)).where('id', '=', id).execute();
-  memory.forget(trx, id);
+  cache.delete(trx, id);
 }
 
 function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {

@@ -1,4 +1,4 @@
-import { pickColumns, prepareQuery, RowMemory } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/freeze.ts';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
@@ -37,7 +37,7 @@ export interface HoldingEntry extends AgentKey {
 }
 
 /** Those that were made and not written to since: who made one comes back to end it. */
-const memory = new RowMemory<StoredEntry>();
+const cache = new RowCache<StoredEntry>();
 
 /** One entry of a tab. */
 export async function findEntry(
@@ -45,7 +45,7 @@ export async function findEntry(
   key: AgentKey,
   id: EntryId,
 ): Promise<StoredEntry | undefined> {
-  const known = memory.recall(db, nameOf(key, id));
+  const known = cache.get(db, nameOf(key, id));
   if (known !== undefined) return known;
   const { rows } = await selectEntry(db, {
     tenant: key.tenant,
@@ -101,7 +101,7 @@ export async function insertEntry(
     expires_at: stored.expiresAt ?? null,
     ...outcomeColumns(entry, stored, at),
   });
-  if (isHolding(entry)) memory.remember(trx, nameOf(tab, made), made);
+  if (isHolding(entry)) cache.set(trx, nameOf(tab, made), made);
 }
 
 /** Writes what became of an entry. */
@@ -120,7 +120,7 @@ export async function updateEntry(
     attempt: stored.attempt,
     ...outcomeColumns(entry, stored, at),
   });
-  memory.forget(trx, nameOf(key, stored));
+  cache.delete(trx, nameOf(key, stored));
 }
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'] as const;

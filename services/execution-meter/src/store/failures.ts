@@ -1,4 +1,4 @@
-import { prepareQuery, RowMemory } from '@writ/store';
+import { prepareQuery, RowCache } from '@writ/store';
 import { type AgentKey, agentText } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
@@ -10,7 +10,7 @@ export interface FailureCount {
   readonly lastCallId: string;
 }
 
-const memory = new RowMemory<readonly FailureCount[]>();
+const cache = new RowCache<readonly FailureCount[]>();
 
 /** Counts a call that ended without an answer; the same call again is not counted twice. */
 export async function countFailure(
@@ -39,12 +39,12 @@ export async function countFailure(
         .where('failures.last_call_id', '!=', callId),
     )
     .execute();
-  memory.forget(trx, agentText(key));
+  cache.delete(trx, agentText(key));
 }
 
 /** The failures of a tab, by stop reason. */
 export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readonly FailureCount[]> {
-  const known = memory.recall(db, agentText(key));
+  const known = cache.get(db, agentText(key));
   if (known !== undefined) return known;
   const { rows } = await selectFailures(db, key);
   const failures = rows.map((row) => ({
@@ -52,7 +52,7 @@ export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readon
     count: row.count,
     lastCallId: row.last_call_id,
   }));
-  memory.remember(db, agentText(key), failures);
+  cache.set(db, agentText(key), failures);
   return failures;
 }
 

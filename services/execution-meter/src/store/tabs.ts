@@ -1,4 +1,4 @@
-import { prepareQuery, RowMemory } from '@writ/store';
+import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/freeze.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
@@ -33,15 +33,15 @@ export interface StoredTab extends AgentKey {
   readonly closedAt: Date | undefined;
 }
 
-const memory = new RowMemory<StoredTab>();
+const cache = new RowCache<StoredTab>();
 
 /** The tab of an agent; undefined when none was opened. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
-  const known = memory.recall(db, agentText(key));
+  const known = cache.get(db, agentText(key));
   if (known !== undefined) return known;
   const { rows } = await selectTab(db, key);
   const tab = rows[0] && toTab(rows[0]);
-  if (tab !== undefined) memory.remember(db, agentText(key), tab);
+  if (tab !== undefined) cache.set(db, agentText(key), tab);
   return tab;
 }
 
@@ -108,7 +108,7 @@ async function update(
     .where('run_id', '=', key.runId)
     .where('agent_instance', '=', key.agentInstance)
     .execute();
-  memory.forget(trx, agentText(key));
+  cache.delete(trx, agentText(key));
 }
 
 function toTab(row: Selectable<TabTable>): StoredTab {

@@ -1,5 +1,5 @@
 import { newId } from '@writ/kernel';
-import { RowMemory } from '@writ/store';
+import { RowCache } from '@writ/store';
 import type { StoredPool } from './pool-rows.ts';
 import type { PoolKey, SpawnTransaction } from './spawn-store.ts';
 
@@ -13,7 +13,7 @@ const MAX_POOLS = 1_000;
  */
 export class PoolCache {
   readonly #pools = new Map<string, StoredPool>();
-  readonly #memory = new RowMemory<StoredPool>();
+  readonly #cache = new RowCache<StoredPool>();
   readonly #writer = newId('w');
   #writes = 0;
 
@@ -25,7 +25,7 @@ export class PoolCache {
 
   /** The pool as it stands in this transaction; undefined when at least its stamp has to be read. */
   recall(trx: SpawnTransaction, key: PoolKey): StoredPool | undefined {
-    return this.#memory.recall(trx, poolName(key));
+    return this.#cache.get(trx, poolName(key));
   }
 
   /** The pool, when it was written under this very stamp. */
@@ -42,11 +42,11 @@ export class PoolCache {
   put(trx: SpawnTransaction, stored: StoredPool): void {
     const name = poolName(stored);
     this.#pools.delete(name);
-    this.#memory.forget(trx, name);
+    this.#cache.delete(trx, name);
     if (stored.pool.closed) return;
     const kept = withoutReleased(stored);
     this.#pools.set(name, kept);
-    this.#memory.remember(trx, name, kept);
+    this.#cache.set(trx, name, kept);
     const [oldest] = this.#pools.keys();
     if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
   }

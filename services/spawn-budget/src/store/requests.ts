@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowMemory } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
 import type { RequestsTable } from './schema.ts';
@@ -32,14 +32,14 @@ export interface Answers {
 type AnswerRow = Pick<RequestsTable, 'rpc' | 'request_id' | 'digest' | 'answer'>;
 
 /** All that one agent's calls were answered, by agent: who acquires a slot comes back to release it. */
-const memory = new RowMemory<readonly AnswerRow[]>();
+const cache = new RowCache<readonly AnswerRow[]>();
 
 /**
  * Looks up what was answered for an agent.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
  */
 export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
-  const rows = memory.recall(trx, agentName(key)) ?? (await readAnswers(trx, key));
+  const rows = cache.get(trx, agentName(key)) ?? (await readAnswers(trx, key));
   const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
   if (row !== undefined && row.digest !== key.digest) throw reusedError(key.requestId);
   return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
@@ -47,7 +47,7 @@ export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promi
 
 async function readAnswers(trx: SpawnTransaction, key: RequestKey): Promise<readonly AnswerRow[]> {
   const { rows } = await selectAnswers(trx, key);
-  memory.remember(trx, agentName(key), rows);
+  cache.set(trx, agentName(key), rows);
   return rows;
 }
 
@@ -57,7 +57,7 @@ function agentName({ tenant, runId, instance }: RequestKey): string {
 
 /** To be called when answers of any agents were deleted. */
 export function forgetAnswers(trx: SpawnTransaction): void {
-  memory.forgetAll(trx);
+  cache.clear(trx);
 }
 
 /** Records what a call is answered, in the transaction that acts on it. */
@@ -78,10 +78,10 @@ export async function recordAnswer(
     answered_at: at,
   };
   const name = agentName(key);
-  const known = memory.recall(trx, name);
+  const known = cache.get(trx, name);
   await insertAnswer(trx, row);
-  if (known === undefined) memory.forget(trx, name);
-  else memory.remember(trx, name, [...known, row]);
+  if (known === undefined) cache.delete(trx, name);
+  else cache.set(trx, name, [...known, row]);
 }
 
 const selectAnswers = prepareQuery((db: SpawnReader, key: RequestKey) =>

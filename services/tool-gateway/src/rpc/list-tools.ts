@@ -28,7 +28,7 @@ export function listTools({
   return async ({ names, knownVersion, pageSize, pageToken }, { caller }) => {
     const { registry } = tools.now;
     const registryVersion = registry.version;
-    const emitsHookEvents = bus.attended();
+    const emitsHookEvents = bus.hasSubscribers();
     if (knownVersion === registryVersion) {
       return { registryVersion, unchanged: true, emitsHookEvents };
     }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@writ/kernel';
-import { undividedShare } from '@writ/store';
+import { localSlotShare } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LiveTools } from './live-tools.ts';
@@ -39,7 +39,7 @@ async function open(document: object): Promise<void> {
     clock: systemClock,
     telemetry,
     notes: { list: async () => [], read: async () => undefined, write: async () => undefined },
-    shareOf: (_, limit) => undividedShare(limit),
+    shareOf: (_, limit) => localSlotShare(limit),
     providerToken: async () => '',
   });
 }

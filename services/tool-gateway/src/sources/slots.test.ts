@@ -1,10 +1,10 @@
-import { type SlotUser, undividedShare } from '@writ/store';
+import { localSlotShare, type SlotUser } from '@writ/store';
 import { describe, expect, it } from 'vitest';
 import { type SlotLimits, Slots } from './slots.ts';
 
 /** The places of a gateway that has no other beside it. */
 const slotsOf = (limits: SlotLimits) =>
-  new Slots('desk', limits, (_, limit) => undividedShare(limit));
+  new Slots('desk', limits, (_, limit) => localSlotShare(limit));
 
 const never = new AbortController().signal;
 
@@ -49,7 +49,7 @@ describe('the places of a source (TG-6)', () => {
   it('are idle as well when whoever waited has gone, or cannot be served, and nobody had a place', async () => {
     let user: SlotUser | undefined;
     // As where other gateways have all of them.
-    const none = { ...undividedShare(() => 0), waiting: () => 0 };
+    const none = { ...localSlotShare(() => 0), waiting: () => 0 };
     const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 1 }, (_, __, its) => {
       user = its;
       return none;

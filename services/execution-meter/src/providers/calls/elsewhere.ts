@@ -32,7 +32,7 @@ export async function untilFree(
   for (;;) {
     const known = await findCall(db, ask, ask.callId);
     if (known === undefined || !isElsewhere(known, replicas, gone)) return { known, gone };
-    gone = await replicas.gone([known.owner]);
+    gone = await replicas.findDead([known.owner]);
     await sleep(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }

@@ -1,4 +1,4 @@
-import { StandingLook } from '@writ/store';
+import { StorePoller } from '@writ/store';
 import type { MeterContext } from '../../context.ts';
 import { frozenError, scopesOver } from '../../domain/freeze.ts';
 import { freezesAmong } from '../../store/freezes.ts';
@@ -10,13 +10,13 @@ export const FREEZES = 'freezes';
 const LOOK_MS = 500;
 
 /** Aborts the calls of this process that another replica was told to freeze (SUP-8, SV-9). */
-export function watchFreezes({ store, telemetry }: MeterContext, calls: ModelCalls): StandingLook {
-  return new StandingLook({
+export function watchFreezes({ store, telemetry }: MeterContext, calls: ModelCalls): StorePoller {
+  return new StorePoller({
     replicas: store.replicas,
     topic: FREEZES,
-    everyMs: LOOK_MS,
+    intervalMs: LOOK_MS,
     isNeeded: () => calls.callers().length > 0,
-    look: async () => {
+    poll: async () => {
       const freezes = await freezesAmong(store.db, calls.callers());
       if (freezes.size === 0) return;
       for (const flight of calls.inFlight({})) {

@@ -53,7 +53,7 @@ export async function settleCallsOfGone(
   if (!replicas.shared) return 0;
   const running = (await runningCalls(db)).filter((call) => !calls.isMaking(call));
   if (running.length === 0) return 0;
-  const gone = await replicas.gone(running.map(({ owner }) => owner));
+  const gone = await replicas.findDead(running.map(({ owner }) => owner));
   const left = running.filter(({ owner }) => owner === replicas.id || gone.has(owner));
   for (const { callId, attempt, ...call } of left) {
     await expire(context, books, { ...call, id: { kind: 'call', callId, attempt } });

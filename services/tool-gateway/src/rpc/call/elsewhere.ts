@@ -26,7 +26,7 @@ export async function goneOwner(
   if (!replicas.shared) return new Set();
   const call = await findCall(db, key);
   if (call?.state !== 'intent' || call.owner === '') return new Set();
-  return await replicas.gone([call.owner]);
+  return await replicas.findDead([call.owner]);
 }
 
 /**

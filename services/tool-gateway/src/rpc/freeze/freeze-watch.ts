@@ -1,4 +1,4 @@
-import { StandingLook } from '@writ/store';
+import { StorePoller } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
 import { frozenError, scopesOver } from '../../domain/freeze.ts';
@@ -15,13 +15,13 @@ const CLOCKS_APART_MS = 60_000;
 export function watchFreezes(
   { store, clock, underWay }: Pick<GatewayContext, 'store' | 'clock' | 'underWay'>,
   log: Logger,
-): StandingLook {
-  return new StandingLook({
+): StorePoller {
+  return new StorePoller({
     replicas: store.replicas,
     topic: FREEZES,
-    everyMs: LOOK_MS,
+    intervalMs: LOOK_MS,
     isNeeded: () => underWay.any,
-    look: async () => {
+    poll: async () => {
       // What was frozen before was seen when they began; this process may have been stopped since.
       const began = underWay.oldestStart ?? clock.now();
       const since = new Date(began.getTime() - CLOCKS_APART_MS);

@@ -14,7 +14,7 @@ export async function recoverCalls(
   const { store, clock, telemetry, underWay } = context;
   const left = await callsUnderWay(store.db);
   if (left.length === 0) return;
-  const gone = await store.replicas.gone(left.map(({ owner }) => owner));
+  const gone = await store.replicas.findDead(left.map(({ owner }) => owner));
   for (const call of left) {
     const isLost = call.owner === store.replicas.id && !underWay.has(keyOf(call));
     if (!isLost && !gone.has(call.owner)) continue;
