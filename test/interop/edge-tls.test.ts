@@ -91,7 +91,7 @@ describe('the client in TypeScript, at an edge with TLS', () => {
     'calls nobody else, with %s, and says that it is the certificate (SYS-3, SYS-4)',
     async (_, ca) => {
       await expect(client(ca()).runs.listAgents({})).rejects.toMatchObject({
-        reason: 'CERTIFICATE_REFUSED',
+        reason: 'CERTIFICATE_REJECTED',
         message: expect.stringMatching(/certificate/),
       });
     },

@@ -73,7 +73,7 @@ export async function flood({ calls, idleMs, places = DEFAULT_PLACES }: FloodOpt
       measure(() => isOver),
     ]);
     const seconds = (performance.now() - started) / 1_000;
-    const { 'status 1': executed = 0, OVERLOADED: overloaded = 0 } = (endings ?? {}) as Record<
+    const { 'status 1': executed = 0, TOOL_QUEUE_FULL: overloaded = 0 } = (endings ?? {}) as Record<
       string,
       number
     >;

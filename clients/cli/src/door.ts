@@ -45,7 +45,7 @@ export function openDoor(options: DoorOptions, { env }: CliIo): WritClient {
 
 function readAuthorities(file: string): string {
   const fault = (why: string, cause?: unknown) =>
-    new InvalidRequestError('BAD_TLS_FILE', `${file} ${why}.`, { field: 'ca-file' }, { cause });
+    new InvalidRequestError('INVALID_TLS_FILE', `${file} ${why}.`, { field: 'ca-file' }, { cause });
   try {
     const pem = readFileSync(file, 'utf8');
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;

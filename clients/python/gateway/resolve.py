@@ -54,7 +54,7 @@ def resolve_outcome(
                 raise invalid("REQUEST_ID_REUSED", said, "request_id")
         elif call.state != "unknown":
             said = f"The call {call.call_id} is {call.state}; only an unknown outcome can be resolved."
-            raise GatewayError(Code.FAILED_PRECONDITION, "NOT_UNKNOWN", said)
+            raise GatewayError(Code.FAILED_PRECONDITION, "CALL_OUTCOME_KNOWN", said)
         else:
             call.resolve_request_id, call.resolve_digest = request.request_id, digest
             call.resolved_by, call.resolved_at = request.resolved_by, time.time()
@@ -89,11 +89,11 @@ def _read_result(request: gateway_pb.ResolveOutcomeRequest) -> Json:
         return None
     if request.outcome != gateway_pb.RESOLVED_OUTCOME_DONE:
         said = "result_json must be empty for a call that was not done."
-        raise invalid("BAD_RESULT", said, "result_json")
+        raise invalid("INVALID_RESULT", said, "result_json")
     try:
         value = parse_strict(request.result_json, "result_json", MAX_RESULT_BYTES)
     except BadJsonError as error:
-        raise invalid("BAD_RESULT", str(error), "result_json") from error
+        raise invalid("INVALID_RESULT", str(error), "result_json") from error
     if isinstance(value, dict):
         return value
-    raise invalid("BAD_RESULT", "result_json must be a JSON object.", "result_json")
+    raise invalid("INVALID_RESULT", "result_json must be a JSON object.", "result_json")

@@ -126,7 +126,7 @@ class Gateway(ToolGatewayServiceServicer):
         if request.known_version == version:
             return gateway_pb.ListToolsResponse(registry_version=version, unchanged=True)
         if after and after not in self._registry.tools:
-            raise invalid("BAD_PAGE_TOKEN", "page_token is not one of this service.", "page_token")
+            raise invalid("INVALID_PAGE_TOKEN", "page_token is not one of this service.", "page_token")
         wanted = [
             tool
             for name, tool in self._registry.tools.items()
@@ -149,7 +149,7 @@ class Gateway(ToolGatewayServiceServicer):
             own = (agent.tenant, agent.run_id, agent.agent.instance)
             if own != (key.tenant, key.run_id, key.agent_instance):
                 said = f"Agent {agent.agent.instance} may only read receipts of its own calls."
-                raise denied("NOT_OWN_CALL", said, field="call")
+                raise denied("CALL_WRONG_OWNER", said, field="call")
         call = self._store.find_call(key)
         if call is None or not call.receipt:
             said = f"There is no outcome of a call {key.call_id} of this agent."

@@ -56,12 +56,12 @@ class OpenSource:
         await self._channel.close()
 
     async def acquire(self) -> None:
-        """Waits for a place. Raises OVERLOADED, which leaves no trace, when too many wait (TG-8)."""
+        """Waits for a place. Raises TOOL_QUEUE_FULL, which leaves no trace, when too many wait (TG-8)."""
         source = self._source
         if self._places.locked() and self._queued >= source.max_queued:
             raise GatewayError(
                 Code.RESOURCE_EXHAUSTED,
-                "OVERLOADED",
+                "TOOL_QUEUE_FULL",
                 f"The source {source.name} runs {source.max_in_flight} calls and {source.max_queued}"
                 " more wait. Nothing was executed; try again later.",
                 source=source.name,

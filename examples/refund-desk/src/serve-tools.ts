@@ -114,7 +114,7 @@ function invokeOf(tools: Tools): Invoke {
     }
     const args = parseJsonStrict(argumentsJson, { field: 'arguments_json' });
     if (!isJsonObject(args)) {
-      throw new InvalidRequestError('BAD_ARGUMENTS', 'arguments_json must be a JSON object.', {
+      throw new InvalidRequestError('INVALID_ARGUMENTS', 'arguments_json must be a JSON object.', {
         field: 'arguments_json',
       });
     }

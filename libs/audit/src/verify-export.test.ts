@@ -220,7 +220,7 @@ describe('verifyExport', () => {
       holds: false,
     });
     await expect(asEarlier(exported('acme', RECORDS, 50), { after: 50 })).rejects.toMatchObject({
-      reason: 'NOT_COMPARABLE',
+      reason: 'EXPORTS_NOT_COMPARABLE',
     });
     expect(await asEarlier(exported('acme', 30))).toMatchObject({
       holds: false,

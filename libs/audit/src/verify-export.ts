@@ -7,7 +7,7 @@ import type { BrokenExport, Expected, ReadHead, SoundExport } from './verdict.ts
  * before and has the hash of its content, every checkpoint is signed, names the checkpoint before it
  * and the hash that the chain has there, and a signed head ends it.
  * What an earlier export held, this one must hold as well, if its head is given.
- * @throws InvalidRequestError NOT_COMPARABLE when this one begins after the earlier one ended
+ * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one begins after the earlier one ended
  * @throws what `lines` and `readHead` throw, but for signatures that do not count
  */
 export async function verifyExport(
@@ -18,7 +18,7 @@ export async function verifyExport(
   const { after = 0, earlier } = expected;
   if (earlier !== undefined && after > earlier.count) {
     throw new InvalidRequestError(
-      'NOT_COMPARABLE',
+      'EXPORTS_NOT_COMPARABLE',
       `The earlier export ends with record ${earlier.count}, so an export from record ${after + 1} on has nothing in common with it.`,
     );
   }

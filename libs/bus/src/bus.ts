@@ -52,7 +52,7 @@ export interface Bus {
   /**
    * Resolves when the bus is answerable for the message, so that the outbox may mark it. Live
    * subscribers see it, too, and see it again when it is repeated.
-   * @throws InvalidRequestError BAD_SUBJECT; UnavailableError when the message was not taken
+   * @throws InvalidRequestError INVALID_SUBJECT; UnavailableError when the message was not taken
    */
   publish(message: BusMessage): Promise<void>;
 
@@ -65,7 +65,7 @@ export interface Bus {
 
   /**
    * Takes every message of a subject, each at least once.
-   * @throws InvalidRequestError BAD_SUBJECT, BAD_ID; PreconditionError BUS_DURABLE_MISMATCH when the
+   * @throws InvalidRequestError INVALID_SUBJECT, INVALID_ID; PreconditionError BUS_DURABLE_MISMATCH when the
    *   durable exists with another subject; UnavailableError BUS_CLOSED
    */
   subscribe(options: DurableOptions): Promise<Subscription>;

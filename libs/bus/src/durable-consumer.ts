@@ -68,7 +68,7 @@ export class DurableConsumer {
   #next(): Subscriber {
     const subscriber = this.#subscribers.shift();
     if (subscriber === undefined) {
-      throw new UnavailableError('BUS_UNATTENDED', `Nobody attends to ${this.name} now.`);
+      throw new UnavailableError('BUS_NO_SUBSCRIBER', `Nobody attends to ${this.name} now.`);
     }
     this.#subscribers.push(subscriber);
     return subscriber;

@@ -70,7 +70,7 @@ describe('durable subscribers of the in-process bus', () => {
     await bus.subscribe({ subject: 'a.b', durable: 'after', handler: after.handler });
     await expect(bus.publish(message('e1'))).rejects.toMatchObject({
       kind: 'unavailable',
-      reason: 'BUS_NOT_TAKEN',
+      reason: 'BUS_DELIVERY_FAILED',
       metadata: { event_id: 'e1', durable: 'refuses' },
       cause: expect.objectContaining({ message: 'no' }),
     });
@@ -100,7 +100,7 @@ describe('durable subscribers of the in-process bus', () => {
   it('have those who publish together publish one by one when somebody refuses', async () => {
     const { bus, failures } = open({ requiredConsumers: ['d'] });
     await expect(bus.publishAll?.([message('e1')])).rejects.toMatchObject({
-      reason: 'BUS_UNATTENDED',
+      reason: 'BUS_NO_SUBSCRIBER',
     });
     const kept = keeper();
     await bus.subscribe({
@@ -111,7 +111,7 @@ describe('durable subscribers of the in-process bus', () => {
     });
     await expect(bus.publishAll?.([message('e1'), message('e2')])).rejects.toMatchObject({
       kind: 'unavailable',
-      reason: 'BUS_NOT_TAKEN',
+      reason: 'BUS_DELIVERY_FAILED',
       cause: expect.objectContaining({ message: 'no' }),
     });
     expect(failures).toEqual([]);
@@ -149,7 +149,7 @@ describe('durable subscribers of the in-process bus', () => {
 
   it('miss nothing while they are away: publishing fails until they are back (HK-2)', async () => {
     const { bus } = open({ requiredConsumers: ['timeline'] });
-    const unattended = { kind: 'unavailable', reason: 'BUS_UNATTENDED' };
+    const unattended = { kind: 'unavailable', reason: 'BUS_NO_SUBSCRIBER' };
     await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
     expect(bus.hasSubscribers()).toBe(false);
     const kept = keeper();
@@ -169,7 +169,7 @@ describe('durable subscribers of the in-process bus', () => {
     const hanging = waiter();
     await bus.subscribe({ subject: '>', durable: 'd', handler: hanging.handler });
     await expect(bus.publish(message('e1'))).rejects.toMatchObject({
-      reason: 'BUS_NOT_TAKEN',
+      reason: 'BUS_DELIVERY_FAILED',
       cause: expect.objectContaining({ kind: 'deadline_exceeded', metadata: { limit_ms: '2' } }),
     });
   });
@@ -201,13 +201,13 @@ describe('durable subscribers of the in-process bus', () => {
     const { bus } = open();
     const { handler } = keeper();
     await expect(bus.subscribe({ subject: 'a..b', durable: 'd', handler })).rejects.toMatchObject({
-      reason: 'BAD_SUBJECT',
+      reason: 'INVALID_SUBJECT',
     });
     await expect(bus.subscribe({ subject: 'a', durable: 'a.b', handler })).rejects.toMatchObject({
       metadata: { field: 'durable' },
     });
     await expect(bus.publish(message('e1', 'a.*'))).rejects.toMatchObject({
-      reason: 'BAD_SUBJECT',
+      reason: 'INVALID_SUBJECT',
     });
   });
 });

@@ -30,7 +30,7 @@ export interface InProcessBusOptions {
 /**
  * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every
  * durable consumer has taken the message. When one does not, the others still get it, and publish
- * rejects with UnavailableError BUS_NOT_TAKEN; the outbox relay then repeats it to all.
+ * rejects with UnavailableError BUS_DELIVERY_FAILED; the outbox relay then repeats it to all.
  */
 export function createInProcessBus(options: InProcessBusOptions): Bus {
   return new InProcessBus(options);
@@ -83,7 +83,7 @@ class InProcessBus implements Bus {
     const failed = deliveries.find((delivery) => delivery.status === 'rejected');
     if (failed !== undefined) {
       throw new UnavailableError(
-        'BUS_NOT_TAKEN',
+        'BUS_DELIVERY_FAILED',
         'Not all messages were taken.',
         {},
         { cause: failed.reason },
@@ -165,7 +165,7 @@ class InProcessBus implements Bus {
   #refuseUnattended(): void {
     const missing = this.#missing();
     if (missing === undefined) return;
-    throw new UnavailableError('BUS_UNATTENDED', `Nobody attends to ${missing} now.`, {
+    throw new UnavailableError('BUS_NO_SUBSCRIBER', `Nobody attends to ${missing} now.`, {
       durable: missing,
     });
   }
@@ -181,7 +181,7 @@ function notTaken(
 ): UnavailableError {
   const durables = failures.map(({ durable }) => durable).join(', ');
   return new UnavailableError(
-    'BUS_NOT_TAKEN',
+    'BUS_DELIVERY_FAILED',
     `The message ${eventId} was not taken by ${durables}.`,
     { event_id: eventId, durable: durables },
     { cause: failures[0]?.error },

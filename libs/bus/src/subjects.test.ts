@@ -39,7 +39,7 @@ describe('hook subjects', () => {
     }
     for (const event of ['', '-', 'run_end', 'RUN.END', '*', '>', 'RUN END', 'X'.repeat(65)]) {
       expect(() => hookSubject({ event })).toThrow(
-        expect.objectContaining({ reason: 'BAD_EVENT', metadata: { field: 'event' } }),
+        expect.objectContaining({ reason: 'INVALID_EVENT', metadata: { field: 'event' } }),
       );
     }
   });
@@ -69,7 +69,7 @@ describe('progress subjects', () => {
         ['run_id', { runId: bad }],
       ] as const) {
         expect(() => progressOfRun({ tenant: 't1', runId: 'run_1', ...token })).toThrow(
-          expect.objectContaining({ reason: 'BAD_ID', metadata: { field } }),
+          expect.objectContaining({ reason: 'INVALID_ID', metadata: { field } }),
         );
       }
     }
@@ -114,12 +114,18 @@ describe('matching a subject', () => {
 
   it('refuses what is no subject and no pattern', () => {
     for (const bad of ['', '.', 'a.', '.a', 'a..b', 'a b', 'a.>.b', 'a.b*', '>>', 'a.*b']) {
-      expect(() => assertPattern(bad)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
-      expect(() => assertSubject(bad)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
+      expect(() => assertPattern(bad)).toThrow(
+        expect.objectContaining({ reason: 'INVALID_SUBJECT' }),
+      );
+      expect(() => assertSubject(bad)).toThrow(
+        expect.objectContaining({ reason: 'INVALID_SUBJECT' }),
+      );
     }
     for (const wild of ['*', '>', 'a.*', 'a.>', 'a.*.b']) {
       expect(assertPattern(wild)).toBe(wild);
-      expect(() => assertSubject(wild)).toThrow(expect.objectContaining({ reason: 'BAD_SUBJECT' }));
+      expect(() => assertSubject(wild)).toThrow(
+        expect.objectContaining({ reason: 'INVALID_SUBJECT' }),
+      );
     }
   });
 });

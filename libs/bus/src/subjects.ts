@@ -21,12 +21,12 @@ export interface HookAddress {
 /**
  * The subject of a hook event: `writ.hooks.v1.<tenant>.<run_id>.<agent_id>.<event>`, with `-` for
  * what is absent (HK-1, HK-2).
- * @throws InvalidRequestError BAD_ID or BAD_EVENT naming the token
+ * @throws InvalidRequestError INVALID_ID or INVALID_EVENT naming the token
  */
 export function hookSubject({ tenant, runId, agent, event }: HookAddress): string {
   if (!EVENT.test(event)) {
     throw new InvalidRequestError(
-      'BAD_EVENT',
+      'INVALID_EVENT',
       'event must be an upper-case name such as LLM_START.',
       { field: 'event' },
     );
@@ -51,7 +51,7 @@ export interface ProgressAddress {
 /**
  * The subject of what an agent is doing now, for live subscribers only:
  * `writ.progress.v1.<tenant>.<run_id>.<agent instance>` (SUP-1, SYS-6).
- * @throws InvalidRequestError BAD_ID naming the token
+ * @throws InvalidRequestError INVALID_ID naming the token
  */
 export function progressSubject({ tenant, runId, agent }: ProgressAddress): string {
   return [...runTokens({ tenant, runId }), idToken(agent, 'agent_id')].join('.');
@@ -59,7 +59,7 @@ export function progressSubject({ tenant, runId, agent }: ProgressAddress): stri
 
 /**
  * The subjects of all agents of one run of one tenant, to subscribe to.
- * @throws InvalidRequestError BAD_ID naming the token
+ * @throws InvalidRequestError INVALID_ID naming the token
  */
 export function progressOfRun(run: Omit<ProgressAddress, 'agent'>): string {
   return [...runTokens(run), '*'].join('.');
@@ -88,7 +88,7 @@ export function matchSubject(pattern: string, subject: string): boolean {
 
 /**
  * Returns `subject` when something can be published to it: tokens, no wildcards.
- * @throws InvalidRequestError BAD_SUBJECT
+ * @throws InvalidRequestError INVALID_SUBJECT
  */
 export function assertSubject(subject: string): string {
   if (subject.split('.').every((token) => TOKEN.test(token))) return subject;
@@ -97,7 +97,7 @@ export function assertSubject(subject: string): string {
 
 /**
  * Returns `pattern` when it can be subscribed to: tokens, `*` for a whole one, `>` for the last.
- * @throws InvalidRequestError BAD_SUBJECT
+ * @throws InvalidRequestError INVALID_SUBJECT
  */
 export function assertPattern(pattern: string): string {
   const tokens = pattern.split('.');
@@ -110,7 +110,9 @@ export function assertPattern(pattern: string): string {
 }
 
 function badSubject(sentence: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_SUBJECT', `Bad subject: ${sentence}.`, { field: 'subject' });
+  return new InvalidRequestError('INVALID_SUBJECT', `Bad subject: ${sentence}.`, {
+    field: 'subject',
+  });
 }
 
 function runTokens({ tenant, runId }: Omit<ProgressAddress, 'agent'>): string[] {
@@ -120,7 +122,7 @@ function runTokens({ tenant, runId }: Omit<ProgressAddress, 'agent'>): string[] 
 function idToken(value: string | undefined, field: string): string {
   if (value === undefined) return ABSENT;
   if (value === ABSENT) {
-    throw new InvalidRequestError('BAD_ID', `${field} must not be -, which stands for none.`, {
+    throw new InvalidRequestError('INVALID_ID', `${field} must not be -, which stands for none.`, {
       field,
     });
   }

@@ -151,7 +151,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
   it_('needs a name and a subject that NATS would take', async () => {
     const { bus, at, message } = await kind.open();
     const { handler } = keeper();
-    const bad = { reason: 'BAD_SUBJECT' };
+    const bad = { reason: 'INVALID_SUBJECT' };
     await expect(
       bus.subscribe({ subject: at('a..b'), durable: 'd', handler }),
     ).rejects.toMatchObject(bad);

@@ -155,7 +155,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     await bus.publish({ ...event('t1', 'STEP_START'), eventId: 'pool' });
     await expect(bus.publish(event('t2', 'STEP_START'))).rejects.toMatchObject({
       kind: 'permission_denied',
-      reason: 'BUS_FORBIDDEN',
+      reason: 'BUS_PERMISSION_DENIED',
       metadata: { subject: event('t2', 'STEP_START').subject },
     });
   });
@@ -192,7 +192,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     const credentials = { user: 'supervisor', password: 'guessed' };
     await expect(createNatsBus({ ...options, credentials })).rejects.toMatchObject({
       kind: 'unauthenticated',
-      reason: 'BUS_CREDENTIALS_REFUSED',
+      reason: 'BUS_CREDENTIALS_REJECTED',
     });
   });
 });

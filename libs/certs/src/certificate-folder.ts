@@ -59,7 +59,7 @@ export async function makeFolder(
 
 /**
  * Issues new certificates and keys with the authority of a folder, in place of those that are there.
- * @throws PreconditionError NO_AUTHORITY when the folder has none, AUTHORITY_EXPIRED, OTHER_TRUST_DOMAIN
+ * @throws PreconditionError AUTHORITY_NOT_FOUND when the folder has none, AUTHORITY_EXPIRED, TRUST_DOMAIN_MISMATCH
  */
 export async function issueInFolder(
   options: CertificateFolderOptions,
@@ -76,7 +76,7 @@ export async function issueBy(
   const known = trustDomainOf(dir);
   if (known !== undefined && known !== trustDomain)
     throw new PreconditionError(
-      'OTHER_TRUST_DOMAIN',
+      'TRUST_DOMAIN_MISMATCH',
       `The certificates in ${dir} are of the trust domain ${known}: services that have them would take none of ${trustDomain}.`,
       { trust_domain: known },
     );
@@ -138,14 +138,14 @@ export interface FolderAuthorities {
 
 /**
  * Reads whom a folder trusts, and who of them signs.
- * @throws PreconditionError NO_AUTHORITY, AUTHORITY_EXPIRED
+ * @throws PreconditionError AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED
  */
 export function readAuthority(dir: string): FolderAuthorities {
   const { certFile, keyFile } = filesOf(dir, AUTHORITY);
   for (const file of [certFile, keyFile]) {
     if (existsSync(file)) continue;
     throw new PreconditionError(
-      'NO_AUTHORITY',
+      'AUTHORITY_NOT_FOUND',
       `${file} is missing, so nothing can be renewed; make a new authority in an empty folder.`,
       { file },
     );
@@ -155,7 +155,7 @@ export function readAuthority(dir: string): FolderAuthorities {
   const own = all.find((cert) => new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)));
   if (own === undefined)
     throw new PreconditionError(
-      'NO_AUTHORITY',
+      'AUTHORITY_NOT_FOUND',
       `${certFile} holds no certificate for the key in ${keyFile}.`,
       { file: certFile },
     );

@@ -21,7 +21,7 @@ const NEXT = 'ca-next';
  * First step of replacing the authority of a folder: a new one is made, and trusted beside the old, which
  * still signs. Nothing of it is lost when it is broken off and begun again.
  * @param authorityLifeMs how long the new one is good
- * @throws PreconditionError REPLACEMENT_UNDER_WAY, NO_AUTHORITY, AUTHORITY_EXPIRED
+ * @throws PreconditionError REPLACEMENT_IN_PROGRESS, AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED
  */
 export async function beginReplacement(
   options: CertificateFolderOptions,
@@ -31,7 +31,7 @@ export async function beginReplacement(
   const { signing, others } = readAuthority(dir);
   if (others.length > 0)
     throw new PreconditionError(
-      'REPLACEMENT_UNDER_WAY',
+      'REPLACEMENT_IN_PROGRESS',
       `${filesOf(dir, AUTHORITY).certFile} holds more than one authority already: go on with the step ${existsSync(filesOf(dir, NEXT).keyFile) ? 'issue' : 'finish'}.`,
       {},
     );
@@ -44,7 +44,7 @@ export async function beginReplacement(
 /**
  * Second step, once everybody trusts both: the new authority issues all certificates, and signs from now on.
  * The old one is still trusted, but its key is gone.
- * @throws PreconditionError NO_REPLACEMENT when the first step was not taken, CERTIFICATES_LEFT_OUT when the
+ * @throws PreconditionError REPLACEMENT_NOT_STARTED when the first step was not taken, CERTIFICATES_NOT_RENEWED when the
  *   folder has others than are asked for
  */
 export async function issueReplacement(
@@ -59,7 +59,7 @@ export async function issueReplacement(
   const left = namesIn(dir).filter((name) => !named.has(name));
   if (left.length > 0)
     throw new PreconditionError(
-      'CERTIFICATES_LEFT_OUT',
+      'CERTIFICATES_NOT_RENEWED',
       `${dir} also has certificates for ${left.join(', ')}, which would be left with the old authority: name them with --also.`,
       {},
     );
@@ -74,7 +74,7 @@ export async function issueReplacement(
 
 /**
  * Last step, once everybody shows a certificate of the new authority: the old one is trusted no more.
- * @throws PreconditionError NO_REPLACEMENT when a step before was not taken, CERTIFICATES_LEFT_OUT when a
+ * @throws PreconditionError REPLACEMENT_NOT_STARTED when a step before was not taken, CERTIFICATES_NOT_RENEWED when a
  *   certificate in the folder is not of the new authority
  */
 export function finishReplacement({ dir }: Pick<CertificateFolderOptions, 'dir'>): void {
@@ -88,7 +88,7 @@ export function finishReplacement({ dir }: Pick<CertificateFolderOptions, 'dir'>
   });
   if (strange !== undefined)
     throw new PreconditionError(
-      'CERTIFICATES_LEFT_OUT',
+      'CERTIFICATES_NOT_RENEWED',
       `${filesOf(dir, strange).certFile} is not of the new authority: renew it first.`,
       {},
     );
@@ -112,7 +112,7 @@ function namesIn(dir: string): readonly string[] {
 
 function noReplacement(dir: string, step: string): PreconditionError {
   return new PreconditionError(
-    'NO_REPLACEMENT',
+    'REPLACEMENT_NOT_STARTED',
     `The authority of ${dir} is not so far in being replaced: take the step ${step} first.`,
     {},
   );

@@ -12,7 +12,7 @@ export class ConfigError extends WritError {
       problems.length === 1
         ? (problems[0] ?? '')
         : `${subject} has ${problems.length} problems:\n${problems.map((p) => `- ${p}`).join('\n')}`;
-    super('BAD_CONFIG', message, {}, options);
+    super('INVALID_CONFIG', message, {}, options);
     this.problems = Object.freeze([...problems]);
   }
 }

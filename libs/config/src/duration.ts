@@ -9,12 +9,12 @@ const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
 /**
  * Milliseconds of a duration such as `250ms`, `30s`, `1.5h` or `1m30s`, to the nearest one. A bare
  * number is refused, since nobody can tell its unit.
- * @throws InvalidRequestError BAD_DURATION naming `field`
+ * @throws InvalidRequestError INVALID_DURATION naming `field`
  */
 export function parseDuration(text: string, field = 'duration'): number {
   if (!DURATION.test(text)) {
     throw new InvalidRequestError(
-      'BAD_DURATION',
+      'INVALID_DURATION',
       `${field} must be a duration with a unit (ms, s, m, h or d), such as 30s or 1m30s.`,
       { field },
     );

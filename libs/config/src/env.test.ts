@@ -87,7 +87,7 @@ describe('readEnv', () => {
         SPEC,
       ),
     );
-    expect(error.reason).toBe('BAD_CONFIG');
+    expect(error.reason).toBe('INVALID_CONFIG');
     expect(error.problems).toEqual([
       'WRIT_PORT must be a port from 0 (any free one) to 65535, not "70000". It is the port that clients call. Set it as WRIT_PORT=8080.',
       'WRIT_LOG_LEVEL must be one of debug, info, not "loud". Set it as WRIT_LOG_LEVEL=debug.',
@@ -123,7 +123,7 @@ describe('parseDuration', () => {
   it('refuses a bare number and names the field (SYS-3)', () => {
     for (const bad of ['30', '', 's', '-1s', '1 s', '1s2']) {
       expect(() => parseDuration(bad, 'ask_timeout')).toThrow(
-        expect.objectContaining({ reason: 'BAD_DURATION', metadata: { field: 'ask_timeout' } }),
+        expect.objectContaining({ reason: 'INVALID_DURATION', metadata: { field: 'ask_timeout' } }),
       );
     }
   });

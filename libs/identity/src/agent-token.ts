@@ -16,7 +16,7 @@ export const AGENT_TOKEN_TTL_MS = 15 * 60 * 1000;
 /**
  * Mints an agent's four tokens, one per audience (SUP-9): supervisor, spawn-budget,
  * execution-meter, and tool-gateway for listing only. `signer` is the supervisor's.
- * @throws InvalidRequestError BAD_CLAIMS, TOKEN_TOO_LARGE
+ * @throws InvalidRequestError INVALID_CLAIMS, TOKEN_TOO_LARGE
  */
 export async function mintAgentCredentials(
   signer: Signer,

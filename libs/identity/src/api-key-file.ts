@@ -22,7 +22,7 @@ export function isRole(value: unknown): value is Role {
   return ROLES.some((role) => role === value);
 }
 
-/** The records of a file; none when there is no file. @throws InvalidRequestError BAD_FILE */
+/** The records of a file; none when there is no file. @throws InvalidRequestError INVALID_FILE */
 export function readApiKeyFile(file: string): readonly ApiKeyRecord[] {
   const text = readPrivate(file);
   if (text === undefined) return [];

@@ -74,13 +74,13 @@ describe('API keys', () => {
   it('need a subject, a tenant and a role', async () => {
     const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
     await expect(apiKeys.create({ ...ANN, subject: '' })).rejects.toMatchObject({
-      reason: 'BAD_SUBJECT',
+      reason: 'INVALID_SUBJECT',
     });
     await expect(apiKeys.create({ ...ANN, tenant: 'A B' })).rejects.toMatchObject({
-      reason: 'BAD_ID',
+      reason: 'INVALID_ID',
     });
     await expect(apiKeys.create({ ...ANN, roles: [] })).rejects.toMatchObject({
-      reason: 'BAD_ROLES',
+      reason: 'INVALID_ROLES',
     });
   });
 });

@@ -25,7 +25,7 @@ export interface ApiKeys {
   verify(key: string): Person | undefined;
   /**
    * Makes a key, durably. Its text is returned this once and cannot be had again.
-   * @throws InvalidRequestError BAD_ID, BAD_ROLES, BAD_SUBJECT
+   * @throws InvalidRequestError INVALID_ID, INVALID_ROLES, INVALID_SUBJECT
    */
   create(person: Person): Promise<string>;
   /** Registers a key whose text exists already; changes nothing when it is registered. */
@@ -53,7 +53,7 @@ const MAX_SUBJECT = 256;
 /**
  * Opens the API keys of a file. What another process makes counts at once, what it revokes within a
  * fifth of a second.
- * @throws InvalidRequestError BAD_FILE naming the file and what to do
+ * @throws InvalidRequestError INVALID_FILE naming the file and what to do
  */
 export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiKeys {
   let stamp = fileStamp(file);
@@ -138,17 +138,17 @@ export function newApiKey(): string {
 function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): ApiKeyRecord {
   const id = KEY_PATTERN.exec(key)?.[1];
   if (id === undefined)
-    throw new InvalidRequestError('BAD_API_KEY', 'An API key looks like writ_<id>_<secret>.', {
+    throw new InvalidRequestError('INVALID_API_KEY', 'An API key looks like writ_<id>_<secret>.', {
       field: 'key',
     });
   if (subject === '' || subject.length > MAX_SUBJECT)
     throw new InvalidRequestError(
-      'BAD_SUBJECT',
+      'INVALID_SUBJECT',
       `subject must have 1 to ${MAX_SUBJECT} characters.`,
       { field: 'subject' },
     );
   if (roles.length === 0 || !roles.every(isRole))
-    throw new InvalidRequestError('BAD_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
+    throw new InvalidRequestError('INVALID_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
       field: 'roles',
     });
   return {

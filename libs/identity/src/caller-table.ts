@@ -174,7 +174,7 @@ export function callerRow(method: RpcName): CallerRow | undefined {
 
 /**
  * Checks at start that every RPC of `routes` has a row (SYS-4).
- * @throws InternalError NO_CALLER_ROW naming the first RPC without one
+ * @throws InternalError CALLER_RULE_MISSING naming the first RPC without one
  */
 export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
   for (const { service } of routes) {
@@ -182,7 +182,7 @@ export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
       if (callerRow(method) !== undefined) continue;
       const rpc = rpcKey(method);
       throw new InternalError(
-        'NO_CALLER_ROW',
+        'CALLER_RULE_MISSING',
         `${rpc} has no row in the caller table, so nobody may call it; add one in libs/identity.`,
         { rpc },
       );

@@ -18,7 +18,7 @@ const DEVELOPER: Person = {
  * The one API key of a development installation: made on first start, kept as text in
  * `<dataDir>/dev-api-key` and registered in `<dataDir>/api-keys.json`, both mode 0600. It has every
  * role in the tenant `default`. Never use it in production.
- * @throws InvalidRequestError BAD_FILE naming the file and what to do
+ * @throws InvalidRequestError INVALID_FILE naming the file and what to do
  */
 export async function devApiKey(dataDir: string): Promise<string> {
   const file = join(dataDir, DEV_API_KEY_FILE);

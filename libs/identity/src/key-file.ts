@@ -27,7 +27,7 @@ export async function newKey(now: Date): Promise<StoredKey & { readonly d: strin
 
 /**
  * Reads the keys, or makes them on first start; of several starting processes one makes them.
- * @throws InvalidRequestError BAD_FILE when the file is there but no key can be had from it: it is
+ * @throws InvalidRequestError INVALID_FILE when the file is there but no key can be had from it: it is
  * never made anew, since tokens signed with the lost key would stop to count
  */
 export async function openKeyFile(file: string, now: Date): Promise<StoredKeys> {
@@ -37,7 +37,7 @@ export async function openKeyFile(file: string, now: Date): Promise<StoredKeys> 
   return readKeyFile(file);
 }
 
-/** Reads the keys. @throws InvalidRequestError BAD_FILE */
+/** Reads the keys. @throws InvalidRequestError INVALID_FILE */
 export async function readKeyFile(file: string): Promise<StoredKeys> {
   const text = readPrivate(file);
   if (text === undefined) throw badFile(file, `is gone; ${REMEDY}`);

@@ -23,7 +23,7 @@ const LOCK_PAUSE_MS = 10;
 
 /**
  * The text of a file that holds secrets; undefined when there is none.
- * @throws InvalidRequestError BAD_FILE naming the file, when it cannot be read or others may
+ * @throws InvalidRequestError INVALID_FILE naming the file, when it cannot be read or others may
  */
 export function readPrivate(file: string): string | undefined {
   let text: string;
@@ -98,7 +98,7 @@ export async function whileLocked<T>(
 
 /** The error for a file that a person has to mend: `<file> <what>.` */
 export function badFile(file: string, what: string, cause?: unknown): InvalidRequestError {
-  return new InvalidRequestError('BAD_FILE', `${file} ${what}.`, { file }, { cause });
+  return new InvalidRequestError('INVALID_FILE', `${file} ${what}.`, { file }, { cause });
 }
 
 function writeDraft(file: string, text: string): string {

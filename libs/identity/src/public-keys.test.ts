@@ -63,7 +63,7 @@ describe('trustPublicKeys', () => {
     ],
   ])('says what is wrong with %s (SYS-3)', async (_what, jwks, sentence) => {
     await expect(trustPublicKeys('supervisor', jwks)).rejects.toMatchObject({
-      reason: 'BAD_KEYS',
+      reason: 'INVALID_PUBLIC_KEYS',
       message: expect.stringContaining(sentence),
     });
   });

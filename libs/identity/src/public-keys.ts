@@ -24,7 +24,7 @@ export function formatPublicKeys(keys: readonly PublicKey[]): string {
  * Trust in the public keys of one service, offline: those of a JSON Web Key Set, such as
  * {@link formatPublicKeys} writes or a service's key file is, or of a single JSON Web Key; private
  * parts are not looked at.
- * @throws InvalidRequestError BAD_KEYS that says what is wrong
+ * @throws InvalidRequestError INVALID_PUBLIC_KEYS that says what is wrong
  */
 export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promise<Trust> {
   const keys = new Map<string, TrustedKey>();
@@ -70,5 +70,8 @@ async function readKey(jwk: JsonValue): Promise<readonly [string, TrustedKey]> {
 }
 
 function badKeys(why: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_KEYS', `These public keys cannot be used: ${why}.`);
+  return new InvalidRequestError(
+    'INVALID_PUBLIC_KEYS',
+    `These public keys cannot be used: ${why}.`,
+  );
 }

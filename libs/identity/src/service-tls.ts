@@ -31,7 +31,7 @@ export interface ServiceTlsOptions extends Omit<TlsFilesOptions, 'accept' | 'caF
 /**
  * Opens the certificate of a service. Its URI says who it is and in which trust domain; changed files
  * must say the same.
- * @throws PreconditionError BAD_TLS_FILE naming the file, TLS_NAME_MISMATCH
+ * @throws PreconditionError INVALID_TLS_FILE naming the file, TLS_NAME_MISMATCH
  */
 export function openServiceTls({ service, ...options }: ServiceTlsOptions): ServiceTls {
   let trustDomain: string | undefined;

@@ -86,7 +86,10 @@ describe('signer', () => {
     for (const [why, text] of Object.entries(broken)) {
       writeFileSync(file, text);
       const opening = open(keyDir);
-      await expect(opening, why).rejects.toMatchObject({ reason: 'BAD_FILE', metadata: { file } });
+      await expect(opening, why).rejects.toMatchObject({
+        reason: 'INVALID_FILE',
+        metadata: { file },
+      });
       await expect(opening).rejects.toThrow(why);
       await expect(opening).rejects.toThrow(/restore it from a backup, or delete it/);
       await expect(opening).rejects.not.toThrow(key.d);
@@ -203,7 +206,7 @@ describe('signer', () => {
     const claims = { ...CLAIMS.writ, argsSha256: 'abc' };
     const signed = signer.sign('writ', { audience: 'tool-gateway', claims, ttlMs: 1 });
     await expect(signed).rejects.toMatchObject({
-      reason: 'BAD_CLAIMS',
+      reason: 'INVALID_CLAIMS',
       metadata: { field: 'args_sha256' },
     });
   });

@@ -44,7 +44,7 @@ export interface Signer {
   readonly clock: Clock;
   /**
    * Signs a token of `kind`.
-   * @throws InvalidRequestError BAD_CLAIMS naming the field, TOKEN_TOO_LARGE naming the limit
+   * @throws InvalidRequestError INVALID_CLAIMS naming the field, TOKEN_TOO_LARGE naming the limit
    */
   sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken>;
   /** The signing key first, then the retired ones. */
@@ -83,7 +83,7 @@ const ROTATE_AGAIN_MS = 60_000;
 /**
  * Opens a service's signing key, `<keyDir>/<service>.jwks.json` (mode 0600): a JSON Web Key Set,
  * the signing key first. The first start makes it; replicas of a service share it.
- * @throws InvalidRequestError BAD_FILE naming the file and what to do; never silently made anew
+ * @throws InvalidRequestError INVALID_FILE naming the file and what to do; never silently made anew
  */
 export async function openSigner(options: SignerOptions): Promise<Signer> {
   const { service, keyDir, clock, rotateEveryMs } = options;
@@ -126,7 +126,7 @@ class FileSigner implements Signer {
     const field = rules.badField(claims);
     if (field !== undefined)
       throw new InvalidRequestError(
-        'BAD_CLAIMS',
+        'INVALID_CLAIMS',
         `A ${kind} token cannot be signed: its ${field} is missing or malformed.`,
         { field },
       );

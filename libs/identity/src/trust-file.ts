@@ -11,7 +11,7 @@ const ADDRESS_PATTERN = /^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):\d{1,5}$/;
 /**
  * Reads a trust file: a JSON object from service name to `host:port` (embedded mode).
  * @throws UnavailableError TRUST_FILE_MISSING when the platform has not written it yet
- * @throws InvalidRequestError BAD_FILE naming the file and what is wrong
+ * @throws InvalidRequestError INVALID_FILE naming the file and what is wrong
  */
 export function readTrustFile(file: string): Addresses {
   const text = readPrivate(file);
@@ -36,14 +36,18 @@ export function readTrustFile(file: string): Addresses {
 
 /**
  * Writes a trust file, at once and durably.
- * @throws InvalidRequestError BAD_ADDRESS naming the service
+ * @throws InvalidRequestError INVALID_ADDRESS naming the service
  */
 export function writeTrustFile(file: string, addresses: Addresses): void {
   for (const [service, address] of Object.entries(addresses)) {
     if (isAddress(address)) continue;
-    throw new InvalidRequestError('BAD_ADDRESS', `The address of ${service} is not host:port.`, {
-      field: service,
-    });
+    throw new InvalidRequestError(
+      'INVALID_ADDRESS',
+      `The address of ${service} is not host:port.`,
+      {
+        field: service,
+      },
+    );
   }
   replacePrivate(file, `${JSON.stringify(addresses, null, 2)}\n`);
 }

@@ -181,7 +181,7 @@ describe('compileContract', () => {
     ['schema', { type: 'object', minProperties: 'many' }],
   ])('refuses a schema whose %s cannot be used: %j (SYS-3)', (field, schema) => {
     expect(() => compileContract(schema)).toThrow(
-      expect.objectContaining({ reason: 'BAD_CONTRACT', metadata: { field } }),
+      expect.objectContaining({ reason: 'INVALID_ARGUMENT_CONTRACT', metadata: { field } }),
     );
   });
 });

@@ -41,7 +41,7 @@ const JUDGED_ALONE = new Set(['$schema', '$id', 'required', 'additionalPropertie
 /**
  * Compiles the JSON Schema (2020-12, of type object) of a tool's arguments; the same schema is
  * compiled once. An argument not in `properties` is refused unless the schema says otherwise.
- * @throws InvalidRequestError BAD_CONTRACT when the schema as a whole cannot be a contract
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema as a whole cannot be a contract
  */
 export function compileContract(schema: JsonObject): ArgumentContract {
   const digest = canonicalDigest(schema);
@@ -137,7 +137,7 @@ function isNameList(value: JsonValue): value is readonly string[] {
 
 function badContract(field: string, rule: string, options?: ErrorOptions): InvalidRequestError {
   const message = `The argument contract is unusable: ${field} ${rule}.`;
-  return new InvalidRequestError('BAD_CONTRACT', message, { field }, options);
+  return new InvalidRequestError('INVALID_ARGUMENT_CONTRACT', message, { field }, options);
 }
 
 function deepFreeze<T extends JsonValue>(value: T): T {

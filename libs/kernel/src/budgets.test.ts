@@ -69,7 +69,7 @@ describe('budgets', () => {
     ];
     for (const [index, make] of bad.entries()) {
       expect(make).toThrow(
-        expect.objectContaining({ reason: 'BAD_BUDGET', metadata: { field: fields[index] } }),
+        expect.objectContaining({ reason: 'INVALID_BUDGET', metadata: { field: fields[index] } }),
       );
     }
   });

@@ -43,7 +43,7 @@ const COUNTS = ['maxTokens', 'maxTurns', 'deadlineMs', 'maxActiveMs'] as const;
 
 /**
  * A checked, frozen spawn budget; what is left out takes the default.
- * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function createSpawnBudget(
   given: Loose<SpawnBudget> = {},
@@ -63,7 +63,7 @@ export function createSpawnBudget(
 
 /**
  * A checked, frozen execution budget.
- * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function createExecutionBudget(
   given: Loose<ExecutionBudget> = {},
@@ -132,7 +132,7 @@ function checkCount(value: number | undefined, field: string, least = 0): void {
 }
 
 function badBudget(field: string, rule: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_BUDGET', `${field} ${rule}.`, { field });
+  return new InvalidRequestError('INVALID_BUDGET', `${field} ${rule}.`, { field });
 }
 
 function snakeCase(name: string): string {

@@ -69,7 +69,9 @@ describe('canonicalJson', () => {
       endless,
       sparse,
     ]) {
-      expect(() => canonicalJson(bad)).toThrow(expect.objectContaining({ reason: 'NOT_JSON' }));
+      expect(() => canonicalJson(bad)).toThrow(
+        expect.objectContaining({ reason: 'NOT_SERIALIZABLE' }),
+      );
     }
   });
 });

@@ -7,7 +7,7 @@ const MAX_DEPTH = 128;
 /**
  * The one text of a JSON value by RFC 8785: keys sorted by UTF-16 code units, ECMAScript numbers,
  * no white space. What is signed and hashed is the UTF-8 of this text (TG-4).
- * @throws InvalidRequestError NOT_JSON for what JSON cannot hold: undefined, NaN, a bigint, a
+ * @throws InvalidRequestError NOT_SERIALIZABLE for what JSON cannot hold: undefined, NaN, a bigint, a
  * lone surrogate, an instance of a class
  */
 export function canonicalJson(value: unknown): string {
@@ -65,5 +65,5 @@ function describe(value: unknown): string {
 }
 
 function notJson(why: string): InvalidRequestError {
-  return new InvalidRequestError('NOT_JSON', `The value has no JSON form: ${why}.`);
+  return new InvalidRequestError('NOT_SERIALIZABLE', `The value has no JSON form: ${why}.`);
 }

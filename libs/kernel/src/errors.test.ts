@@ -13,11 +13,13 @@ import {
 
 describe('named errors', () => {
   it('carry kind, reason and metadata that nobody can change (SYS-3)', () => {
-    const error = new InvalidRequestError('BAD_ID', 'run_id is malformed.', { field: 'run_id' });
+    const error = new InvalidRequestError('INVALID_ID', 'run_id is malformed.', {
+      field: 'run_id',
+    });
     expect(error).toMatchObject({
       name: 'InvalidRequestError',
       kind: 'invalid_argument',
-      reason: 'BAD_ID',
+      reason: 'INVALID_ID',
       message: 'run_id is malformed.',
       metadata: { field: 'run_id' },
     });

@@ -14,7 +14,7 @@ describe('ids', () => {
     expect(assertId('t1', 'tenant_id')).toBe('t1');
     expect(() => assertId('NO', 'tenant_id')).toThrow(/tenant_id/);
     expect(() => assertId('NO', 'tenant_id')).toThrow(
-      expect.objectContaining({ reason: 'BAD_ID', metadata: { field: 'tenant_id' } }),
+      expect.objectContaining({ reason: 'INVALID_ID', metadata: { field: 'tenant_id' } }),
     );
   });
 
@@ -38,6 +38,6 @@ describe('ids', () => {
   });
 
   it('refuse a prefix that would make a malformed id', () => {
-    expect(() => newId('Run')).toThrow(expect.objectContaining({ reason: 'BAD_ID_PREFIX' }));
+    expect(() => newId('Run')).toThrow(expect.objectContaining({ reason: 'INVALID_ID_PREFIX' }));
   });
 });

@@ -22,12 +22,12 @@ export function isId(value: unknown): value is string {
 
 /**
  * Returns `value` when it is a well-formed id (SYS-6).
- * @throws InvalidRequestError BAD_ID naming `field`
+ * @throws InvalidRequestError INVALID_ID naming `field`
  */
 export function assertId(value: unknown, field: string): string {
   if (isId(value)) return value;
   throw new InvalidRequestError(
-    'BAD_ID',
+    'INVALID_ID',
     `${field} must be 1 to 64 characters from a-z, 0-9, underscore and hyphen.`,
     { field },
   );
@@ -80,7 +80,7 @@ export function derivedId(prefix: string, ...parts: readonly string[]): string {
 function withPrefix(prefix: string, body: string): string {
   if (PREFIX_PATTERN.test(prefix)) return `${prefix}_${body}`;
   throw new InvalidRequestError(
-    'BAD_ID_PREFIX',
+    'INVALID_ID_PREFIX',
     'The prefix of an id must be a lower-case word of at most 16 characters.',
     { field: 'prefix' },
   );

@@ -20,31 +20,31 @@ describe('parseJsonStrict', () => {
   });
 
   it.each([
-    ['BAD_JSON', ''],
-    ['BAD_JSON', '{'],
-    ['BAD_JSON', '{"a":1,}'],
-    ['BAD_JSON', '[1,]'],
-    ['BAD_JSON', '[1 2]'],
-    ['BAD_JSON', '{a:1}'],
-    ['BAD_JSON', "{'a':1}"],
-    ['BAD_JSON', '{"a" 1}'],
-    ['BAD_JSON', '01'],
-    ['BAD_JSON', '+1'],
-    ['BAD_JSON', '.5'],
-    ['BAD_JSON', '1.'],
-    ['BAD_JSON', '-'],
-    ['BAD_JSON', '1 2'],
-    ['BAD_JSON', 'tru'],
-    ['BAD_JSON', 'undefined'],
-    ['BAD_JSON', '"a'],
-    ['BAD_JSON', '"a\nb"'],
-    ['BAD_JSON', '"\\x41"'],
-    ['BAD_JSON', '"\\u12g4"'],
-    ['BAD_JSON', '"\\constructor"'],
-    ['BAD_JSON', '\ufeff{}'],
-    ['BAD_JSON', '\u00a0{}'],
-    ['BAD_JSON', '/* c */ {}'],
-    ['BAD_JSON', '```json\n{}\n```'],
+    ['INVALID_JSON', ''],
+    ['INVALID_JSON', '{'],
+    ['INVALID_JSON', '{"a":1,}'],
+    ['INVALID_JSON', '[1,]'],
+    ['INVALID_JSON', '[1 2]'],
+    ['INVALID_JSON', '{a:1}'],
+    ['INVALID_JSON', "{'a':1}"],
+    ['INVALID_JSON', '{"a" 1}'],
+    ['INVALID_JSON', '01'],
+    ['INVALID_JSON', '+1'],
+    ['INVALID_JSON', '.5'],
+    ['INVALID_JSON', '1.'],
+    ['INVALID_JSON', '-'],
+    ['INVALID_JSON', '1 2'],
+    ['INVALID_JSON', 'tru'],
+    ['INVALID_JSON', 'undefined'],
+    ['INVALID_JSON', '"a'],
+    ['INVALID_JSON', '"a\nb"'],
+    ['INVALID_JSON', '"\\x41"'],
+    ['INVALID_JSON', '"\\u12g4"'],
+    ['INVALID_JSON', '"\\constructor"'],
+    ['INVALID_JSON', '\ufeff{}'],
+    ['INVALID_JSON', '\u00a0{}'],
+    ['INVALID_JSON', '/* c */ {}'],
+    ['INVALID_JSON', '```json\n{}\n```'],
     ['JSON_DUPLICATE_KEY', '{"a":1,"a":2}'],
     ['JSON_DUPLICATE_KEY', '{"a":1,"\\u0061":2}'],
     ['JSON_DUPLICATE_KEY', '{"x":[{"k":1,"k":1}]}'],
@@ -53,13 +53,13 @@ describe('parseJsonStrict', () => {
     ['JSON_LONE_SURROGATE', '"\\ud800"'],
     ['JSON_LONE_SURROGATE', '{"\\udc00":1}'],
     ['JSON_LONE_SURROGATE', '"\ud800"'],
-    ['JSON_BAD_NUMBER', 'NaN'],
-    ['JSON_BAD_NUMBER', '[-Infinity]'],
-    ['JSON_BAD_NUMBER', '1e999'],
-    ['JSON_BAD_NUMBER', '9007199254740992'],
-    ['JSON_BAD_NUMBER', '-9007199254740993'],
-    ['JSON_BAD_NUMBER', '1e20'],
-    ['JSON_BAD_NUMBER', '9007199254740993.0'],
+    ['JSON_INVALID_NUMBER', 'NaN'],
+    ['JSON_INVALID_NUMBER', '[-Infinity]'],
+    ['JSON_INVALID_NUMBER', '1e999'],
+    ['JSON_INVALID_NUMBER', '9007199254740992'],
+    ['JSON_INVALID_NUMBER', '-9007199254740993'],
+    ['JSON_INVALID_NUMBER', '1e20'],
+    ['JSON_INVALID_NUMBER', '9007199254740993.0'],
   ])('refuses with %s: %j (TG-4)', (reason, text) => {
     expect(reasonOf(text)).toBe(reason);
   });
@@ -75,9 +75,9 @@ describe('parseJsonStrict', () => {
   });
 
   it('refuses bytes that are not UTF-8, and a byte order mark', () => {
-    expect(reasonOf(Uint8Array.of(0x22, 0xff, 0x22))).toBe('JSON_BAD_UTF8');
-    expect(reasonOf(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22))).toBe('JSON_BAD_UTF8');
-    expect(reasonOf(Uint8Array.of(0xef, 0xbb, 0xbf, 0x7b, 0x7d))).toBe('BAD_JSON');
+    expect(reasonOf(Uint8Array.of(0x22, 0xff, 0x22))).toBe('JSON_INVALID_UTF8');
+    expect(reasonOf(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22))).toBe('JSON_INVALID_UTF8');
+    expect(reasonOf(Uint8Array.of(0xef, 0xbb, 0xbf, 0x7b, 0x7d))).toBe('INVALID_JSON');
   });
 
   it('stops at the depth and the size given, and by default at 32 and 256 KiB', () => {

@@ -14,9 +14,9 @@ export interface JsonLimits {
 
 /**
  * Parses JSON so that the bytes mean one thing only to every reader (TG-4, SYS-4).
- * @throws InvalidRequestError naming `field`, with reason BAD_JSON (syntax), JSON_BAD_UTF8,
+ * @throws InvalidRequestError naming `field`, with reason INVALID_JSON (syntax), JSON_INVALID_UTF8,
  * JSON_TOO_LARGE, JSON_TOO_DEEP, JSON_DUPLICATE_KEY, JSON_FORBIDDEN_KEY (`__proto__`),
- * JSON_LONE_SURROGATE or JSON_BAD_NUMBER (NaN, infinite, or an integer past 2^53 - 1)
+ * JSON_LONE_SURROGATE or JSON_INVALID_NUMBER (NaN, infinite, or an integer past 2^53 - 1)
  */
 export function parseJsonStrict(source: Uint8Array | string, limits: JsonLimits = {}): JsonValue {
   const { maxDepth = 32, maxBytes = 262_144, field = 'json' } = limits;
@@ -36,6 +36,6 @@ function decodeUtf8(bytes: Uint8Array, field: string): string {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
     const message = `${field} is not valid UTF-8.`;
-    throw new InvalidRequestError('JSON_BAD_UTF8', message, { field }, { cause });
+    throw new InvalidRequestError('JSON_INVALID_UTF8', message, { field }, { cause });
   }
 }

@@ -20,7 +20,7 @@ describe('money', () => {
   it('refuses what it could not hold exactly, naming the field (EM-4)', () => {
     for (const bad of ['', '.5', '1.', '1e3', '0.0000000001', ' 1', '1,0', 'NaN', '1'.repeat(13)]) {
       expect(() => parseUsd(bad, 'max_cost_usd')).toThrow(
-        expect.objectContaining({ reason: 'BAD_AMOUNT', metadata: { field: 'max_cost_usd' } }),
+        expect.objectContaining({ reason: 'INVALID_AMOUNT', metadata: { field: 'max_cost_usd' } }),
       );
     }
   });

@@ -11,13 +11,13 @@ const DECIMAL = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
 /**
  * Reads decimal USD such as `0.10` into nano-USD, exactly (EM-4). At most 9 decimals and no
  * exponent, so that nothing is ever rounded.
- * @throws InvalidRequestError BAD_AMOUNT naming `field`
+ * @throws InvalidRequestError INVALID_AMOUNT naming `field`
  */
 export function parseUsd(text: string, field = 'amount'): bigint {
   const [, sign, whole, fraction = ''] = DECIMAL.exec(text) ?? [];
   if (whole === undefined) {
     throw new InvalidRequestError(
-      'BAD_AMOUNT',
+      'INVALID_AMOUNT',
       `${field} must be decimal USD with at most 9 decimals, such as 0.10.`,
       { field },
     );

@@ -116,5 +116,5 @@ export function isTraceparent(value: unknown): value is string {
 }
 
 function invalid(field: string, rule: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_RUN_META', `${field} ${rule}.`, { field });
+  return new InvalidRequestError('INVALID_RUN_META', `${field} ${rule}.`, { field });
 }

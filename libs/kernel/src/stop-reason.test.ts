@@ -57,7 +57,9 @@ describe('stop reasons', () => {
       'constructor:x',
     ]) {
       expect(isStopReason(bad)).toBe(false);
-      expect(() => outcomeOf(bad)).toThrow(expect.objectContaining({ reason: 'BAD_STOP_REASON' }));
+      expect(() => outcomeOf(bad)).toThrow(
+        expect.objectContaining({ reason: 'INVALID_STOP_REASON' }),
+      );
     }
   });
 

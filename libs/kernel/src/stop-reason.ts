@@ -96,15 +96,19 @@ export function isStopReason(text: string): boolean {
 
 /**
  * The terminal state and status that a stop reason leads to (AG-7).
- * @throws InvalidRequestError BAD_STOP_REASON when it is not in the table: an unknown reason must
+ * @throws InvalidRequestError INVALID_STOP_REASON when it is not in the table: an unknown reason must
  * never pass for a known ending
  */
 export function outcomeOf(stopReason: string): RunOutcome {
   const state = stateOf(stopReason);
   if (state === undefined) {
-    throw new InvalidRequestError('BAD_STOP_REASON', 'stop_reason is not one that Writ knows.', {
-      field: 'stop_reason',
-    });
+    throw new InvalidRequestError(
+      'INVALID_STOP_REASON',
+      'stop_reason is not one that Writ knows.',
+      {
+        field: 'stop_reason',
+      },
+    );
   }
   if (state === 'COMPLETED') return { state, status: 'ok' };
   return { state, status: state === 'PAUSED' ? 'partial' : 'stopped' };

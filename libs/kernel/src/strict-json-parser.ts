@@ -35,7 +35,7 @@ export class StrictJsonParser {
   /** The value of the whole text. Throws InvalidRequestError naming the field and the place. */
   parse(): JsonValue {
     const value = this.#value(0);
-    if (this.#peek() !== '') throw this.#bad('BAD_JSON', 'has something after its end');
+    if (this.#peek() !== '') throw this.#bad('INVALID_JSON', 'has something after its end');
     return value;
   }
 
@@ -62,7 +62,7 @@ export class StrictJsonParser {
     const object: Record<string, JsonValue> = {};
     if (this.#takesEnd('}')) return object;
     do {
-      if (this.#peek() !== '"') throw this.#bad('BAD_JSON', 'has no key where one is due');
+      if (this.#peek() !== '"') throw this.#bad('INVALID_JSON', 'has no key where one is due');
       const start = this.#at;
       const key = this.#string();
       if (key === '__proto__') {
@@ -71,7 +71,7 @@ export class StrictJsonParser {
       if (Object.hasOwn(object, key)) {
         throw this.#bad('JSON_DUPLICATE_KEY', 'has the same key twice in one object', start);
       }
-      if (this.#peek() !== ':') throw this.#bad('BAD_JSON', 'has no colon after a key');
+      if (this.#peek() !== ':') throw this.#bad('INVALID_JSON', 'has no colon after a key');
       this.#at += 1;
       object[key] = this.#value(depth);
     } while (this.#takesComma('}'));
@@ -95,7 +95,7 @@ export class StrictJsonParser {
       const next = this.#text.charAt(this.#at);
       this.#at += 1;
       if (next === '"') break;
-      if (next !== '\\') throw this.#bad('BAD_JSON', 'has an unfinished string', start);
+      if (next !== '\\') throw this.#bad('INVALID_JSON', 'has an unfinished string', start);
       value += this.#escape();
     }
     if (value.isWellFormed()) return value;
@@ -120,7 +120,8 @@ export class StrictJsonParser {
       if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
     }
     const character = Object.hasOwn(ESCAPES, letter) ? ESCAPES[letter] : undefined;
-    if (character === undefined) throw this.#bad('BAD_JSON', 'has an unknown escape in a string');
+    if (character === undefined)
+      throw this.#bad('INVALID_JSON', 'has an unknown escape in a string');
     return character;
   }
 
@@ -129,24 +130,29 @@ export class StrictJsonParser {
     const token = this.#match(NUMBER);
     if (token === undefined) {
       if (this.#match(NOT_A_NUMBER) === undefined) {
-        throw this.#bad('BAD_JSON', 'is not well-formed');
+        throw this.#bad('INVALID_JSON', 'is not well-formed');
       }
-      throw this.#bad('JSON_BAD_NUMBER', 'has NaN or Infinity', start);
+      throw this.#bad('JSON_INVALID_NUMBER', 'has NaN or Infinity', start);
     }
     const value = Number(token);
     if (!Number.isFinite(value)) {
-      throw this.#bad('JSON_BAD_NUMBER', 'has a number too large to hold', start);
+      throw this.#bad('JSON_INVALID_NUMBER', 'has a number too large to hold', start);
     }
     // 1e20 counts too: its canonical form spells an integer that a reader would round.
     const readsAsInteger = INTEGER.test(token) || INTEGER.test(String(value));
     if (readsAsInteger && !Number.isSafeInteger(value)) {
-      throw this.#bad('JSON_BAD_NUMBER', 'has an integer past 2^53 - 1; send it as text', start);
+      throw this.#bad(
+        'JSON_INVALID_NUMBER',
+        'has an integer past 2^53 - 1; send it as text',
+        start,
+      );
     }
     return value;
   }
 
   #word<T extends JsonValue>(word: string, value: T): T {
-    if (!this.#text.startsWith(word, this.#at)) throw this.#bad('BAD_JSON', 'is not well-formed');
+    if (!this.#text.startsWith(word, this.#at))
+      throw this.#bad('INVALID_JSON', 'is not well-formed');
     this.#at += word.length;
     return value;
   }
@@ -167,7 +173,7 @@ export class StrictJsonParser {
 
   #takesComma(end: string): boolean {
     if (this.#takesEnd(end)) return false;
-    if (this.#peek() !== ',') throw this.#bad('BAD_JSON', 'has no comma where one is due');
+    if (this.#peek() !== ',') throw this.#bad('INVALID_JSON', 'has no comma where one is due');
     this.#at += 1;
     return true;
   }

@@ -77,7 +77,7 @@ export class Supervision implements SupervisionFields {
   /**
    * The supervision of a run's first agent (SUP-1): a fresh run id; the session given, else the
    * run's own id as that of a fresh conversation (SUP-2); kept PERMANENT at priority NORMAL.
-   * @throws InvalidRequestError BAD_ID or BAD_BUDGET naming the field
+   * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
    */
   static root(agent: AgentRef, options: RootOptions = {}): Supervision {
     const runId = options.runId ?? newId('run');

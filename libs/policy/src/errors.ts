@@ -28,7 +28,7 @@ export class PolicyError extends InvalidRequestError {
 
   constructor(problems: readonly [PolicyProblem, ...PolicyProblem[]]) {
     const [first] = problems;
-    super('BAD_POLICY', problems.map(formatProblem).join('\n'), {
+    super('INVALID_POLICY', problems.map(formatProblem).join('\n'), {
       file: first.file,
       line: String(first.line),
       column: String(first.column),

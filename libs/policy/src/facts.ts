@@ -32,7 +32,7 @@ export function factValues(policy: Policy, facts: Facts): Readonly<Record<string
 
 /**
  * Counts an approved action for every cap it concerns, at once (SV-3). The same call counts once.
- * @throws InvalidRequestError POLICY_EVALUATION when a count cannot be computed; a review that
+ * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; a review that
  * approved the action has made sure that it can
  */
 export function applyPending(
@@ -46,7 +46,7 @@ export function applyPending(
   const { counts: counted, failed } = countsOf(policy, action);
   if (failed !== undefined) {
     const message = `What the action counts for in the fact ${failed} cannot be computed.`;
-    throw new InvalidRequestError('POLICY_EVALUATION', message, { fact: failed });
+    throw new InvalidRequestError('POLICY_EVALUATION_FAILED', message, { fact: failed });
   }
   const known = facts.calls.find((call) => call.callId === callId);
   if (known === undefined) {

@@ -107,12 +107,12 @@ export function requireAgent(call: Called): AgentIdentity {
 
 /**
  * The person who calls.
- * @throws UnauthenticatedError PERSON_REQUIRED when the call carries no API key or user token
+ * @throws UnauthenticatedError USER_CREDENTIAL_REQUIRED when the call carries no API key or user token
  */
 export function requirePerson(call: Called): Person {
   if (call.caller.person !== undefined) return call.caller.person;
   throw new UnauthenticatedError(
-    'PERSON_REQUIRED',
+    'USER_CREDENTIAL_REQUIRED',
     `${METADATA.authorization} is missing: this call needs an API key or a user's token.`,
     { metadata_key: METADATA.authorization },
   );

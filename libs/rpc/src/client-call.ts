@@ -89,7 +89,7 @@ export class ClientCall {
     return `/${this.#name}`;
   }
 
-  /** @throws InvalidRequestError UNENCODABLE_MESSAGE when a value does not fit its field */
+  /** @throws InvalidRequestError INVALID_REQUEST_MESSAGE when a value does not fit its field */
   encode(init: MessageInitShape<DescMessage>): Buffer {
     const { input } = this.#method;
     try {
@@ -97,7 +97,7 @@ export class ClientCall {
     } catch (cause) {
       const what = cause instanceof Error ? cause.message : 'unknown problem';
       throw new InvalidRequestError(
-        'UNENCODABLE_MESSAGE',
+        'INVALID_REQUEST_MESSAGE',
         `The request of ${this.#name} cannot be encoded: ${what}`,
         { method: this.#name },
         { cause },

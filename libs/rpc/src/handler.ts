@@ -96,13 +96,13 @@ function bind(method: DescMethod, handle: unknown): RouteMethod {
 
 /**
  * A handler for a method that is in the contract but not offered yet, unary or streaming: every
- * call fails with UNIMPLEMENTED and reason NOT_IMPLEMENTED_YET.
+ * call fails with UNIMPLEMENTED and reason METHOD_NOT_IMPLEMENTED.
  *
  * @param sentence says to the caller what is missing
  */
 export function unimplemented(sentence: string): () => never {
   return () => {
-    throw new NotImplementedError('NOT_IMPLEMENTED_YET', sentence);
+    throw new NotImplementedError('METHOD_NOT_IMPLEMENTED', sentence);
   };
 }
 

@@ -40,7 +40,7 @@ export class Listener {
 
   /**
    * Listens; connections beyond the limit are closed at once.
-   * @throws UnavailableError PORT_IN_USE, or CANNOT_LISTEN for another reason
+   * @throws UnavailableError PORT_IN_USE, or LISTEN_FAILED for another reason
    */
   static async open(options: ListenerOptions): Promise<Listener> {
     const { host, port, portSetting, accept, limits, telemetry } = options;
@@ -108,7 +108,7 @@ function cannotListen(
         { cause },
       )
     : new UnavailableError(
-        'CANNOT_LISTEN',
+        'LISTEN_FAILED',
         `Listening on ${host}:${port} failed (${code}); choose an address that this machine has.`,
         { ...where, code },
         { cause },

@@ -19,7 +19,7 @@ import { warmValidation } from './validation.ts';
  * Health says NOT_SERVING until `setServing(true)`.
  *
  * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`; PreconditionError
- *   CLEARTEXT_REFUSED when others than this machine could reach it in cleartext (SYS-4)
+ *   CLEARTEXT_NOT_ALLOWED when others than this machine could reach it in cleartext (SYS-4)
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls } = options;

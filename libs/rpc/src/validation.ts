@@ -43,7 +43,7 @@ export function assertValid(schema: DescMessage, message: Message): void {
   if (result.kind === 'valid') return;
   if (result.kind === 'error') {
     throw new InternalError(
-      'INVALID_CONTRACT',
+      'INVALID_VALIDATION_RULES',
       `The rules of ${schema.typeName} cannot be evaluated.`,
       { message_type: schema.typeName },
       { cause: result.error },

@@ -101,7 +101,7 @@ describe('a client', () => {
     const { client } = await start('grpc-js', {});
     const request = { pageSize: -1 };
     const error = await rejection(client().listRuns(request, ALLOWED));
-    expect(error).toMatchObject({ kind: 'invalid_argument', reason: 'UNENCODABLE_MESSAGE' });
+    expect(error).toMatchObject({ kind: 'invalid_argument', reason: 'INVALID_REQUEST_MESSAGE' });
     expect((error as Error).message).toContain('page_size');
   });
 
@@ -188,7 +188,7 @@ describe('a call that fails for the moment', () => {
     };
     return { counter, startRun };
   };
-  const away = new UnavailableError('AWAY', 'Away.');
+  const away = new UnavailableError('UNAVAILABLE', 'Away.');
   const raced = new ConflictError('RACED', 'Somebody was first.');
 
   it('is made again when it is idempotent, in one span with an event a retry', async () => {
@@ -201,7 +201,7 @@ describe('a call that fails for the moment', () => {
     expect(counter.calls).toBe(4);
     expect(spans.spans()).toHaveLength(1);
     expect(spans.spans()[0]?.events).toMatchObject(
-      Array(3).fill({ name: 'retry', attributes: { 'error.type': 'AWAY' } }),
+      Array(3).fill({ name: 'retry', attributes: { 'error.type': 'UNAVAILABLE' } }),
     );
   });
 
@@ -209,7 +209,7 @@ describe('a call that fails for the moment', () => {
     const { counter, startRun } = failing(1, away);
     const { client } = await start('grpc-js', { startRun });
     const error = await rejection(client({ retry: QUICK }).startRun(START, ALLOWED));
-    expect(error).toMatchObject({ reason: 'AWAY' });
+    expect(error).toMatchObject({ reason: 'UNAVAILABLE' });
     expect(counter.calls).toBe(1);
   });
 
@@ -229,12 +229,14 @@ describe('a call that fails for the moment', () => {
     const { client } = await start('grpc-js', { startRun });
     const idempotent = { ...ALLOWED, retry: true };
     const thrice = client({ retry: { ...QUICK, maxAttempts: 3 } });
-    expect(await rejection(thrice.startRun(START, idempotent))).toMatchObject({ reason: 'AWAY' });
+    expect(await rejection(thrice.startRun(START, idempotent))).toMatchObject({
+      reason: 'UNAVAILABLE',
+    });
     expect(counter.calls).toBe(3);
     const slow = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 } });
     const before = performance.now();
     const error = await rejection(slow.startRun(START, { ...idempotent, timeoutMs: 30_000 }));
-    expect(error).toMatchObject({ reason: 'AWAY' });
+    expect(error).toMatchObject({ reason: 'UNAVAILABLE' });
     expect(performance.now() - before).toBeLessThan(30_000);
   });
 

@@ -107,6 +107,6 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     await new Promise((resolve) => taken.close(resolve));
     const elsewhere = { host: '192.0.2.1', port: 0, routes: [], gate, telemetry };
     const bound = create({ ...elsewhere, cleartext: 'anywhere' });
-    expect(await rejection(bound)).toMatchObject({ reason: 'CANNOT_LISTEN' });
+    expect(await rejection(bound)).toMatchObject({ reason: 'LISTEN_FAILED' });
   });
 });

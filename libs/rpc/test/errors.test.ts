@@ -157,7 +157,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 
   it('a method that is declared but not offered says so, unary or streaming (SYS-3)', async () => {
     const { client } = await start(transport, {});
-    const expected = { kind: 'unimplemented', reason: 'NOT_IMPLEMENTED_YET' };
+    const expected = { kind: 'unimplemented', reason: 'METHOD_NOT_IMPLEMENTED' };
     expect(await rejection(client().getRun({ runId: 'a' }, ALLOWED))).toMatchObject(expected);
     expect((await drained(client().watchRun({ runId: 'a' }, ALLOWED))).error).toMatchObject(
       expected,

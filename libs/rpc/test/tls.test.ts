@@ -206,7 +206,7 @@ describe('an internal port with TLS', () => {
     const { telemetry } = await start('grpc-js', {});
     const open = { host: '0.0.0.0', port: 0, routes: [], gate: async () => ({}), telemetry };
     const refused = await rejection(createRpcServer(open));
-    expect(refused).toMatchObject({ kind: 'failed_precondition', reason: 'CLEARTEXT_REFUSED' });
+    expect(refused).toMatchObject({ kind: 'failed_precondition', reason: 'CLEARTEXT_NOT_ALLOWED' });
     expect(reason(refused)).toContain('WRIT_ALLOW_CLEARTEXT=true');
     const allowed = await createRpcServer({ ...open, cleartext: 'anywhere' });
     await allowed.close(0);

@@ -14,7 +14,7 @@ export function refuseTransactionControl(sql: string): void {
 /** What a query is told that was to be streamed. */
 export function streamingRefused(): NotImplementedError {
   return new NotImplementedError(
-    'STORE_NO_STREAMING',
+    'STORE_STREAMING_UNSUPPORTED',
     'A query cannot be streamed, since it would hold its snapshot; read page by page, by key.',
   );
 }

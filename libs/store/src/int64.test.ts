@@ -15,7 +15,7 @@ describe('int64', () => {
 
   it('refuses what is no integer or was already rounded (EM-4)', () => {
     for (const bad of [0.5, 2 ** 53, Number.NaN, '1.0', '', null, undefined, true]) {
-      expect(() => int64(bad)).toThrow(expect.objectContaining({ reason: 'STORE_BAD_INT64' }));
+      expect(() => int64(bad)).toThrow(expect.objectContaining({ reason: 'STORE_INVALID_INT64' }));
     }
   });
 });

@@ -4,14 +4,14 @@ import { InternalError } from '@writ/kernel';
  * An exact 64-bit integer, from what a query computed (`sum`, `max`, `count`, `coalesce`). Columns
  * declared `bigint` come back as bigint by themselves; computed values have no declared type and are
  * a number, a bigint or, on PostgreSQL, text (EM-4).
- * @throws InternalError STORE_BAD_INT64 when the value is no integer or was already rounded
+ * @throws InternalError STORE_INVALID_INT64 when the value is no integer or was already rounded
  */
 export function int64(value: unknown): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value);
   if (typeof value === 'string' && /^-?\d+$/.test(value)) return BigInt(value);
   throw new InternalError(
-    'STORE_BAD_INT64',
+    'STORE_INVALID_INT64',
     `A stored value of type ${value === null ? 'null' : typeof value} is not an exact integer.`,
   );
 }

@@ -67,7 +67,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     await openAndClose(location, both);
     await expect(open(location, first)).rejects.toMatchObject({
       kind: 'failed_precondition',
-      reason: 'STORE_NEWER_THAN_CODE',
+      reason: 'STORE_SCHEMA_TOO_NEW',
       message: expect.stringContaining(`${nameOf(location)} is at version 0002_second`),
     });
     expect(await openAndClose(location, both)).toEqual(['first', 'second']);
@@ -96,7 +96,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     const location = await emptyLocation(place);
     for (const name of ['1_first', 'first', '0001-first', '0001_First']) {
       await expect(open(location, { [name]: table('first') })).rejects.toMatchObject({
-        reason: 'STORE_BAD_MIGRATION_NAME',
+        reason: 'STORE_INVALID_MIGRATION_NAME',
         metadata: { migration: name },
       });
     }

@@ -59,7 +59,7 @@ function refuseForeign(applied: readonly string[], known: readonly string[], lab
   const stranger = applied.find((name) => !known.includes(name));
   if (stranger !== undefined && stranger > newest) {
     throw new PreconditionError(
-      'STORE_NEWER_THAN_CODE',
+      'STORE_SCHEMA_TOO_NEW',
       `${label} is at version ${version}, but this release knows versions up to ${newest}; start the newer release, or restore an older copy.`,
       { version: version ?? '', newest_known: newest },
     );
@@ -86,7 +86,7 @@ function refuseForeign(applied: readonly string[], known: readonly string[], lab
 function refuseBadName(name: string): void {
   if (NAME.test(name)) return;
   throw new InternalError(
-    'STORE_BAD_MIGRATION_NAME',
+    'STORE_INVALID_MIGRATION_NAME',
     `Migration ${name} must be named with four digits, an underscore and lower-case words, such as 0001_outbox.`,
     { migration: name },
   );

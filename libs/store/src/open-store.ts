@@ -18,9 +18,9 @@ export interface OpenStoreOptions {
 /**
  * Opens the state of one service and runs the migrations that it lacks, all or none, once however
  * many processes start. The file and its folder, or the schema, are made when they are not there.
- * @throws PreconditionError STORE_NEWER_THAN_CODE, STORE_MIGRATION_CHANGED; InternalError
- *   STORE_MIGRATION_FAILED, STORE_BAD_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
- *   STORE_NO_WAL, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
+ * @throws PreconditionError STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
+ *   STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
+ *   STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
  *   STORE_POSTGRES_TOO_OLD
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {

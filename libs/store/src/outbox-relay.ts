@@ -242,7 +242,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 }
 
 function unattendedError(): UnavailableError {
-  return new UnavailableError('NOT_ATTENDED', 'Nobody takes what the outbox holds now.');
+  return new UnavailableError('OUTBOX_NO_SUBSCRIBER', 'Nobody takes what the outbox holds now.');
 }
 
 function stoppedError(): UnavailableError {

@@ -80,7 +80,7 @@ export function translatePostgresError(error: unknown, label: string): unknown {
       );
     case '22021':
       return new InvalidRequestError(
-        'STORE_BAD_TEXT',
+        'STORE_INVALID_TEXT',
         'A text holds a NUL character, which PostgreSQL cannot keep.',
         metadata,
         cause,

@@ -6,13 +6,13 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
  * Makes the schema when it is not there; a role that owns its schema needs no right to make others.
- * @throws InternalError STORE_BAD_SCHEMA_NAME; what PostgresSession.open throws
+ * @throws InternalError STORE_INVALID_SCHEMA_NAME; what PostgresSession.open throws
  */
 export async function prepareSchema(settings: SessionSettings): Promise<void> {
   const { schema } = settings;
   if (!NAME.test(schema)) {
     throw new InternalError(
-      'STORE_BAD_SCHEMA_NAME',
+      'STORE_INVALID_SCHEMA_NAME',
       `The schema name ${schema} must be lower-case letters, digits and underscores.`,
       { schema },
     );

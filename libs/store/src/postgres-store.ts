@@ -168,7 +168,7 @@ class PostgresStore<DB> implements Store<DB> {
   #refuseInside(what: string): void {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
-      'STORE_NESTED',
+      'STORE_NESTED_TRANSACTION',
       `${what} was used inside of a transaction of ${this.#label}, which it would wait for; use the transaction that was given to the work.`,
     );
   }

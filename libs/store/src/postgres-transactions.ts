@@ -69,7 +69,7 @@ function turnDriver(writer: PostgresWriter): Driver {
 
 function turnOf(connection: DatabaseConnection): PostgresTurn {
   if (connection instanceof TurnConnection) return connection.turn;
-  throw new InternalError('STORE_FOREIGN_CONNECTION', 'A connection came back to another driver.');
+  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection came back to another driver.');
 }
 
 async function done(): Promise<void> {

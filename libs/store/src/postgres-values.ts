@@ -22,7 +22,7 @@ const WHOLE = /^-?\d+$/;
 
 /**
  * What a bound parameter is sent as: the same values are taken and refused as on SQLite (EM-4).
- * @throws InternalError STORE_BAD_PARAMETER naming the place, never the value
+ * @throws InternalError STORE_INVALID_PARAMETER naming the place, never the value
  */
 export function toSent(value: unknown, index: number): string | Buffer | null {
   switch (typeof value) {
@@ -97,9 +97,12 @@ function readInteger(text: string): number {
 function readTime(text: string): Date {
   const at = new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z'));
   if (!Number.isNaN(at.getTime())) return at;
-  throw new InternalError('STORE_BAD_TIME', 'A stored time is not one that a Date can hold.');
+  throw new InternalError('STORE_INVALID_TIME', 'A stored time is not one that a Date can hold.');
 }
 
 function badParameter(index: number, what: string): InternalError {
-  return new InternalError('STORE_BAD_PARAMETER', `Parameter ${index + 1} of a query is ${what}.`);
+  return new InternalError(
+    'STORE_INVALID_PARAMETER',
+    `Parameter ${index + 1} of a query is ${what}.`,
+  );
 }

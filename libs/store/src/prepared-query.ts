@@ -16,7 +16,7 @@ class Placeholder {
   /** A query that looks at a value while it is built would be right for that one value only. */
   [Symbol.toPrimitive](): never {
     throw new InternalError(
-      'STORE_BAD_PREPARED_QUERY',
+      'STORE_INVALID_PREPARED_QUERY',
       `The value ${this.name} of a prepared query was read while the query was built.`,
     );
   }

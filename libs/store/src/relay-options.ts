@@ -65,7 +65,7 @@ export interface OutboxRelay {
   /**
    * Looks at once, and resolves when nothing that was committed before the call is unpublished; works
    * without `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
-   * the relay is stopped, and NOT_ATTENDED when nobody takes what is left.
+   * the relay is stopped, and OUTBOX_NO_SUBSCRIBER when nobody takes what is left.
    */
   flush(): Promise<void>;
   /** Takes no further message; resolves when the one under way is marked. */

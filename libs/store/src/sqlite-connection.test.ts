@@ -59,7 +59,7 @@ describe('a SQLite connection', () => {
         connection.query('insert into t (text, big) values (?, ?)', ['a', value]),
       ).toThrow(
         expect.objectContaining({
-          reason: 'STORE_BAD_PARAMETER',
+          reason: 'STORE_INVALID_PARAMETER',
           message: expect.stringContaining('Parameter 2'),
         }),
       );

@@ -45,7 +45,7 @@ export class SqliteConnection {
    * Opens `file` for reading and writing, and makes it with its folder when it is not there. Commits
    * are durable when they return: WAL with synchronous FULL. Another process that writes is waited
    * for `busyTimeoutMs` milliseconds, on the thread that serves every request.
-   * @throws UnavailableError STORE_NO_WAL, STORE_DISK_FAILED; DataLossError STORE_CORRUPT
+   * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED; DataLossError STORE_CORRUPT
    */
   static openWriter(file: string, label: string, busyTimeoutMs = 1_000): SqliteConnection {
     return SqliteConnection.#translating(label, () => {
@@ -172,7 +172,7 @@ function makeDurable(database: DatabaseSync, file: string): void {
   const mode = database.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
   if (mode !== 'wal') {
     throw new UnavailableError(
-      'STORE_NO_WAL',
+      'STORE_WAL_UNSUPPORTED',
       `The file system under ${file} cannot hold a write-ahead log; choose a local folder.`,
     );
   }

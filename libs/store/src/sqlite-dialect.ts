@@ -120,7 +120,7 @@ class ReadConnection implements DatabaseConnection {
 
 function turnOf(connection: DatabaseConnection): Turn {
   if (connection instanceof TransactionConnection) return connection.turn;
-  throw new InternalError('STORE_FOREIGN_CONNECTION', 'A connection came back to another driver.');
+  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection came back to another driver.');
 }
 
 async function done(): Promise<void> {

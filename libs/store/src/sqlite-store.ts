@@ -144,7 +144,7 @@ class SqliteStore<DB> implements Store<DB> {
   #refuseInside(what: string): void {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
-      'STORE_NESTED',
+      'STORE_NESTED_TRANSACTION',
       `${what} was used inside of a transaction of ${this.#writer.label}, which it would wait for; use the transaction that was given to the work.`,
     );
   }

@@ -8,7 +8,7 @@ export type ColumnReader = (value: SQLOutputValue) => unknown;
  * What a bound parameter becomes. Whole numbers are bound as integers, because node:sqlite binds
  * every number as REAL, and `amount + 5.0` silently leaves the exact integers beyond 2^53 (EM-4).
  * Booleans become 0 and 1, dates ISO 8601 text in UTC.
- * @throws InternalError STORE_BAD_PARAMETER naming the place, never the value
+ * @throws InternalError STORE_INVALID_PARAMETER naming the place, never the value
  */
 export function toBound(value: unknown, index: number): SQLInputValue {
   switch (typeof value) {
@@ -69,5 +69,8 @@ function isExactNumber(value: bigint): boolean {
 }
 
 function badParameter(index: number, what: string): InternalError {
-  return new InternalError('STORE_BAD_PARAMETER', `Parameter ${index + 1} of a query is ${what}.`);
+  return new InternalError(
+    'STORE_INVALID_PARAMETER',
+    `Parameter ${index + 1} of a query is ${what}.`,
+  );
 }

@@ -52,7 +52,7 @@ export interface Store<DB> {
   /**
    * Reads outside of transactions: what is committed, never what is under way. Refuses writes and
    * `db.transaction()` (InternalError STORE_READ_ONLY), streaming, and any use inside of a
-   * transaction of this store (InternalError STORE_NESTED).
+   * transaction of this store (InternalError STORE_NESTED_TRANSACTION).
    */
   readonly db: Kysely<DB>;
 
@@ -62,7 +62,7 @@ export interface Store<DB> {
    * after the other, first come, first served; those waiting together may share one commit, in which
    * each still fails alone. Nothing is retried. `work` makes database calls only: everybody else
    * waits for it.
-   * @throws InternalError STORE_NESTED when called inside of a transaction of this store;
+   * @throws InternalError STORE_NESTED_TRANSACTION when called inside of a transaction of this store;
    *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
    *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL
    */

@@ -110,6 +110,6 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
     ]);
     expect(fresh.status).toBe('fulfilled');
     if (old.status === 'rejected')
-      expect(old.reason).toMatchObject({ reason: 'STORE_NEWER_THAN_CODE' });
+      expect(old.reason).toMatchObject({ reason: 'STORE_SCHEMA_TOO_NEW' });
   });
 });

@@ -163,7 +163,7 @@ describe('the outbox relay', () => {
     expect(seen).toEqual([]);
     await append(store, 'a', 'b');
     for (let times = 0; times < 3; times += 1) {
-      await expect(relay.flush()).rejects.toMatchObject({ reason: 'NOT_ATTENDED' });
+      await expect(relay.flush()).rejects.toMatchObject({ reason: 'OUTBOX_NO_SUBSCRIBER' });
     }
     expect(seen).toEqual([false]);
     relay.start();

@@ -56,11 +56,11 @@ it('refuses a prepared query whose SQL would depend on a value, and a value that
       .limit(amount + 1),
   );
   await expect(async () => byValue(store.db, { amount: 1 })).rejects.toMatchObject({
-    reason: 'STORE_BAD_PREPARED_QUERY',
+    reason: 'STORE_INVALID_PREPARED_QUERY',
   });
   await expect(someEntries(store.db, { a: 'a' } as { a: string; b: string })).rejects.toMatchObject(
     {
-      reason: 'STORE_BAD_PARAMETER',
+      reason: 'STORE_INVALID_PARAMETER',
     },
   );
 });

@@ -97,11 +97,11 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     });
     if (location.dialect !== 'postgres') throw new Error('unreachable');
     await expect(openLedgerAt({ ...location, schema: 'Bad"Name' })).rejects.toMatchObject({
-      reason: 'STORE_BAD_SCHEMA_NAME',
+      reason: 'STORE_INVALID_SCHEMA_NAME',
     });
     const nul = store.transaction((trx) =>
       trx.insertInto('entry').values(entry('a\u0000')).execute(),
     );
-    await expect(nul).rejects.toMatchObject({ reason: 'STORE_BAD_TEXT' });
+    await expect(nul).rejects.toMatchObject({ reason: 'STORE_INVALID_TEXT' });
   });
 });

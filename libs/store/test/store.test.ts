@@ -104,7 +104,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     const ledger = await openLedger(place);
     const other = await openLedger(place);
     const { store } = ledger;
-    const nested = expect.objectContaining({ reason: 'STORE_NESTED' });
+    const nested = expect.objectContaining({ reason: 'STORE_NESTED_TRANSACTION' });
     await store.transaction(async () => {
       await expect(store.transaction(async () => 1)).rejects.toEqual(nested);
       await expect(entryIds(store)).rejects.toEqual(nested);
@@ -157,7 +157,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     await expect(db.transaction().execute(async () => 1)).rejects.toEqual(readOnly);
     const stream = db.selectFrom('entry').selectAll().stream();
     await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({
-      reason: 'STORE_NO_STREAMING',
+      reason: 'STORE_STREAMING_UNSUPPORTED',
     });
     expect(await entryIds(ledger.store)).toEqual([]);
     await ledger.store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());

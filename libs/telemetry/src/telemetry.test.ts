@@ -88,7 +88,7 @@ describe('spans', () => {
       logLevel: 'silent',
       spanProcessors: [spans],
     });
-    const named = new InvalidRequestError('BAD_ID', 'run_id is malformed.');
+    const named = new InvalidRequestError('INVALID_ID', 'run_id is malformed.');
     await expect(withSpan(tracer, 'x', {}, () => Promise.reject(named))).rejects.toBe(named);
     const other = new TypeError('password=hunter2');
     await expect(
@@ -99,7 +99,7 @@ describe('spans', () => {
     const [first, second] = spans.spans();
     expect(first).toMatchObject({
       status: { code: 'error', message: 'run_id is malformed.' },
-      attributes: { 'error.type': 'BAD_ID' },
+      attributes: { 'error.type': 'INVALID_ID' },
     });
     expect(second).toMatchObject({
       status: { code: 'error', message: 'TypeError' },

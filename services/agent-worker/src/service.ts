@@ -176,7 +176,7 @@ async function open(
 /** The worker was started with other modules than when it took the agent in. */
 function noFactory(kind: string, name: string): never {
   throw new InternalError(
-    'NO_AGENT_FACTORY',
+    'AGENT_FACTORY_MISSING',
     `Nothing here runs the agent ${name} of the kind ${kind}.`,
     { kind, agent: name },
   );

@@ -161,7 +161,7 @@ describe('a user proxy', () => {
     const signal = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance, requestId: 's-1' };
     for (const name of ['reply:helper-1', 'timer:op-1', 'new_feed_item']) {
       await expect(world.worker.signal({ ...signal, name })).rejects.toMatchObject({
-        reason: 'BAD_SIGNAL',
+        reason: 'INVALID_SIGNAL',
       });
     }
   });

@@ -127,7 +127,7 @@ describe('Signal', () => {
       reason: 'AGENT_NOT_FOUND',
     });
     await expect(world.worker.signal({ ...to, name: 'approval:op-2' })).rejects.toMatchObject({
-      reason: 'BAD_SIGNAL',
+      reason: 'INVALID_SIGNAL',
       metadata: { field: 'approval' },
     });
   });

@@ -57,7 +57,7 @@ const CASES: readonly {
   {
     what: 'absurd usage',
     kind: 'invalid_argument',
-    reason: 'BAD_USAGE',
+    reason: 'INVALID_USAGE',
     sentence: /^usage\.input_tokens must be from 0 to/,
     attempt: () => settle('held', -1n),
   },
@@ -85,7 +85,7 @@ const CASES: readonly {
   {
     what: 'a missing price under a cost cap',
     kind: 'failed_precondition',
-    reason: 'PRICE_UNKNOWN',
+    reason: 'PRICE_MISSING',
     sentence: /priceless/,
     attempt: () => ask('bad', 'priceless'),
   },

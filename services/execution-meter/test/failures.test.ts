@@ -272,11 +272,11 @@ describe('a call that cannot be made', () => {
 
   const refused: readonly (readonly [string, Init<typeof GenerateRequestSchema>, string])[] = [
     ['an unknown model', { model: 'unknown' }, 'UNKNOWN_MODEL'],
-    ['a tool choice among no tools', { toolChoice: 3 }, 'BAD_TOOL_CHOICE'],
+    ['a tool choice among no tools', { toolChoice: 3 }, 'INVALID_TOOL_CHOICE'],
     [
       'a schema that is none',
       { tools: [{ name: 'a', description: '', inputSchemaJson: '[]' }] },
-      'BAD_TOOL',
+      'INVALID_TOOL',
     ],
     [
       'an image that is not on the web',
@@ -288,7 +288,7 @@ describe('a call that cannot be made', () => {
           },
         ],
       },
-      'BAD_MESSAGE',
+      'INVALID_MESSAGE',
     ],
     [
       'a message that a user cannot say',
@@ -297,7 +297,7 @@ describe('a call that cannot be made', () => {
           { role: 2, parts: [{ kind: { case: 'toolResult' as const, value: { content: 'x' } } }] },
         ],
       },
-      'BAD_MESSAGE',
+      'INVALID_MESSAGE',
     ],
   ];
   it.each(refused)('refuses %s with a reason of its own', async (_, request, reason) => {
@@ -348,6 +348,6 @@ describe('a call that cannot be made', () => {
       budget: { maxCostNanoUsd: 1_000_000_000n },
     });
     const { error } = await world.generate({}, await world.credentials('capped'));
-    expect(error).toMatchObject({ reason: 'PRICE_UNKNOWN', kind: 'failed_precondition' });
+    expect(error).toMatchObject({ reason: 'PRICE_MISSING', kind: 'failed_precondition' });
   });
 });

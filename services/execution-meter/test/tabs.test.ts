@@ -51,7 +51,7 @@ describe('OpenTab', () => {
         agent: { name: 'desk', instance: 'thief' },
         runBudget: { maxTokens: 1_000n },
       }),
-    ).rejects.toMatchObject({ reason: 'RUN_BUDGET_SET' });
+    ).rejects.toMatchObject({ reason: 'RUN_BUDGET_ALREADY_SET' });
   });
 
   it('refuses negative and absurd caps by naming the field (SYS-3)', async () => {
@@ -152,7 +152,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
         costNanoUsd: 0n,
         turns: 0n,
       }),
-    ).rejects.toMatchObject({ reason: 'BAD_USAGE' });
+    ).rejects.toMatchObject({ reason: 'INVALID_USAGE' });
     await world.tab.releaseReservation({ tab, callId: 'r-1' });
     await expect(settle('r-1', 1n)).rejects.toMatchObject({ reason: 'RESERVATION_RELEASED' });
     await reserve('r-2', 5n);
@@ -232,7 +232,7 @@ describe('QueryUsage', () => {
     expect(second.rows.map(({ agent }) => agent?.instance)).toEqual(['c']);
     expect(second.nextPageToken).toBe('');
     await expect(query([UsageGroup.RUN], { pageToken: first.nextPageToken })).rejects.toMatchObject(
-      { reason: 'BAD_PAGE_TOKEN' },
+      { reason: 'INVALID_PAGE_TOKEN' },
     );
   });
 });
@@ -250,7 +250,7 @@ it('shows a worker its own agent’s tab, and no other (EM-6)', async () => {
   expect(given((await worker.getTab({}, options)).tab).agent?.instance).toBe(AGENT);
   await expect(
     worker.getTab({ tab: { ...tab, agentInstance: 'other' } }, options),
-  ).rejects.toMatchObject({ reason: 'TAB_OF_ANOTHER' });
+  ).rejects.toMatchObject({ reason: 'TAB_WRONG_OWNER' });
   await expect(worker.closeTab({ tab, requestId: 'x' }, options)).rejects.toMatchObject({
     reason: 'CALLER_NOT_ALLOWED',
   });

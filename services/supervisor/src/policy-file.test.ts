@@ -20,7 +20,7 @@ const PAY: JsonObject = { type: 'object', properties: { amount: { type: 'number'
 const up = { toolSchemas: async () => ({ pay: PAY }) };
 const away = {
   async toolSchemas(): Promise<never> {
-    throw new UnavailableError('TOOLS_UNKNOWN', 'Away.');
+    throw new UnavailableError('TOOL_LIST_UNAVAILABLE', 'Away.');
   },
 };
 

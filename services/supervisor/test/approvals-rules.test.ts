@@ -102,7 +102,7 @@ describe('approvals under other rules', () => {
         requestId: 'd-1',
         answer: { case: 'approveWithEdits', value: { argumentsJson: '{}' } },
       }),
-    ).rejects.toMatchObject({ reason: 'EDITS_NEED_TOOL' });
+    ).rejects.toMatchObject({ reason: 'EDITS_REQUIRE_TOOL_CALL' });
     const given = { approvalId, requestId: 'd-2', answer: APPROVE, comment: 'Well said.' };
     const { approval } = await desk.approvals().decideApproval(given);
     expect(approval?.humanApproval?.comment).toBe('Well said.');
@@ -169,7 +169,7 @@ describe('calls whose outcome is unknown', () => {
   it('are put to a person, whose word the gateway takes down once (TG-5)', async () => {
     await expect(
       desk.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
-    ).rejects.toMatchObject({ reason: 'WRONG_ANSWER' });
+    ).rejects.toMatchObject({ reason: 'ANSWER_MISMATCH' });
     const resolved = await resolve('dora', 'd-2');
     expect(resolved.approval).toMatchObject({
       state: ApprovalState.RESOLVED,

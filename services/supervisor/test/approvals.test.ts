@@ -129,16 +129,16 @@ describe('approvals', () => {
       reason: 'APPROVAL_ABOVE_CAP',
     });
     await expect(decide(approvalId, edits(0))).rejects.toMatchObject({
-      reason: 'APPROVAL_REFUSED_BY_POLICY',
+      reason: 'APPROVAL_REJECTED_BY_POLICY',
       metadata: { policy_reason: 'invalid_refund_amount' },
     });
     await expect(decide(approvalId, edits(5, { to: 'me' }))).rejects.toMatchObject({
-      reason: 'BAD_ARGUMENTS',
+      reason: 'INVALID_ARGUMENTS',
       metadata: { argument: 'to' },
     });
     await expect(
       decide(approvalId, { case: 'approveWithEdits', value: { argumentsJson: '[]' } }),
-    ).rejects.toMatchObject({ reason: 'BAD_ARGUMENTS' });
+    ).rejects.toMatchObject({ reason: 'INVALID_ARGUMENTS' });
     const proposed = await decide(approvalId, edits(600, { reason: ' ' }));
     expect(proposed.approval?.state).toBe(ApprovalState.PENDING);
     const { proposedArgumentsJson } = proposed;
@@ -159,7 +159,7 @@ describe('approvals', () => {
     await agent.propose('op-2', refund(1000));
     await agent.propose('op-3', refund(1000));
     await expect(decide(approvalId, edits(100))).rejects.toMatchObject({
-      reason: 'APPROVAL_REFUSED_BY_POLICY',
+      reason: 'APPROVAL_REJECTED_BY_POLICY',
       metadata: { policy_reason: 'refund_budget_exhausted' },
     });
   });
@@ -193,7 +193,9 @@ describe('approvals', () => {
       await fresh.supervisor.startAgain();
       const answer = (requestId: string, given: typeof REJECT | ReturnType<typeof edits>) =>
         fresh.approvals().decideApproval({ approvalId, requestId, answer: given });
-      await expect(answer('d-1', edits(800))).rejects.toMatchObject({ reason: 'TOOLS_UNKNOWN' });
+      await expect(answer('d-1', edits(800))).rejects.toMatchObject({
+        reason: 'TOOL_LIST_UNAVAILABLE',
+      });
       const { approval } = await answer('d-2', REJECT);
       expect(approval?.state).toBe(ApprovalState.REJECTED);
     } finally {
@@ -295,14 +297,14 @@ describe('approvals in lists and watches', () => {
     expect(seen.toSorted()).toEqual(ids.toSorted());
     expect(rest.nextPageToken).toBe('');
     await expect(list({ tool: 'other', pageToken: page.nextPageToken })).rejects.toMatchObject({
-      reason: 'BAD_PAGE_TOKEN',
+      reason: 'INVALID_PAGE_TOKEN',
     });
     const tampered = Buffer.from(page.nextPageToken, 'base64url')
       .toString()
       .replace(/T[^"]*/, 'x');
     await expect(
       list({ ...filters, pageToken: Buffer.from(tampered).toString('base64url') }),
-    ).rejects.toMatchObject({ reason: 'BAD_PAGE_TOKEN' });
+    ).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
     expect((await list({ agentName: 'nobody' })).approvals).toEqual([]);
     await desk.approvals().decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });
     const pending = await list({ states: [ApprovalState.PENDING] });

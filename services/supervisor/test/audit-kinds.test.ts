@@ -117,7 +117,7 @@ describe('on record as soon as it is true', () => {
       expect(told(facts)).toEqual([
         'run_started',
         'decision op-1 approve',
-        'agent_refused SLOT_REFUSED',
+        'agent_refused SLOT_DENIED',
         'decision op-2 approve',
         'agent_started',
         'agent_ended cancelled',

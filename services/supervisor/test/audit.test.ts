@@ -127,7 +127,7 @@ describe('the audit record', () => {
       });
     }
     await expect(exportLines(desk.supervisor, 'anna', 12n)).rejects.toMatchObject({
-      reason: 'NO_SUCH_RECORD',
+      reason: 'AUDIT_RECORD_NOT_FOUND',
     });
   });
 
@@ -157,7 +157,7 @@ describe('the audit record', () => {
     const { nextPageToken } = await audit().listAuditRecords({ pageSize: 4 });
     await expect(
       audit().listAuditRecords({ pageToken: nextPageToken, kind: 'writ' }),
-    ).rejects.toMatchObject({ reason: 'BAD_PAGE_TOKEN' });
+    ).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
   });
 
   it('is for admins, each of their own tenant (SV-8, SYS-6)', async () => {

@@ -20,7 +20,7 @@ const END_STEPS: readonly DescMethod[] = [
   ExecutionMeterService.method.closeTab,
   SpawnBudgetService.method.release,
 ];
-const away = () => new UnavailableError('AWAY', 'Away.');
+const away = () => new UnavailableError('UNAVAILABLE', 'Away.');
 
 describe('orders about children', () => {
   let family: Family;

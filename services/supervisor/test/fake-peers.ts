@@ -136,7 +136,7 @@ export class FakePeers {
     if (fault !== undefined) await fault();
     const answer = this.#answers.get(method);
     if (answer !== undefined) return await answer(request, call);
-    throw new NotImplementedError('NOT_IMPLEMENTED_YET', `The fake has no ${method.name}.`);
+    throw new NotImplementedError('METHOD_NOT_IMPLEMENTED', `The fake has no ${method.name}.`);
   }
 
   #answerByDefault(): void {

@@ -70,7 +70,7 @@ describe('a halt in the supervisor', () => {
   it('stops it also while the meter and the gateway do not answer (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
     desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => {
-      throw new UnavailableError('AWAY', 'Away.');
+      throw new UnavailableError('UNAVAILABLE', 'Away.');
     });
     const order = { requestId: 'halt-0', scope: ofRun(), reason: REASON };
     // The gateway has to have answered by then, on a busy machine, too.

@@ -120,7 +120,7 @@ describe('a worker that lies', () => {
     const own = await agent.execute('look', LOOK_UP, CONTEXT);
     const foreign = await other.execute('look', LOOK_UP, CONTEXT);
     await expect(report(agent, 'stuck', { receipts: [own, foreign] })).rejects.toMatchObject({
-      reason: 'RECEIPT_FOREIGN',
+      reason: 'RECEIPT_WRONG_RUN',
     });
     expect(await stateOf(agent)).toBe(RunState.RUNNING);
     expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');

@@ -111,7 +111,7 @@ describe('the page tokens', () => {
       for (const [who, asked] of refused) {
         await expect(list(who, asked), who).rejects.toMatchObject({
           kind: 'invalid_argument',
-          reason: 'BAD_PAGE_TOKEN',
+          reason: 'INVALID_PAGE_TOKEN',
           metadata: { field: 'page_token' },
         });
       }

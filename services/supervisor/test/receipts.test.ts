@@ -101,11 +101,11 @@ describe('receipts', () => {
       ['RECEIPT_INVALID', `${own.slice(0, -8)}AAAAAAAA`],
       ['RECEIPT_INVALID', await agent.receipt(decision, CONTEXT, {}, worker)],
       ['RECEIPT_INVALID', decision.writ],
-      ['RECEIPT_FOREIGN', await agent.receipt(decision, CONTEXT, { tenant: 'rivals' })],
-      ['RECEIPT_FOREIGN', await other.receipt(decision, CONTEXT)],
-      ['RECEIPT_UNFIT', await agent.receipt(decision, CONTEXT, { callId: 'op-7' })],
-      ['RECEIPT_UNFIT', await agent.receipt(decision, CONTEXT, { tool: 'issue_refund' })],
-      ['RECEIPT_UNFIT', await agent.receipt(decision, CONTEXT, { argsSha256: '0'.repeat(64) })],
+      ['RECEIPT_WRONG_RUN', await agent.receipt(decision, CONTEXT, { tenant: 'rivals' })],
+      ['RECEIPT_WRONG_RUN', await other.receipt(decision, CONTEXT)],
+      ['RECEIPT_MISMATCH', await agent.receipt(decision, CONTEXT, { callId: 'op-7' })],
+      ['RECEIPT_MISMATCH', await agent.receipt(decision, CONTEXT, { tool: 'issue_refund' })],
+      ['RECEIPT_MISMATCH', await agent.receipt(decision, CONTEXT, { argsSha256: '0'.repeat(64) })],
     ] as const;
     for (const [reason, receipt] of forged) {
       await expect(agent.propose('op-2', DONE, { receipts: [receipt] })).rejects.toMatchObject({

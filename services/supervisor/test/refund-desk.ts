@@ -96,7 +96,7 @@ export class RefundDesk {
   /** The gateway answers nobody. */
   gatewayIsAway(): void {
     this.supervisor.fakes.answer(ToolGatewayService.method.listTools, () => {
-      throw new UnavailableError('AWAY', 'Away.');
+      throw new UnavailableError('UNAVAILABLE', 'Away.');
     });
   }
 

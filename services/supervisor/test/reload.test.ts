@@ -106,7 +106,7 @@ describe('four-eyes rules', () => {
         desk.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
       ).rejects.toMatchObject({
         kind: 'permission_denied',
-        reason: 'FOUR_EYES',
+        reason: 'FOUR_EYES_REQUIRED',
         message: expect.stringContaining('anna started this run'),
         metadata: { run_created_by: 'anna' },
       });

@@ -212,11 +212,11 @@ describe('ReviewAction', () => {
     });
     expect((await agent.propose('op-6', composed('Sorry!'))).stopReason).toBe('max_steps');
     await expect(agent.propose('op-7', { ...LOOK_UP, composed: true })).rejects.toMatchObject({
-      reason: 'NOT_A_FINAL',
+      reason: 'FINAL_ACTION_REQUIRED',
       metadata: { field: 'composed' },
     });
     await expect(agent.propose('op-7', { ...LOOK_UP, partial: true })).rejects.toMatchObject({
-      reason: 'NOT_A_FINAL',
+      reason: 'FINAL_ACTION_REQUIRED',
     });
   });
 
@@ -225,7 +225,7 @@ describe('ReviewAction', () => {
     const value = { kind: { case: 'delegation', value: { agent: 'x', task: 'y' } } } as const;
     await expect(
       agent.propose('op-1', { proposal: { case: 'action', value } }),
-    ).rejects.toMatchObject({ reason: 'DELEGATION_NEEDS_SPAWN' });
+    ).rejects.toMatchObject({ reason: 'DELEGATION_REQUIRES_SPAWN' });
   });
 
   it('ends the run with its approved final, in the same transaction (SV-1, SV-7)', async () => {
@@ -288,7 +288,7 @@ describe('ReviewAction in time', () => {
     desk.gatewayIsAway();
     const agent = await desk.agent();
     await expect(agent.propose('op-1', LOOK_UP)).rejects.toMatchObject({
-      reason: 'TOOLS_UNKNOWN',
+      reason: 'TOOL_LIST_UNAVAILABLE',
       kind: 'unavailable',
     });
     desk.listTools();

@@ -23,7 +23,7 @@ const END_STEPS: readonly DescMethod[] = [
   ExecutionMeterService.method.closeTab,
   SpawnBudgetService.method.closePool,
 ];
-const away = () => new UnavailableError('AWAY', 'Away.');
+const away = () => new UnavailableError('UNAVAILABLE', 'Away.');
 
 describe('orders', () => {
   let supervisor: SupervisorUnderTest;

@@ -200,7 +200,7 @@ describe('what a worker may say', () => {
     }
     await expect(
       supervision.reportOutcome({ requestId: 'o', stopReason: 'bored', phase: 'worker' }, options),
-    ).rejects.toMatchObject({ reason: 'BAD_STOP_REASON' });
+    ).rejects.toMatchObject({ reason: 'INVALID_STOP_REASON' });
   });
 
   it('hears nothing from a worker that lost its lease (RT-2)', async () => {

@@ -26,7 +26,11 @@ describe('a run that waits for a person', () => {
     const agent = await desk.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const { signal } = AgentWorkerService.method;
-    fakes.fail(signal, new UnavailableError('AWAY', 'Away.'), () => new Promise(() => undefined));
+    fakes.fail(
+      signal,
+      new UnavailableError('UNAVAILABLE', 'Away.'),
+      () => new Promise(() => undefined),
+    );
     await reject(approvalId);
     await fakes.called(signal, 2);
     await desk.supervisor.stop();
@@ -60,7 +64,7 @@ describe('a run that waits for a person', () => {
     const agent = await desk.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const { signal } = AgentWorkerService.method;
-    fakes.fail(signal, new UnavailableError('AWAY', 'Away.'));
+    fakes.fail(signal, new UnavailableError('UNAVAILABLE', 'Away.'));
     await reject(approvalId);
     await fakes.called(signal);
     const { runId } = agent.scope;

@@ -117,7 +117,7 @@ describe('StartRun', () => {
     expect(next.run?.sessionId).toBe('ses-anna');
     await expect(supervisor.runs('boris').startRun(session)).rejects.toMatchObject({
       kind: 'permission_denied',
-      reason: 'SESSION_OF_ANOTHER',
+      reason: 'SESSION_WRONG_OWNER',
     });
     await expect(supervisor.runs('eve').startRun(session)).resolves.toMatchObject({
       run: { tenant: 'rivals' },
@@ -170,7 +170,7 @@ describe('the public door', () => {
       { pageToken: 'nonsense' },
       { pageToken: first.nextPageToken, agent: 'helper' },
     ]) {
-      await expect(runs.listRuns(request)).rejects.toMatchObject({ reason: 'BAD_PAGE_TOKEN' });
+      await expect(runs.listRuns(request)).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
     }
   });
 

@@ -205,7 +205,7 @@ async function drain(
   server.setServing(false);
   const closing = server.close(drainMs);
   await underWay.settle({}, drainMs);
-  underWay.callOff({}, new UnavailableError('STOPPING', 'The tool gateway is stopping.'));
+  underWay.callOff({}, new UnavailableError('SHUTTING_DOWN', 'The tool gateway is stopping.'));
   await underWay.settle({}, flushMs);
   await closing;
   await delivery.stop();

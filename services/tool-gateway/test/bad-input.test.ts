@@ -1,7 +1,7 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { judgePayload } from './fuzz/judge-payload.ts';
-import { BAD_ARGUMENTS, payloads } from './fuzz/payloads.ts';
+import { INVALID_ARGUMENTS, payloads } from './fuzz/payloads.ts';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
 
 let fixture: Fixture;
@@ -20,17 +20,20 @@ const call = (argumentsJson: string) => {
 };
 
 describe('arguments that no tool may get (TG-3, SYS-4)', () => {
-  it.each(Object.entries(BAD_ARGUMENTS))('refuses %s in a sentence', async (_, argumentsJson) => {
-    const { executions } = fixture.world;
-    const before = executions.length;
-    const answer = await call(argumentsJson);
-    expect(answer).toMatchObject({
-      status: CallStatus.REFUSED,
-      stopReason: 'tool_bad_args:pay',
-      message: expect.stringMatching(/^\S.*\.$/s),
-    });
-    expect(executions).toHaveLength(before);
-  });
+  it.each(Object.entries(INVALID_ARGUMENTS))(
+    'refuses %s in a sentence',
+    async (_, argumentsJson) => {
+      const { executions } = fixture.world;
+      const before = executions.length;
+      const answer = await call(argumentsJson);
+      expect(answer).toMatchObject({
+        status: CallStatus.REFUSED,
+        stopReason: 'tool_bad_args:pay',
+        message: expect.stringMatching(/^\S.*\.$/s),
+      });
+      expect(executions).toHaveLength(before);
+    },
+  );
 
   it('refuses more than 256 KiB before anything is recorded', async () => {
     const huge = JSON.stringify({ to: 'x'.repeat(262_144) });

@@ -151,7 +151,7 @@ describe('CallTool under a writ that fits', () => {
     });
     await expect(
       fixture.asWorker.getReceipt({ call }, await tokenOf('payer-2')),
-    ).rejects.toMatchObject({ reason: 'NOT_OWN_CALL' });
+    ).rejects.toMatchObject({ reason: 'CALL_WRONG_OWNER' });
     await expect(
       fixture.asSupervisor.getReceipt({ call: keyOf({ callId: 'op-none' }) }),
     ).rejects.toMatchObject({ reason: 'RECEIPT_NOT_FOUND' });

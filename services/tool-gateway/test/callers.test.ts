@@ -104,7 +104,7 @@ describe('ListTools (TG-6)', () => {
     const named = await fixture.asSupervisor.listTools({ names: ['pay', 'none'] });
     expect(named.tools.map(({ name }) => name)).toEqual(['pay']);
     await expect(fixture.asSupervisor.listTools({ pageToken: '%%' })).rejects.toMatchObject({
-      reason: 'BAD_PAGE_TOKEN',
+      reason: 'INVALID_PAGE_TOKEN',
     });
   });
 });

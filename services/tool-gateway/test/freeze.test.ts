@@ -221,7 +221,7 @@ describe('a source that is too busy (TG-8)', () => {
       const before = narrow.gateway.store.commits;
       await expect(narrow.call({ callId: 'op-2' })).rejects.toMatchObject({
         kind: 'resource_exhausted',
-        reason: 'OVERLOADED',
+        reason: 'TOOL_QUEUE_FULL',
       });
       expect(narrow.gateway.store.commits).toBe(before);
     } finally {

@@ -32,7 +32,7 @@ beforeAll(async () => {
       gone: { kind: 'mcp', url: 'http://127.0.0.1:1/mcp' },
     },
   });
-  vi.stubEnv('SECRET_OF_THE_GATEWAY', 'not for tools');
+  vi.stubEnv('GATEWAY_SECRET', 'not for tools');
   fixture = await startFixture({
     config: { tools: { text, file: import.meta.filename }, variables: { GIVEN: 'for tools' } },
   });
@@ -105,7 +105,7 @@ describe('an MCP server over stdio', () => {
   it('sees of the environment only what it is given', async () => {
     const { result } = await call('near__get-env');
     expect(JSON.parse(result?.content ?? '')).toMatchObject({ GIVEN: 'for tools' });
-    expect(result?.content).not.toContain('SECRET_OF_THE_GATEWAY');
+    expect(result?.content).not.toContain('GATEWAY_SECRET');
   });
 });
 

@@ -220,7 +220,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     answer = () => promise;
     const slow = Promise.all([call('far_look', 'op-1'), call('far_look', 'op-2')]);
     await vi.waitUntil(() => seen.length === 2);
-    await expect(call('far_look', 'op-3')).rejects.toMatchObject({ reason: 'OVERLOADED' });
+    await expect(call('far_look', 'op-3')).rejects.toMatchObject({ reason: 'TOOL_QUEUE_FULL' });
     expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
     resolve(json('{}'));
     expect(await slow).toMatchObject([{ status: CallStatus.OK }, { status: CallStatus.OK }]);

@@ -9,7 +9,7 @@ describe('receipts that nobody has acknowledged (TG-8)', () => {
   it('are delivered again until the supervisor has them, and then no more', async () => {
     const delivered: (readonly string[])[] = [];
     let take: (tokens: readonly string[]) => Promise<readonly string[]> = async () => {
-      throw new UnavailableError('AWAY', 'The supervisor is away.');
+      throw new UnavailableError('UNAVAILABLE', 'The supervisor is away.');
     };
     const fixture = await startFixture({
       config: QUICK,

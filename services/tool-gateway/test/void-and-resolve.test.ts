@@ -134,10 +134,10 @@ describe('ResolveOutcome (TG-5)', () => {
     });
     await fixture.call({ tool: 'look', callId: 'op-2' });
     await expect(fixture.asSupervisor.resolveOutcome(done)).rejects.toMatchObject({
-      reason: 'NOT_UNKNOWN',
+      reason: 'CALL_OUTCOME_KNOWN',
     });
     await expect(
       fixture.asSupervisor.resolveOutcome({ ...resolution, resultJson: '[]' }),
-    ).rejects.toMatchObject({ reason: 'BAD_RESULT' });
+    ).rejects.toMatchObject({ reason: 'INVALID_RESULT' });
   });
 });

@@ -40,7 +40,7 @@ export function planConsumers(
  * so that a message that is tried again is not overtaken.
  * @returns milliseconds that the server waits for a sign of life
  * @throws PreconditionError BUS_DURABLE_MISMATCH when it is there for another subject,
- *   BUS_CONSUMER_MISMATCH, BUS_FEATURE_IGNORED
+ *   BUS_CONSUMER_MISMATCH, BUS_FEATURE_UNSUPPORTED
  */
 export async function ensureConsumer(
   manager: JetStreamManager,

@@ -33,7 +33,7 @@ function forbidden(error: unknown): PermissionDeniedError | undefined {
   if (violation === undefined) return undefined;
   const { operation, subject } = violation;
   return new PermissionDeniedError(
-    'BUS_FORBIDDEN',
+    'BUS_PERMISSION_DENIED',
     `The NATS credentials allow no ${operation} of ${subject}.`,
     { subject },
     { cause: error },
@@ -48,7 +48,7 @@ export function connectionError(error: unknown, servers: readonly string[]): Wri
   const where = servers.map(withoutPassword).join(', ');
   if (causeOf(error, AuthorizationError) !== undefined) {
     return new UnauthenticatedError(
-      'BUS_CREDENTIALS_REFUSED',
+      'BUS_CREDENTIALS_REJECTED',
       `The NATS server at ${where} does not take these credentials.`,
       {},
       { cause: error },
@@ -56,7 +56,7 @@ export function connectionError(error: unknown, servers: readonly string[]): Wri
   }
   const why = error instanceof Error ? error.message : String(error);
   return new UnavailableError(
-    'BUS_DOWN',
+    'BUS_UNREACHABLE',
     `The NATS server at ${where} does not answer: ${why}.`,
     {},
     { cause: error },
@@ -81,7 +81,7 @@ export function publishError(error: unknown, eventId: string): WritError {
       ? String(error instanceof Error ? error.message : error)
       : 'no stream answers';
   return new UnavailableError(
-    'BUS_NOT_TAKEN',
+    'BUS_DELIVERY_FAILED',
     `The message ${eventId} was not taken by NATS: ${why}.`,
     { event_id: eventId },
     { cause: error },

@@ -42,12 +42,12 @@ export class NatsLink {
 
   /**
    * The session, if there is one now.
-   * @throws UnavailableError BUS_DOWN
+   * @throws UnavailableError BUS_UNREACHABLE
    */
   get session(): NatsSession {
     if (this.#session !== undefined) return this.#session;
     throw new UnavailableError(
-      'BUS_DOWN',
+      'BUS_UNREACHABLE',
       'There is no connection to NATS now.',
       {},
       {
@@ -105,6 +105,6 @@ export class NatsLink {
     this.#session = undefined;
     if (this.#closed) return;
     const why = ended instanceof Error ? { cause: ended } : {};
-    throw new UnavailableError('BUS_DOWN', 'The connection to NATS was lost.', {}, why);
+    throw new UnavailableError('BUS_UNREACHABLE', 'The connection to NATS was lost.', {}, why);
   }
 }

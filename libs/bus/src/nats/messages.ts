@@ -7,14 +7,14 @@ const MESSAGE_ID = 'Nats-Msg-Id';
 
 /**
  * The headers of a message as NATS carries them.
- * @throws InvalidRequestError BAD_HEADER for one that would be an order to the server
+ * @throws InvalidRequestError INVALID_HEADER for one that would be an order to the server
  */
 export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
   const carried = headers();
   for (const [name, value] of Object.entries(own)) {
     if (/^nats-/i.test(name)) {
       throw new InvalidRequestError(
-        'BAD_HEADER',
+        'INVALID_HEADER',
         `The header ${name} must not begin with Nats-, which the server keeps for itself.`,
         { field: 'headers' },
       );
@@ -27,7 +27,7 @@ export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
 
 /**
  * A message from NATS; nobody can change it, but for its bytes.
- * @throws InvalidRequestError BUS_NO_EVENT_ID
+ * @throws InvalidRequestError BUS_EVENT_ID_MISSING
  */
 export function fromNats({
   subject,
@@ -37,7 +37,7 @@ export function fromNats({
   const eventId = carried?.get(MESSAGE_ID) ?? '';
   if (eventId === '') {
     throw new InvalidRequestError(
-      'BUS_NO_EVENT_ID',
+      'BUS_EVENT_ID_MISSING',
       `A message to ${subject} has no ${MESSAGE_ID}, so that a repeat of it would not be known.`,
       { subject },
     );

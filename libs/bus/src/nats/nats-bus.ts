@@ -23,8 +23,8 @@ import type { NatsSession } from './session.ts';
  * Durable messages are those of the streams; each durable takes them one at a time in a stream, over
  * all subscribers of its name, and one that fails holds up those behind it until it is taken.
  *
- * @throws UnauthenticatedError BUS_CREDENTIALS_REFUSED, PermissionDeniedError BUS_FORBIDDEN,
- *   PreconditionError BUS_SERVER_TOO_OLD, BUS_NO_JETSTREAM, BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED
+ * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
+ *   PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
  */
 export async function createNatsBus(options: NatsBusOptions): Promise<Bus> {
   const bus = new NatsBus({
@@ -178,7 +178,7 @@ class NatsBus implements Bus {
     for (const durable of this.#settings.requiredConsumers) {
       if ((await findConsumer(session.manager, stream, durable)) !== undefined) continue;
       throw new UnavailableError(
-        'BUS_UNATTENDED',
+        'BUS_NO_SUBSCRIBER',
         `Durable consumer ${durable} does not exist yet.`,
         {
           durable,
@@ -202,7 +202,7 @@ class NatsBus implements Bus {
 }
 
 function noStream(subject: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_SUBJECT', `Bad subject: no stream keeps ${subject}.`, {
+  return new InvalidRequestError('INVALID_SUBJECT', `Bad subject: no stream keeps ${subject}.`, {
     field: 'subject',
   });
 }

@@ -6,7 +6,7 @@ type Thing = `the ${'stream' | 'consumer'} ${string}`;
 /**
  * Compares what is wanted with what the server says it has: a server answers yes to settings that it
  * does not know, and what exists already may be set otherwise.
- * @throws PreconditionError BUS_FEATURE_IGNORED when the server does not know a setting, `mismatch`
+ * @throws PreconditionError BUS_FEATURE_UNSUPPORTED when the server does not know a setting, `mismatch`
  *   when it has another value
  */
 export function compareConfig(
@@ -22,7 +22,7 @@ export function compareConfig(
     if (isSame(want, value) || (value === undefined && isOff(want))) continue;
     if (value === undefined) {
       throw new PreconditionError(
-        'BUS_FEATURE_IGNORED',
+        'BUS_FEATURE_UNSUPPORTED',
         `nats-server ${version} ignores ${field} of ${thing}: it needs a newer one, or do without.`,
         { field, version },
       );

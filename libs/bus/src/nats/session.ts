@@ -25,9 +25,9 @@ export interface NatsSession {
 
 /**
  * Connects, and checks the server and its streams.
- * @throws UnavailableError BUS_DOWN, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REFUSED,
- *   PermissionDeniedError BUS_FORBIDDEN, PreconditionError BUS_SERVER_TOO_OLD, BUS_NO_JETSTREAM,
- *   BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED
+ * @throws UnavailableError BUS_UNREACHABLE, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REJECTED,
+ *   PermissionDeniedError BUS_PERMISSION_DENIED, PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED,
+ *   BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
  */
 export async function openSession(settings: NatsSettings): Promise<NatsSession> {
   let connection: NatsConnection | undefined;
@@ -78,7 +78,7 @@ function checkServer({ info }: NatsConnection): string {
   }
   if (info?.jetstream !== true) {
     throw new PreconditionError(
-      'BUS_NO_JETSTREAM',
+      'BUS_JETSTREAM_DISABLED',
       'The NATS server has JetStream switched off; messages would not be kept.',
     );
   }

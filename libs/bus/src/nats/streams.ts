@@ -19,7 +19,7 @@ const DUPLICATE_WINDOW_MS = 120_000;
 /**
  * Makes sure that the streams are there and keep what they must: a message stays until every consumer
  * has taken it, and a full stream refuses rather than forgets (HK-2).
- * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_IGNORED, BUS_SETTING_REFUSED; UnavailableError
+ * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED; UnavailableError
  *   BUS_STREAM_MISSING when it is not there and these credentials do not create it
  */
 export async function ensureStreams(
@@ -96,7 +96,7 @@ async function createStream(
     const refusal = apiErrorOf(error);
     if (refusal?.status !== 400) throw error;
     throw new PreconditionError(
-      'BUS_SETTING_REFUSED',
+      'BUS_SETTING_REJECTED',
       `The NATS server refuses the settings of the stream ${config.name}: ${refusal.message}.`,
       { stream: config.name },
       { cause: error },

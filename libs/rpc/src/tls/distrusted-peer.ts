@@ -13,7 +13,7 @@ export function distrustedPeer(error: unknown): UnavailableError | undefined {
   for (let cause = error; cause instanceof Error && !seen.has(cause); cause = cause.cause) {
     if ('code' in cause && CERTIFICATE_FAULT.test(String(cause.code)))
       return new UnavailableError(
-        'CERTIFICATE_REFUSED',
+        'CERTIFICATE_REJECTED',
         `The server's certificate was not accepted: ${cause.message} (${cause.code}).`,
         { code: String(cause.code) },
         { cause: error },

@@ -15,7 +15,7 @@ function isLoopback(host: string): boolean {
 
 /**
  * Checks that a port speaks TLS, is for this machine alone, or may be open by a plain word (SYS-4).
- * @throws PreconditionError CLEARTEXT_REFUSED
+ * @throws PreconditionError CLEARTEXT_NOT_ALLOWED
  */
 export function assertPrivate({
   host,
@@ -24,7 +24,7 @@ export function assertPrivate({
 }: Pick<RpcServerOptions, 'host' | 'tls' | 'cleartext'>): void {
   if (tls !== undefined || cleartext === 'anywhere' || isLoopback(host)) return;
   throw new PreconditionError(
-    'CLEARTEXT_REFUSED',
+    'CLEARTEXT_NOT_ALLOWED',
     `Services may not call ${host} without TLS: set WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE, or WRIT_ALLOW_CLEARTEXT=true where the network itself keeps strangers out.`,
     { host },
   );

@@ -55,7 +55,7 @@ export class TlsFiles {
 
   /**
    * Reads the files.
-   * @throws PreconditionError BAD_TLS_FILE naming the file, and what `accept` throws
+   * @throws PreconditionError INVALID_TLS_FILE naming the file, and what `accept` throws
    */
   static open(options: TlsFilesOptions): TlsFiles {
     return new TlsFiles(options);

@@ -39,7 +39,7 @@ export interface TlsTexts {
 
 /**
  * Material of what was read.
- * @throws PreconditionError BAD_TLS_FILE naming the file and what is wrong with it
+ * @throws PreconditionError INVALID_TLS_FILE naming the file and what is wrong with it
  */
 export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): TlsMaterial {
   const chain = certificatesOf(names.certFile, texts.cert);
@@ -102,5 +102,5 @@ function keyOf(file: string, pem: string): KeyObject {
 
 /** The error for a file that cannot be used. */
 export function badTlsFile(file: string, why: string, cause?: unknown): PreconditionError {
-  return new PreconditionError('BAD_TLS_FILE', `${file} ${why}.`, { file }, { cause });
+  return new PreconditionError('INVALID_TLS_FILE', `${file} ${why}.`, { file }, { cause });
 }

@@ -6,7 +6,7 @@ const ajv = new Ajv2020({ useDefaults: true, strict: true });
 
 /**
  * A reader of a manifest's options by a JSON Schema, with its defaults filled in. The reader throws
- * InvalidRequestError BAD_OPTIONS naming the option.
+ * InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option.
  */
 export function optionsReader<T>(
   whose: string,
@@ -21,6 +21,6 @@ export function optionsReader<T>(
     const options: unknown = structuredClone(given);
     if (fits(options)) return options;
     const sentence = ajv.errorsText(fits.errors, { dataVar: `options of ${whose}` });
-    throw new InvalidRequestError('BAD_OPTIONS', `${sentence}.`, { field: whose });
+    throw new InvalidRequestError('INVALID_MIDDLEWARE_OPTIONS', `${sentence}.`, { field: whose });
   };
 }

@@ -116,7 +116,10 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
     async refreshTokens(call) {
       const { credentials } = await supervision.refreshTokens({}, call);
       if (credentials !== undefined) return credentialsFrom(credentials);
-      throw new DataLossError('BAD_CREDENTIALS', 'The supervisor answered without credentials.');
+      throw new DataLossError(
+        'CREDENTIALS_MISSING',
+        'The supervisor answered without credentials.',
+      );
     },
     async reportOutcome({ requestId, stopReason, phase, callId, detail, ...shown }, call) {
       const stands = await supervision.reportOutcome(

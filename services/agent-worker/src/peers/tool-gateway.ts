@@ -113,7 +113,7 @@ function statusOf(status: CallStatus): ToolStatus {
     case CallStatus.VOID:
       return 'void';
     default:
-      throw new DataLossError('BAD_CALL_STATUS', 'The gateway answered without a status.', {
+      throw new DataLossError('INVALID_CALL_STATUS', 'The gateway answered without a status.', {
         field: 'status',
       });
   }

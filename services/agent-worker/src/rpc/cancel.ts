@@ -30,9 +30,13 @@ export function cancel(
     assertServesTenant(call.caller, request.tenant);
     const { tenant, runId, requestId, agentInstance, stopReason } = request;
     if (!isStopReason(stopReason)) {
-      throw new InvalidRequestError('BAD_STOP_REASON', 'stop_reason is not one that Writ knows.', {
-        field: 'stop_reason',
-      });
+      throw new InvalidRequestError(
+        'INVALID_STOP_REASON',
+        'stop_reason is not one that Writ knows.',
+        {
+          field: 'stop_reason',
+        },
+      );
     }
     const order: Omit<CancelRow, 'ended'> = {
       tenant,

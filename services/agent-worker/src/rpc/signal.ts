@@ -118,5 +118,5 @@ function agentNotFound({ instance, runId }: AgentKey): NotFoundError {
 }
 
 function invalid(field: string, rule: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_SIGNAL', `${field} ${rule}.`, { field });
+  return new InvalidRequestError('INVALID_SIGNAL', `${field} ${rule}.`, { field });
 }

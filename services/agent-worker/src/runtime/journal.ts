@@ -167,7 +167,7 @@ export class Journal {
   fold(lane: Lane): FoldedAt {
     if (this.#prologue === undefined) {
       throw new InternalError(
-        'CHECKPOINT_UNASKED',
+        'CHECKPOINT_UNEXPECTED',
         `${this.#agent} takes a checkpoint, but did not ask for the one before.`,
         { agent: this.#agent },
       );

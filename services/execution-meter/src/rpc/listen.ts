@@ -6,7 +6,7 @@ import type { RpcContext } from './rpc-context.ts';
 
 /**
  * Binds the meter's door for services; it does not serve yet.
- * @throws UnavailableError PORT_IN_USE naming the setting; InternalError NO_CALLER_ROW
+ * @throws UnavailableError PORT_IN_USE naming the setting; InternalError CALLER_RULE_MISSING
  */
 export async function openDoor(
   context: RpcContext,

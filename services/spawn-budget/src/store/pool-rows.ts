@@ -106,13 +106,13 @@ export function fromMember({ tenant, runId }: PoolKey, member: Member): MemberRo
 
 /**
  * The agent of a row.
- * @throws DataLossError BAD_MEMBER for a row that says what no agent can be
+ * @throws DataLossError INVALID_POOL_MEMBER for a row that says what no agent can be
  */
 export function toMember(row: MemberRow): Member {
   const { priority, state } = row;
   if (!isPriority(priority) || !isState(state))
     throw new DataLossError(
-      'BAD_MEMBER',
+      'INVALID_POOL_MEMBER',
       `The stored state of agent ${row.instance} of run ${row.run_id} is damaged.`,
       { run_id: row.run_id, agent_instance: row.instance },
     );

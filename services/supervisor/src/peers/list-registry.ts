@@ -25,7 +25,7 @@ const MAX_ATTEMPTS = 3;
 /**
  * Lists the whole registry, all pages of one version; no listing when it is still `knownVersion`.
  * A definition that cannot be used is left out and logged: its tool counts as unknown (SYS-4).
- * @throws UnavailableError TOOLS_UNSTABLE when the registry kept changing, and what the call throws
+ * @throws UnavailableError TOOL_LIST_UNSTABLE when the registry kept changing, and what the call throws
  */
 export async function listRegistry(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
@@ -45,7 +45,7 @@ export async function listRegistry(
     return { listing, emitsHookEvents };
   }
   throw new UnavailableError(
-    'TOOLS_UNSTABLE',
+    'TOOL_LIST_UNSTABLE',
     'The tool gateway changed its registry each time it was listed.',
   );
 }
@@ -78,7 +78,10 @@ function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
   try {
     const schema = parseJsonStrict(inputSchemaJson, { field: 'input_schema_json' });
     if (!isJsonObject(schema) || definitionDigest === '') {
-      throw new InvalidRequestError('BAD_DEFINITION', 'A definition needs a schema and a digest.');
+      throw new InvalidRequestError(
+        'INVALID_TOOL_DEFINITION',
+        'A definition needs a schema and a digest.',
+      );
     }
     const contract = compileContract(schema);
     return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk) }];

@@ -30,7 +30,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
   const client = {
     async listTools({ knownVersion = '', pageToken = '' }) {
       calls.push({ knownVersion, pageToken });
-      if (isAway) throw new UnavailableError('AWAY', 'Away.');
+      if (isAway) throw new UnavailableError('UNAVAILABLE', 'Away.');
       const page = pages.find((_, index) => pageToken === (index === 0 ? '' : `page-${index}`));
       const { tools = [], version = '', next = '' } = page ?? {};
       const unchanged = knownVersion === version;
@@ -78,7 +78,10 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
 
   it('stay in use while the gateway is away, and are missing when it never answered (SYS-4)', async () => {
     isAway = true;
-    await expect(names()).rejects.toMatchObject({ reason: 'TOOLS_UNKNOWN', kind: 'unavailable' });
+    await expect(names()).rejects.toMatchObject({
+      reason: 'TOOL_LIST_UNAVAILABLE',
+      kind: 'unavailable',
+    });
     isAway = false;
     expect(await names()).toEqual(['look']);
     isAway = true;

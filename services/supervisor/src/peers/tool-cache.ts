@@ -52,7 +52,7 @@ export class ToolCache {
 
   /**
    * The registry, asked for again when what is kept is not fresh, or has no tool `wanted`.
-   * @throws UnavailableError TOOLS_UNKNOWN when no listing could ever be had
+   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when no listing could ever be had
    */
   async current(wanted?: string): Promise<ToolListing> {
     if (this.#isOlderThan(FRESH_MS)) await this.#refresh();
@@ -91,7 +91,7 @@ export class ToolCache {
 function unknownTools(cause?: unknown): UnavailableError {
   const why = isWritError(cause) ? ` (${cause.reason})` : '';
   return new UnavailableError(
-    'TOOLS_UNKNOWN',
+    'TOOL_LIST_UNAVAILABLE',
     `The tool gateway has not said which tools there are, so no tool call can be reviewed${why}.`,
     { service: 'tool-gateway' },
     { cause },

@@ -39,12 +39,12 @@ export interface ToolGatewayPeer {
   /**
    * A tool's definition, at most two seconds old while the gateway answers; undefined when the
    * gateway has no such tool.
-   * @throws UnavailableError TOOLS_UNKNOWN when the gateway never answered (SYS-4)
+   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway never answered (SYS-4)
    */
   tool(name: string): Promise<ReviewedTool | undefined>;
   /**
    * JSON Schemas of all tools' arguments, by tool.
-   * @throws UnavailableError TOOLS_UNKNOWN
+   * @throws UnavailableError TOOL_LIST_UNAVAILABLE
    */
   toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
   /** Whether the gateway tells of tool calls on the bus itself, as far as it has said (HK-1). */

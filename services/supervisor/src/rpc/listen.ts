@@ -23,7 +23,7 @@ export interface Doors {
 
 /**
  * Binds both doors.
- * @throws UnavailableError PORT_IN_USE naming the setting; InternalError NO_CALLER_ROW
+ * @throws UnavailableError PORT_IN_USE naming the setting; InternalError CALLER_RULE_MISSING
  */
 export async function openDoors(
   context: OrderContext,

@@ -43,15 +43,15 @@ export interface Tool extends ToolDefinition {
 
 /**
  * Compiles a definition (TG-3).
- * @throws InvalidRequestError BAD_CONTRACT when its schema is no contract or an argument's schema
- *   cannot be read, NOT_JSON when the schema has no JSON form
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when its schema is no contract or an argument's schema
+ *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */
 export function compileTool(definition: ToolDefinition): Tool {
   const contract = compileContract(definition.inputSchema);
   const [unreadable] = contract.unreadable;
   if (unreadable !== undefined) {
     throw new InvalidRequestError(
-      'BAD_CONTRACT',
+      'INVALID_ARGUMENT_CONTRACT',
       `The argument contract is unusable: the schema of ${unreadable} cannot be read.`,
       { field: `properties.${unreadable}` },
     );

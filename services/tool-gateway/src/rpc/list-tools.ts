@@ -33,9 +33,13 @@ export function listTools({
       return { registryVersion, unchanged: true, emitsHookEvents };
     }
     if (pageToken !== '' && !TOOL_NAME_PATTERN.test(pageToken)) {
-      throw new InvalidRequestError('BAD_PAGE_TOKEN', 'page_token is not one of this service.', {
-        field: 'page_token',
-      });
+      throw new InvalidRequestError(
+        'INVALID_PAGE_TOKEN',
+        'page_token is not one of this service.',
+        {
+          field: 'page_token',
+        },
+      );
     }
     const wanted = visible(registry, caller).filter(
       ({ name }) => name > pageToken && (names.length === 0 || names.includes(name)),

@@ -13,7 +13,7 @@ describe('the places of a source (TG-6)', () => {
     const slots = slotsOf({ maxInFlight: 1, maxQueued: 0 });
     const release = await slots.acquire(never);
     await expect(slots.acquire(never)).rejects.toMatchObject({
-      reason: 'OVERLOADED',
+      reason: 'TOOL_QUEUE_FULL',
       metadata: { source: 'desk', max_in_flight: '1', max_queued: '0' },
     });
     release();

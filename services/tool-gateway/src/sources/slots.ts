@@ -44,7 +44,7 @@ export class Slots {
 
   /**
    * Waits for a place; give it back by calling the result, once.
-   * @throws OverloadedError OVERLOADED when too many wait; the reason of `signal` when it aborts
+   * @throws OverloadedError TOOL_QUEUE_FULL when too many wait; the reason of `signal` when it aborts
    */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -126,7 +126,7 @@ export class Slots {
   #overloaded(): OverloadedError {
     const { maxInFlight, maxQueued } = this.#limits;
     return new OverloadedError(
-      'OVERLOADED',
+      'TOOL_QUEUE_FULL',
       `The source ${this.#name} runs ${maxInFlight} calls and ${maxQueued} more wait; the limits are max_in_flight and max_queued. Nothing was executed; try again later.`,
       { source: this.#name, max_in_flight: String(maxInFlight), max_queued: String(maxQueued) },
     );

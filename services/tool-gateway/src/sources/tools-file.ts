@@ -166,7 +166,10 @@ function complete(
 
 function assertToolName(name: string): void {
   if (TOOL_NAME_PATTERN.test(name)) return;
-  throw new InvalidRequestError('BAD_TOOL_NAME', 'It must have 1 to 64 letters, digits, _ and -.');
+  throw new InvalidRequestError(
+    'INVALID_TOOL_NAME',
+    'It must have 1 to 64 letters, digits, _ and -.',
+  );
 }
 
 /** Whether an MCP server may offer a tool of this name once it is asked. */

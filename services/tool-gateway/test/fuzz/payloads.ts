@@ -18,7 +18,7 @@ function seeded(seed: number): () => number {
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 
 /** What the issue of bad input names, each refused for its own reason. */
-export const BAD_ARGUMENTS: Readonly<Record<string, string>> = {
+export const INVALID_ARGUMENTS: Readonly<Record<string, string>> = {
   'an array': '[]',
   'a number': '42',
   'a string': '"{}"',
@@ -99,7 +99,7 @@ export function* payloads(seed: number): Generator<Payload, never> {
   const random = seeded(seed);
   const upTo = (limit: number) => Math.floor(random() * limit);
   const pick = <T>(list: readonly T[]): T => list[upTo(list.length)] as T;
-  const bad = Object.values(BAD_ARGUMENTS).filter((text) => text.length < 1_000);
+  const bad = Object.values(INVALID_ARGUMENTS).filter((text) => text.length < 1_000);
   const good = () =>
     JSON.stringify({ to: `anna ${upTo(1e6)} ß😀`, ...(upTo(2) === 0 && { cents: upTo(1e9) }) });
 

@@ -24,7 +24,7 @@ export interface VerifyOptions {
 /**
  * Checks an export with the public keys alone, without any platform, and prints either what it holds
  * or the first broken place in one sentence (SV-8).
- * @throws InvalidRequestError KEYS_MISSING, BAD_KEYS, BAD_OPTION, NO_HEAD; UnauthenticatedError when
+ * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING; UnauthenticatedError when
  *   the head of the earlier export does not count; what reading the files throws
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
@@ -65,7 +65,10 @@ async function headOf(file: string, readHead: ReadHead): Promise<SignedHead> {
   for await (const line of readLines(file)) last = line;
   const head = parseLine(last);
   if (typeof head !== 'string' && head.type === 'head') return await readHead(head.signed);
-  throw new InvalidRequestError('NO_HEAD', `${file} does not end with the head of an export.`);
+  throw new InvalidRequestError(
+    'EXPORT_HEAD_MISSING',
+    `${file} does not end with the head of an export.`,
+  );
 }
 
 function summaryOf({ tenant, records, checkpoints, head }: SoundExport, after: number): string {

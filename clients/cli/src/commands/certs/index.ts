@@ -122,5 +122,5 @@ function daysFrom(option: string, text: string): number {
 }
 
 function bad(sentence: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_OPTION', sentence);
+  return new InvalidRequestError('INVALID_OPTION', sentence);
 }

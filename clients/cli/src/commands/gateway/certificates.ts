@@ -36,7 +36,7 @@ const HOUR_MS = 3_600_000;
 /**
  * Opens the certificates of all services that are played.
  * @throws InvalidRequestError when a file name does not say where that of each service is;
- *   PreconditionError BAD_TLS_FILE or TLS_NAME_MISMATCH naming the file
+ *   PreconditionError INVALID_TLS_FILE or TLS_NAME_MISMATCH naming the file
  */
 export async function openCertificates(
   { caFile, certFile, keyFile }: CertificateFiles,
@@ -45,7 +45,7 @@ export async function openCertificates(
   const fileOf = (option: string, pattern: string, service: Played): string => {
     if (pattern.includes(PLACE)) return pattern.replaceAll(PLACE, service);
     throw new InvalidRequestError(
-      'BAD_OPTION',
+      'INVALID_OPTION',
       `${option} must contain ${PLACE}, which stands for ${PLAYED.join(', ')} in turn: each has its own.`,
       { field: option },
     );

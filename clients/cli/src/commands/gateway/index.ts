@@ -99,7 +99,7 @@ function certificateFiles({
     return { caFile, certFile, keyFile };
   if ([caFile, certFile, keyFile].every((file) => file === undefined)) return undefined;
   throw new InvalidRequestError(
-    'BAD_OPTION',
+    'INVALID_OPTION',
     '--tls-ca-file, --tls-cert-file and --tls-key-file are only of use together; give all three, or none.',
   );
 }

@@ -133,5 +133,7 @@ export async function openStage(
 function hostAndPort(address: string): { readonly host: string; readonly port: number } {
   const [, host, port] = /^(.+):(\d{1,5})$/.exec(address) ?? [];
   if (host !== undefined && port !== undefined) return { host, port: Number(port) };
-  throw new InvalidRequestError('BAD_ADDRESS', `${address} is not host:port.`, { field: address });
+  throw new InvalidRequestError('INVALID_ADDRESS', `${address} is not host:port.`, {
+    field: address,
+  });
 }

@@ -13,7 +13,7 @@ export interface ScopeOptions {
 
 /**
  * The scope that the options name; a run's tenant is asked for when they do not say it.
- * @throws InvalidRequestError BAD_SCOPE when they name none, or more than one
+ * @throws InvalidRequestError INVALID_SCOPE when they name none, or more than one
  */
 export async function scopeFrom(
   { run, agent, tenant, everything = false }: ScopeOptions,
@@ -39,5 +39,5 @@ async function tenantOf(runId: string, { runs }: Pick<WritClient, 'runs'>): Prom
 }
 
 function badScope(sentence: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_SCOPE', sentence, { field: 'scope' });
+  return new InvalidRequestError('INVALID_SCOPE', sentence, { field: 'scope' });
 }

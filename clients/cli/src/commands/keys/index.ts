@@ -64,7 +64,7 @@ function open({ data }: FileOptions, { env }: CliIo): ApiKeys {
 
 function roleFrom(role: string): Role {
   if (isRole(role)) return role;
-  throw new InvalidRequestError('BAD_ROLES', `--role must be one of ${ROLES.join(', ')}.`, {
+  throw new InvalidRequestError('INVALID_ROLES', `--role must be one of ${ROLES.join(', ')}.`, {
     field: 'role',
   });
 }

@@ -59,7 +59,7 @@ function rowOf(policy: Policy, options: ExplainOptions) {
   const text = JSON.stringify({ rows: [row] });
   const [read] = parsePolicyTable(text, { file: `${policy.file} (the action given)` }).rows;
   if (read !== undefined) return read;
-  throw new InvalidRequestError('BAD_ACTION', '--action must say what is proposed.');
+  throw new InvalidRequestError('INVALID_ACTION', '--action must say what is proposed.');
 }
 
 function jsonOf(option: string, text: string): JsonObject {
@@ -69,7 +69,7 @@ function jsonOf(option: string, text: string): JsonObject {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  throw new InvalidRequestError('BAD_OPTION', `${option} must be a JSON object.`, {
+  throw new InvalidRequestError('INVALID_OPTION', `${option} must be a JSON object.`, {
     field: option,
   });
 }

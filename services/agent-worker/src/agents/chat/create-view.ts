@@ -18,7 +18,7 @@ const readMaxLength = optionsReader<{ max_characters: number }>('context', {
 /**
  * The view that a manifest's context settings ask for; without any the model sees everything. Without
  * `context_window` only `truncate` does something, since nothing else has a budget to keep to.
- * @throws InvalidRequestError BAD_OPTIONS naming the option
+ * @throws InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option
  */
 export function createView({ context }: Pick<AgentManifest, 'context'>): View {
   const { strategy, options, contextWindow = 0 } = context;

@@ -7,7 +7,7 @@ import { MiddlewareContext, orTerminate, runContextOf } from './middleware-conte
 
 /**
  * A factory whose agents run inside the middleware of their manifest, in its order (AG-9).
- * The agents' factory throws InvalidRequestError MIDDLEWARE_UNKNOWN or BAD_OPTIONS.
+ * The agents' factory throws InvalidRequestError UNKNOWN_MIDDLEWARE or INVALID_MIDDLEWARE_OPTIONS.
  */
 export function withMiddleware(factory: AgentFactory, registry: MiddlewareRegistry): AgentFactory {
   return (manifest, instance) => {
@@ -42,7 +42,7 @@ function create<C, R>(
     const createOne = Object.hasOwn(known, name) ? known[name] : undefined;
     if (createOne === undefined)
       throw new InvalidRequestError(
-        'MIDDLEWARE_UNKNOWN',
+        'UNKNOWN_MIDDLEWARE',
         `${field} names ${name}, which this worker has not; it has ${Object.keys(known).join(', ')}.`,
         { field },
       );

@@ -55,7 +55,7 @@ export const DELIVERED: AgentStatus = RUNNING;
 /**
  * The status after `event` (AG-7). A terminal status never changes again: the first ending wins,
  * whatever races (RT-4).
- * @throws InvalidRequestError BAD_STOP_REASON for an ending that is not in the table
+ * @throws InvalidRequestError INVALID_STOP_REASON for an ending that is not in the table
  */
 export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus {
   if (isTerminal(status.state)) return status;

@@ -43,7 +43,7 @@ const NO_MODEL: ModelSettings = { model: '', alsoAllowed: [], jsonMode: false };
 
 /**
  * A manifest as it is kept with its agent.
- * @throws InvalidRequestError BAD_MANIFEST naming the field
+ * @throws InvalidRequestError INVALID_MANIFEST naming the field
  */
 export function manifestFrom(message: ManifestMessage): AgentManifest {
   const kind = KINDS.get(message.kind);
@@ -151,7 +151,7 @@ function defined<T extends object>(fields: T): Defined<T> {
 }
 
 function badManifest(field: string, rule: string): InvalidRequestError {
-  return new InvalidRequestError('BAD_MANIFEST', `manifest.${field} ${rule}.`, {
+  return new InvalidRequestError('INVALID_MANIFEST', `manifest.${field} ${rule}.`, {
     field: `manifest.${field}`,
   });
 }

@@ -43,13 +43,13 @@ export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigin
 
 /**
  * Refuses a call that a cost cap covers and nobody can price (EM-4).
- * @throws PreconditionError PRICE_UNKNOWN
+ * @throws PreconditionError PRICE_MISSING
  */
 export function requirePrice(levels: readonly Balance[], { prices, model }: CallPlan): void {
   const capped = levels.find(({ caps }) => caps.cost !== undefined);
   if (capped === undefined || prices !== undefined) return;
   throw new PreconditionError(
-    'PRICE_UNKNOWN',
+    'PRICE_MISSING',
     `Model ${model.alias} has no known price, but a cost cap applies (${capped.level}); set prices for it in the catalog.`,
     { model: model.alias, level: capped.level },
   );

@@ -38,7 +38,7 @@ export class CallBooks {
    * Reserves and marks as sent the first attempt of a call in this process. What a dead process left
    * behind of it is settled in full, estimated, in the same commit.
    * @param gone replicas that have ended; what any other is making is left to it
-   * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_UNKNOWN; NotFoundError
+   * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING; NotFoundError
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
   begin(ask: CallAsk, plan: CallPlan, gone: ReadonlySet<string>): Promise<Opening> {

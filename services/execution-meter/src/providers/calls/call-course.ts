@@ -79,7 +79,10 @@ export class CallCourse {
     await this.#options.planner.count();
     const counted = await open();
     if (counted.type !== 'uncounted') return counted;
-    throw new InternalError('PROMPT_UNCOUNTED', 'A counted prompt was taken for an upper bound.');
+    throw new InternalError(
+      'PROMPT_TOKENS_NOT_COUNTED',
+      'A counted prompt was taken for an upper bound.',
+    );
   }
 
   async #try(open: OpenAttempt): Promise<AttemptOutcome> {

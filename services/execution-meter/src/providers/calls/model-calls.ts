@@ -22,7 +22,7 @@ export class ModelCalls {
    * Makes a call, joins the one under way, or answers with its record; ends with exactly one `finished`
    * unless it is refused before it begins (EM-7, EM-9).
    * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL; PreconditionError STALE_EPOCH, HALTED, FROZEN,
-   *   TAB_CLOSED, PRICE_UNKNOWN, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING, ANSWER_PURGED;
+   *   TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING, ANSWER_PURGED;
    *   PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED; OverloadedError
    *   MODEL_QUEUE_FULL; after `finished`: BudgetExhaustedError, DeadlineError LLM_TIMEOUT or
    *   DEADLINE_EXCEEDED, PreconditionError LLM_EMPTY or PROVIDER_ERROR

@@ -34,7 +34,7 @@ const PARTS: Readonly<Record<ChatRole, readonly ChatPart['type'][]>> = {
 
 /**
  * Reads what a model is asked.
- * @throws InvalidRequestError BAD_MESSAGE, BAD_TOOL, BAD_TOOL_CHOICE naming the field
+ * @throws InvalidRequestError INVALID_MESSAGE, INVALID_TOOL, INVALID_TOOL_CHOICE naming the field
  */
 export function readChatRequest(request: GenerateRequest): ChatRequest {
   const tools = request.tools.map(readTool);
@@ -55,22 +55,26 @@ function readMessage(
   parts: readonly ContentPart[],
   field: string,
 ): ChatMessage {
-  if (role === undefined) throw bad('BAD_MESSAGE', `${field}.role`, 'is required');
-  if (parts.length === 0) throw bad('BAD_MESSAGE', `${field}.parts`, 'must not be empty');
+  if (role === undefined) throw bad('INVALID_MESSAGE', `${field}.role`, 'is required');
+  if (parts.length === 0) throw bad('INVALID_MESSAGE', `${field}.parts`, 'must not be empty');
   return {
     role,
     parts: parts.map((part, index) => {
       const read = readPart(part);
       if (read?.type === 'image' && !/^(https:|data:image\/)/i.test(read.url)) {
         throw bad(
-          'BAD_MESSAGE',
+          'INVALID_MESSAGE',
           `${field}.parts[${index}].image.url`,
           'must be an https or data URL',
         );
       }
       if (read !== undefined && PARTS[role].includes(read.type)) return read;
       const allowed = PARTS[role].join(' or ');
-      throw bad('BAD_MESSAGE', `${field}.parts[${index}]`, `must be ${allowed} for role ${role}`);
+      throw bad(
+        'INVALID_MESSAGE',
+        `${field}.parts[${index}]`,
+        `must be ${allowed} for role ${role}`,
+      );
     }),
   };
 }
@@ -103,9 +107,9 @@ function readTool({ name, description, inputSchemaJson }: ToolSpec, index: numbe
   try {
     schema = JSON.parse(inputSchemaJson) as JsonValue;
   } catch {
-    throw bad('BAD_TOOL', field, 'must be a JSON Schema');
+    throw bad('INVALID_TOOL', field, 'must be a JSON Schema');
   }
-  if (!isJsonObject(schema)) throw bad('BAD_TOOL', field, 'must be a JSON object');
+  if (!isJsonObject(schema)) throw bad('INVALID_TOOL', field, 'must be a JSON object');
   return { name, description, inputSchema: schema };
 }
 
@@ -116,7 +120,7 @@ function readChoice(
   // Providers refuse a choice among no tools.
   if (tools.length === 0) {
     if (toolChoice === ContractChoice.REQUIRED || toolChoice === ContractChoice.NAMED) {
-      throw bad('BAD_TOOL_CHOICE', 'tool_choice', 'asks for a tool, but tools is empty');
+      throw bad('INVALID_TOOL_CHOICE', 'tool_choice', 'asks for a tool, but tools is empty');
     }
     return undefined;
   }
@@ -131,7 +135,7 @@ function readChoice(
       return 'required';
     case ContractChoice.NAMED:
       if (tools.includes(toolChoiceName)) return { tool: toolChoiceName };
-      throw bad('BAD_TOOL_CHOICE', 'tool_choice_name', `must be one of: ${tools.join(', ')}`);
+      throw bad('INVALID_TOOL_CHOICE', 'tool_choice_name', `must be one of: ${tools.join(', ')}`);
   }
   return undefined;
 }

@@ -14,7 +14,7 @@ export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterServi
     const own = ownKey(call);
     const asked = tab === undefined && own !== undefined ? own : agentKey(tab);
     if (own !== undefined && !isSame(own, asked)) {
-      throw new PermissionDeniedError('TAB_OF_ANOTHER', 'tab must be that of the calling agent.', {
+      throw new PermissionDeniedError('TAB_WRONG_OWNER', 'tab must be that of the calling agent.', {
         field: 'tab',
       });
     }

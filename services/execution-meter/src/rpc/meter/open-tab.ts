@@ -56,7 +56,7 @@ async function openLevels(
     const differs = DIMENSIONS.some((name) => before[name] !== caps[name]);
     if (differs && DIMENSIONS.some((name) => before[name] !== undefined)) {
       throw new PreconditionError(
-        'RUN_BUDGET_SET',
+        'RUN_BUDGET_ALREADY_SET',
         'run_budget differs from the caps that the run has; they are set once, with the root.',
         { field: 'run_budget' },
       );

@@ -65,7 +65,7 @@ function readToken(token: string, question: string): number {
   const [asked, offset = ''] = token.split('.');
   if (asked === question && /^\d{1,9}$/.test(offset)) return Number(offset);
   throw new InvalidRequestError(
-    'BAD_PAGE_TOKEN',
+    'INVALID_PAGE_TOKEN',
     'page_token must be the next_page_token of the same question.',
     { field: 'page_token' },
   );

@@ -65,7 +65,7 @@ function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Sp
   for (const [field, tokens] of Object.entries({ input, cachedInput, output, reasoning })) {
     if (tokens >= 0n && tokens <= MOST_TOKENS) continue;
     throw new InvalidRequestError(
-      'BAD_USAGE',
+      'INVALID_USAGE',
       `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MOST_TOKENS}.`,
       { field: 'usage' },
     );
@@ -73,7 +73,7 @@ function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Sp
   const isPart = cachedInput <= input && reasoning <= output;
   if (!isPart) {
     throw new InvalidRequestError(
-      'BAD_USAGE',
+      'INVALID_USAGE',
       'usage.cached_input_tokens is part of input_tokens, and reasoning_tokens of output_tokens.',
       { field: 'usage' },
     );

@@ -165,7 +165,7 @@ export class PoolDraft {
 
   /**
    * The pool after the event.
-   * @throws InternalError SPAWN_BUDGET_BROKEN rather than let more agents hold a slot than may (SB-6)
+   * @throws InternalError SPAWN_BUDGET_INCONSISTENT rather than let more agents hold a slot than may (SB-6)
    */
   finish(outcome: Reduced['outcome']): Reduced {
     // A slot may stay free beside a demoted agent, but not when nobody else could use it (SB-5).
@@ -174,7 +174,7 @@ export class PoolDraft {
     const { maxAgents } = this.#pool.budget;
     if (held > maxAgents)
       throw new InternalError(
-        'SPAWN_BUDGET_BROKEN',
+        'SPAWN_BUDGET_INCONSISTENT',
         `${held} agents would hold a slot where max_agents is ${maxAgents}; nothing was changed.`,
         { limit: String(maxAgents) },
       );

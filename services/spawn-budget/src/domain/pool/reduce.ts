@@ -11,7 +11,7 @@ import { reprioritize } from './reprioritize.ts';
  * The pool after `event`, and what came of it. Pure: the given pool stays as it is, and time is what
  * the event says. Leases lapse first, so nobody acts on a lease that the sweep has not met yet (SB-8).
  * @throws NotFoundError, PreconditionError as the single rules say; InternalError
- *   SPAWN_BUDGET_BROKEN (SB-6)
+ *   SPAWN_BUDGET_INCONSISTENT (SB-6)
  */
 export function reduce(pool: Pool, event: PoolEvent, time: EventTime): Reduced {
   const draft = new PoolDraft(pool, time);

@@ -3,7 +3,7 @@ import { type AgentRef, assertId } from '@writ/kernel';
 
 /**
  * The agent that a request names.
- * @throws InvalidRequestError BAD_ID naming the field, when it names none
+ * @throws InvalidRequestError INVALID_ID naming the field, when it names none
  */
 export function agentRefOf(message: AgentRefMessage | undefined, field: string): AgentRef {
   return {

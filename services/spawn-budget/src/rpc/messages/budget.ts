@@ -7,7 +7,7 @@ import { createSpawnBudget, type SpawnBudget } from '@writ/kernel';
 
 /**
  * The caps that a request names, with the defaults for what it leaves out (SB-1).
- * @throws InvalidRequestError BAD_BUDGET naming the field
+ * @throws InvalidRequestError INVALID_BUDGET naming the field
  */
 export function budgetOf(message: SpawnBudgetMessage | undefined): SpawnBudget {
   return createSpawnBudget(message, 'budget');

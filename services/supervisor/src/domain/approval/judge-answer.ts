@@ -44,9 +44,9 @@ export const EDITS_FIELD = 'approve_with_edits.arguments_json';
 /**
  * Runs current rules and caps on an action that a person says yes to (SV-5): `escalate` rules are
  * passed over, everything else holds. What a revise rule would change is answered with that change.
- * @throws InvalidRequestError BAD_ARGUMENTS naming the argument, EDITS_NEED_TOOL
- * @throws PreconditionError APPROVAL_REFUSED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_MISSING
- * @throws PermissionDeniedError NO_HUMAN_CAP
+ * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL
+ * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED
+ * @throws PermissionDeniedError APPROVAL_CAP_MISSING
  */
 export function judgeYes(
   policy: Policy,
@@ -79,7 +79,7 @@ function editedAction({ action, edits }: Yes): RecordedAction {
   if (edits === undefined) return action;
   if (action.kind === 'tool') return { ...action, args: edits };
   throw new InvalidRequestError(
-    'EDITS_NEED_TOOL',
+    'EDITS_REQUIRE_TOOL_CALL',
     'approve_with_edits changes arguments, and this action has none; approve or reject it.',
     { field: 'approve_with_edits' },
   );
@@ -94,7 +94,7 @@ function checkShape(
 ): JsonObject {
   if (tool === undefined) {
     throw new PreconditionError(
-      'TOOL_MISSING',
+      'TOOL_REMOVED',
       `The tool gateway has no tool ${name} any more, so the action cannot be approved.`,
       { tool: name },
     );
@@ -102,7 +102,7 @@ function checkShape(
   const checked = checkArguments(tool.contract, args, { phase });
   const [problem] = checked.problems;
   if (problem === undefined) return checked.args;
-  throw new InvalidRequestError('BAD_ARGUMENTS', `${EDITS_FIELD}: ${problem.message}`, {
+  throw new InvalidRequestError('INVALID_ARGUMENTS', `${EDITS_FIELD}: ${problem.message}`, {
     field: EDITS_FIELD,
     argument: problem.argument,
   });
@@ -125,7 +125,7 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
       });
     }
     case 'no_human_cap':
-      throw new PermissionDeniedError('NO_HUMAN_CAP', message, { tool });
+      throw new PermissionDeniedError('APPROVAL_CAP_MISSING', message, { tool });
     case 'invalid_requested_amount':
     case 'invalid_requested_amount_type':
       throw new InvalidRequestError(reason.toUpperCase(), message, { field: EDITS_FIELD });
@@ -134,7 +134,7 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
 
 function refused(reason: string): PreconditionError {
   return new PreconditionError(
-    'APPROVAL_REFUSED_BY_POLICY',
+    'APPROVAL_REJECTED_BY_POLICY',
     `The rules in force refuse this action, whoever approves it: ${reason}.`,
     { policy_reason: reason },
   );

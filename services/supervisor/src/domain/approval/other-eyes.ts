@@ -13,7 +13,7 @@ export interface Decider {
  * Refuses the yes of whoever started the run, where policy or settings want a second pair of eyes
  * (SV-5). What became of a call is such an answer, too: it gives back what the call counted for.
  * @param always the setting that wants it of every action
- * @throws PermissionDeniedError FOUR_EYES
+ * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */
 export function assertOtherEyes(
   policy: Policy,
@@ -22,7 +22,7 @@ export function assertOtherEyes(
 ): void {
   if (subject !== runStartedBy || !(always || requiresFourEyes(policy, tool))) return;
   throw new PermissionDeniedError(
-    'FOUR_EYES',
+    'FOUR_EYES_REQUIRED',
     `${subject} started this run, and four-eyes rules want somebody else to say yes to ${tool === '' ? 'its actions' : `its calls of ${tool}`}.`,
     { run_created_by: runStartedBy, tool },
   );

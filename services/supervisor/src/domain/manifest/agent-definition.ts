@@ -95,8 +95,8 @@ const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**
  * The manifest that a definition stands for, with every default and its hash (AG-1, AG-10).
- * @throws InvalidRequestError BAD_BUDGET, BAD_AMOUNT, DELTAS_PASS_REDACTION, MODEL_REQUIRED,
- *   MODEL_NOT_USED naming the field
+ * @throws InvalidRequestError INVALID_BUDGET, INVALID_AMOUNT, DELTAS_BYPASS_REDACTION, MODEL_REQUIRED,
+ *   MODEL_NOT_APPLICABLE naming the field
  */
 export function manifestOf(definition: AgentDefinition): AgentManifest {
   const { kind, guardrails = {}, context = {}, middleware = {} } = definition;
@@ -161,7 +161,7 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
   }
   if (model !== undefined && callsNone) {
     throw new InvalidRequestError(
-      'MODEL_NOT_USED',
+      'MODEL_NOT_APPLICABLE',
       `model must not be given: an agent of the kind ${kind} calls none.`,
       { field: 'model' },
     );
@@ -180,7 +180,7 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
 function assertDeltas({ unreviewed_deltas: shown = false, middleware }: AgentDefinition): void {
   if (!shown || !middleware?.chat?.some(({ name }) => name === 'redaction')) return;
   throw new InvalidRequestError(
-    'DELTAS_PASS_REDACTION',
+    'DELTAS_BYPASS_REDACTION',
     'unreviewed_deltas must not be true beside the chat middleware redaction, which text that is shown at once passes by.',
     { field: 'unreviewed_deltas' },
   );

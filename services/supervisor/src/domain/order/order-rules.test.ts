@@ -19,7 +19,7 @@ describe('the rules of orders', () => {
   it('give up on refusals at once, on faults after a while, on absence never', () => {
     expect(isLasting(new PreconditionError('NO', 'No.'), 1)).toBe(true);
     expect(isLasting(new NotFoundError('NO', 'No.'), 1)).toBe(true);
-    expect(isLasting(new UnavailableError('AWAY', 'Away.'), 1_000_000)).toBe(false);
+    expect(isLasting(new UnavailableError('UNAVAILABLE', 'Away.'), 1_000_000)).toBe(false);
     for (const fault of [
       new InternalError('INTERNAL', 'Oh.'),
       new UnauthenticatedError('TOKEN_EXPIRED', 'Old.'),
@@ -37,7 +37,7 @@ describe('the rules of orders', () => {
   });
 
   it('tell the reason of a failure, never its words', () => {
-    expect(reasonOf(new UnavailableError('AWAY', 'secret'))).toBe('AWAY');
+    expect(reasonOf(new UnavailableError('UNAVAILABLE', 'secret'))).toBe('UNAVAILABLE');
     expect(reasonOf(new Error('secret'))).toBe('INTERNAL');
   });
 });

@@ -26,8 +26,8 @@ describe('what a delegation gave back', () => {
     const refused = { kind: 'refused', sentence: 'Full.' } as const;
     expect(handoffObservation(refused)).toBe('{"status":"refused","message":"Full."}');
     expect(handoffFailure(refused)).toBe('budget_exhausted:spawns');
-    const failed = { kind: 'failed', reason: 'AWAY' } as const;
-    expect(handoffObservation(failed)).toBe('{"status":"failed","reason":"AWAY"}');
-    expect(handoffFailure(failed)).toBe('error:AWAY');
+    const failed = { kind: 'failed', reason: 'UNAVAILABLE' } as const;
+    expect(handoffObservation(failed)).toBe('{"status":"failed","reason":"UNAVAILABLE"}');
+    expect(handoffFailure(failed)).toBe('error:UNAVAILABLE');
   });
 });

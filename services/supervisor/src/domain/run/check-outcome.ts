@@ -36,13 +36,13 @@ const NOT_REPORTABLE = ['success', 'paused', 'cancelled', 'halted'];
 /**
  * Holds a worker's claim against what the supervisor knows (SV-7). A claim that nothing agrees with
  * still ends the agent, since a worker can always give up, but is marked as its word only.
- * @throws InvalidRequestError BAD_STOP_REASON, OUTCOME_NOT_REPORTABLE
+ * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
 export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): CheckedOutcome {
   const { stopReason, phase } = claim;
   const field = 'stop_reason';
   if (!isStopReason(stopReason)) {
-    throw new InvalidRequestError('BAD_STOP_REASON', `${field} is not one that Writ knows.`, {
+    throw new InvalidRequestError('INVALID_STOP_REASON', `${field} is not one that Writ knows.`, {
       field,
     });
   }

@@ -13,7 +13,7 @@ export function pageToken(position: PagePosition, filters: object): string {
 
 /**
  * Where a page begins, in so many `parts`; undefined for the first.
- * @throws InvalidRequestError BAD_PAGE_TOKEN when it is not one of ours, or of another request
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN when it is not one of ours, or of another request
  */
 export function readPageToken(
   token: string,
@@ -32,7 +32,7 @@ export function readPageToken(
 
 /**
  * A moment in a page's position.
- * @throws InvalidRequestError BAD_PAGE_TOKEN
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export function pageTime(text: string): Date {
   const time = new Date(text);
@@ -42,7 +42,7 @@ export function pageTime(text: string): Date {
 
 /**
  * A number in a page's position.
- * @throws InvalidRequestError BAD_PAGE_TOKEN
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export function pageNumber(text: string): number {
   const number = Number(text);
@@ -66,7 +66,7 @@ function digestOf(filters: object): string {
 
 function badToken(why: string, cause?: unknown): InvalidRequestError {
   return new InvalidRequestError(
-    'BAD_PAGE_TOKEN',
+    'INVALID_PAGE_TOKEN',
     `page_token ${why}.`,
     { field: 'page_token' },
     { cause },

@@ -46,7 +46,7 @@ const MAX_DATA_BYTES = 1_048_576;
 /**
  * Narrows what was asked for to what the manifest allows (SUP-9). Larger budgets, weights and
  * retentions than the manifest's are cut; a model that it does not allow is refused.
- * @throws InvalidRequestError MODEL_NOT_ALLOWED, BAD_DATA or what parseJsonStrict throws
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED, INVALID_RUN_DATA or what parseJsonStrict throws
  */
 export function planRun(
   manifest: AgentManifest,
@@ -79,7 +79,7 @@ function checkData(text: string): void {
   if (text === '') return;
   const limits = { field: 'data_json', maxBytes: MAX_DATA_BYTES };
   if (isJsonObject(parseJsonStrict(text, limits))) return;
-  throw new InvalidRequestError('BAD_DATA', 'data_json must be a JSON object.', {
+  throw new InvalidRequestError('INVALID_RUN_DATA', 'data_json must be a JSON object.', {
     field: 'data_json',
   });
 }

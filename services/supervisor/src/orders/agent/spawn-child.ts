@@ -147,7 +147,7 @@ async function refuse(
   await forgetAgent(trx, key);
   const facts = {
     agent: name,
-    reason: 'SLOT_REFUSED',
+    reason: 'SLOT_DENIED',
     parent: spawn?.parent_instance,
     parent_call_id: spawn?.call_id,
   };

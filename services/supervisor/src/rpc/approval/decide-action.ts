@@ -31,9 +31,9 @@ import { type Asked, settleNo, settleYes } from './settle-action.ts';
 /**
  * Answers whether an action may go on (SV-5).
  * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
- * @throws InvalidRequestError REQUEST_ID_REUSED, BAD_ARGUMENTS
- * @throws PermissionDeniedError FOUR_EYES
- * @throws UnavailableError TOOLS_UNKNOWN: a yes needs the tool's definition (SYS-4)
+ * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS
+ * @throws PermissionDeniedError FOUR_EYES_REQUIRED
+ * @throws UnavailableError TOOL_LIST_UNAVAILABLE: a yes needs the tool's definition (SYS-4)
  */
 export async function decideAction(
   context: SupervisorContext,
@@ -114,7 +114,7 @@ function editsOf({ answer }: AnswerRequest): JsonObject | undefined {
   if (answer.kind !== 'edit') return undefined;
   const value = parseJsonStrict(answer.argumentsJson, { field: EDITS_FIELD });
   if (isJsonObject(value)) return value;
-  throw new InvalidRequestError('BAD_ARGUMENTS', `${EDITS_FIELD} must be a JSON object.`, {
+  throw new InvalidRequestError('INVALID_ARGUMENTS', `${EDITS_FIELD} must be a JSON object.`, {
     field: EDITS_FIELD,
   });
 }

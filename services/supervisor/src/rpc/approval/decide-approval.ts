@@ -66,5 +66,5 @@ function assertFits(kind: 'action' | 'resolve', answer: Answer): void {
     kind === 'resolve'
       ? 'This approval asks what became of a call: answer it with resolve.'
       : 'This approval asks whether an action may go on: approve it, with edits or without, or reject it.';
-  throw new InvalidRequestError('WRONG_ANSWER', sentence, { field: 'answer', kind });
+  throw new InvalidRequestError('ANSWER_MISMATCH', sentence, { field: 'answer', kind });
 }

@@ -19,7 +19,7 @@ import {
 /**
  * Records what a person found out about a call whose outcome nobody knew: the gateway takes it down
  * once, and its new receipt is what counts here (TG-5).
- * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES; InvalidRequestError REQUEST_ID_REUSED; what the
+ * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; what the
  *   gateway answers
  */
 export async function resolveCall(
@@ -53,7 +53,7 @@ export async function resolveCall(
   const row = await context.store.transaction(async (trx) => {
     const at = context.clock.now();
     if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') {
-      throw new InternalError('RECEIPT_UNFIT', `Receipt ${receipt.id} is about another call.`);
+      throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} is about another call.`);
     }
     const { tenant, subject } = person;
     const settled = await loadApproval(trx, tenant, approvalId);

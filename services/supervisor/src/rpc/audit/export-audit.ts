@@ -13,7 +13,7 @@ const PAGE = 500;
 /**
  * ExportAudit: a tenant's chain as it stands at the call, with its checkpoints in their places and a
  * signed head at the end: what `writ audit verify` checks (SV-8, SYS-6).
- * @throws UnavailableError AUDIT_BEHIND; InvalidRequestError NO_SUCH_RECORD
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING; InvalidRequestError AUDIT_RECORD_NOT_FOUND
  */
 export function exportAudit(
   context: SupervisorContext,
@@ -56,7 +56,7 @@ export function exportAudit(
 
 function noSuchRecord(after: number, last: number): InvalidRequestError {
   return new InvalidRequestError(
-    'NO_SUCH_RECORD',
+    'AUDIT_RECORD_NOT_FOUND',
     `after_sequence is ${after}, and the chain ends with record ${last}.`,
     { field: 'after_sequence', last: String(last) },
   );

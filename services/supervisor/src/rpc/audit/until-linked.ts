@@ -6,7 +6,7 @@ import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 /**
  * Waits until every record of a tenant that was committed before the call is in the chain, which
  * takes the chainer a moment: who reads the record after an answer finds what the answer was about.
- * @throws UnavailableError AUDIT_BEHIND; what `signal` was aborted with
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING; what `signal` was aborted with
  */
 export async function untilLinked(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
@@ -23,7 +23,7 @@ export async function untilLinked(
       signal.throwIfAborted();
       if (enough.aborted) {
         throw new UnavailableError(
-          'AUDIT_BEHIND',
+          'AUDIT_CHAIN_LAGGING',
           `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; try again.`,
           { tenant },
         );

@@ -22,7 +22,7 @@ import { priorityFrom, retentionFrom } from '../messages/supervision.ts';
  * Places the order for the child of a delegation that may go on, in the transaction that finds so;
  * once, however often it is asked for. What a request may not ask for is refused before a person is
  * bothered with it. Returns whether there is, was or will be a child.
- * @throws InvalidRequestError TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED, BAD_BUDGET naming the field
+ * @throws InvalidRequestError TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED, INVALID_BUDGET naming the field
  */
 export async function placeSpawn(
   trx: SupervisorTransaction,

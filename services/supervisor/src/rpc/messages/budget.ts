@@ -30,7 +30,7 @@ export function budgetMessage(
 
 /**
  * A budget from a request; what it does not name is unlimited.
- * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function budgetFrom(message: BudgetMessage | undefined, path: string): ExecutionBudget {
   return createExecutionBudget(
@@ -54,7 +54,7 @@ export function spawnBudgetMessage(
 
 /**
  * A headcount from a request, with the manifest's own for what it does not name.
- * @throws InvalidRequestError BAD_BUDGET naming the field below `path`
+ * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function spawnBudgetFrom(
   message: SpawnBudgetMessage | undefined,
@@ -80,5 +80,5 @@ function milliseconds(duration: Duration | undefined, field: string): number | u
   if (duration === undefined) return undefined;
   const ms = Math.round(durationMs(duration));
   if (ms >= 0) return ms;
-  throw new InvalidRequestError('BAD_BUDGET', `${field} must not be negative.`, { field });
+  throw new InvalidRequestError('INVALID_BUDGET', `${field} must not be negative.`, { field });
 }

@@ -13,8 +13,8 @@ import { type ReceiptDesk, recordReceipt } from './record-receipt.ts';
  * Checks what a worker carries before the transaction that needs it, so that nobody waits for
  * signatures, and returns how to record it there. A receipt counts by the gateway's signature alone;
  * what a call gave back counts only where a receipt vouches for exactly these bytes (SV-7).
- * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_FOREIGN for another
- *   tenant or run, and RECEIPT_UNFIT in the transaction; UnavailableError KEYS_UNAVAILABLE
+ * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_WRONG_RUN for another
+ *   tenant or run, and RECEIPT_MISMATCH in the transaction; UnavailableError KEYS_UNAVAILABLE
  */
 export function carriedReceipts(
   context: ReceiptDesk & Pick<SupervisorContext, 'verifier'>,
@@ -47,7 +47,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
   const receipt = receiptFrom(await readReceipt(verifier, token));
   if (receipt.tenant === agent.tenant && receipt.runId === agent.runId) return receipt;
   throw new PermissionDeniedError(
-    'RECEIPT_FOREIGN',
+    'RECEIPT_WRONG_RUN',
     `Receipt ${receipt.id} belongs to another run; an agent may carry those of its own run.`,
     { receipt_id: receipt.id, field: 'receipts' },
   );
@@ -55,7 +55,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
 
 function unfit({ id, callId }: Receipt): PermissionDeniedError {
   return new PermissionDeniedError(
-    'RECEIPT_UNFIT',
+    'RECEIPT_MISMATCH',
     `Receipt ${id} is about call ${callId}, and no such call was approved.`,
     { receipt_id: id, call_id: callId },
   );

@@ -5,7 +5,7 @@ import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
 
 /**
  * Gives the definition of the tool that a proposal names, undefined when there is none.
- * @throws UnavailableError TOOLS_UNKNOWN when the gateway never said (SYS-4)
+ * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway never said (SYS-4)
  */
 export type FoundTool = () => ReviewedTool | undefined;
 

@@ -4,7 +4,7 @@ import type { Proposal, ProposedContent } from '../../domain/review/proposal.ts'
 
 /**
  * The proposal of a request.
- * @throws InvalidRequestError DELEGATION_NEEDS_SPAWN, NOT_A_FINAL naming the field
+ * @throws InvalidRequestError DELEGATION_REQUIRES_SPAWN, FINAL_ACTION_REQUIRED naming the field
  */
 export function proposalFrom(request: ReviewActionRequest): Proposal {
   const { callId, modelCallId, composed, partial } = request;
@@ -25,7 +25,7 @@ function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
       return { kind: 'final', answer: kind.value.answer };
     case 'delegation':
       throw new InvalidRequestError(
-        'DELEGATION_NEEDS_SPAWN',
+        'DELEGATION_REQUIRES_SPAWN',
         'action.delegation is reviewed by SpawnChild, which also makes the child; call that.',
         { field: 'action.delegation' },
       );
@@ -38,7 +38,7 @@ function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
 
 function notFinal(field: string): InvalidRequestError {
   return new InvalidRequestError(
-    'NOT_A_FINAL',
+    'FINAL_ACTION_REQUIRED',
     `${field} is only for a final answer, given as action.final.`,
     { field },
   );

@@ -40,7 +40,7 @@ export interface ReviewRequest {
  * order: the lease's epoch, whether run and agent may act, whether the call was decided before, receipts,
  * time, steps, the action's shape, its arguments, the rules.
  * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; InvalidRequestError CALL_ID_REUSED;
- *   UnavailableError TOOLS_UNKNOWN; what recording receipts throws
+ *   UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
  */
 export async function reviewProposal(
   trx: SupervisorTransaction,

@@ -29,7 +29,7 @@ export async function signWrit(
   const action = actionFrom(row.executed_action);
   const { args_sha256: argsSha256, definition_digest: definitionDigest, executed_from } = row;
   if (action?.kind !== 'tool' || !argsSha256 || !definitionDigest || executed_from === null) {
-    throw new InternalError('NOTHING_TO_ORDER', `Decision ${row.decision_id} approves no call.`);
+    throw new InternalError('WRIT_NOT_APPLICABLE', `Decision ${row.decision_id} approves no call.`);
   }
   const { maxToolCalls } = manifest.limits;
   events.writMinted(executed_from);

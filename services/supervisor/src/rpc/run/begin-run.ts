@@ -27,7 +27,7 @@ import { recordRun } from './record-run.ts';
  * Makes a run and the order that starts it durable, or finds the run that the same request made
  * before. Who starts it, and for which tenant, comes from the caller's credentials alone (SYS-6).
  * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun
- *   throws; PermissionDeniedError SESSION_OF_ANOTHER; PreconditionError HALTED; OverloadedError
+ *   throws; PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError
  *   RUN_QUOTA_EXCEEDED
  */
 export async function beginRun(

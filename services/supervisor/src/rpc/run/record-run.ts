@@ -30,7 +30,7 @@ export interface NewRun {
 
 /**
  * Records a run with its root and places the order that starts it.
- * @throws PermissionDeniedError SESSION_OF_ANOTHER
+ * @throws PermissionDeniedError SESSION_WRONG_OWNER
  */
 export async function recordRun(
   trx: SupervisorTransaction,

@@ -55,5 +55,5 @@ function checkPayload(text: string): void {
   if (text === '') return;
   const field = 'payload_json';
   if (isJsonObject(parseJsonStrict(text, { field, maxBytes: MAX_PAYLOAD_BYTES }))) return;
-  throw new InvalidRequestError('BAD_PAYLOAD', `${field} must be a JSON object.`, { field });
+  throw new InvalidRequestError('INVALID_PAYLOAD', `${field} must be a JSON object.`, { field });
 }

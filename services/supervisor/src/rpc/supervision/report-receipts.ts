@@ -57,7 +57,7 @@ async function recordAll(
     // The gateway signed it, so it is put on record although nothing was approved that it fits.
     const { tenant, runId, instance, callId } = receipt;
     if (!(await rememberRefusal(trx, tenant, receipt.id, at))) continue;
-    const facts = { reason: 'RECEIPT_UNFIT', ...receiptFacts(receipt) };
+    const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt) };
     await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
   }
   for (const attempt of refusals) {

@@ -46,7 +46,7 @@ export interface EndRunPayload {
  * (AG-7, RT-4). The root's ending also moves the run to ENDING and places the order that ends it, and
  * with it everything else; another agent's withdraws its approvals and ends its children (SUP-8).
  * Returns whether this ending is the one that stands.
- * @throws NotFoundError AGENT_NOT_FOUND, InvalidRequestError BAD_STOP_REASON
+ * @throws NotFoundError AGENT_NOT_FOUND, InvalidRequestError INVALID_STOP_REASON
  */
 export async function recordEnding(
   trx: SupervisorTransaction,

@@ -3,7 +3,7 @@ import type { SupervisorTransaction } from '../supervisor-store.ts';
 
 /**
  * Makes sure that a conversation is this creator's: a new id becomes theirs (SUP-2).
- * @throws PermissionDeniedError SESSION_OF_ANOTHER
+ * @throws PermissionDeniedError SESSION_WRONG_OWNER
  */
 export async function claimSession(
   trx: SupervisorTransaction,
@@ -24,7 +24,7 @@ export async function claimSession(
     .executeTakeFirstOrThrow();
   if (owner.created_by === createdBy) return;
   throw new PermissionDeniedError(
-    'SESSION_OF_ANOTHER',
+    'SESSION_WRONG_OWNER',
     `session_id ${sessionId} is a conversation of another caller.`,
     { field: 'session_id' },
   );

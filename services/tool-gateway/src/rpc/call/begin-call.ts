@@ -134,7 +134,10 @@ async function takeUp(
     await writeReceipted(context, trx, 'intent', receipted, at);
     return { kind: 'ended', call: receipted.call };
   }
-  throw new InternalError('BAD_CALL_STATE', `A call of ${known.tool} cannot go on from ${state}.`);
+  throw new InternalError(
+    'INVALID_CALL_STATE',
+    `A call of ${known.tool} cannot go on from ${state}.`,
+  );
 }
 
 async function refuseFrozen(trx: GatewayTransaction, { writ }: PresentedCall): Promise<void> {

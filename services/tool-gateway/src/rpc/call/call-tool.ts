@@ -119,7 +119,10 @@ async function attemptHere(
     entry.recorded = begun.kind === 'recorded';
     if (begun.kind !== 'run') return begun.call;
     if (source === undefined) {
-      throw new InternalError('NO_SOURCE', `The source of ${begun.tool.name} is not open.`);
+      throw new InternalError(
+        'TOOL_SOURCE_CLOSED',
+        `The source of ${begun.tool.name} is not open.`,
+      );
     }
     entry.startedAt = begun.call.started_at;
     entry.goesOn = begun.tool.sideEffect === 'destructive';

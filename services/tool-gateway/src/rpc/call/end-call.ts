@@ -30,7 +30,7 @@ export async function endCall(
     throw calledOff.reason;
   }
   if (next !== 'ok' && next !== 'error' && next !== 'unknown') {
-    throw new InternalError('BAD_CALL_STATE', `A call of ${tool.name} cannot end as ${next}.`);
+    throw new InternalError('INVALID_CALL_STATE', `A call of ${tool.name} cannot end as ${next}.`);
   }
   const at = clock.now();
   const receipted = await signOutcome(context, call, toOutcome(next, call, tool, run), at);
@@ -42,7 +42,7 @@ export async function endCall(
   const known = await findCall(store.db, keyOf(call));
   if (known !== undefined && known.state !== 'intent') return known;
   throw new InternalError(
-    'OUTCOME_RECORDED',
+    'OUTCOME_ALREADY_RECORDED',
     `The outcome of ${call.call_id} was recorded by somebody else.`,
     { call_id: call.call_id },
   );

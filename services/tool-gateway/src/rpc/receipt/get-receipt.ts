@@ -34,7 +34,7 @@ function refuseStranger({ agent }: Caller, key: CallKey): void {
     agent.agent.instance === key.agentInstance;
   if (isOwn) return;
   throw new PermissionDeniedError(
-    'NOT_OWN_CALL',
+    'CALL_WRONG_OWNER',
     `Agent ${agent.agent.instance} may only read receipts of its own calls.`,
     { field: 'call' },
   );

@@ -78,7 +78,7 @@ function readFinding(request: ResolveOutcomeRequest): Finding {
   const done = outcome === ResolvedOutcome.DONE;
   if (!done && resultJson !== '') {
     throw new InvalidRequestError(
-      'BAD_RESULT',
+      'INVALID_RESULT',
       'result_json must be empty for a call that was not done.',
       { field: 'result_json' },
     );
@@ -94,7 +94,7 @@ function readResult(resultJson: string) {
   if (resultJson === '') return undefined;
   const value = parseJsonStrict(resultJson, { field: 'result_json', maxBytes: MAX_RESULT_BYTES });
   if (isJsonObject(value)) return value;
-  throw new InvalidRequestError('BAD_RESULT', 'result_json must be a JSON object.', {
+  throw new InvalidRequestError('INVALID_RESULT', 'result_json must be a JSON object.', {
     field: 'result_json',
   });
 }
@@ -144,7 +144,7 @@ function standing(
 function notUnknown({ call_id, state }: CallRow): PreconditionError {
   const stands = state === 'intent' ? 'has no outcome yet' : `ended as ${state}`;
   return new PreconditionError(
-    'NOT_UNKNOWN',
+    'CALL_OUTCOME_KNOWN',
     `The call ${call_id} ${stands}; only an unknown outcome can be resolved.`,
     { call_id, state },
   );

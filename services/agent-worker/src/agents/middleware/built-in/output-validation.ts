@@ -75,7 +75,7 @@ function compile(ajv: Ajv2020, schema: JsonObject): ValidateFunction {
     return ajv.compile(schema);
   } catch (error) {
     throw new InvalidRequestError(
-      'BAD_OPTIONS',
+      'INVALID_MIDDLEWARE_OPTIONS',
       `options of output_validation: schema is no JSON Schema: ${String(error)}.`,
       { field: 'output_validation' },
     );

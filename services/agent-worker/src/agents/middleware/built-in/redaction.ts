@@ -63,7 +63,7 @@ function compile(pattern: string): RegExp {
     return new RegExp(pattern, 'gu');
   } catch (error) {
     throw new InvalidRequestError(
-      'BAD_OPTIONS',
+      'INVALID_MIDDLEWARE_OPTIONS',
       `options of redaction: patterns must be regular expressions: ${String(error)}.`,
       { field: 'redaction' },
     );
