@@ -1,7 +1,7 @@
-export { listenerVariables } from './door-variables.ts';
-export { outboxPublisher } from './event-outlet.ts';
 export { knownAddresses } from './known-addresses.ts';
+export { listenerVariables } from './listener-variables.ts';
 export { observeCommits, observeOutbox } from './observe-store.ts';
+export { outboxPublisher } from './outbox-publisher.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
 export { readStoreLocation } from './store-location.ts';

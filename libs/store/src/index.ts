@@ -1,24 +1,25 @@
-export type { OutboxBacklog } from './backlog-watch.ts';
-export { nextFlush } from './beat.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
-export { createReplicas } from './create-replicas.ts';
-export { int64 } from './int64.ts';
-export type { Migrations } from './migrations.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';
+export type { OutboxBacklog } from './outbox/backlog-watch.ts';
+export { nextFlush } from './outbox/flush-interval.ts';
 export {
   appendOutbox,
   type OutboxDatabase,
   type OutboxMessage,
   type OutboxTable,
   outboxMigration,
-} from './outbox.ts';
-export { readBacklog } from './outbox-queries.ts';
-export { createOutboxRelay } from './outbox-relay.ts';
-export { addPosition, dialectOf } from './portable-schema.ts';
-export { type PreparedQuery, pickColumns, prepareQuery } from './prepared-query.ts';
-export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './relay-options.ts';
-export type { Claim, Replicas } from './replicas.ts';
-export { RowCache } from './row-memory.ts';
+} from './outbox/outbox.ts';
+export { readBacklog } from './outbox/outbox-queries.ts';
+export { createOutboxRelay } from './outbox/outbox-relay.ts';
+export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './outbox/relay-options.ts';
+export { int64 } from './query/int64.ts';
+export { type PreparedQuery, pickColumns, prepareQuery } from './query/prepared-query.ts';
+export { RowCache } from './query/row-cache.ts';
+export { createReplicas } from './replicas/create-replicas.ts';
+export type { Claim, Replicas } from './replicas/replicas.ts';
+export { StorePoller } from './replicas/store-poller.ts';
+export type { Migrations } from './schema/migrations.ts';
+export { addPosition, dialectOf } from './schema/portable-schema.ts';
 export { openSharedStore, type SharedStore } from './shared-store.ts';
 export {
   type SlotLeasesDatabase,
@@ -31,9 +32,8 @@ export {
   type SlotShareOptions,
   type SlotUser,
 } from './slots/slot-share.ts';
-export { isUniqueViolation } from './sqlite-errors.ts';
-export type { StoreLimits } from './sqlite-store.ts';
-export { StorePoller } from './standing-look.ts';
+export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
+export type { StoreLimits } from './sqlite/sqlite-store.ts';
 export type {
   PostgresBounds,
   Store,

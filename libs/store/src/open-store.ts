@@ -1,7 +1,7 @@
 import type { CommitObserver } from './commit-observer.ts';
-import type { Migrations } from './migrations.ts';
-import { openPostgresStore } from './postgres-store.ts';
-import { openSqliteStore, type StoreLimits } from './sqlite-store.ts';
+import { openPostgresStore } from './postgres/postgres-store.ts';
+import type { Migrations } from './schema/migrations.ts';
+import { openSqliteStore, type StoreLimits } from './sqlite/sqlite-store.ts';
 import type { Store, StoreLocation } from './store.ts';
 
 /** How to open a store. */

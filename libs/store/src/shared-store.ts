@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from 'kysely';
-import { createReplicas } from './create-replicas.ts';
 import { type OpenStoreOptions, openStore } from './open-store.ts';
-import type { Replicas } from './replicas.ts';
+import { createReplicas } from './replicas/create-replicas.ts';
+import type { Replicas } from './replicas/replicas.ts';
 import type { Store, StoreDialect, TransactionOptions } from './store.ts';
 
 /** The state of one service, and the processes that have it in common. */

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type HeldCommit, holdCommits } from './held-commit.ts';
 import { entry } from './ledger.ts';
 import { entryIds, openLedgerAt } from './open-ledger.ts';
-import { openPatientDoor } from './patient-door.ts';
+import { openPatientDoor } from './slow-listener.ts';
 
 const TRIES = 5;
 

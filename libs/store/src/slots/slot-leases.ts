@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely';
-import type { Migrations } from '../migrations.ts';
+import type { Migrations } from '../schema/migrations.ts';
 
 /** How many of the slots called `name` a replica has, and how many calls wait there for one. */
 export interface SlotLeasesTable {

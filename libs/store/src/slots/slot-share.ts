@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Replicas } from '../replicas.ts';
+import type { Replicas } from '../replicas/replicas.ts';
 import type { Store } from '../store.ts';
 import {
   readSlots,

@@ -1,5 +1,5 @@
 import { InternalError } from '@writ/kernel';
-import { refuseTransactionControl } from './connection-refusals.ts';
+import { refuseTransactionControl } from '../connection-refusals.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
 
 /** One transaction's time at the writing session: from being let in to letting go. */

@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { emptyLocation, PLACES } from '../test/open-ledger.ts';
+import { emptyLocation, PLACES } from '../../test/open-ledger.ts';
+import { openStore } from '../open-store.ts';
+import type { StoreLocation } from '../store.ts';
 import type { Migrations } from './migrations.ts';
-import { openStore } from './open-store.ts';
-import type { StoreLocation } from './store.ts';
 
 const table = (name: string) => ({
   async up(db: Kysely<unknown>) {

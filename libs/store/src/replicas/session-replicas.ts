@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { newId } from '@writ/kernel';
-import { PostgresSession, type SessionSettings } from './postgres-session.ts';
+import { PostgresSession, type SessionSettings } from '../postgres/postgres-session.ts';
 import type { Claim, Replicas } from './replicas.ts';
 
 /** The server ends a session, and all that it holds, after so much silence: that of a process that was stopped. */

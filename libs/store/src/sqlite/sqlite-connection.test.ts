@@ -1,6 +1,6 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { tempFolder } from '../test/temp-folder.ts';
+import { tempFolder } from '../../test/temp-folder.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
 
 function inMemory(): SqliteConnection {

@@ -1,7 +1,7 @@
 import { type Generated, type Kysely, sql, type Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { addPosition } from './portable-schema.ts';
-import { prepareQuery } from './prepared-query.ts';
+import { prepareQuery } from '../query/prepared-query.ts';
+import { addPosition } from '../schema/portable-schema.ts';
 
 /** One message that is to leave the service, in the shape that a bus publishes (HK-2). */
 export interface OutboxMessage {

@@ -2,20 +2,20 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
-import type { CommitObserver } from './commit-observer.ts';
-import type { GroupCommitLimits } from './group-commit.ts';
-import { shareLeads } from './lead.ts';
-import { type Migrations, migrate } from './migrations.ts';
+import type { CommitObserver } from '../commit-observer.ts';
+import { shareLeads } from '../replicas/leadership.ts';
+import { type Migrations, migrate } from '../schema/migrations.ts';
+import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
+import { readDriver } from '../sqlite/sqlite-dialect.ts';
+import type { StoreLimits } from '../sqlite/sqlite-store.ts';
+import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from '../store.ts';
+import { withinTime } from '../within-time.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import { PostgresReaders } from './postgres-readers.ts';
 import { prepareSchema } from './postgres-schema.ts';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 import { PostgresTransactions } from './postgres-transactions.ts';
 import { PostgresWriter } from './postgres-writer.ts';
-import { readDriver } from './sqlite-dialect.ts';
-import type { StoreLimits } from './sqlite-store.ts';
-import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from './store.ts';
-import { withinTime } from './within-time.ts';
 
 type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
 

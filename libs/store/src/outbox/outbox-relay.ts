@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnavailableError } from '@writ/kernel';
+import { type Lead, leadOf } from '../replicas/leadership.ts';
+import type { Store } from '../store.ts';
 import { Alarm } from './alarm.ts';
 import { BacklogWatch } from './backlog-watch.ts';
-import { nextFlush } from './beat.ts';
-import { type Lead, leadOf } from './lead.ts';
+import { nextFlush } from './flush-interval.ts';
 import type { OutboxDatabase } from './outbox.ts';
 import {
   markPublished,
@@ -12,7 +13,6 @@ import {
   readPending,
 } from './outbox-queries.ts';
 import type { OutboxRelay, OutboxRelayOptions } from './relay-options.ts';
-import type { Store } from './store.ts';
 
 const PRUNE_EVERY_MS = 60_000;
 const PRUNE_ROWS = 1_000;

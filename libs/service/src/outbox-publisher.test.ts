@@ -1,7 +1,7 @@
 import { createInProcessBus } from '@writ/bus';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
-import { outboxPublisher } from './event-outlet.ts';
+import { outboxPublisher } from './outbox-publisher.ts';
 
 describe('where the events of a service go', () => {
   it('is said in one line when nobody takes them, and in one when somebody does (HK-2)', async () => {

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
+import { prepareQuery } from '../query/prepared-query.ts';
+import type { Store } from '../store.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
-import { prepareQuery } from './prepared-query.ts';
-import type { Store } from './store.ts';
 
 /** A message that the bus has not taken yet. */
 export interface PendingMessage {

@@ -1,7 +1,7 @@
 import type { Clock } from '@writ/kernel';
+import type { Store } from '../store.ts';
 import type { BacklogWatchOptions } from './backlog-watch.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
-import type { Store } from './store.ts';
 
 /** What a relay could not do, for the log. */
 export interface RelayFailure {

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
-import type { CommitObserver } from './commit-observer.ts';
-import type { GroupCommitLimits } from './group-commit.ts';
+import type { CommitObserver } from '../commit-observer.ts';
+import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
 import { PostgresBatch, type Reconnect } from './postgres-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import { PostgresTurn } from './postgres-turn.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
+import type { CommitObserver } from '../commit-observer.ts';
 import { CommitBatch } from './commit-batch.ts';
-import type { CommitObserver } from './commit-observer.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { Turn, type TurnKind } from './turn.ts';
 

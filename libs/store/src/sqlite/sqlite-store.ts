@@ -2,14 +2,14 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
-import type { CommitObserver } from './commit-observer.ts';
+import type { CommitObserver } from '../commit-observer.ts';
+import { type Migrations, migrate } from '../schema/migrations.ts';
+import type { Store, TransactionOptions } from '../store.ts';
+import { withinTime } from '../within-time.ts';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
-import { type Migrations, migrate } from './migrations.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
 import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
 import { SqliteTransactions } from './sqlite-transactions.ts';
-import type { Store, TransactionOptions } from './store.ts';
-import { withinTime } from './within-time.ts';
 
 /** Bounds of a store; every one has a default. */
 export interface StoreLimits extends GroupCommitLimits {

@@ -8,7 +8,7 @@ import {
   type QueryResult,
   Transaction,
 } from 'kysely';
-import { streamingRefused } from './connection-refusals.ts';
+import { streamingRefused } from '../connection-refusals.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 import type { PostgresWriter } from './postgres-writer.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '@writ/kernel';
+import type { Store } from '../store.ts';
 import type { OutboxDatabase } from './outbox.ts';
 import { countPending } from './outbox-queries.ts';
-import type { Store } from './store.ts';
 
 const LOOK_EVERY_MS = 60_000;
 /** Beyond this they are not counted one by one. */

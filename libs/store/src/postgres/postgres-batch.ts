@@ -1,5 +1,5 @@
 import { InternalError, UnavailableError } from '@writ/kernel';
-import type { CommitKind } from './commit-batch.ts';
+import type { CommitKind } from '../sqlite/commit-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 

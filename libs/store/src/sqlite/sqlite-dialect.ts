@@ -9,8 +9,8 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { refuseTransactionControl, streamingRefused } from '../connection-refusals.ts';
 import { transactionLost } from './commit-batch.ts';
-import { refuseTransactionControl, streamingRefused } from './connection-refusals.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { Turn, TurnKind } from './turn.ts';

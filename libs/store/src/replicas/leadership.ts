@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { PostgresSession, type SessionSettings } from './postgres-session.ts';
+import { PostgresSession, type SessionSettings } from '../postgres/postgres-session.ts';
 
 /** The right to do what only one of the processes on a store may do. */
 export interface Lead {

@@ -1,6 +1,6 @@
 import { newId } from '@writ/kernel';
 import type { Kysely } from 'kysely';
-import { settingsOf } from './lead.ts';
+import { settingsOf } from './leadership.ts';
 import type { Claim, Replicas } from './replicas.ts';
 import { SessionReplicas } from './session-replicas.ts';
 

@@ -1,7 +1,7 @@
 import { type Dialect, type Driver, Kysely, Transaction } from 'kysely';
-import { connectDirectly } from './direct-connection.ts';
+import { connectDirectly } from '../query/direct-connection.ts';
+import { lendMemory } from '../query/row-cache.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { lendMemory } from './row-memory.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlite-dialect.ts';
 import type { TurnKind } from './turn.ts';

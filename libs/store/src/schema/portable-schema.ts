@@ -1,5 +1,5 @@
 import { type CreateTableBuilder, type Kysely, PostgresAdapter } from 'kysely';
-import type { StoreDialect } from './store.ts';
+import type { StoreDialect } from '../store.ts';
 
 /** Which database `db` stands on; for the few places of a migration where they differ. */
 export function dialectOf(db: Kysely<unknown>): StoreDialect {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
-import { StoreMemory } from './row-memory.ts';
+import { StoreMemory } from '../query/row-cache.ts';
 import { translateSqliteError } from './sqlite-errors.ts';
 import { type ColumnReader, readerFor, toBound } from './sqlite-values.ts';
 
