@@ -2,8 +2,9 @@ import type { ErrorObject } from 'ajv/dist/2020.js';
 import { type Schema, schemasAt } from './schemas-at.ts';
 
 /**
- * Of everything a validator complains about, what helps a person: where a value fits none of several
- * forms, only the complaints about the form it comes nearest to; and no echoes of other errors.
+ * Reduces validator errors to the ones that help a reader: when a value matches none of several
+ * alternatives, only the errors of the closest alternative remain, and errors that repeat another
+ * one are dropped.
  */
 export function clearestErrors(root: Schema, errors: readonly ErrorObject[]): ErrorObject[] {
   const union = errors
@@ -17,7 +18,7 @@ export function clearestErrors(root: Schema, errors: readonly ErrorObject[]): Er
   );
 }
 
-/** Whether another error of the list says the same, with more use. */
+/** Whether another error of the list reports the same problem in more detail. */
 function isEcho({ keyword, propertyName }: ErrorObject): boolean {
   return keyword === 'if' || propertyName !== undefined;
 }
@@ -30,7 +31,9 @@ function branchesOf(union: ErrorObject): readonly unknown[] {
   return isUnion(union) && Array.isArray(union.schema) ? union.schema : [];
 }
 
-/** The complaints about the one form that fits best, or the union's own when none stands out. */
+/**
+ * Returns the errors of the closest alternative, or the error of the union when none is closest.
+ */
 function nearestForm(
   root: Schema,
   union: ErrorObject,
@@ -48,7 +51,7 @@ function nearestForm(
   return clearestErrors(root, best.found);
 }
 
-/** More than any number of smaller complaints: the value is another kind of thing altogether. */
+/** Outweighs any number of smaller errors: the value has a different type. */
 const WRONG_KIND = 1_000_000;
 const WRONG_TAG = 1000;
 
@@ -59,18 +62,18 @@ function misfitOf(union: ErrorObject, errors: readonly ErrorObject[]): number {
     if (depth === 0 && (keyword === 'type' || keyword === 'const' || keyword === 'enum')) {
       return WRONG_KIND;
     }
-    // A fixed word one level down is how documents say which form they mean.
+    // A constant one level down is the tag that selects the alternative.
     misfit += depth === 1 && keyword === 'const' ? WRONG_TAG : depth === 0 ? 10 : 1;
   }
   return misfit;
 }
 
-/** Whether `error` was found while trying one of the forms of `union`. */
+/** Whether `error` was reported while validating one of the alternatives of `union`. */
 function contains(root: Schema, union: ErrorObject, error: ErrorObject): boolean {
   return branchesOf(union).some((branch) => isFoundBy(root, branch, union, error));
 }
 
-/** Whether `error` was found while trying the form `branch` of `union`. */
+/** Whether `error` was reported while validating the alternative `branch` of `union`. */
 function isFoundBy(root: Schema, branch: unknown, union: ErrorObject, error: ErrorObject): boolean {
   const from = union.instancePath;
   const path = error.instancePath;

@@ -1,12 +1,12 @@
 import { WritError } from '@writ/kernel';
 
-/** Mend the settings before starting again. Lists every problem found, not only the first. */
+/** Invalid settings, to be fixed before the next start. Lists every problem, not only the first. */
 export class ConfigError extends WritError {
   readonly kind = 'invalid_argument';
-  /** One sentence a problem. */
+  /** One sentence per problem. */
   readonly problems: readonly string[];
 
-  /** @param subject what was read, such as `The environment` or a file's name */
+  /** @param subject the source of the settings, such as `The environment` or a file name */
   constructor(subject: string, problems: readonly string[], options?: ErrorOptions) {
     const message =
       problems.length === 1

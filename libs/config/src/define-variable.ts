@@ -1,36 +1,39 @@
-/** What reading one variable gave. */
+/** Result of reading one variable. */
 export type Reading<T> = { readonly value: T } | { readonly problem: string };
 
-/** One environment variable and how to read it; made by the readers of `variable`. */
+/** One environment variable and its parser; created by the functions of `variable`. */
 export interface Variable<T> {
   readonly name: string;
   /** @param text the trimmed text, undefined when unset */
   read(text: string | undefined): Reading<T>;
 }
 
-/** What may be said about any variable. */
+/** Options that every variable accepts. */
 export interface VariableOptions {
-  /** What it is for, as the end of "It is …", such as `the port that clients call`. */
+  /** The purpose of the variable, as the end of "It is …", such as `the port that clients call`. */
   readonly about?: string;
-  /** Replaces the standard example in messages. */
+  /** Replaces the default example in messages. */
   readonly example?: string;
-  /** Never show its value in a message. */
+  /** Excludes the value from messages. */
   readonly secret?: boolean;
 }
 
-/** How the text of one kind is read. Answers undefined when the text is not of this kind. */
+/** Parser of one type of variable. `parse` returns undefined when the text does not match. */
 export interface Grammar<T> {
   readonly expected: string;
   readonly example: string;
-  /** Text of this kind may hold a password or key, so it is never shown. */
+  /** The text may contain a password or key and is excluded from messages. */
   readonly hidden?: boolean;
   parse(text: string): T | undefined;
 }
 
-/** Every option that all kinds have, however the variable may be absent. */
+/** The options of all types, required or optional. */
 export type AnyOptions<T> = VariableOptions & { readonly default?: T; readonly optional?: boolean };
 
-/** The variable `name` of the kind that `grammar` reads; its messages say what is expected and how to set it. */
+/**
+ * Defines the variable `name`, parsed by `grammar`. Its messages state the expected format and how
+ * to set it.
+ */
 export function defineVariable<T>(
   name: string,
   options: AnyOptions<T>,
@@ -50,8 +53,10 @@ export function defineVariable<T>(
       const value = grammar.parse(text);
       if (value !== undefined) return { value };
       const hidden = options.secret === true || grammar.hidden === true;
-      const but = hidden ? ', and its value is not' : `, not ${JSON.stringify(text.slice(0, 60))}`;
-      return { problem: `${name} must be ${grammar.expected}${but}.${about} ${set}` };
+      const actual = hidden
+        ? '; the current value is not'
+        : `, not ${JSON.stringify(text.slice(0, 60))}`;
+      return { problem: `${name} must be ${grammar.expected}${actual}.${about} ${set}` };
     },
   };
 }

@@ -7,8 +7,8 @@ const DURATION = /^(\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/;
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/g;
 
 /**
- * Milliseconds of a duration such as `250ms`, `30s`, `1.5h` or `1m30s`, to the nearest one. A bare
- * number is refused, since nobody can tell its unit.
+ * Parses a duration such as `250ms`, `30s`, `1.5h` or `1m30s` into milliseconds, rounded to the
+ * nearest. A number without a unit is rejected as ambiguous.
  * @throws InvalidRequestError INVALID_DURATION naming `field`
  */
 export function parseDuration(text: string, field = 'duration'): number {

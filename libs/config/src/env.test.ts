@@ -24,7 +24,7 @@ function failure(run: () => unknown): ConfigError {
 }
 
 describe('readEnv', () => {
-  it('fills defaults, leaves optional ones undefined and takes empty as unset', () => {
+  it('applies defaults, leaves optional variables undefined and treats empty as unset', () => {
     const config = readEnv({ OPENAI_API_KEY: 'sk-1', WRIT_PORT: '  ' }, SPEC);
     expect(config).toEqual({
       port: 8080,
@@ -43,7 +43,7 @@ describe('readEnv', () => {
     expectTypeOf(config.port).toEqualTypeOf<number>();
   });
 
-  it('reads every kind', () => {
+  it('reads every type', () => {
     const config = readEnv(
       {
         WRIT_PORT: '0',
@@ -71,7 +71,7 @@ describe('readEnv', () => {
     });
   });
 
-  it('lists every problem at once, each naming variable, expectation and remedy (SYS-3)', () => {
+  it('reports every problem at once with the variable, the expected format and the fix (SYS-3)', () => {
     const error = failure(() =>
       readEnv(
         {
@@ -89,20 +89,20 @@ describe('readEnv', () => {
     );
     expect(error.reason).toBe('INVALID_CONFIG');
     expect(error.problems).toEqual([
-      'WRIT_PORT must be a port from 0 (any free one) to 65535, not "70000". It is the port that clients call. Set it as WRIT_PORT=8080.',
+      'WRIT_PORT must be a port from 0 (any free port) to 65535, not "70000". It is the port that clients call. Set it as WRIT_PORT=8080.',
       'WRIT_LOG_LEVEL must be one of debug, info, not "loud". Set it as WRIT_LOG_LEVEL=debug.',
-      'WRIT_OTLP_ENDPOINT must be an absolute URL with http or https, and its value is not. Set it as WRIT_OTLP_ENDPOINT=http://127.0.0.1:4317.',
+      'WRIT_OTLP_ENDPOINT must be an absolute URL with http or https; the current value is not. Set it as WRIT_OTLP_ENDPOINT=http://127.0.0.1:4317.',
       'OPENAI_API_KEY is not set. Set it as OPENAI_API_KEY=sk-….',
       'WRIT_TIMEOUT must be a duration with a unit (ms, s, m, h or d) of at least 1 ms, not "30". Set it as WRIT_TIMEOUT=30s.',
       'WRIT_TEMPERATURE must be a number from 0 to 2, not "3". Set it as WRIT_TEMPERATURE=0.',
       'WRIT_WORKERS must be a whole number from 1 to 64, not "1.5". Set it as WRIT_WORKERS=1.',
-      'WRIT_TENANTS must be a list separated by commas whose items match /^[a-z0-9_-]{1,64}$/, and its value is not. Set it as WRIT_TENANTS=one,two.',
+      'WRIT_TENANTS must be a list separated by commas whose items match /^[a-z0-9_-]{1,64}$/; the current value is not. Set it as WRIT_TENANTS=one,two.',
       'WRIT_DURABLE must be true or false, not "maybe". Set it as WRIT_DURABLE=true.',
     ]);
     expect(error.message).toContain('The environment has 9 problems:\n- WRIT_PORT');
   });
 
-  it('never repeats a secret', () => {
+  it('excludes secrets from messages', () => {
     const spec = {
       key: variable.string('WRIT_KEY', { secret: true, pattern: /^sk-/ }),
       pin: variable.integer('WRIT_PIN', { secret: true }),
@@ -114,13 +114,13 @@ describe('readEnv', () => {
 });
 
 describe('parseDuration', () => {
-  it('reads units and sums of them', () => {
+  it('parses units and sums of units', () => {
     expect(
       ['250ms', '30s', '1.5h', '2d', '1m30s', '0s'].map((text) => parseDuration(text)),
     ).toEqual([250, 30_000, 5_400_000, 172_800_000, 90_000, 0]);
   });
 
-  it('refuses a bare number and names the field (SYS-3)', () => {
+  it('rejects a number without a unit and names the field (SYS-3)', () => {
     for (const bad of ['30', '', 's', '-1s', '1 s', '1s2']) {
       expect(() => parseDuration(bad, 'ask_timeout')).toThrow(
         expect.objectContaining({ reason: 'INVALID_DURATION', metadata: { field: 'ask_timeout' } }),

@@ -1,10 +1,10 @@
 import { ConfigError } from './config-error.ts';
 import type { Variable } from './define-variable.ts';
 
-/** An environment as `process.env` has it. */
+/** An environment in the form of `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A typed object's fields, each with the variable it comes from. */
+/** The fields of a typed object, each with its environment variable. */
 export type EnvSpec = Readonly<Record<string, Variable<unknown>>>;
 
 /** The typed object that a spec describes. */
@@ -13,10 +13,10 @@ export type EnvValues<S extends EnvSpec> = {
 };
 
 /**
- * Reads every variable of `spec` from `env`. An empty variable counts as unset, surrounding white
- * space is dropped. Returns a frozen object with the spec's field names.
- * @throws ConfigError with one sentence for each variable that is missing or malformed; it says
- *   what is expected and how to set it, and never repeats a secret
+ * Reads every variable of `spec` from `env` and returns a frozen object with the field names of
+ * `spec`. Surrounding white space is trimmed; an empty variable counts as unset.
+ * @throws ConfigError with one sentence for each missing or malformed variable: the expected format
+ *   and how to set it, without secret values
  */
 export function readEnv<S extends EnvSpec>(env: Environment, spec: S): EnvValues<S> {
   const values: Record<string, unknown> = {};

@@ -63,7 +63,7 @@ function problems(text: string): readonly string[] {
 }
 
 describe('loadYaml', () => {
-  it('gives the value of a valid document, from a file too', () => {
+  it('returns the value of a valid document, also from a file', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'writ-config-')), 'a.yaml');
     writeFileSync(file, 'name: desk\nkind: flow\n');
     const loaded = loadYaml<{ name: string; kind: string }>(file, SCHEMA);
@@ -72,7 +72,7 @@ describe('loadYaml', () => {
     expect(loaded.locate(['kind'])).toBe(`${file}:2:7`);
   });
 
-  it('says of every problem where it stands and what was expected (SYS-3)', () => {
+  it('reports every problem with its position and the expected value (SYS-3)', () => {
     const text = [
       'name: 7',
       'knd: react',
@@ -84,16 +84,16 @@ describe('loadYaml', () => {
     ].join('\n');
     expect(problems(text)).toEqual([
       'agents.yaml:1:1: the document needs "kind".',
-      'agents.yaml:2:1: unknown key "knd"; known here: name, kind, max_steps, context_window, cost_limit, timeout, limits, steps, tools.',
+      'agents.yaml:2:1: unknown key "knd"; known keys: name, kind, max_steps, context_window, cost_limit, timeout, limits, steps, tools.',
       'agents.yaml:1:7: name must be text, not 7.',
       'agents.yaml:3:12: max_steps must be >= 1, not 0.',
       'agents.yaml:4:10: timeout must be a duration such as 30s, not "soon".',
-      'agents.yaml:6:3: "Bad" is no possible name here; names must match ^[a-z_]+$.',
+      'agents.yaml:6:3: "Bad" is not a valid name here; names must match ^[a-z_]+$.',
       'agents.yaml:7:9: limits.good must be a whole number, not "many".',
     ]);
   });
 
-  it('names line and column of syntax errors, duplicate keys and second documents', () => {
+  it('reports line and column of syntax errors, duplicate keys and second documents', () => {
     expect(problems('name: a\nname: b\nkind: [react\n')).toEqual([
       expect.stringMatching(/^agents\.yaml:2:1: .*unique/),
       expect.stringMatching(/^agents\.yaml:4:1: .*flow sequence/i),
@@ -107,7 +107,7 @@ describe('loadYaml', () => {
     expect(problems('')).toEqual(['agents.yaml:1:1: the document must be a map, not empty.']);
   });
 
-  it('refuses aliases that multiply beyond measure', () => {
+  it('rejects aliases that expand exponentially', () => {
     const lines = ['name: &a [x, x, x, x, x, x, x, x, x, x]'];
     for (let i = 0; i < 5; i += 1) {
       const above = i === 0 ? 'a' : `b${i - 1}`;
@@ -116,7 +116,7 @@ describe('loadYaml', () => {
     expect(problems(lines.join('\n'))).toEqual([expect.stringMatching(/alias/i)]);
   });
 
-  it('complains only about the form that was meant when several are possible', () => {
+  it('reports only the errors of the closest alternative of a union', () => {
     const head = 'name: a\nkind: flow\n';
     expect(problems(`${head}steps:\n  - { do: call, tool: 3 }`)).toEqual([
       'agents.yaml:4:23: steps.0.tool must be text, not 3.',
@@ -136,7 +136,7 @@ describe('loadYaml', () => {
     ]);
   });
 
-  it('warns where a zero means zero and other documents mean "off" by it', () => {
+  it('warns about a zero where other configuration formats use 0 for unlimited', () => {
     const { warnings } = load('name: a\nkind: flow\ncontext_window: 0\ncost_limit: "0.00"\n');
     expect(warnings).toEqual([
       'agents.yaml:3:17: context_window is 0, which means none; leave it out for no limit.',
@@ -145,14 +145,14 @@ describe('loadYaml', () => {
     expect(load('name: a\nkind: flow\ncontext_window: 10\n').warnings).toEqual([]);
   });
 
-  it('follows aliases when it says where something stands', () => {
+  it('resolves aliases when it locates a value', () => {
     expect(problems('name: a\nkind: flow\nlimits: &l { x: y }\nsteps: *l\n')).toEqual([
       'agents.yaml:3:17: limits.x must be a whole number, not "y".',
       expect.stringContaining('agents.yaml:4:8: steps must be a list, not a map.'),
     ]);
   });
 
-  it('says why a file cannot be read', () => {
+  it('reports why a file cannot be read', () => {
     expect(() => loadYaml('/nonexistent/a.yaml', SCHEMA)).toThrow(
       '/nonexistent/a.yaml cannot be read (ENOENT).',
     );

@@ -7,10 +7,10 @@ import { type DataPath, readYaml, type YamlInput, type YamlSource } from './yaml
 /** A JSON Schema 2020-12 as data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A valid document, and what a reader of it should know. */
+/** A valid document with its warnings. */
 export interface LoadedYaml<T> {
   readonly value: T;
-  /** One sentence for each zero that `x-zero` remarks on, with its place. */
+  /** One sentence with the position for each zero that `x-zero` marks. */
   readonly warnings: readonly string[];
   /** `file:line:column` of the value at `path`, for checks that a schema cannot make. */
   locate(path: DataPath): string;
@@ -21,7 +21,7 @@ interface Zero {
   readonly meaning: string;
 }
 
-/** What the validator's keywords may write to while one document is checked. */
+/** State that validator keywords write while one document is validated. */
 interface ValidationContext {
   readonly zeros: Zero[];
 }
@@ -50,13 +50,13 @@ ajv.addKeyword({
 const compiled = new WeakMap<JsonSchema, ValidateFunction>();
 
 /**
- * Reads a YAML document and holds it against a JSON Schema 2020-12 (compiled once per schema
- * object). Beside the standard keywords a schema may say `x-expected: 'a duration such as 30s'`,
- * the words for what a value should have been, and `x-zero: 'means none; leave it out for
+ * Reads a YAML document and validates it against a JSON Schema 2020-12, compiled once per schema
+ * object. Besides the standard keywords, a schema accepts `x-expected: 'a duration such as 30s'`,
+ * which describes the expected value in messages, and `x-zero: 'means none; leave it out for
  * unlimited'`, which turns a 0 (also `"0"`, `"0.00"`, `"0s"`) into a warning. Formats are not
- * checked and defaults are not filled in.
- * @throws ConfigError listing every problem as `file:line:column: what was expected`: syntax
- *   errors, or else missing and unknown keys and values of the wrong kind
+ * checked and defaults are not applied.
+ * @throws ConfigError listing every problem as `file:line:column: message`: syntax errors, or
+ *   otherwise missing keys, unknown keys and values of the wrong type
  */
 export function loadYaml<T>(input: YamlInput, schema: JsonSchema): LoadedYaml<T> {
   const source = readYaml(input);
@@ -86,7 +86,7 @@ function problemsOf(
 }
 
 function warningsOf(source: YamlSource, zeros: readonly Zero[]): string[] {
-  // A schema's alternatives may each look at the same value.
+  // Several alternatives of a schema can visit the same value.
   const warnings = zeros.map(
     ({ path, meaning }) => `${source.locate(path)}: ${path.at(-1)} is 0, which ${meaning}.`,
   );

@@ -1,15 +1,15 @@
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import type { DataPath } from './yaml-source.ts';
 
-/** What to say about one schema error, and where. */
+/** Message and position of one schema error. */
 export interface SchemaProblem {
   readonly path: DataPath;
-  /** Whether the key or the value at `path` is at fault. */
+  /** Whether the position is that of the key or of the value at `path`. */
   readonly at: 'key' | 'value';
   readonly text: string;
 }
 
-/** The sentence for one error of the validator at `path`: what was expected, and what stands there. */
+/** Formats one validator error at `path`: the expected and the actual value. */
 export function describeSchemaError(path: DataPath, error: ErrorObject): SchemaProblem {
   const name = path.length === 0 ? 'the document' : path.join('.');
   const params = error.params as Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ export function describeSchemaError(path: DataPath, error: ErrorObject): SchemaP
     case 'propertyNames':
       return key(
         params.propertyName,
-        `${quote(params.propertyName)} is no possible name here${nameRule(error)}`,
+        `${quote(params.propertyName)} is not a valid name here${nameRule(error)}`,
       );
     case 'enum': {
       const allowed = (params.allowedValues as unknown[]).map(quote).join(', ');
@@ -54,7 +54,7 @@ export function describeSchemaError(path: DataPath, error: ErrorObject): SchemaP
       const forms = typeof expected === 'string' ? expected : formsOf(error);
       return value(
         several
-          ? `${name} fits more than one of its possible forms; leave out what does not belong`
+          ? `${name} matches more than one alternative; remove the keys that do not apply`
           : `${name} must be ${forms}, not ${show(error.data)}`,
       );
     }
@@ -87,14 +87,14 @@ function formsOf(error: ErrorObject): string {
   const named = branches.filter((branch) => branch !== undefined);
   return named.length === branches.length
     ? `one of: ${named.join('; ')}`
-    : `one of ${branches.length} possible forms`;
+    : `one of ${branches.length} alternatives`;
 }
 
 function knownKeys(error: ErrorObject): string {
   const properties = error.parentSchema?.properties;
   if (typeof properties !== 'object' || properties === null) return '';
   const keys = Object.keys(properties);
-  return keys.length === 0 ? '' : `; known here: ${keys.join(', ')}`;
+  return keys.length === 0 ? '' : `; known keys: ${keys.join(', ')}`;
 }
 
 function nameRule(error: ErrorObject): string {
@@ -107,7 +107,7 @@ function quote(value: unknown): string {
   return typeof value === 'string' ? `"${value}"` : (JSON.stringify(value) ?? String(value));
 }
 
-/** A short text for a scalar, the kind of anything else: what stands there may be long. */
+/** Returns a short text for a scalar and only the type for anything else, which may be long. */
 function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'a map';

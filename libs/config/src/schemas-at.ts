@@ -2,9 +2,9 @@
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * Every schema object that `schema` applies at the place that `steps` lead to from where `schema`
- * itself applies, local references of `root` followed. Tells which part of a schema spoke when the
- * same part is in use at several depths.
+ * Returns every schema object that `schema` applies at the position `steps` below its own, with
+ * local references of `root` resolved. Identifies the part of a schema that reported an error when
+ * the same part is used at several depths.
  */
 export function schemasAt(
   root: Schema,
@@ -21,7 +21,7 @@ export function schemasAt(
   return here;
 }
 
-/** `schemas` and whatever they apply to the same value. */
+/** Returns `schemas` and every schema that they apply to the same value. */
 function inPlace(root: Schema, schemas: readonly unknown[]): Set<Schema> {
   const found = new Set<Schema>();
   const open = [...schemas];
@@ -37,7 +37,7 @@ function inPlace(root: Schema, schemas: readonly unknown[]): Set<Schema> {
   return found;
 }
 
-/** What `schema` applies to the member or item named `step`. */
+/** Returns the schemas that `schema` applies to the member or item `step`. */
 function below(schema: Schema, step: string): unknown[] {
   const named = isSchema(schema.properties) ? schema.properties[step] : undefined;
   return [

@@ -10,7 +10,7 @@ import { parseDuration } from './duration.ts';
 type WithDefault<T> = { readonly default: T };
 type Optional = { readonly optional: true };
 
-/** A reader of one kind: required unless a default is given or it is optional. */
+/** Defines a variable of one type: required unless it has a default or is optional. */
 interface Kind<T, Extra> {
   <D extends T>(name: string, options: VariableOptions & Extra & WithDefault<D>): Variable<T>;
   (name: string, options: VariableOptions & Extra & Optional): Variable<T | undefined>;
@@ -73,7 +73,7 @@ const integer = ((name: string, options: AnyOptions<number> & Range = {}) =>
 
 const port = ((name: string, options: AnyOptions<number> = {}) =>
   defineVariable(name, options, {
-    expected: 'a port from 0 (any free one) to 65535',
+    expected: 'a port from 0 (any free port) to 65535',
     example: '8080',
     parse: (text) =>
       /^\d{1,5}$/.test(text) ? inRange(Number(text), { min: 0, max: 65_535 }) : undefined,
@@ -160,9 +160,9 @@ const oneOf = ((name: string, values: readonly string[], options: AnyOptions<str
   })) as EnumKind;
 
 /**
- * Readers of single variables, for {@link readEnv}. Each takes the variable's name and options:
- * with `default` it falls back, with `optional: true` it may be undefined, else it is required.
- * `duration` gives milliseconds; `url` gives the text as written; `list` splits at commas.
+ * Definitions of single variables for {@link readEnv}. Each takes the name of the variable and
+ * options: a variable with neither `default` nor `optional: true` is required. `duration` returns
+ * milliseconds, `url` the text as written, `list` the items between commas.
  */
 export const variable = {
   string,

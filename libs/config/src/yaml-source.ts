@@ -11,27 +11,27 @@ import {
 } from 'yaml';
 import { ConfigError } from './config-error.ts';
 
-/** Keys and indexes from the root of a document to a place in it. */
+/** Keys and indexes from the root of a document to a value. */
 export type DataPath = readonly (string | number)[];
 
-/** A file's name, or text with the name to call it by in messages. */
+/** A file name, or text with the file name to use in messages. */
 export type YamlInput = string | { readonly text: string; readonly file: string };
 
-/** One parsed YAML document that knows where everything stands. */
+/** One parsed YAML document with the positions of its values. */
 export interface YamlSource {
   readonly file: string;
   readonly value: unknown;
   /**
-   * `file:line:column` of the value at `path`, or of its key. Of a path that is not there, the
-   * nearest place above it.
+   * Returns `file:line:column` of the value at `path`, or of its key; of the nearest parent when
+   * the path does not exist.
    */
   locate(path: DataPath, what?: 'key' | 'value'): string;
 }
 
 /**
- * Reads one YAML document (or JSON, which is YAML).
- * @throws ConfigError when the file cannot be read, or naming line and column of every syntax
- *   error, duplicate key, unresolved tag and second document
+ * Reads one YAML or JSON document.
+ * @throws ConfigError when the file cannot be read, or with line and column of every syntax error,
+ *   duplicate key, unresolved tag and second document
  */
 export function readYaml(input: YamlInput): YamlSource {
   const { text, file } = typeof input === 'string' ? readText(input) : input;
@@ -68,7 +68,7 @@ function toValue(document: Document.Parsed, file: string): unknown {
   try {
     return document.toJS() as unknown;
   } catch (error) {
-    // The parser refuses documents whose aliases multiply beyond measure.
+    // The parser rejects documents whose aliases expand exponentially.
     const problem = error instanceof Error ? error.message : String(error);
     throw new ConfigError(file, [`${file}: ${sentence(problem)}`], { cause: error });
   }

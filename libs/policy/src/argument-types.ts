@@ -3,12 +3,12 @@ import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import { matchesGlob } from './glob.ts';
 import type { ToolSchemas } from './types.ts';
 
-/** CEL types of arguments by name; JSON numbers, integers too, are doubles. */
+/** CEL types of arguments by name; all JSON numbers, including integers, are doubles. */
 export type ArgumentTypes = ObjectSchema;
 
 /**
- * The types of the arguments of all tools that fit one of the patterns. An argument that has
- * another type in another tool is `dyn`. Undefined when no schema is known for them.
+ * Returns the argument types of all tools that match one of the patterns. An argument whose type
+ * differs between tools is `dyn`. Returns undefined when no tool with a schema matches.
  */
 export function argumentTypes(
   schemas: ToolSchemas,

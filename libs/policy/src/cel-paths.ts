@@ -9,8 +9,8 @@ export interface AccessChain {
 }
 
 /**
- * Every access to a variable in an expression, each with the longest run of field names that is
- * known before evaluation: `a.b["c"][i].d` gives `a`, `b`, `c`.
+ * Returns every variable access in an expression, each with the longest chain of field names that
+ * is known before evaluation: `a.b["c"][i].d` gives `a`, `b`, `c`.
  */
 export function accessChains(node: ASTNode): readonly AccessChain[] {
   const chains: AccessChain[] = [];
@@ -35,7 +35,9 @@ function chainOf(node: ASTNode): AccessChain | undefined {
   return base && { ...base, names: [...base.names, step.name] };
 }
 
-/** A field access, or an index that is a constant text; any other index ends the known part. */
+/**
+ * Returns a field access or an index with a constant string; any other index ends the known chain.
+ */
 function stepOf(node: ASTNode): { base: ASTNode; name: string } | undefined {
   if (node.op === '.') return { base: node.args[0], name: node.args[1] };
   if (node.op !== '[]') return undefined;

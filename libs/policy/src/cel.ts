@@ -2,7 +2,7 @@ import { Environment } from '@marcbachmann/cel-js';
 import { Priority, trimWhiteSpace } from '@writ/kernel';
 import { centsDown, centsUp, usdFromCents } from './cents.ts';
 
-/** Every variable that some expression may read. */
+/** All variables that expressions can read. */
 const VARIABLES = [
   'action',
   'args',
@@ -17,12 +17,14 @@ const VARIABLES = [
   'counted',
 ] as const;
 
-/** The functions and constants that all policy expressions share; scopes are cloned from it. */
+/**
+ * Environment with the functions and constants of all policy expressions; scopes are clones of it.
+ */
 export const base = createBase();
 
 /**
- * Evaluates what was checked. Variables are dynamic here, so that an argument of the wrong type
- * reaches the rule, which can name it, and does not fail before.
+ * Environment that evaluates checked expressions. Its variables are dynamic, so that an argument of
+ * the wrong type fails inside the rule, which is then named in the reason.
  */
 export const runtime = VARIABLES.reduce(
   (environment, name) => environment.registerVariable(name, 'dyn'),
@@ -45,7 +47,7 @@ function createBase(): Environment {
   return environment;
 }
 
-/** Whether an argument says nothing: null, or a text of white space. */
+/** Whether an argument is null or contains only white space. */
 export function isBlank(value: unknown): boolean {
   return value === null || (typeof value === 'string' && trimWhiteSpace(value) === '');
 }

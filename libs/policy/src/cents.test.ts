@@ -17,11 +17,11 @@ describe('cents', () => {
     [5e-324, 1n, 0n],
     [1e300, MAX_CENTS, MAX_CENTS],
     [-1e300, -MAX_CENTS, -MAX_CENTS],
-  ])('counts %d USD as %d cents upward and %d downward (SV-3)', (usd, up, down) => {
+  ])('rounds %d USD up to %d cents and down to %d (SV-3)', (usd, up, down) => {
     expect([centsUp(usd), centsDown(usd)]).toEqual([up, down]);
   });
 
-  it('is exact for every amount of whole cents, both ways and back (SV-3)', () => {
+  it('converts every amount of whole cents exactly in both directions (SV-3)', () => {
     const whole = fc.integer({ min: -1_000_000_000, max: 1_000_000_000 });
     const property = fc.property(whole, (cents) => {
       const usd = usdFromCents(BigInt(cents));
@@ -30,7 +30,7 @@ describe('cents', () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it('never counts an amount as less upward than downward, nor a cent further apart (SV-3)', () => {
+  it('rounds up and down at most one cent apart (SV-3)', () => {
     const property = fc.property(fc.double({ noNaN: true, min: -1e15, max: 1e15 }), (usd) => {
       const gap = centsUp(usd) - centsDown(usd);
       expect(gap === 0n || gap === 1n).toBe(true);
@@ -38,7 +38,7 @@ describe('cents', () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it('has no answer for what is no amount', () => {
+  it('throws for NaN and infinities', () => {
     expect(() => centsUp(Number.NaN)).toThrow(RangeError);
     expect(() => centsDown(Number.POSITIVE_INFINITY)).toThrow(RangeError);
   });

@@ -1,29 +1,28 @@
-/** The largest number of cents counted: past it a JSON number is no longer exact. */
+/** Largest number of cents; above it a JSON number is no longer exact. */
 export const MAX_CENTS = BigInt(Number.MAX_SAFE_INTEGER);
-/** Below it no two amounts of whole cents are the same JSON number. */
+/** Below this limit, every amount of whole cents is a distinct JSON number. */
 const EXACT_CENTS = 1e13;
 
 /**
- * A USD amount in whole cents, a fraction of a cent counted as a whole one (SV-3). The amount is
- * read as the decimal that JSON writes, so 1.1 is 110 cents and not 111. What is beyond
- * {@link MAX_CENTS} counts as that much.
+ * Converts a USD amount to whole cents, rounded up (SV-3). The amount is interpreted as the decimal
+ * that JSON prints, so 1.1 is 110 cents and not 111. The result is clamped to {@link MAX_CENTS}.
  * @throws RangeError for NaN and infinities
  */
 export function centsUp(usd: number): bigint {
   return toCents(usd, 'up');
 }
 
-/** As {@link centsUp}, but a fraction of a cent is left out: for limits and what remains of them. */
+/** Like {@link centsUp}, but rounded down: for limits and remaining amounts. */
 export function centsDown(usd: number): bigint {
   return toCents(usd, 'down');
 }
 
-/** Whole cents as a USD amount; the result has at most two decimals. */
+/** Converts whole cents to a USD amount with at most two decimals. */
 export function usdFromCents(cents: bigint): number {
   return Number(clamp(cents)) / 100;
 }
 
-/** `value` held within what a JSON number can say exactly. */
+/** Clamps `value` to the range that a JSON number represents exactly. */
 export function clamp(value: bigint): bigint {
   if (value > MAX_CENTS) return MAX_CENTS;
   return value < -MAX_CENTS ? -MAX_CENTS : value;
@@ -32,7 +31,7 @@ export function clamp(value: bigint): bigint {
 function toCents(usd: number, rounding: 'up' | 'down'): bigint {
   if (!Number.isFinite(usd)) throw new RangeError('an amount must be a finite number');
   const cents = Math.round(usd * 100);
-  // The usual amount has two decimals: then it is the number nearest to them, and no other is.
+  // Fast path: an amount with two decimals is the number nearest to them.
   if (cents / 100 === usd && Math.abs(cents) < EXACT_CENTS) return BigInt(cents);
   const [mantissa = '0', exponent = '0'] = usd.toExponential().split('e');
   const [whole = '0', fraction = ''] = mantissa.split('.');

@@ -4,7 +4,7 @@ import { factValues } from './facts.ts';
 import type { MatchSubject } from './match.ts';
 import type { BudgetView, Policy, ProposedAction, SupervisionView } from './types.ts';
 
-/** Everything a review looks at; nothing else decides (SV-3). */
+/** Complete input of a review; the decision depends on nothing else (SV-3). */
 export interface ReviewInput {
   readonly action: ProposedAction;
   readonly facts: Facts;
@@ -15,15 +15,15 @@ export interface ReviewInput {
   readonly budget?: BudgetView | undefined;
   /** The tool's own risk, 0 to 100. */
   readonly toolRisk?: number | undefined;
-  /** From this risk on an approval becomes an escalation, whatever the rules say of the tool. */
+  /** Risk at or above which an approval becomes an escalation. */
   readonly approvalRequiredRisk?: number | undefined;
-  /** A person has said yes: `escalate` is passed over, everything else holds (SV-5). */
+  /** A human has approved the action: `escalate` rules are skipped, all others apply (SV-5). */
   readonly skipEscalation?: boolean | undefined;
-  /** The tools' argument contracts; given, a revised action is checked again (TG-3). */
+  /** Argument contracts of the tools; when set, a revised action is validated again (TG-3). */
   readonly contractOf?: ContractLookup | undefined;
 }
 
-/** What matches are held against. */
+/** Returns the values that `match` is compared with. */
 export function subjectOf({ action, agent, tenant, supervision }: ReviewInput): MatchSubject {
   return {
     kind: action.kind,
@@ -35,7 +35,10 @@ export function subjectOf({ action, agent, tenant, supervision }: ReviewInput): 
   };
 }
 
-/** The variables of rule expressions; whole numbers of ours are CEL ints, JSON numbers doubles. */
+/**
+ * Returns the variables of rule expressions; internal integers are CEL ints, JSON numbers are
+ * doubles.
+ */
 export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record<string, unknown>> {
   const { action, agent, supervision } = input;
   const depth = BigInt(supervision.depth);

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '@writ/kernel';
 
-/** One mistake in a policy document or table: where it stands and what was expected there. */
+/** One problem in a policy document or table, with its position and the expected value. */
 export interface PolicyProblem {
   readonly file: string;
   /** Counted from 1. */
@@ -10,15 +10,15 @@ export interface PolicyProblem {
   readonly message: string;
 }
 
-/** `policy.yaml:12:7: message`, the form editors jump to. */
+/** Formats a problem as `policy.yaml:12:7: message`, which editors can open. */
 export function formatProblem(problem: PolicyProblem): string {
   return `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`;
 }
 
 /**
- * A policy document or table was refused (SV-3). `file`, `line` and `column` are those of the
- * first problem; `problems` has them all in the order of the document, and so has the message,
- * one a line.
+ * A policy document or table is invalid (SV-3). `file`, `line` and `column` are those of the first
+ * problem; `problems` and the message list all of them in document order, one per line in the
+ * message.
  */
 export class PolicyError extends InvalidRequestError {
   readonly problems: readonly PolicyProblem[];

@@ -2,8 +2,8 @@ import type { Decision } from './review.ts';
 import type { Policy } from './types.ts';
 
 /**
- * How a decision came about, for people: a line for each rule that was looked at, then the
- * verdict. Names and conditions, never argument values.
+ * Explains a decision to a human reader: one line per evaluated rule, then the verdict. Contains
+ * names and conditions, but no argument values.
  */
 export function explainDecision(policy: Policy, decision: Decision): readonly string[] {
   const rules = decision.why.map(

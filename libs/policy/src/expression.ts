@@ -11,8 +11,8 @@ import { oneOf } from './yaml-source.ts';
 const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 
 /**
- * Parses and type-checks the expression at a spot; `types` are the CEL types it may give, to which
- * `dyn` always belongs. Problems go to `source`, and then there is no expression.
+ * Parses and type-checks the expression at a spot; `types` are the permitted result types besides
+ * `dyn`. Returns undefined and reports to `source` when the expression is invalid.
  */
 export function readExpression(
   source: YamlSource,
@@ -23,22 +23,22 @@ export function readExpression(
   if (spot === undefined) return undefined;
   const text = expressionText(spot);
   if (text === undefined) {
-    source.refuse(spot, `${spot.path} must be a CEL expression.`);
+    source.report(spot, `${spot.path} must be a CEL expression.`);
     return undefined;
   }
   const checked = scope.environment.check(text);
-  // Names first: their messages say what there is, which the type checker's do not.
+  // Names first: these messages list the available names, those of the type checker do not.
   if (checked.error?.name !== 'ParseError' && !namesAreKnown(source, spot, scope, text)) {
     return undefined;
   }
   if (checked.error !== undefined) {
     const { summary, range } = checked.error;
-    source.refuse(spot, `${spot.path}: ${summary}${hint(summary)}.`, range?.start);
+    source.report(spot, `${spot.path}: ${summary}${hint(summary)}.`, range?.start);
     return undefined;
   }
   const type = checked.type ?? 'dyn';
   if (type !== 'dyn' && !types.includes(type)) {
-    source.refuse(spot, `${spot.path} must give ${oneOf(types)}, not ${type}.`);
+    source.report(spot, `${spot.path} must evaluate to ${oneOf(types)}, not ${type}.`);
     return undefined;
   }
   const program = runtime.parse(text);
@@ -52,7 +52,7 @@ export function readExpression(
   };
 }
 
-/** Numbers and truth values may stand unquoted: `count: 1`, `set: true`. */
+/** Numbers and booleans can be unquoted: `count: 1`, `set: true`. */
 function expressionText(spot: Spot): string | undefined {
   if (!isScalar(spot.node)) return undefined;
   const { value } = spot.node;
@@ -61,26 +61,23 @@ function expressionText(spot: Spot): string | undefined {
   return undefined;
 }
 
-/** The checker lets `has(args.tpyo)` pass, which would make a rule silently never match. */
+/** Checks field names: the type checker accepts `has(args.tpyo)`, which would never match. */
 function namesAreKnown(source: YamlSource, spot: Spot, scope: Scope, text: string): boolean {
   let known = true;
-  const complain = (character: number, message: string) => {
-    source.refuse(spot, `${spot.path}: ${message}`, character);
+  const report = (character: number, message: string) => {
+    source.report(spot, `${spot.path}: ${message}`, character);
     known = false;
   };
   for (const chain of accessChains(runtime.parse(text).ast)) {
     const [name] = chain.names;
     const names = scope.names[chain.root];
     if (chain.root === 'result' && !chain.names.every((part) => RESULT_NAME.test(part))) {
-      complain(chain.start, 'a field of the result must have a plain dotted name.');
+      report(chain.start, 'a field of the result must have a plain dotted name.');
     } else if (chain.root === 'result' && name === undefined) {
-      complain(
-        chain.start,
-        'name the fields of the result that are needed, such as result.status.',
-      );
+      report(chain.start, 'name the required fields of the result, such as result.status.');
     } else if (names !== undefined && name !== undefined && !names.includes(name)) {
-      const there = names.length === 0 ? 'there are none here' : `there is ${oneOf(names)}`;
-      complain(chain.start, `no ${chain.root}.${name}; ${there}.`);
+      const available = names.length === 0 ? 'none' : oneOf(names);
+      report(chain.start, `${chain.root}.${name} does not exist; available: ${available}.`);
     }
   }
   return known;

@@ -2,13 +2,13 @@ import { clamp } from './cents.ts';
 import type { Expression, Policy, ProposedAction } from './types.ts';
 import { updatesFor } from './updates.ts';
 
-/** What an action counts for, by cap; `failed` is the cap for which that cannot be computed. */
+/** Count of an action by cap fact; `failed` is the fact whose count cannot be computed. */
 export interface Counts {
   readonly counts: Readonly<Record<string, number>>;
   readonly failed: string | undefined;
 }
 
-/** What an action would count for if it were approved; less than nothing cannot be counted (SV-3). */
+/** Computes the counts of an action if it is approved; a negative count is an error (SV-3). */
 export function countsOf(policy: Policy, action: ProposedAction): Counts {
   const counts: Record<string, number> = {};
   if (action.kind !== 'tool' || action.name === undefined) return { counts, failed: undefined };
@@ -30,7 +30,7 @@ function evaluateCount(
     const value = expression.evaluate(context);
     return typeof value === 'bigint' && value >= 0n ? Number(clamp(value)) : undefined;
   } catch {
-    // An argument that is missing or of another type than expected; the caller blocks the action.
+    // An argument is missing or has an unexpected type; the caller blocks the action.
     return undefined;
   }
 }

@@ -4,13 +4,13 @@ import type { FactReceipt } from './fact-types.ts';
 import type { Fact, FactUpdate, FactValue, Policy } from './types.ts';
 import { updatesFor } from './updates.ts';
 
-/** What a receipt made of a call, by fact. */
+/** Effect of a receipt by fact. */
 export interface Settlement {
   readonly settled: Readonly<Record<string, FactValue>>;
   readonly problems: readonly string[];
 }
 
-/** Computes the effect of a receipt; what cannot be computed falls to the cautious side (SV-3). */
+/** Computes the effect of a receipt; a cap that cannot be computed keeps its count (SV-3). */
 export function settle(
   policy: Policy,
   tool: string,
@@ -22,25 +22,25 @@ export function settle(
   if (status === 'refused' || status === 'unknown') return { settled, problems };
   const shared = { limits: policy.limits, result: nested(fields) };
   for (const { fact, update } of updatesFor(policy, tool)) {
-    const mine = counted[fact.name] ?? 0;
+    const count = counted[fact.name] ?? 0;
     if (status === 'failed') {
-      if (fact.kind === 'cap' && update.failureCounts) settled[fact.name] = mine;
+      if (fact.kind === 'cap' && update.failureCounts) settled[fact.name] = count;
       continue;
     }
     if (Object.hasOwn(settled, fact.name)) continue;
     try {
-      const value = evaluateUpdate(fact, update, { ...shared, counted: BigInt(mine) }, mine);
+      const value = evaluateUpdate(fact, update, { ...shared, counted: BigInt(count) }, count);
       if (value !== undefined) settled[fact.name] = value;
     } catch {
-      // Nobody could act on the error now; the fact is named for the caller to report.
-      if (fact.kind === 'cap') settled[fact.name] = mine;
+      // The receipt cannot be rejected any more; the caller reports the fact.
+      if (fact.kind === 'cap') settled[fact.name] = count;
       problems.push(fact.name);
     }
   }
   return { settled, problems };
 }
 
-/** The new value of a fact, or undefined when the receipt does not change it. */
+/** Returns the new value of a fact, or undefined when the receipt does not change it. */
 function evaluateUpdate(
   fact: Fact,
   update: FactUpdate,
@@ -60,12 +60,12 @@ function evaluateUpdate(
 
 function wholeNumber(value: unknown, kind: Fact['kind']): number {
   if (typeof value !== 'bigint') throw new TypeError('the fact must be a whole number');
-  // A result that takes away from a cap would widen it: no tool may do that.
+  // A negative result would raise the remaining cap, which no tool is permitted to do.
   if (kind === 'cap' && value < 0n) throw new RangeError('a cap cannot count down');
   return Number(clamp(value));
 }
 
-/** `{'refund.amount_usd': 5}` as `{refund: {amount_usd: 5}}`. */
+/** Converts `{'refund.amount_usd': 5}` to `{refund: {amount_usd: 5}}`. */
 function nested(fields: Readonly<Record<string, JsonValue>>): object {
   const result: Branch = new Map();
   for (const [path, value] of Object.entries(fields).sort()) {
@@ -80,12 +80,12 @@ function nested(fields: Readonly<Record<string, JsonValue>>): object {
 
 type Branch = Map<string, JsonValue | Branch>;
 
-/** Undefined where a field already stands as a whole. */
+/** Returns undefined when the name already holds a value. */
 function descend(branch: Branch, name: string): Branch | undefined {
   const known = branch.get(name);
   if (known instanceof Map) return known;
   if (known !== undefined) return undefined;
-  const fresh: Branch = new Map();
-  branch.set(name, fresh);
-  return fresh;
+  const created: Branch = new Map();
+  branch.set(name, created);
+  return created;
 }

@@ -60,13 +60,13 @@ const pending = (facts: Facts, callId: string, amount: number) =>
 describe('facts', () => {
   const start = initialFacts(policy);
 
-  it('begin with their initial values and are plain JSON (SV-3)', () => {
+  it('start with their initial values and are plain JSON (SV-3)', () => {
     expect(values(start)).toEqual({ paid: 0, calls: 2, tier: 'unknown' });
     const facts = pending(start, 'c1', 10);
     expect(JSON.parse(JSON.stringify(facts))).toEqual(facts);
   });
 
-  it('count an approved action at once, rounded up, and once only (SV-3)', () => {
+  it('count an approved action immediately, rounded up, and only once (SV-3)', () => {
     const once = pending(start, 'c1', 10.001);
     expect(values(once)).toMatchObject({ paid: 1101, calls: 3 });
     expect(pending(once, 'c1', 10.001)).toEqual(once);
@@ -75,14 +75,14 @@ describe('facts', () => {
     expect(values(start).paid).toBe(0);
   });
 
-  it('put what the receipt says in place of what was counted (SV-3)', () => {
+  it('replace the count with the values of the receipt (SV-3)', () => {
     const facts = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded', 4.5));
     expect(values(facts)).toMatchObject({ paid: 550, calls: 3 });
     const nothing = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded'));
     expect(values(nothing).paid).toBe(0);
   });
 
-  it('do not change when the same receipt comes again (SV-3)', () => {
+  it('ignore a repeated receipt (SV-3)', () => {
     const first = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'succeeded', 4));
     expect(applyReceipt(policy, first, receipt('c1', 'succeeded', 4))).toBe(first);
     expect(applyReceipt(policy, first, receipt('c1', 'succeeded', 0))).toBe(first);
@@ -90,14 +90,14 @@ describe('facts', () => {
     expect(pending(first, 'c1', 900)).toBe(first);
   });
 
-  it('count a call that was refused or voided for nothing (SV-3, TG-8)', () => {
+  it('remove the count of a refused or voided call (SV-3, TG-8)', () => {
     const before = pending(start, 'c1', 10);
     expect(values(applyReceipt(policy, before, receipt('c1', 'refused')))).toEqual(values(start));
     expect(values(applyVoid(before, 'c1'))).toEqual(values(start));
     expect(applyVoid(before, 'c2')).toBe(before);
   });
 
-  it('keep counting a call whose outcome is unknown, until a person says what happened (TG-5)', () => {
+  it('keep the count of a call with an unknown outcome until a human resolves it (TG-5)', () => {
     const unknown = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'unknown'));
     expect(values(unknown).paid).toBe(1100);
     expect(applyVoid(unknown, 'c1')).toBe(unknown);
@@ -105,12 +105,12 @@ describe('facts', () => {
     expect(values(applyReceipt(policy, unknown, receipt('c1', 'succeeded', 3))).paid).toBe(400);
   });
 
-  it('keep counting a call that failed inside the tool, unless the policy says not to (SV-3)', () => {
+  it('keep the count of a call that failed inside the tool, unless the policy ignores it (SV-3)', () => {
     const failed = applyReceipt(policy, pending(start, 'c1', 10), receipt('c1', 'failed'));
     expect(values(failed)).toMatchObject({ paid: 1100, calls: 2 });
   });
 
-  it('believe a receipt over a void that came first (TG-8)', () => {
+  it('give a receipt precedence over an earlier void (TG-8)', () => {
     const voided = applyVoid(pending(start, 'c1', 10), 'c1');
     expect(values(applyReceipt(policy, voided, receipt('c1', 'unknown'))).paid).toBe(1100);
     expect(values(applyReceipt(policy, voided, receipt('c1', 'succeeded', 4))).paid).toBe(500);
@@ -121,28 +121,28 @@ describe('facts', () => {
     ['has text for the sum', { status: 'ok', 'sum.usd': '4' }],
     ['has a negative sum, which would widen the cap', { status: 'ok', 'sum.usd': -50 }],
     ['has no fields', undefined],
-  ])('keep what was counted, and say so, when the receipt %s (SYS-4)', (_, fields) => {
+  ])('keep the count and report the problem when the receipt %s (SYS-4)', (_, fields) => {
     const before = pending(start, 'c1', 10);
     const facts = applyReceipt(policy, before, { ...receipt('c1', 'succeeded'), fields });
     expect(values(facts).paid).toBe(1100);
     expect(facts.calls[0]?.problems).toEqual(['paid']);
   });
 
-  it('refuse to count what cannot be counted (SYS-4)', () => {
+  it('reject an action whose count cannot be computed (SYS-4)', () => {
     for (const amount of ['10', null, undefined, -500]) {
       expect(() => applyPending(policy, start, 'c1', pay(amount))).toThrow(
-        'What the action counts for in the fact paid cannot be computed.',
+        'The count of the action for fact paid cannot be computed.',
       );
     }
   });
 
-  it('count the receipt of a call that was never seen approved (SYS-4)', () => {
+  it('apply the receipt of a call without a recorded approval (SYS-4)', () => {
     const facts = applyReceipt(policy, start, receipt('c9', 'succeeded', 4));
     expect(values(facts)).toMatchObject({ paid: 500, calls: 2 });
     expect(pending(facts, 'c9', 10)).toBe(facts);
   });
 
-  it('open a gate by a receipt of success alone, the first update that holds (SV-3)', () => {
+  it('update a gate only on a succeeded receipt, by the first update whose condition holds (SV-3)', () => {
     const look = (status: FactReceipt['status'], fields: FactReceipt['fields']) =>
       values(applyReceipt(policy, start, { callId: 'c1', tool: 'look_up', status, fields })).tier;
     expect(look('succeeded', { tier: 'gold', vip: true })).toBe('vip');
@@ -155,7 +155,7 @@ describe('facts', () => {
     expect(values(approved)).toMatchObject({ tier: 'unknown', calls: 102 });
   });
 
-  it('let the call approved last decide a gate, in whatever order receipts come (SV-3)', () => {
+  it('set a gate from the call approved last, in any order of receipts (SV-3)', () => {
     const look = { kind: 'tool', name: 'look_up', args: {} };
     const both = ['c1', 'c2'].reduce((facts, id) => applyPending(policy, facts, id, look), start);
     const done = (facts: Facts, callId: string, tier: string) =>
@@ -169,7 +169,7 @@ describe('facts', () => {
     expect(values(done(done(both, 'c2', 'new'), 'c1', 'old')).tier).toBe('new');
   });
 
-  it('are not touched by finals, delegations and tools that no fact is about (SV-3)', () => {
+  it('ignore finals, delegations and tools without a fact (SV-3)', () => {
     const narrow = { ...policy, facts: policy.facts.filter(({ name }) => name === 'paid') };
     const mail = { kind: 'tool', name: 'mail', args: {} };
     expect(applyPending(narrow, start, 'c1', mail)).toBe(start);
@@ -178,12 +178,12 @@ describe('facts', () => {
     expect(applyReceipt(narrow, start, sent)).toBe(start);
   });
 
-  it('never pass what a JSON number can say exactly, and stay there (SV-3)', () => {
+  it('are clamped to the largest exact JSON number (SV-3)', () => {
     const facts = ['c1', 'c2'].reduce((all, id) => pending(all, id, 1e300), start);
     expect(values(facts).paid).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it('outlive a change of policy: known names keep their values, new ones begin (SV-3)', () => {
+  it('survive a policy change: known names keep their values, new names start at their initial value (SV-3)', () => {
     const facts = pending(start, 'c1', 10);
     const [paid] = policy.facts;
     const fresh = { name: 'fresh', kind: 'gate', type: 'int', initial: 7, updates: [] } as const;
@@ -191,7 +191,7 @@ describe('facts', () => {
     expect(factValues(next, facts)).toEqual({ paid: 1100, fresh: 7 });
   });
 
-  it('name the result fields they need, without what a longer path repeats (SV-3)', () => {
+  it('list the result fields they read, without paths that another path covers (SV-3)', () => {
     expect(resultFieldsFor(policy, 'pay')).toEqual(['status', 'sum.usd']);
     expect(resultFieldsFor(policy, 'look_up')).toEqual(['tier', 'vip']);
     expect(resultFieldsFor(policy, 'mail')).toEqual([]);
@@ -225,7 +225,7 @@ describe('facts under any order of events', () => {
     });
   });
 
-  it('come to what a plain model says, each event once or twice (SV-3)', () => {
+  it('match a simple model when each event is delivered once or twice (SV-3)', () => {
     const property = fc.property(runs, ({ calls, order }) => {
       let facts = calls.reduce(
         (all, { amount }, index) => pending(all, `c${index}`, amount / 100),

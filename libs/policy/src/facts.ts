@@ -11,7 +11,7 @@ import {
 import type { FactValue, Policy, ProposedAction } from './types.ts';
 import { updatesFor } from './updates.ts';
 
-/** The facts of a new run (SV-3). */
+/** Returns the facts of a new run (SV-3). */
 export function initialFacts(policy: Policy): Facts {
   return {
     base: Object.fromEntries(policy.facts.map(({ name, initial }) => [name, initial])),
@@ -19,7 +19,7 @@ export function initialFacts(policy: Policy): Facts {
   };
 }
 
-/** The values that rules see: for a cap, what is settled and what is pending together (SV-3). */
+/** Returns the values that rules read: for a cap, the sum of settled and pending counts (SV-3). */
 export function factValues(policy: Policy, facts: Facts): Readonly<Record<string, FactValue>> {
   const values = policy.facts.map(({ name, kind, initial }) => {
     const stored = facts.base[name];
@@ -31,9 +31,10 @@ export function factValues(policy: Policy, facts: Facts): Readonly<Record<string
 }
 
 /**
- * Counts an approved action for every cap it concerns, at once (SV-3). The same call counts once.
- * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; a review that
- * approved the action has made sure that it can
+ * Adds an approved action to every cap that it affects, before its receipt (SV-3). Idempotent per
+ * call.
+ * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; the review that
+ *   approved the action has checked that it can
  */
 export function applyPending(
   policy: Policy,
@@ -45,13 +46,13 @@ export function applyPending(
   if (kind !== 'tool' || tool === undefined || updatesFor(policy, tool).length === 0) return facts;
   const { counts: counted, failed } = countsOf(policy, action);
   if (failed !== undefined) {
-    const message = `What the action counts for in the fact ${failed} cannot be computed.`;
+    const message = `The count of the action for fact ${failed} cannot be computed.`;
     throw new InvalidRequestError('POLICY_EVALUATION_FAILED', message, { fact: failed });
   }
   const known = facts.calls.find((call) => call.callId === callId);
   if (known === undefined) {
-    const fresh = { callId, tool, state: 'pending', counted, settled: {}, problems: [] } as const;
-    return { ...facts, calls: [...facts.calls, fresh] };
+    const added = { callId, tool, state: 'pending', counted, settled: {}, problems: [] } as const;
+    return { ...facts, calls: [...facts.calls, added] };
   }
   if (known.state !== 'pending') return facts;
   const larger = Object.entries(counted).map(
@@ -61,16 +62,16 @@ export function applyPending(
 }
 
 /**
- * Puts what the receipt says in place of what was counted, and lets gates open (SV-3). Receipts
- * may come late, out of order and again: of one call the weightiest stage stands, and of two
- * receipts of the same stage the first. A cap whose update cannot be computed keeps what was
- * counted, a gate stays as it is; `problems` names them.
+ * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). Receipts
+ * can be late, out of order and repeated: the state with the highest precedence applies, and of two
+ * receipts with the same state the first. A cap whose update cannot be computed keeps its count and
+ * a gate its value; `problems` names them.
  */
 export function applyReceipt(policy: Policy, facts: Facts, receipt: FactReceipt): Facts {
   const known = facts.calls.find((call) => call.callId === receipt.callId);
   const tool = known?.tool ?? receipt.tool;
   if (updatesFor(policy, tool).length === 0) return facts;
-  if (known !== undefined && !outweighs(receipt.status, known.state)) return facts;
+  if (known !== undefined && !supersedes(receipt.status, known.state)) return facts;
   const counted = known?.counted ?? {};
   const effect: CallEffect = {
     callId: receipt.callId,
@@ -83,14 +84,17 @@ export function applyReceipt(policy: Policy, facts: Facts, receipt: FactReceipt)
   return { ...facts, calls: [...facts.calls, effect] };
 }
 
-/** Takes back what a call counted for: its writ was burnt unexecuted (TG-8). A receipt outweighs it. */
+/**
+ * Removes the count of a call whose writ was voided without execution (TG-8). A receipt takes
+ * precedence.
+ */
 export function applyVoid(facts: Facts, callId: string): Facts {
   const known = facts.calls.find((call) => call.callId === callId);
-  if (known === undefined || !outweighs('void', known.state)) return facts;
+  if (known === undefined || !supersedes('void', known.state)) return facts;
   return replace(facts, { ...known, state: 'void' });
 }
 
-function outweighs(next: CallState, present: CallState): boolean {
+function supersedes(next: CallState, present: CallState): boolean {
   return CALL_STATES.indexOf(next) > CALL_STATES.indexOf(present);
 }
 

@@ -2,24 +2,24 @@ import type { ReviewInput } from './context.ts';
 import { type Decision, review } from './review.ts';
 import type { Policy, ProposedAction, Verdict } from './types.ts';
 
-/** How often the rules run again on a revised action (SV-10). */
+/** Maximum number of reviews of revised actions (SV-10). */
 export const MAX_REVISIONS = 4;
 
-/** One pass: the action that was looked at and what the rules said of it. */
+/** One pass: the reviewed action and the decision. */
 export interface ReviewPass {
   readonly action: ProposedAction;
   readonly decision: Decision;
 }
 
-/** What the rules come to after all revisions (SV-10). */
+/** Result of a review after all revisions (SV-10). */
 export interface ReviewOutcome {
-  /** The last word: `approve`, `escalate` or `block`, never `revise`. */
+  /** The final verdict: `approve`, `escalate` or `block`, never `revise`. */
   readonly verdict: Exclude<Verdict, 'revise'>;
-  /** The reason, rule and counts that count are those of this decision. */
+  /** The final decision, with the reason, rule and counts that apply. */
   readonly decision: Decision;
-  /** The action that the verdict is about: the proposed one, or the last revision of it. */
+  /** The action that the verdict applies to: the proposed one or its last revision. */
   readonly action: ProposedAction;
-  /** Whether the action is another one than was proposed. */
+  /** Whether the action differs from the proposed one. */
   readonly revised: boolean;
   /** The decision to show in a run's trace (SV-7). */
   readonly shown: ReviewPass;
@@ -27,8 +27,8 @@ export interface ReviewOutcome {
 }
 
 /**
- * Reviews an action, and its revision in its turn, until the rules no longer revise; after
- * {@link MAX_REVISIONS} runs on revised actions the answer is a block, `revision_limit` (SV-10).
+ * Reviews an action and its revisions until no rule revises it; after {@link MAX_REVISIONS} reviews
+ * of revised actions the result is a block with reason `revision_limit` (SV-10).
  */
 export function reviewToFixpoint(policy: Policy, input: ReviewInput): ReviewOutcome {
   const passes: ReviewPass[] = [];

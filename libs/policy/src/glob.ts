@@ -1,7 +1,7 @@
 /**
- * Whether `text` fits `pattern`, in which `*` stands for any characters, none included, and every
- * other character for itself. Runs in time proportional to the product of the lengths at worst,
- * so a name chosen by a worker cannot stall a review.
+ * Whether `text` matches `pattern`, in which `*` matches any characters, including none, and every
+ * other character itself. The worst-case time is proportional to the product of the lengths, so a
+ * name chosen by a worker cannot stall a review.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = 0;
@@ -18,7 +18,7 @@ export function matchesGlob(pattern: string, text: string): boolean {
       inPattern += 1;
       at += 1;
     } else if (starAt >= 0) {
-      // The last star takes one character more, and the rest of the pattern is tried again.
+      // Backtrack: the last star matches one more character.
       resumeAt += 1;
       at = resumeAt;
       inPattern = starAt + 1;
@@ -30,7 +30,7 @@ export function matchesGlob(pattern: string, text: string): boolean {
   return inPattern === pattern.length;
 }
 
-/** Whether a pattern names exactly one thing. */
+/** Whether a pattern matches exactly one name. */
 export function isExact(pattern: string): boolean {
   return !pattern.includes('*');
 }

@@ -21,8 +21,8 @@ const check = (amount: unknown, name = 'bob', role?: string) =>
     approver: { name, role },
   });
 
-describe('the cap of a person', () => {
-  it('is the first in the document that is for this person and role (SV-5)', () => {
+describe('the cap of an approver', () => {
+  it('is the first in the document that matches name and role (SV-5)', () => {
     const max = (name: string, role?: string) =>
       humanCaps(policy, { tool: 'refund', approver: { name, role } }).map((cap) => cap.max);
     expect(max('bob')).toEqual([800]);
@@ -34,7 +34,7 @@ describe('the cap of a person', () => {
     expect(humanCaps(policy, { tool: 'mail' })).toEqual([]);
   });
 
-  it('lets an approval through with the comment for the record (SV-5)', () => {
+  it('allows an approval with the comment for the audit record (SV-5)', () => {
     expect(check(800)).toEqual({ allowed: true, comment: 'approved_with_cap:800' });
     expect(check(12.5)).toEqual({ allowed: true, comment: 'approved_with_cap:12.5' });
     expect(check(5000, 'eve', 'senior')).toMatchObject({ allowed: true });
@@ -45,11 +45,11 @@ describe('the cap of a person', () => {
     });
   });
 
-  it('refuses an argument above it and names the cap (SV-5)', () => {
+  it('rejects an argument above the cap and names the cap (SV-5)', () => {
     expect(check(1200)).toEqual({
       allowed: false,
       reason: 'above_human_cap',
-      message: "amount_usd 1200 is above bob's cap of 800 USD for refund.",
+      message: "amount_usd 1200 exceeds bob's cap of 800 USD for refund.",
     });
     expect(check(800.000001)).toMatchObject({ reason: 'above_human_cap' });
     expect(check(1200.5, 'anna')).toMatchObject({ allowed: true });
@@ -63,11 +63,11 @@ describe('the cap of a person', () => {
     [0, 'invalid_requested_amount'],
     [-1, 'invalid_requested_amount'],
     [undefined, 'invalid_requested_amount'],
-  ])('refuses the amount %j as %s (SV-5)', (amount, reason) => {
+  ])('rejects the amount %j with %s (SV-5)', (amount, reason) => {
     expect(check(amount)).toMatchObject({ allowed: false, reason });
   });
 
-  it('is needed where others have one: without it nothing is approved (SYS-4)', () => {
+  it('is required where other approvers have one (SYS-4)', () => {
     const order = { tool: 'order', args: { pieces: 1 } };
     const by = (role?: string) =>
       checkHumanDecision(policy, { ...order, approver: { name: 'bob', role } });
@@ -75,7 +75,7 @@ describe('the cap of a person', () => {
     expect(by()).toMatchObject({ reason: 'no_human_cap' });
     const tooMany = { tool: 'order', args: { pieces: 13 }, approver: { name: 'b', role: 'buyer' } };
     expect(checkHumanDecision(policy, tooMany)).toMatchObject({
-      message: "pieces 13 is above b's cap of 12 for order.",
+      message: "pieces 13 exceeds b's cap of 12 for order.",
     });
   });
 });
@@ -84,7 +84,7 @@ describe('a capped approval', () => {
   const capped = (amount_usd: number | string) =>
     cappedApproval(policy, { tool: 'refund', args: { amount_usd }, approver: { name: 'bob' } });
 
-  it('brings an amount down to the cap and to whole cents (SV-5)', () => {
+  it('lowers an amount to the cap and to whole cents (SV-5)', () => {
     expect(capped(1200)).toEqual({
       approved: true,
       args: { amount_usd: 800 },
@@ -93,13 +93,13 @@ describe('a capped approval', () => {
     expect(capped(12.349)).toMatchObject({ args: { amount_usd: 12.34 } });
   });
 
-  it('does not approve what cannot be approved (SV-5)', () => {
+  it('rejects an invalid amount (SV-5)', () => {
     expect(capped('800')).toEqual({ approved: false, comment: 'invalid_requested_amount_type' });
     expect(capped(-3)).toEqual({ approved: false, comment: 'invalid_requested_amount' });
     expect(capped(0.004)).toEqual({ approved: false, comment: 'invalid_requested_amount' });
   });
 
-  it('leaves a tool without caps as it is (SV-5)', () => {
+  it('leaves the arguments of a tool without caps unchanged (SV-5)', () => {
     const mail = { tool: 'mail', args: { to: 'x' }, approver: { name: 'bob' } };
     expect(cappedApproval(policy, mail)).toEqual({
       approved: true,
@@ -116,9 +116,12 @@ describe('a document with caps', () => {
     ['{ tool: a, argument: b, max: -1 }', 'human.caps[0].max must not be negative.'],
     ['{ tool: a, argument: b, max: x }', 'human.caps[0].max must be a number, not "x".'],
     ['{ tool: a, max: 1 }', 'human.caps[0] must have the key argument.'],
-    ['{ tool: a, argument: __proto__, max: 1 }', 'human.caps[0].argument must be a name that fits'],
+    [
+      '{ tool: a, argument: __proto__, max: 1 }',
+      'human.caps[0].argument must be a name that matches',
+    ],
     ['{ tool: a, argument: b, max: 1, who: c }', 'unknown key human.caps[0].who; expected tool,'],
-  ])('is refused for the cap %s (SV-3)', (cap, problem) => {
+  ])('is rejected for the cap %s (SV-3)', (cap, problem) => {
     const text = `policy: p\nrules: []\nhuman: { caps: [${cap}] }\n`;
     const load = () => loadPolicy(text, { file: 'p.yaml' });
     expect(load).toThrow(PolicyError);

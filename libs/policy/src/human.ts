@@ -9,7 +9,7 @@ export interface Approver {
   readonly role?: string | undefined;
 }
 
-/** A call that a person is about to approve, with the arguments as that person left them. */
+/** A call that a human approves, with the arguments as edited by the approver. */
 export interface HumanDecision {
   readonly tool: string;
   readonly args: JsonObject;
@@ -17,18 +17,18 @@ export interface HumanDecision {
 }
 
 /**
- * Whether somebody else than the one who started the run must say yes to an action (SV-5).
- * @param tool empty for an action that is no tool call
+ * Whether an action requires an approver other than the user who started the run (SV-5).
+ * @param tool empty for an action that is not a tool call
  */
 export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
   return fourEyes.some((pattern) => matchesGlob(pattern, tool));
 }
 
-/** Whether a person may approve, and the comment that goes on record (SV-5). */
+/** Whether an approver is permitted to approve, with the comment for the audit record (SV-5). */
 export type HumanCheck =
   | {
       readonly allowed: true;
-      /** `approved_by_human`, or `approved_with_cap:<n>` where a cap binds the approver. */
+      /** `approved_by_human`, or `approved_with_cap:<n>` when a cap applies to the approver. */
       readonly comment: string;
     }
   | {
@@ -38,13 +38,14 @@ export type HumanCheck =
         | 'invalid_requested_amount'
         | 'above_human_cap'
         | 'no_human_cap';
-      /** One sentence for the person, naming argument and cap. */
+      /** One sentence for the approver, with the argument and the cap. */
       readonly message: string;
     };
 
 /**
- * The caps that bind an approver for a tool, one an argument: the first in the document that is
- * for this person and role (SV-5). Without an approver: the caps that bind everybody.
+ * Returns the caps that apply to an approver for a tool, one per argument: the first in the
+ * document that matches name and role (SV-5). Without an approver, returns the caps that apply to
+ * all approvers.
  */
 export function humanCaps(
   policy: Policy,
@@ -62,9 +63,10 @@ export function humanCaps(
 }
 
 /**
- * Whether a person may approve these arguments (SV-5). Refused are an argument above the person's
- * cap, one that is no number (`invalid_requested_amount_type`) or not above zero
- * (`invalid_requested_amount`), and any approval by a person for whom a capped argument has no cap.
+ * Checks whether an approver is permitted to approve these arguments (SV-5). Rejects an argument
+ * above the cap (`above_human_cap`), one that is not a number (`invalid_requested_amount_type`) or
+ * not greater than zero (`invalid_requested_amount`), and an approver without a cap for a capped
+ * argument (`no_human_cap`).
  */
 export function checkHumanDecision(policy: Policy, decision: HumanDecision): HumanCheck {
   const { tool, args, approver } = decision;
@@ -73,7 +75,7 @@ export function checkHumanDecision(policy: Policy, decision: HumanDecision): Hum
     (cap) => matchesGlob(cap.tool, tool) && caps.every((own) => own.argument !== cap.argument),
   );
   if (unbound !== undefined) {
-    const message = `${approver.name} may not approve ${tool}: no cap on ${unbound.argument} is meant for this approver.`;
+    const message = `${approver.name} is not permitted to approve ${tool}: no cap on ${unbound.argument} applies to this approver.`;
     return { allowed: false, reason: 'no_human_cap', message };
   }
   for (const cap of caps) {
@@ -81,21 +83,22 @@ export function checkHumanDecision(policy: Policy, decision: HumanDecision): Hum
     const problem = amountProblem(value, cap);
     if (problem !== undefined) return problem;
     if (typeof value === 'number' && exceeds(value, cap)) {
-      const message = `${cap.argument} ${value} is above ${approver.name}'s cap of ${cap.max}${unitOf(cap)} for ${tool}.`;
+      const message = `${cap.argument} ${value} exceeds ${approver.name}'s cap of ${cap.max}${unitOf(cap)} for ${tool}.`;
       return { allowed: false, reason: 'above_human_cap', message };
     }
   }
   return { allowed: true, comment: comment(caps, args) };
 }
 
-/** An approval brought down to what its approver may give. */
+/** An approval limited to the caps of its approver. */
 export type CappedApproval =
   | { readonly approved: true; readonly args: JsonObject; readonly comment: string }
   | { readonly approved: false; readonly comment: string };
 
 /**
- * The most that this approver may say yes to: capped arguments are brought down to the cap, USD
- * amounts to whole cents (SV-5). For consoles that suggest an edit and for simulated approvers.
+ * Returns the largest approval that the caps of the approver permit: capped arguments are lowered
+ * to the cap, USD amounts rounded down to whole cents (SV-5). For consoles that suggest an edit and
+ * for simulated approvers.
  */
 export function cappedApproval(policy: Policy, decision: HumanDecision): CappedApproval {
   const { tool, approver } = decision;
@@ -115,7 +118,7 @@ function amountProblem(value: JsonObject[string], cap: HumanCap): HumanCheck | u
     return { allowed: false, reason: 'invalid_requested_amount_type', message };
   }
   if (value > 0) return undefined;
-  const message = `${cap.argument} must be above zero.`;
+  const message = `${cap.argument} must be greater than zero.`;
   return { allowed: false, reason: 'invalid_requested_amount', message };
 }
 

@@ -46,7 +46,7 @@ const ruleWhen = (when: string, match = 'tool: pay') =>
   rule(`    match: { ${match} }\n    when: ${when}\n    decide: block\n    reason: no\n`);
 
 describe('loading a policy', () => {
-  it('names it by the hash of its text (SV-3)', () => {
+  it('uses the hash of the text as its version (SV-3)', () => {
     const policy = loadPolicy(good, { file: 'p.yaml', toolSchemas });
     expect(policy.version).toBe(sha256Hex(good));
     expect(policy.limits).toEqual({
@@ -76,7 +76,7 @@ describe('loading a policy', () => {
     [rule('    decide: block\n'), 'p.yaml:3:5: rules[0] must have the key reason.'],
     [
       rule('    decide: block\n    reason: Not A Word\n'),
-      'p.yaml:5:13: rules[0].reason must be a name that fits',
+      'p.yaml:5:13: rules[0].reason must be a name that matches',
     ],
     [
       rule('    decide: block\n    reason: no\n    risk: 101\n'),
@@ -104,11 +104,11 @@ describe('loading a policy', () => {
     ],
     [
       rule('    match: { kind: final, tool: pay }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:33: rules[0].match.tool never fits: only the kind tool has one.',
+      'p.yaml:4:33: rules[0].match.tool never matches: only actions of kind tool have one.',
     ],
     [
       rule('    match: { tool: pay, target: x }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:33: rules[0].match.target never fits an action that has a tool.',
+      'p.yaml:4:33: rules[0].match.target never matches an action that has a tool.',
     ],
     [
       rule('    match: { priority: [HIGH, high] }\n    decide: block\n    reason: no\n'),
@@ -123,17 +123,17 @@ describe('loading a policy', () => {
     ['policy: p\nrules: [\n', 'p.yaml:3:1: '],
     [
       'policy: p\nlimits: { a: &x 1, b: *x }\nrules: []\n',
-      'p.yaml:2:23: aliases are not read here; write the value again.',
+      'p.yaml:2:23: aliases are not supported; repeat the value.',
     ],
     [
       'policy: p\nlimits: { A: 1 }\nrules: []\n',
-      'p.yaml:2:14: limits.A must have a name that fits',
+      'p.yaml:2:14: limits.A must have a name that matches',
     ],
     [
       'policy: p\nlimits: { a: { eur: 1 } }\nrules: []\n',
       'p.yaml:2:16: unknown key limits.a.eur; expected usd.',
     ],
-  ])('refuses %j where the mistake is (SV-3)', (text, problem) => {
+  ])('rejects %j at the position of the problem (SV-3)', (text, problem) => {
     expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
   });
 
@@ -152,11 +152,11 @@ describe('loading a policy', () => {
     ],
     [
       'kind: cap, initial: 0, updates: [{ tool: pay, count: args.amount }]',
-      '2:61: facts.f.updates[0].count must give int, not double.',
+      '2:61: facts.f.updates[0].count must evaluate to int, not double.',
     ],
     [
       'kind: cap, initial: 0, updates: [{ tool: pay, count: cents(args.amonut) }]',
-      '2:67: facts.f.updates[0].count: no args.amonut; there is amount, note,',
+      '2:67: facts.f.updates[0].count: args.amonut does not exist; available: amount, note,',
     ],
     [
       'kind: cap, initial: 0, updates: [{ tool: pay, count: 1, add: cents(args.amount) }]',
@@ -168,13 +168,13 @@ describe('loading a policy', () => {
     ],
     [
       'kind: gate, initial: false, updates: [{ tool: pay, set: size(result) > 0 }]',
-      '2:69: facts.f.updates[0].set: name the fields of the result that are needed',
+      '2:69: facts.f.updates[0].set: name the required fields of the result',
     ],
     [
       'kind: gate, initial: false, updates: [{ tool: pay, set: 1 }]',
-      '2:64: facts.f.updates[0].set must give bool, not int.',
+      '2:64: facts.f.updates[0].set must evaluate to bool, not int.',
     ],
-  ])('refuses the fact {%s} where the mistake is (SV-3)', (fact, problem) => {
+  ])('rejects the fact {%s} at the position of the problem (SV-3)', (fact, problem) => {
     const text = `facts:\n  f: { ${fact} }\npolicy: p\nrules: []\n`;
     expect(problemsOf(text)).toContainEqual(expect.stringContaining(`p.yaml:${problem}`));
   });
@@ -182,29 +182,38 @@ describe('loading a policy', () => {
   it.each([
     [
       'args.amont > 1.0',
-      '5:11: rules[0].when: no args.amont; there is amount, note, urgent, tags, to or any.',
+      '5:11: rules[0].when: args.amont does not exist; available: amount, note, urgent, tags, to or any.',
     ],
-    ['has(args.amont)', '5:15: rules[0].when: no args.amont; there is'],
-    ['"!has(args.amont)"', '5:17: rules[0].when: no args.amont; there is'],
-    ['args.amount > 1.0 && facts.x', '5:32: rules[0].when: no facts.x; there are none here.'],
+    ['has(args.amont)', '5:15: rules[0].when: args.amont does not exist; available:'],
+    ['"!has(args.amont)"', '5:17: rules[0].when: args.amont does not exist; available:'],
+    [
+      'args.amount > 1.0 && facts.x',
+      '5:32: rules[0].when: facts.x does not exist; available: none.',
+    ],
     ['args.to.bic == "x"', '5:19: rules[0].when: No such key: bic.'],
     [
       'args.amount == 1',
       '5:11: rules[0].when: no such overload: double == int (numbers in arguments are doubles',
     ],
     ['args.note > 1', '5:11: rules[0].when: no such overload: string > int.'],
-    ['args.amount', '5:11: rules[0].when must give bool, not double.'],
+    ['args.amount', '5:11: rules[0].when must evaluate to bool, not double.'],
     ['args.amount >', '5:24: rules[0].when: Unexpected token: EOF.'],
     ['nope == 1', '5:11: rules[0].when: Unknown variable: nope.'],
     [
       'cents(args.note) > 1',
       "5:11: rules[0].when: found no matching overload for 'cents(string)'.",
     ],
-    ['supervision.dept > 1', '5:11: rules[0].when: no supervision.dept; there is'],
-    ['budget.steps > 1', '5:11: rules[0].when: no budget.steps; there is steps_used,'],
+    ['supervision.dept > 1', '5:11: rules[0].when: supervision.dept does not exist; available:'],
+    [
+      'budget.steps > 1',
+      '5:11: rules[0].when: budget.steps does not exist; available: steps_used,',
+    ],
     ['args.tags.exists(t, t == 1)', '5:31: rules[0].when: no such overload: string == int.'],
-    ['|\n      args.urgent &&\n        args.nope', '7:9: rules[0].when: no args.nope; there is'],
-  ])('refuses the condition %j where the mistake is (SV-3)', (when, problem) => {
+    [
+      '|\n      args.urgent &&\n        args.nope',
+      '7:9: rules[0].when: args.nope does not exist; available:',
+    ],
+  ])('rejects the condition %j at the position of the problem (SV-3)', (when, problem) => {
     const found = problemsOf(ruleWhen(when));
     expect(found).toHaveLength(1);
     expect(found[0]).toContain(`p.yaml:${problem}`);
@@ -226,32 +235,32 @@ describe('loading a policy', () => {
     expect(problemsOf(ruleWhen(when, match))).toEqual([]);
   });
 
-  it('knows no arguments in a rule that is not about tools (SV-3)', () => {
+  it('defines no arguments in a rule that does not match tools (SV-3)', () => {
     const [problem] = problemsOf(ruleWhen('args.amount > 1.0', 'kind: final'));
-    expect(problem).toContain('no args.amount; there are none here.');
+    expect(problem).toContain('args.amount does not exist; available: none.');
   });
 
   it.each([
-    ['amuont: { value: 1 }', 'no such argument; there is amount,'],
+    ['amuont: { value: 1 }', 'argument amuont does not exist; available: amount,'],
     ['amount: { value: "x" }', 'set.amount.value must be a double.'],
     ['note: { fill: 7 }', 'set.note.fill must be a string.'],
-    ['amount: { cel: args.note }', 'set.amount.cel must give double or int, not string.'],
+    ['amount: { cel: args.note }', 'set.amount.cel must evaluate to double or int, not string.'],
     ['note: { max: 5 }', 'set.note: only a number can have min and max.'],
-    ['amount: { max: args.note }', 'set.amount.max must give int or double, not string.'],
+    ['amount: { max: args.note }', 'set.amount.max must evaluate to int or double, not string.'],
     [
       'amount: { max: 5, value: 3 }',
       'set.amount must have value, fill or cel, or else min, max or both.',
     ],
     ['amount: {}', 'set.amount must have value, fill or cel, or else min, max or both.'],
-    ['__proto__: { value: 1 }', "an argument's name must fit"],
-  ])('refuses to set {%s} (SV-3)', (set, problem) => {
+    ['__proto__: { value: 1 }', 'the name of an argument must match'],
+  ])('rejects the adjustment {%s} (SV-3)', (set, problem) => {
     const text = rule(
       `    match: { tool: pay }\n    decide: revise\n    reason: x\n    set: { ${set} }\n`,
     );
     expect(problemsOf(text)).toContainEqual(expect.stringContaining(problem));
   });
 
-  it('names every mistake of a document, in its order (SV-3)', () => {
+  it('reports every problem of a document in document order (SV-3)', () => {
     const text = `${ruleWhen('args.nope == 1')}  - { id: b, decide: no }\nhuman: { caps: [{ tool: pay, argument: amount }] }\n`;
     expect(problemsOf(text).map((problem) => problem.slice(0, 11))).toEqual([
       'p.yaml:5:11',
@@ -261,7 +270,7 @@ describe('loading a policy', () => {
     ]);
   });
 
-  it('warns of a tool that no gateway knows and of a rule that is never reached (SV-3)', () => {
+  it('warns about an unknown tool and an unreachable rule (SV-3)', () => {
     const text = `policy: p
 rules:
   - { id: a, match: { tool: pya }, decide: block, reason: no }
@@ -276,13 +285,18 @@ rules:
         column: 29,
         message: 'rules[0].match.tool: no tool is named pya.',
       },
-      { file: 'p.yaml', line: 5, column: 5, message: 'rules[2] is never reached: b takes all.' },
+      {
+        file: 'p.yaml',
+        line: 5,
+        column: 5,
+        message: 'rules[2] is never reached: rule b matches every action.',
+      },
     ]);
   });
 });
 
 describe('reloading a policy', () => {
-  it('keeps the last good version in force when the new text has a mistake (SV-3)', () => {
+  it('keeps the last valid version active when the new document is invalid (SV-3)', () => {
     const options = { file: 'p.yaml', toolSchemas };
     const first = reloadPolicy(undefined, good, options).policy;
     const second = reloadPolicy(first, `${good}extra: 1\n`, options);
@@ -298,7 +312,7 @@ describe('reloading a policy', () => {
     expect(third.policy?.about).toBe('New.');
   });
 
-  it('has no policy at all when the first text has a mistake (SYS-4)', () => {
+  it('returns no policy when the first document is invalid (SYS-4)', () => {
     const { policy, refused } = reloadPolicy(undefined, 'rules: []\n', { file: 'p.yaml' });
     expect(policy).toBeUndefined();
     expect(refused?.message).toBe('p.yaml:1:1: the document must have the key policy.');

@@ -9,20 +9,20 @@ import { readRules } from './read-rules.ts';
 import type { Policy, ToolSchemas } from './types.ts';
 import { YamlSource } from './yaml-source.ts';
 
-/** How to load a document. */
+/** Options for loading a policy document. */
 export interface LoadOptions {
-  /** The name used in messages. */
+  /** File name used in messages. */
   readonly file: string;
-  /** JSON Schemas of tool arguments; arguments of tools that are not here are not type-checked. */
+  /** JSON Schemas of tool arguments; arguments of tools without a schema are not type-checked. */
   readonly toolSchemas?: ToolSchemas | undefined;
 }
 
 const KEYS = ['policy', 'about', 'limits', 'facts', 'rules', 'human'];
 
 /**
- * Reads a policy document and checks every expression in it against the arguments, facts and
- * limits that it may read (SV-3). Its version is the SHA-256 of `text`.
- * @throws PolicyError naming file, line and column of every mistake
+ * Loads a policy document and type-checks every expression against the arguments, facts and limits
+ * it reads (SV-3). The policy version is the SHA-256 of `text`.
+ * @throws PolicyError with file, line and column of every problem
  */
 export function loadPolicy(text: string, options: LoadOptions): Policy {
   const schemas = options.toolSchemas ?? {};
@@ -47,19 +47,19 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
     fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
     warnings: source.warnings,
   };
-  source.assertSound();
+  source.assertValid();
   return Object.freeze(policy);
 }
 
-/** What a reload came to. */
+/** Result of a reload. */
 export interface Reload {
-  /** The policy in force: the new one, or the last good one; undefined when there was none. */
+  /** The active policy: the new one, or the last valid one; undefined without either. */
   readonly policy: Policy | undefined;
-  /** Why the new text was refused. */
+  /** The error of an invalid new document. */
   readonly refused: PolicyError | undefined;
 }
 
-/** Loads `text` in place of `current`, which stays in force when the text has a mistake (SV-3). */
+/** Loads `text` to replace `current`, which remains active when `text` is invalid (SV-3). */
 export function reloadPolicy(
   current: Policy | undefined,
   text: string,

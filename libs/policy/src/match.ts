@@ -4,21 +4,21 @@ import { matchesGlob } from './glob.ts';
 /** The kinds of action that a rule can name (SV-1). */
 export const ACTION_KINDS = ['tool', 'final', 'delegation'] as const;
 
-/** What a rule is about: each list that is there must have an entry that fits. */
+/** Conditions of a rule: each list that is present must have a matching entry. */
 export interface Match {
   readonly kind?: readonly string[];
-  /** Patterns for the tool; an action of another kind never fits. */
+  /** Patterns for the tool; an action of another kind never matches. */
   readonly tool?: readonly string[];
   /** Patterns for the name of the acting agent. */
   readonly agent?: readonly string[];
-  /** Patterns for the agent that a delegation goes to; an action of another kind never fits. */
+  /** Patterns for the target agent of a delegation; an action of another kind never matches. */
   readonly target?: readonly string[];
   readonly priority?: readonly PriorityName[];
   /** Patterns for the tenant. */
   readonly tenant?: readonly string[];
 }
 
-/** What a match is held against; `tool` and `target` are empty where the kind has none. */
+/** Values that a match is compared with; `tool` and `target` are empty for kinds without them. */
 export interface MatchSubject {
   readonly kind: string;
   readonly tool: string;
@@ -28,10 +28,12 @@ export interface MatchSubject {
   readonly tenant: string;
 }
 
-/** The keys of a match, in the order in which they are tried. */
+/** The keys of a match in the order of evaluation. */
 export const MATCH_KEYS = ['kind', 'tool', 'target', 'agent', 'priority', 'tenant'] as const;
 
-/** Why a subject does not fit (`tool is send_refund_email`), or undefined when it does. */
+/**
+ * Returns why a subject does not match (`tool is send_refund_email`), or undefined when it matches.
+ */
 export function mismatch(match: Match, subject: MatchSubject): string | undefined {
   for (const key of MATCH_KEYS) {
     const patterns = match[key];

@@ -8,7 +8,7 @@ import { oneOf, type YamlSource } from './yaml-source.ts';
 
 const KEYS = ['value', 'fill', 'cel', 'min', 'max'];
 
-/** Reads `set`: for each argument a new value, a filling for an empty one, or bounds (SV-3). */
+/** Reads `set`: for each argument a new value, a default for an empty value, or bounds (SV-3). */
 export function readAdjustments(
   source: YamlSource,
   spot: Spot,
@@ -18,12 +18,18 @@ export function readAdjustments(
   const members = source.map(spot);
   return [...(members ?? [])].flatMap(([argument, member]) => {
     if (!ARGUMENT.test(argument)) {
-      source.refuse(member, `${member.path}: an argument's name must fit ${ARGUMENT.source}.`);
+      source.report(
+        member,
+        `${member.path}: the name of an argument must match ${ARGUMENT.source}.`,
+      );
       return [];
     }
     if (args !== undefined && !Object.hasOwn(args, argument)) {
       const names = Object.keys(args);
-      source.refuse(member, `${member.path}: no such argument; there is ${oneOf(names)}.`);
+      source.report(
+        member,
+        `${member.path}: argument ${argument} does not exist; available: ${oneOf(names)}.`,
+      );
       return [];
     }
     return readAdjustment(source, argument, member, scope, args?.[argument] ?? 'dyn') ?? [];
@@ -44,14 +50,14 @@ function readAdjustment(
   const clamps = members.has('min') || members.has('max');
   const ways = [members.has('value'), members.has('fill'), members.has('cel'), clamps];
   if (ways.filter(Boolean).length !== 1) {
-    source.refuse(spot, `${spot.path} must have value, fill or cel, or else min, max or both.`);
+    source.report(spot, `${spot.path} must have value, fill or cel, or else min, max or both.`);
     return undefined;
   }
   if (literalSpot !== undefined) {
     const literal = source.literal(literalSpot);
     if (literal === undefined) return undefined;
     if (type !== 'dyn' && type !== celTypeOf(literal)) {
-      source.refuse(literalSpot, `${literalSpot.path} must be a ${String(type)}.`);
+      source.report(literalSpot, `${literalSpot.path} must be a ${String(type)}.`);
     }
     return { argument, how: members.has('value') ? 'value' : 'fill', literal };
   }
@@ -60,7 +66,7 @@ function readAdjustment(
     return expression && { argument, how: 'cel', expression };
   }
   if (type !== 'dyn' && type !== 'double') {
-    source.refuse(spot, `${spot.path}: only a number can have min and max.`);
+    source.report(spot, `${spot.path}: only a number can have min and max.`);
     return undefined;
   }
   const least = readExpression(source, members.get('min'), scope, ['int', 'double']);
@@ -73,7 +79,7 @@ function celTypeOf(literal: string | number | boolean): string {
   return typeof literal === 'boolean' ? 'bool' : 'double';
 }
 
-/** An int may become a JSON number too; of an argument without a known type anything may. */
+/** An int is also a valid JSON number; an argument of unknown type accepts any type. */
 function acceptable(type: ArgumentTypes[string]): readonly string[] {
   if (type === 'double') return ['double', 'int'];
   if (type === 'dyn') return ['double', 'int', 'string', 'bool'];

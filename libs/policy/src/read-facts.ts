@@ -8,7 +8,7 @@ import type { Spot } from './spot.ts';
 import type { Fact, FactUpdate, FactValue, ToolSchemas } from './types.ts';
 import type { YamlSource } from './yaml-source.ts';
 
-/** A fact whose updates are still to be read. */
+/** A fact whose updates have not been read yet. */
 interface FactHead extends Omit<Fact, 'updates'> {
   readonly updates: Spot | undefined;
 }
@@ -17,13 +17,13 @@ const KEYS = ['kind', 'type', 'initial', 'about', 'updates'];
 const TYPES = { cap: ['int', 'cents'], gate: ['bool', 'int', 'string', 'cents'] } as const;
 const CEL_TYPES = { bool: 'bool', int: 'int', string: 'string', cents: 'int' } as const;
 
-/** Reads what each fact is; the updates come later, when limits are known too. */
+/** Reads the declarations of facts; updates follow once the limits are known. */
 export function readFactHeads(source: YamlSource, spot: Spot | undefined): readonly FactHead[] {
   const members = spot && source.map(spot);
   return [...(members ?? [])].flatMap(([name, member]) => readHead(source, name, member) ?? []);
 }
 
-/** The facts as CEL types. */
+/** Returns the facts as CEL types. */
 export function factTypes(facts: readonly Pick<Fact, 'name' | 'type'>[]): ObjectSchema {
   return Object.fromEntries(facts.map(({ name, type }) => [name, CEL_TYPES[type]]));
 }
@@ -42,7 +42,7 @@ export function readFact(
 
 function readHead(source: YamlSource, name: string, spot: Spot): FactHead | undefined {
   if (!NAME.test(name)) {
-    source.refuse(spot, `${spot.path} must have a name that fits ${NAME.source}.`);
+    source.report(spot, `${spot.path} must have a name that matches ${NAME.source}.`);
     return undefined;
   }
   const members = source.map(spot, { keys: KEYS, required: ['kind', 'initial'] });
@@ -56,7 +56,7 @@ function readHead(source: YamlSource, name: string, spot: Spot): FactHead | unde
   if (type === undefined) return undefined;
   if (!TYPES[kind].some((allowed) => allowed === type) || !fits(initial, type)) {
     const expected = typeSpot ? `of type ${type}` : `a value that a ${kind} can have`;
-    source.refuse(initialSpot, `${initialSpot.path} must be ${expected}.`);
+    source.report(initialSpot, `${initialSpot.path} must be ${expected}.`);
     return undefined;
   }
   return { name, kind, type, initial, updates: members?.get('updates') };

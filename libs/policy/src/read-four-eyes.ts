@@ -5,8 +5,8 @@ import type { ToolSchemas } from './types.ts';
 import type { YamlSource } from './yaml-source.ts';
 
 /**
- * Reads `human.four_eyes`: true, or a list of tools, each a name or a pattern. Whoever started a run
- * may not approve its actions then (SV-5).
+ * Reads `human.four_eyes`: true, or a list of tool names and patterns. The user who started a run
+ * is not permitted to approve these actions (SV-5).
  */
 export function readFourEyes(
   source: YamlSource,
@@ -20,7 +20,7 @@ export function readFourEyes(
   const value = source.literal(spot);
   if (value === true) return ['*'];
   if (value !== undefined && value !== false) {
-    source.refuse(spot, `${spot.path} must be true, false or a list of tools.`);
+    source.report(spot, `${spot.path} must be true, false or a list of tools.`);
   }
   return [];
 }

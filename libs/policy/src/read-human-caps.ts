@@ -6,7 +6,7 @@ import type { YamlSource } from './yaml-source.ts';
 
 const KEYS = ['tool', 'argument', 'max', 'max_usd', 'approver', 'role'];
 
-/** Reads `human.caps`: how high a person may go when approving (SV-5). */
+/** Reads `human.caps`: the limits of approvals by humans (SV-5). */
 export function readHumanCaps(
   source: YamlSource,
   caps: Spot | undefined,
@@ -31,11 +31,11 @@ function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap
   const money = members.get('max_usd');
   const maxSpot = money ?? plain;
   if (maxSpot === undefined || (plain !== undefined && money !== undefined)) {
-    source.refuse(spot, `${spot.path} must have either max or max_usd.`);
+    source.report(spot, `${spot.path} must have either max or max_usd.`);
     return undefined;
   }
   const max = source.number(maxSpot);
-  if (max !== undefined && max < 0) source.refuse(maxSpot, `${maxSpot.path} must not be negative.`);
+  if (max !== undefined && max < 0) source.report(maxSpot, `${maxSpot.path} must not be negative.`);
   if (tool === undefined || argument === undefined || max === undefined) return undefined;
   return {
     tool,

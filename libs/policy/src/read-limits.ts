@@ -13,7 +13,7 @@ export interface Limits {
 
 /**
  * Reads `limits`: whole numbers become int, other numbers double, `{usd: 1000}` an int of cents
- * rounded down, and text, truth values and lists of text stay what they are.
+ * rounded down, and strings, booleans and lists of strings remain unchanged.
  */
 export function readLimits(source: YamlSource, spot: Spot | undefined): Limits {
   const values: Record<string, unknown> = {};
@@ -21,7 +21,7 @@ export function readLimits(source: YamlSource, spot: Spot | undefined): Limits {
   const members = spot && source.map(spot);
   for (const [name, member] of members ?? []) {
     if (!NAME.test(name)) {
-      source.refuse(member, `${member.path} must have a name that fits ${NAME.source}.`);
+      source.report(member, `${member.path} must have a name that matches ${NAME.source}.`);
       continue;
     }
     const limit = readLimit(source, member);
@@ -41,7 +41,7 @@ function readLimit(source: YamlSource, spot: Spot): readonly [unknown, string] |
   if (value === undefined) return undefined;
   if (typeof value === 'string') return [value, 'string'];
   if (typeof value === 'boolean') return [value, 'bool'];
-  // `5.0` is written as a double on purpose, though its value is whole.
+  // `5.0` is a double although its value is whole.
   const whole = isScalar(spot.node) && /^[-+]?\d+$/.test(spot.node.source ?? '');
   return whole && Number.isSafeInteger(value) ? [BigInt(value), 'int'] : [value, 'double'];
 }

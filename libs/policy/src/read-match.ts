@@ -16,13 +16,13 @@ export const PRIORITY_NAMES: readonly PriorityName[] = [
   'CRITICAL',
 ];
 
-/** Reads `match`; each key holds one name or a list of names. */
+/** Reads `match`; each key holds a name or a list of names. */
 export function readMatch(source: YamlSource, spot: Spot | undefined, schemas: ToolSchemas): Match {
   const members = spot && source.map(spot, { keys: MATCH_KEYS });
   const match: Record<string, readonly string[]> = {};
   for (const [key, member] of members ?? []) {
     const spots = isSeq(member.node) ? (source.list(member) ?? []) : [member];
-    if (spots.length === 0) source.refuse(member, `${member.path} must name at least one.`);
+    if (spots.length === 0) source.report(member, `${member.path} must name at least one.`);
     match[key] = spots.flatMap((entry) => readEntry(source, key, entry, schemas) ?? []);
   }
   for (const [key, kind] of [
@@ -31,16 +31,16 @@ export function readMatch(source: YamlSource, spot: Spot | undefined, schemas: T
   ] as const) {
     const member = members?.get(key);
     if (member === undefined || (match.kind ?? [kind]).includes(kind)) continue;
-    source.refuse(member, `${member.path} never fits: only the kind ${kind} has one.`);
+    source.report(member, `${member.path} never matches: only actions of kind ${kind} have one.`);
   }
   const target = members?.get('target');
   if (target !== undefined && match.tool !== undefined) {
-    source.refuse(target, `${target.path} never fits an action that has a tool.`);
+    source.report(target, `${target.path} never matches an action that has a tool.`);
   }
   return match;
 }
 
-/** Reads the name of a tool or a pattern; a name that no gateway knows is worth a warning. */
+/** Reads a tool name or pattern; a name that no gateway provides causes a warning. */
 export function readTool(source: YamlSource, spot: Spot, schemas: ToolSchemas): string | undefined {
   const tool = source.text(spot, PATTERN);
   const known = Object.keys(schemas);

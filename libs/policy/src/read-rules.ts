@@ -22,12 +22,16 @@ export function readRules(
   const ids = new Set<string>();
   let catchAll: Rule | undefined;
   return spots.flatMap((entry) => {
-    if (catchAll) source.warn(entry, `${entry.path} is never reached: ${catchAll.id} takes all.`);
+    if (catchAll)
+      source.warn(
+        entry,
+        `${entry.path} is never reached: rule ${catchAll.id} matches every action.`,
+      );
     const rule = readRule(source, entry, declared, schemas);
     if (rule === undefined) return [];
-    if (ids.has(rule.id)) source.refuse(entry, `${entry.path}.id ${rule.id} is used twice.`);
+    if (ids.has(rule.id)) source.report(entry, `${entry.path}.id ${rule.id} is used twice.`);
     ids.add(rule.id);
-    if (takesAll(rule)) catchAll ??= rule;
+    if (matchesAll(rule)) catchAll ??= rule;
     return [rule];
   });
 }
@@ -54,11 +58,11 @@ function readRule(
   const when = readExpression(source, members.get('when'), scope, ['bool']);
   const set = members.get('set');
   if (decide !== 'revise' && set !== undefined) {
-    source.refuse(set, `${set.path} is only for rules that decide revise.`);
+    source.report(set, `${set.path} is only for rules that decide revise.`);
     return undefined;
   }
   if (decide === 'revise' && (set === undefined || match.tool === undefined)) {
-    source.refuse(spot, `${spot.path} decides revise, so it must have match.tool and set.`);
+    source.report(spot, `${spot.path} decides revise, so it must have match.tool and set.`);
     return undefined;
   }
   const adjustments = set === undefined ? [] : readAdjustments(source, set, scope, args);
@@ -66,15 +70,18 @@ function readRule(
   return { id, line: source.lineOf(spot), match, when, decide, reason, risk, adjustments };
 }
 
-/** A rule that cannot be about a tool has no arguments to read. */
+/** A rule that cannot match a tool has no arguments. */
 function argumentsOf(match: Match, schemas: ToolSchemas): ArgumentTypes | undefined {
   if (match.target !== undefined) return {};
   if (match.kind !== undefined && !match.kind.includes('tool')) return {};
   return argumentTypes(schemas, match.tool ?? ['*']);
 }
 
-/** An escalate rule does not count: once a person said yes, the rules after it are tried (SV-5). */
-function takesAll(rule: Rule): boolean {
+/**
+ * Whether a rule matches every action. An escalate rule does not count: after an approval by a
+ * human the next rules apply (SV-5).
+ */
+function matchesAll(rule: Rule): boolean {
   const always = rule.when === undefined && Object.keys(rule.match).length === 0;
   return always && rule.decide !== 'escalate';
 }

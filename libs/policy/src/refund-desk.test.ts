@@ -64,7 +64,7 @@ const person = {
 };
 
 describe('the refund policy as data (SV-4)', () => {
-  it('loads without a warning, against the schemas of the tools and without them (SV-3)', () => {
+  it('loads without warnings, with and without tool schemas (SV-3)', () => {
     expect(policy.warnings).toEqual([]);
     const alone = loadPolicy(read('policy.yaml'), { file: 'policy.yaml' });
     expect(alone.version).toBe(policy.version);
@@ -78,13 +78,13 @@ describe('the refund policy as data (SV-4)', () => {
     expect(differences).toEqual([]);
   });
 
-  it('asks receipts for no more than its facts need (SV-3)', () => {
+  it('requests only the result fields that its facts read (SV-3)', () => {
     expect(resultFieldsFor(policy, 'get_refund_context')).toEqual(['error']);
     expect(resultFieldsFor(policy, 'issue_refund')).toEqual(['refund.amount_usd', 'status']);
     expect(resultFieldsFor(policy, 'send_refund_email')).toEqual([]);
   });
 
-  it('sends a revised refund of 2,000 USD to a person (SV-10)', () => {
+  it('escalates a revised refund of 2,000 USD (SV-10)', () => {
     const action = { kind: 'tool', name: 'issue_refund', args: { user_id: 42, amount_usd: 9000 } };
     const input = { ...person, action, facts: initialFacts(policy), contractOf };
     const outcome = reviewToFixpoint(policy, input);
@@ -97,7 +97,7 @@ describe('the refund policy as data (SV-4)', () => {
     expect(outcome.action.args).toMatchObject({ amount_usd: 2000, reason: expect.any(String) });
   });
 
-  it('walks through the story: context, refund, e-mail, answer', () => {
+  it('decides the sequence context, refund, e-mail, answer', () => {
     let facts = initialFacts(policy);
     const say = (action: ProposedAction) => review(policy, { ...person, action, facts }).reason;
     const email = { kind: 'tool', name: 'send_refund_email', args: {} };
@@ -134,7 +134,7 @@ interface State {
 }
 type Expected = readonly [Verdict, string, JsonObject?];
 
-/** SV-4 once more, as plain code. */
+/** Reference implementation of SV-4. */
 function expected(action: ProposedAction, state: State, approved: boolean): Expected {
   if (action.kind === 'final') {
     if (!state.has_context) return ['block', 'final_requires_context'];
@@ -170,15 +170,15 @@ function expectedRefund(args: JsonObject, state: State, approved: boolean): Expe
   return ['escalate', 'high_refund_requires_human'];
 }
 
-/** SV-10 as plain code: the rules run again on what they revised. */
-function lastWord(
+/** Reference implementation of SV-10: the rules run again on the revised action. */
+function finalDecision(
   action: ProposedAction,
   state: State,
   approved: boolean,
 ): readonly [Verdict, string, JsonObject | undefined] {
   const [verdict, why, args] = expected(action, state, approved);
   if (verdict !== 'revise') return [verdict, why, action.args];
-  return lastWord({ ...action, args }, state, approved);
+  return finalDecision({ ...action, args }, state, approved);
 }
 
 const amount: fc.Arbitrary<JsonValue> = fc.oneof(
@@ -225,7 +225,7 @@ const state = fc.record({
 });
 
 describe('the refund policy and the same rules as plain code', () => {
-  it('agree on 10,000 actions and states, with and without a yes, after one pass and after all (SV-4, SV-5, SV-10)', () => {
+  it('agree on 10,000 actions and states, with and without an approval, after one pass and after all passes (SV-4, SV-5, SV-10)', () => {
     const property = fc.property(action, state, fc.boolean(), (proposed, values, approved) => {
       const facts = factsWith(policy, { ...values });
       const decision = review(policy, {
@@ -243,14 +243,14 @@ describe('the refund policy and the same rules as plain code', () => {
         facts,
         skipEscalation: approved,
       });
-      const last = lastWord(proposed, values, approved);
+      const last = finalDecision(proposed, values, approved);
       const { action: judged } = outcome;
       expect([outcome.verdict, outcome.decision.reason, judged.args]).toEqual(last);
     });
     fc.assert(property, { numRuns: 10_000 });
   });
 
-  it('never let a run pay out more than its limit, whatever is proposed (SV-4, SV-10)', () => {
+  it('never let a run exceed its refund limit (SV-4, SV-10)', () => {
     const run = fc.array(refundArgs, { maxLength: 12 });
     const property = fc.property(run, fc.boolean(), (calls, approved) => {
       let facts = initialFacts(policy);

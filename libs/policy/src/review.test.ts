@@ -41,7 +41,7 @@ const short = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput
 };
 
 describe('a review', () => {
-  it('is decided by the first rule that matches and says why the others did not (SV-3)', () => {
+  it('is decided by the first matching rule and explains why earlier rules did not match (SV-3)', () => {
     const policy = policyOf(`
   - { id: other, match: { tool: mail }, decide: block, reason: no }
   - { id: big, match: { tool: pay }, when: args.amount > 5.0, decide: block, reason: big, risk: 9 }
@@ -69,7 +69,7 @@ describe('a review', () => {
     ]);
   });
 
-  it('blocks what no rule matches (SV-1)', () => {
+  it('blocks an action that no rule matches (SV-1)', () => {
     const policy = policyOf('  - { id: a, match: { tool: pay }, decide: approve, reason: ok }\n');
     for (const action of [
       call('mail'),
@@ -130,7 +130,7 @@ describe('a review', () => {
     'cents(1.005) == 101 && cents_down(1.005) == 100 && cents(3) == 300 && usd(1050) == 10.5',
     'is_text(args.note) && !is_number(args.note) && !blank(args.note)',
     'args.deep.list[1] == "b" && args.deep["odd key"] == 1.0',
-  ])('shows rules: %s (SV-3)', (when) => {
+  ])('provides rules with: %s (SV-3)', (when) => {
     const policy = policyOf(
       `  - { id: a, match: { tool: pay }, when: ${JSON.stringify(when)}, decide: approve, reason: ok }\n`,
       `limits: { tier: gold, list: [a, b], usd: { usd: 10.5 } }
@@ -153,9 +153,9 @@ facts:
   it.each([
     ['a missing argument', 'args.amount > 1.0', {}],
     ['an argument of another type', 'args.amount > 1.0', { amount: 'x' }],
-    ['an answer that is neither true nor false', 'args.amount', { amount: 'x' }],
+    ['a result that is not a boolean', 'args.amount', { amount: 'x' }],
     ['a missing limit of the budget', 'budget.max_steps > 1', {}],
-    ['a field of an object that is not there', 'has(args.a.b)', {}],
+    ['a field of an absent object', 'has(args.a.b)', {}],
     ['a division by zero', '1 / int(args.amount) > 0', { amount: 0 }],
     ['a name that every object has in JavaScript', 'args.constructor == "x"', {}],
   ])('blocks at the rule that fails on %s (SYS-4)', (_, when, args) => {
@@ -171,7 +171,7 @@ facts:
     });
   });
 
-  it('passes over escalate rules alone once a person has said yes (SV-5)', () => {
+  it('skips only escalate rules after an approval by a human (SV-5)', () => {
     const policy = policyOf(`
   - { id: ask, match: { tool: pay }, when: args.amount > 5.0, decide: escalate, reason: ask }
   - { id: cap, match: { tool: pay }, when: args.amount > 9.0, decide: block, reason: cap }
@@ -184,7 +184,7 @@ facts:
     expect(say(policy, call('pay', { amount: 7 }), yes).why[0]?.outcome).toBe('escalation_skipped');
   });
 
-  it('escalates an approval at or above the risk that needs a person (AG, SV-5)', () => {
+  it('escalates an approval at or above approval_required_risk (AG, SV-5)', () => {
     const policy = policyOf(`
   - { id: block, match: { tool: no }, decide: block, reason: no, risk: 90 }
   - { id: any, decide: approve, reason: ok, risk: 30 }
@@ -205,7 +205,7 @@ facts:
     expect(short(policy, final, { approvalRequiredRisk: 50, toolRisk: 60 })).toBe('approve ok');
   });
 
-  it('says what an approval counts for and blocks one that cannot be counted (SV-3, SYS-4)', () => {
+  it('returns the counts of an approval and blocks one whose count cannot be computed (SV-3, SYS-4)', () => {
     const policy = policyOf(
       '  - { id: a, decide: approve, reason: ok }\n',
       'facts: { sum: { kind: cap, type: cents, initial: 0, updates: [{ tool: pay, count: cents(args.amount), add: cents(result.paid) }] } }\n',
@@ -221,7 +221,7 @@ facts:
     expect(say(policy, call('mail'))).toMatchObject({ counts: {}, resultFields: [] });
   });
 
-  it('gives the same decision for the same input and changes none of it (SV-3)', () => {
+  it('returns the same decision for the same input and does not modify the input (SV-3)', () => {
     const policy = policyOf(`
   - { id: r, match: { tool: pay }, when: args.n > 1.0, decide: revise, reason: r, set: { n: { max: 1 } } }
 `);
@@ -253,7 +253,7 @@ describe('a revision', () => {
     ['{ a: { max: 5 } }', { a: 4.5 }, { a: 4.5 }],
     ['{ a: { min: 1, max: 5 } }', { a: -3 }, { a: 1 }],
     ['{ a: { max: usd(1001) } }', { a: 11 }, { a: 10.01 }],
-  ])('by %s makes %j into %j (SV-3)', (set, args, revised) => {
+  ])('by %s changes %j to %j (SV-3)', (set, args, revised) => {
     const decision = say(revise(set), call('pay', args));
     expect(decision.verdict).toBe('revise');
     expect(decision.revisedAction).toEqual(call('pay', revised));
@@ -266,11 +266,11 @@ describe('a revision', () => {
     ['{ a: { cel: args.b } }', {}],
     ['{ a: { cel: args.b } }', { b: [1] }],
     ['{ a: { cel: "9223372036854775807" } }', {}],
-  ])('by %s of %j that cannot be computed is a block (SYS-4)', (set, args) => {
+  ])('by %s of %j blocks when it cannot be computed (SYS-4)', (set, args) => {
     expect(short(revise(set), call('pay', args))).toBe('block policy_error:r');
   });
 
-  it('is checked against the schema of the tool again (SV-3, TG-3)', () => {
+  it('is validated against the schema of the tool again (SV-3, TG-3)', () => {
     const contract = compileContract({
       type: 'object',
       properties: { a: { type: 'integer' }, note: { type: 'string', fillable: true } },
@@ -307,7 +307,7 @@ describe('a review of revisions', () => {
     return reviewToFixpoint(policy, input(policy, call('pay', { n })));
   };
 
-  it('needs one pass when nothing is revised (SV-10)', () => {
+  it('takes one pass when nothing is revised (SV-10)', () => {
     const outcome = run(0, 1);
     expect(outcome).toMatchObject({ verdict: 'approve', revised: false });
     expect(outcome.passes).toHaveLength(1);
@@ -329,7 +329,7 @@ describe('a review of revisions', () => {
     expect(outcome.shown.decision.revisedAction?.args).toEqual({ n: 1 });
   });
 
-  it('blocks what is still revised after that (SV-10)', () => {
+  it('blocks an action that is revised more than four times (SV-10)', () => {
     const outcome = run(5, 0);
     expect(outcome).toMatchObject({ verdict: 'block', decision: { reason: 'revision_limit' } });
     expect(outcome.decision.revisedAction).toBeUndefined();
@@ -338,7 +338,7 @@ describe('a review of revisions', () => {
     expect(outcome.shown.decision.reason).toBe('revision_limit');
   });
 
-  it('shows the escalation when a revised action goes to a person (SV-7, SV-10)', () => {
+  it('shows the escalation when a revised action is escalated (SV-7, SV-10)', () => {
     const outcome = run(91, 90);
     expect(outcome).toMatchObject({ verdict: 'escalate', revised: true });
     expect(outcome.shown.decision.reason).toBe('big');

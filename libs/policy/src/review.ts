@@ -6,7 +6,7 @@ import { adjust } from './revise.ts';
 import type { Policy, ProposedAction, Rule, Verdict } from './types.ts';
 import { resultFieldsFor } from './updates.ts';
 
-/** How a rule that was looked at fared; what each of them says is for people (`writ policy explain`). */
+/** Result of one evaluated rule, for human readers (`writ policy explain`). */
 export interface RuleTrace {
   readonly ruleId: string;
   /** Line of the rule in the document. */
@@ -16,7 +16,7 @@ export interface RuleTrace {
   readonly detail: string;
 }
 
-/** What one pass over the rules says (SV-3). */
+/** Result of one pass over the rules (SV-3). */
 export interface Decision {
   readonly verdict: Verdict;
   readonly reason: string;
@@ -25,13 +25,13 @@ export interface Decision {
   /** The rule's risk or the tool's, whichever is higher; 0 to 100. */
   readonly risk: number;
   readonly policyVersion: string;
-  /** Only of `revise`: the action to use instead, which is to be reviewed in its turn (SV-10). */
+  /** Only for `revise`: the replacement action, which is reviewed again (SV-10). */
   readonly revisedAction: ProposedAction | undefined;
-  /** Only of `approve`: what the action counts for at once, by cap. */
+  /** Only for `approve`: the immediate count of the action by cap fact. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Dotted result paths that the receipt must bring back. */
+  /** Dotted result paths that the receipt must contain. */
   readonly resultFields: readonly string[];
-  /** The rules looked at, in order; the last one decided, if any did. */
+  /** The evaluated rules in order; the last one decided, if any did. */
   readonly why: readonly RuleTrace[];
 }
 
@@ -39,10 +39,10 @@ type Ruling = Pick<Decision, 'verdict' | 'reason'> &
   Partial<Pick<Decision, 'revisedAction' | 'counts'>>;
 
 /**
- * One pass over the ordered rules; the first that matches decides (SV-3). No match is a block
- * (`no_rule_matched`). Whatever cannot be evaluated is a block too (SYS-4): `policy_error:<rule>`,
- * `policy_error:facts.<fact>` for a count, `invalid_revision:<rule>` for a revision that the
- * tool's schema refuses. An approval at or above `approvalRequiredRisk` becomes an escalation,
+ * Evaluates the ordered rules once; the first match decides (SV-3). No match is a block
+ * (`no_rule_matched`), and so is a failed evaluation (SYS-4): `policy_error:<rule>`,
+ * `policy_error:facts.<fact>` for a count, `invalid_revision:<rule>` for a revision that violates
+ * the schema of the tool. An approval at or above `approvalRequiredRisk` becomes an escalation,
  * `risk_requires_approval`.
  */
 export function review(policy: Policy, input: ReviewInput): Decision {
@@ -68,7 +68,7 @@ export function review(policy: Policy, input: ReviewInput): Decision {
       continue;
     }
     if (rule.decide === 'escalate' && input.skipEscalation === true) {
-      trace('escalation_skipped', 'a person has approved');
+      trace('escalation_skipped', 'a human has approved');
       continue;
     }
     const holds = conditionHolds(rule, context);
@@ -81,24 +81,24 @@ export function review(policy: Policy, input: ReviewInput): Decision {
       continue;
     }
     trace('decided', rule.when === undefined ? 'no condition' : `true: ${rule.when.source}`);
-    return finish(ruleOn(policy, rule, input, context), rule);
+    return finish(applyRule(policy, rule, input, context), rule);
   }
   return finish({ verdict: 'block', reason: 'no_rule_matched' });
 }
 
-/** Undefined when the condition cannot be evaluated, or gives neither true nor false. */
+/** Returns undefined when the condition cannot be evaluated or is not a boolean. */
 function conditionHolds(rule: Rule, context: Readonly<Record<string, unknown>>) {
   if (rule.when === undefined) return true;
   try {
     const value = rule.when.evaluate(context);
     return typeof value === 'boolean' ? value : undefined;
   } catch {
-    // An argument that is missing or of another type than the rule expects; the caller blocks.
+    // An argument is missing or has an unexpected type; the caller blocks the action.
     return undefined;
   }
 }
 
-function ruleOn(
+function applyRule(
   policy: Policy,
   rule: Rule,
   input: ReviewInput,
@@ -133,7 +133,7 @@ function revision(
     return { verdict: 'revise', reason, revisedAction: { ...action, args } };
   }
   const contract = contractOf(action.name ?? '');
-  // As proposed, not as executed: what is still to be filled may be the next revision's.
+  // Validated as proposed: the next revision can still fill missing arguments.
   const checked = contract && checkArguments(contract, args, { phase: 'proposed' });
   if (checked === undefined || checked.problems.length > 0) {
     return { verdict: 'block', reason: `invalid_revision:${rule.id}` };

@@ -3,8 +3,9 @@ import { isBlank } from './cel.ts';
 import type { Adjustment } from './types.ts';
 
 /**
- * The arguments as a revise rule changes them (SV-3): set, filled when missing or blank, or held
- * within bounds. Undefined when something cannot be computed, such as a bound for a text.
+ * Applies the adjustments of a revise rule to the arguments (SV-3): set, filled when missing or
+ * blank, or clamped to bounds. Returns undefined when an adjustment cannot be computed, such as a
+ * bound for a string.
  */
 export function adjust(
   adjustments: readonly Adjustment[],
@@ -20,7 +21,7 @@ export function adjust(
     }
     return changed;
   } catch {
-    // An expression found no argument or one of another type; the caller blocks the action.
+    // An argument is missing or has an unexpected type; the caller blocks the action.
     return undefined;
   }
 }
@@ -60,7 +61,7 @@ function clamped(
   return value;
 }
 
-/** A CEL result as an argument; undefined for what no argument can be. */
+/** Converts a CEL result to an argument; undefined when it is not a valid JSON value. */
 function asJson(value: unknown): JsonValue | undefined {
   if (typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;

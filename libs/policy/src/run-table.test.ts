@@ -18,7 +18,7 @@ human: { caps: [{ tool: pay, argument: n, max: 5 }] }
 const run = (rows: string) => runPolicyTable(policy, parsePolicyTable(rows, { file: 't.yaml' }));
 
 describe('a policy table', () => {
-  it('passes when every row says what the policy says (SV-3)', () => {
+  it('passes when every row matches the policy (SV-3)', () => {
     const results = run(`rows:
   - name: cut, then paid
     facts: { open: true }
@@ -43,7 +43,7 @@ human:
     ]);
   });
 
-  it('looks at the facts once the action counts, and once its receipt has come (SV-3)', () => {
+  it('compares the facts after the approval and after the receipt (SV-3)', () => {
     const counting = loadPolicy(
       `policy: p
 facts:
@@ -68,7 +68,7 @@ human:
     ]);
   });
 
-  it('says what differs (SV-3)', () => {
+  it('reports every difference (SV-3)', () => {
     const results = run(`rows:
   - name: wrong in every way
     facts: { open: 1, closed: true }
@@ -120,9 +120,9 @@ human:
     ],
     [
       'rows: [{ name: a, facts: &f {}, action: { tool: x, args: *f }, expect: { decision: block } }]',
-      'aliases are not read here',
+      'aliases are not supported',
     ],
-  ])('is refused for the mistake in %s (SV-3)', (text, problem) => {
+  ])('is rejected for the problem in %s (SV-3)', (text, problem) => {
     const parse = () => parsePolicyTable(text, { file: 't.yaml' });
     expect(parse).toThrow(PolicyError);
     expect(parse).toThrow(problem);
@@ -130,7 +130,7 @@ human:
 });
 
 describe('facts with given values', () => {
-  it('leave the others at their initial value and ignore what is no fact (SV-3)', () => {
+  it('leave other facts at their initial value and ignore undeclared names (SV-3)', () => {
     expect(factsWith(policy, { open: true, sum: 'x', other: 1 }).base).toEqual({
       open: true,
       sum: 0,

@@ -8,17 +8,17 @@ import { type Decision, review } from './review.ts';
 import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
 import type { FactValue, Policy, ProposedAction } from './types.ts';
 
-/** How one row of a table came out. */
+/** Result of one table row. */
 export interface TableResult {
   readonly name: string;
   /** Line of the row in the table's file. */
   readonly line: number;
   readonly passed: boolean;
-  /** What differs, one sentence each. */
+  /** One sentence per difference. */
   readonly differences: readonly string[];
 }
 
-/** Tests a policy with a table of situations (SV-3); the results are in the order of the rows. */
+/** Tests a policy with a table of situations (SV-3) and returns the results in row order. */
 export function runPolicyTable(policy: Policy, table: PolicyTable): readonly TableResult[] {
   return [
     ...table.rows.map((row) => result(row, runRow(policy, row))),
@@ -27,8 +27,8 @@ export function runPolicyTable(policy: Policy, table: PolicyTable): readonly Tab
 }
 
 /**
- * The facts of a run in which the facts named have these values and the others their initial one.
- * Names that the policy does not declare, and values of another type, are left out.
+ * Returns the facts of a run with these values and initial values for all others. Names that the
+ * policy does not declare and values of another type are ignored.
  */
 export function factsWith(policy: Policy, values: Readonly<Record<string, FactValue>>): Facts {
   const { base, calls } = initialFacts(policy);
@@ -38,7 +38,7 @@ export function factsWith(policy: Policy, values: Readonly<Record<string, FactVa
   return { base: { ...base, ...Object.fromEntries(known) }, calls };
 }
 
-/** What the rules come to in the situation of a row, whatever the row expects (SV-10). */
+/** Reviews the situation of a row, independently of what the row expects (SV-10). */
 export function reviewRow(policy: Policy, row: TableRow): ReviewOutcome {
   return reviewToFixpoint(policy, inputOf(row, factsWith(policy, row.facts as never)));
 }
@@ -62,7 +62,7 @@ function runRow(policy: Policy, row: TableRow): readonly string[] {
   return differences;
 }
 
-/** The facts once the last word was put on record, and then what the receipt says, if there is one. */
+/** Returns the facts after the final decision and the receipt, if the row has one. */
 function factsAfter(policy: Policy, input: ReviewInput, row: TableRow): JsonObject {
   const { verdict, action } = reviewToFixpoint(policy, input);
   const call = { callId: 'call', tool: action.name ?? '' };

@@ -3,14 +3,14 @@ import type { ArgumentTypes } from './argument-types.ts';
 import { base } from './cel.ts';
 import { BUDGET_FIELDS, type Fact } from './types.ts';
 
-/** What one kind of expression may read, with types. */
+/** The typed variables that one kind of expression reads. */
 export interface Scope {
   readonly environment: Environment;
-  /** The fields that exist below a variable, where they are known. */
+  /** Known fields of each variable. */
   readonly names: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Facts and limits of the document at hand, as CEL types. */
+/** Facts and limits of the document as CEL types. */
 export interface Declarations {
   readonly facts: ObjectSchema;
   readonly limits: ObjectSchema;
@@ -35,7 +35,7 @@ const SUPERVISION = {
 };
 const BUDGET = Object.fromEntries(BUDGET_FIELDS.map((name) => [name, 'int']));
 
-/** For `when` and `set` of rules. Arguments are dynamic where their types are not known. */
+/** Scope of `when` and `set` in rules. Arguments of unknown type are dynamic. */
 export function ruleScope(declared: Declarations, args: ArgumentTypes | undefined): Scope {
   return build({
     action: ACTION,
@@ -50,12 +50,14 @@ export function ruleScope(declared: Declarations, args: ArgumentTypes | undefine
   });
 }
 
-/** For `count` of facts: the action that is about to be approved. */
+/** Scope of `count` in facts: the action under approval. */
 export function countScope(declared: Declarations, args: ArgumentTypes | undefined): Scope {
   return build({ args: args ?? 'dyn', limits: declared.limits });
 }
 
-/** For `when`, `add` and `set` of facts: the receipt, and for a cap what the action counted for. */
+/**
+ * Scope of `when`, `add` and `set` in facts: the receipt, and for a cap the count of the action.
+ */
 export function receiptScope(declared: Declarations, kind: Fact['kind']): Scope {
   const variables = { result: 'dyn', limits: declared.limits };
   return build(kind === 'cap' ? { ...variables, counted: 'int' } : variables);

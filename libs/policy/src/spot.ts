@@ -1,6 +1,6 @@
 import type { Node } from 'yaml';
 
-/** A place in a document: its path for messages, the node that stands there, and its offset. */
+/** A position in a document: the path for messages, the node and its offset. */
 export interface Spot {
   /** Such as `rules[2].decide`; empty for the document itself. */
   readonly path: string;

@@ -6,17 +6,17 @@ import type { Spot } from './spot.ts';
 import { type ProposedAction, VERDICTS, type Verdict } from './types.ts';
 import { YamlSource } from './yaml-source.ts';
 
-/** What a row expects; what is left out is not compared. */
+/** Expected decision of a row; absent fields are not compared. */
 export interface Expectation {
   readonly decision: Verdict;
   readonly reason?: string | undefined;
   readonly rule?: string | undefined;
   readonly risk?: number | undefined;
-  /** The arguments after the review: revised, or as proposed. */
+  /** The arguments after the review, revised or as proposed. */
   readonly args?: JsonObject | undefined;
 }
 
-/** One situation and what the policy must say of it. */
+/** One situation with the expected decision. */
 export interface TableRow {
   readonly name: string;
   readonly line: number;
@@ -29,19 +29,19 @@ export interface TableRow {
   readonly depth: number;
   readonly toolRisk: number | undefined;
   readonly approvalRequiredRisk: number | undefined;
-  /** Whether a person has said yes, so that `escalate` is passed over (SV-5). */
+  /** Whether a human has approved the action, which skips `escalate` rules (SV-5). */
   readonly approvedByHuman: boolean;
-  /** Of the first pass over the rules. */
+  /** Expectation for the first pass over the rules. */
   readonly expect: Expectation | undefined;
-  /** Of the last word after all revisions (SV-10). */
+  /** Expectation for the final decision after all revisions (SV-10). */
   readonly finally: Expectation | undefined;
-  /** The receipt of the call that was approved, before `after` is looked at. */
+  /** Receipt of the approved call, applied before `after` is compared. */
   readonly receipt: Pick<FactReceipt, 'status' | 'fields'> | undefined;
-  /** Values of facts once the action counts, or its receipt has come. */
+  /** Fact values after the approval, or after the receipt. */
   readonly after: JsonObject | undefined;
 }
 
-/** One approval by a person and whether the policy lets it pass (SV-5). */
+/** One approval by a human and whether the policy allows it (SV-5). */
 export interface HumanRow {
   readonly name: string;
   readonly line: number;
@@ -51,9 +51,9 @@ export interface HumanRow {
   readonly role: string | undefined;
   /** Whether the approver started the run. */
   readonly startedRun: boolean;
-  /** The comment on record when it is allowed. */
+  /** The expected comment when the approval is allowed. */
   readonly comment: string | undefined;
-  /** The reason when it is refused. */
+  /** The expected reason when the approval is rejected. */
   readonly refused: string | undefined;
 }
 
@@ -97,7 +97,7 @@ const ACTION_KEYS = ['kind', 'tool', 'args', 'answer', 'agent', 'task'];
 
 /**
  * Reads a table of situations and expected decisions (SV-3).
- * @throws PolicyError naming file, line and column of every mistake
+ * @throws PolicyError with file, line and column of every problem
  */
 export function parsePolicyTable(text: string, options: { readonly file: string }): PolicyTable {
   const source = new YamlSource(text, options.file);
@@ -110,7 +110,7 @@ export function parsePolicyTable(text: string, options: { readonly file: string 
     rows: entries('rows').flatMap((spot) => readRow(source, spot) ?? []),
     human: entries('human').flatMap((spot) => readHumanRow(source, spot) ?? []),
   };
-  source.assertSound();
+  source.assertValid();
   return table;
 }
 
@@ -118,7 +118,7 @@ function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
   const members = source.map(spot, { keys: ROW_KEYS, required: ['name', 'action'] });
   if (members === undefined) return undefined;
   if (!['expect', 'finally', 'after'].some((key) => members.has(key))) {
-    source.refuse(spot, `${spot.path} must have expect, finally or after.`);
+    source.report(spot, `${spot.path} must have expect, finally or after.`);
   }
   const { text, json, integer } = readers(source, members);
   const priority = members.get('priority');
@@ -155,7 +155,7 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
   const members = source.map(spot, { keys: HUMAN_KEYS, required: ['name', 'tool', 'args'] });
   if (members === undefined) return undefined;
   if (members.has('comment') === members.has('refused')) {
-    source.refuse(spot, `${spot.path} must have either comment or refused.`);
+    source.report(spot, `${spot.path} must have either comment or refused.`);
   }
   const { text, json } = readers(source, members);
   return {
@@ -171,16 +171,16 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
   };
 }
 
-/** An action's kind may be left out where its other keys tell it. */
+/** Reads an action; its kind is optional when the other keys determine it. */
 function readAction(source: YamlSource, spot: Spot): ProposedAction | undefined {
   const members = source.map(spot, { keys: ACTION_KEYS });
   if (members === undefined) return undefined;
   const { text, json } = readers(source, members);
   const [tool, answer, agent, task] = [text('tool'), text('answer'), text('agent'), text('task')];
-  const told = [tool, answer, agent].map((value) => value !== undefined);
-  const kind = text('kind') ?? ACTION_KINDS[told.indexOf(true)];
+  const present = [tool, answer, agent].map((value) => value !== undefined);
+  const kind = text('kind') ?? ACTION_KINDS[present.indexOf(true)];
   if (kind === undefined) {
-    source.refuse(spot, `${spot.path} must have kind, tool, answer or agent.`);
+    source.report(spot, `${spot.path} must have kind, tool, answer or agent.`);
     return undefined;
   }
   return { kind, name: tool, args: json('args'), answer, agent, task };
@@ -204,7 +204,7 @@ function readExpectation(source: YamlSource, spot: Spot | undefined): Expectatio
 function readFlag(source: YamlSource, spot: Spot | undefined): boolean {
   const value = spot && source.literal(spot);
   if (spot !== undefined && typeof value !== 'boolean') {
-    source.refuse(spot, `${spot.path} must be true or false.`);
+    source.report(spot, `${spot.path} must be true or false.`);
   }
   return value === true;
 }

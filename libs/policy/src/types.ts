@@ -2,7 +2,7 @@ import type { AgentRef, JsonObject, Priority } from '@writ/kernel';
 import type { PolicyProblem } from './errors.ts';
 import type { Match } from './match.ts';
 
-/** What a review says of an action (SV-1). */
+/** Verdicts of a review (SV-1). */
 export const VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const;
 
 /** One of {@link VERDICTS}. */
@@ -15,41 +15,47 @@ export type FactValue = boolean | number | string;
 export interface Expression {
   /** On one line, for explanations. */
   readonly source: string;
-  /** Where it stands in the document, counted from 1. */
+  /** Line in the document, counted from 1. */
   readonly line: number;
-  /** Dotted paths below `result` that it reads. */
+  /** Dotted paths below `result` that the expression reads. */
   readonly resultFields: readonly string[];
-  /** @throws Error when the values at hand do not have what it needs */
+  /** @throws Error when a value that the expression reads is missing or has the wrong type */
   evaluate(context: Readonly<Record<string, unknown>>): unknown;
 }
 
-/** How a fact changes when a tool's action is approved and when its receipt comes. */
+/** How an approval and a receipt of a tool change a fact. */
 export interface FactUpdate {
-  /** Tool name, `*` standing for any characters. */
+  /** Tool name; `*` matches any characters. */
   readonly tool: string;
-  /** Caps only: what an approved action counts for until its receipt or a void (SV-3). */
+  /** Caps only: the count of an approved action until its receipt or a void (SV-3). */
   readonly count: Expression | undefined;
-  /** Whether a receipt of success changes the fact; left out = it does. */
+  /** Whether a succeeded receipt changes the fact; absent = true. */
   readonly when: Expression | undefined;
-  /** Caps: what a receipt of success counts for, left out = what was counted. Gates: the new value. */
+  /**
+   * Caps: the count after a succeeded receipt; absent = the count at approval. Gates: the new
+   * value.
+   */
   readonly value: Expression | undefined;
-  /** Caps only: whether a call that failed inside the tool still counts; it may have had its effect. */
+  /**
+   * Caps only: whether a call that failed inside the tool keeps its count; it may have had its
+   * effect.
+   */
   readonly failureCounts: boolean;
   /** Dotted paths of the tool's result that the expressions read. */
   readonly resultFields: readonly string[];
 }
 
-/** A fact of a run, as the policy declares it (SV-3). */
+/** A fact of a run as declared by the policy (SV-3). */
 export interface Fact {
   readonly name: string;
-  /** A cap counts an approved action at once; a gate is changed by receipts alone. */
+  /** A cap counts an approved action immediately; a gate changes only by receipts. */
   readonly kind: 'cap' | 'gate';
   readonly type: 'bool' | 'int' | 'string' | 'cents';
   readonly initial: FactValue;
   readonly updates: readonly FactUpdate[];
 }
 
-/** What a revise rule does to one argument. */
+/** Change of one argument by a revise rule. */
 export type Adjustment = { readonly argument: string } & (
   | { readonly how: 'value'; readonly literal: string | number | boolean }
   | { readonly how: 'fill'; readonly literal: string | number | boolean }
@@ -61,54 +67,57 @@ export type Adjustment = { readonly argument: string } & (
     }
 );
 
-/** One rule; rules are tried in order and the first that matches decides (SV-3). */
+/** One rule; rules are evaluated in order and the first match decides (SV-3). */
 export interface Rule {
   readonly id: string;
   readonly line: number;
   readonly match: Match;
   readonly when: Expression | undefined;
   readonly decide: Verdict;
-  /** May hold `{tool}`, `{kind}`, `{agent}` and `{target}`. */
+  /** Can contain `{tool}`, `{kind}`, `{agent}` and `{target}`. */
   readonly reason: string;
   /** 0 to 100. */
   readonly risk: number;
   readonly adjustments: readonly Adjustment[];
 }
 
-/** How high a person may go when approving (SV-5). */
+/** Limit of approvals by humans (SV-5). */
 export interface HumanCap {
   readonly tool: string;
   readonly argument: string;
   /** In the argument's own unit. */
   readonly max: number;
-  /** `usd`: compared in whole cents, the argument rounded up. `none`: compared as it is. */
+  /** `usd`: compared in whole cents, with the argument rounded up. `none`: compared unchanged. */
   readonly unit: 'usd' | 'none';
-  /** Which approvers it binds, `*` standing for any characters. */
+  /** Approvers that the cap applies to; `*` matches any characters. */
   readonly approver: string;
   readonly role: string;
 }
 
-/** A policy that was read and checked; immutable, so a review never sees half of a change. */
+/** A loaded and checked policy; immutable, so a review never sees a partial change. */
 export interface Policy {
   readonly name: string;
   readonly file: string;
-  /** SHA-256 of the document's text, in hex; on every decision (SV-3). */
+  /** SHA-256 of the document text in hex, recorded in every decision (SV-3). */
   readonly version: string;
   readonly about: string;
-  /** Named constants as CEL sees them. */
+  /** Named constants as CEL values. */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly facts: readonly Fact[];
   readonly rules: readonly Rule[];
   readonly humanCaps: readonly HumanCap[];
-  /** Tools whose calls nobody approves in a run of their own; `*` is every action, tool or not. */
+  /**
+   * Tools whose calls require an approver other than the user who started the run; `*` is every
+   * action.
+   */
   readonly fourEyes: readonly string[];
-  /** What is allowed but probably a mistake, such as a tool that no gateway knows. */
+  /** Valid but suspicious content, such as a tool that no gateway provides. */
   readonly warnings: readonly PolicyProblem[];
 }
 
 /**
  * An action as proposed; a kernel WorkerAction fits. A `tool` has name and args, a `final` an
- * answer, a `delegation` agent and task; any other kind is for the rules to refuse.
+ * answer, a `delegation` agent and task; rules decide on any other kind.
  */
 export interface ProposedAction {
   readonly kind: string;
@@ -116,12 +125,12 @@ export interface ProposedAction {
   readonly name?: string | undefined;
   readonly args?: JsonObject | undefined;
   readonly answer?: string | undefined;
-  /** The agent that a delegation goes to. */
+  /** Target agent of a delegation. */
   readonly agent?: string | undefined;
   readonly task?: string | undefined;
 }
 
-/** Where the acting agent stands in its run; a kernel Supervision fits. */
+/** Position of the acting agent in its run; a kernel Supervision fits. */
 export interface SupervisionView {
   readonly runId: string;
   readonly sessionId: string;
@@ -132,7 +141,7 @@ export interface SupervisionView {
   readonly retention: string;
 }
 
-/** Counters and limits that rules may read; a limit that is left out is unlimited. */
+/** Counters and limits that rules can read; an absent limit is unlimited. */
 export const BUDGET_FIELDS = [
   'steps_used',
   'max_steps',
@@ -148,7 +157,7 @@ export const BUDGET_FIELDS = [
   'max_active_ms',
 ] as const;
 
-/** What rules see as `budget`. */
+/** The variable `budget` of rules. */
 export type BudgetView = {
   readonly [K in (typeof BUDGET_FIELDS)[number]]?: number | bigint | undefined;
 };

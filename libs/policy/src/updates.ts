@@ -1,16 +1,16 @@
 import { matchesGlob } from './glob.ts';
 import type { Fact, FactUpdate, Policy } from './types.ts';
 
-/** An update that concerns a tool, and the fact that it belongs to. */
+/** An update for a tool, with its fact. */
 export interface ToolUpdate {
   readonly fact: Fact;
   readonly update: FactUpdate;
 }
 
 /**
- * The updates that a tool's actions and receipts cause, in the order of the document. Of a cap it
- * is only the first whose `tool` fits, so that nothing is counted twice; of a gate all, of which
- * the first whose `when` holds is used.
+ * Returns the updates that actions and receipts of a tool cause, in document order. For a cap, only
+ * the first update whose `tool` matches, so that nothing is counted twice; for a gate all, of which
+ * the first whose `when` holds applies.
  */
 export function updatesFor(policy: Policy, tool: string): readonly ToolUpdate[] {
   return policy.facts.flatMap((fact) => {
@@ -21,8 +21,8 @@ export function updatesFor(policy: Policy, tool: string): readonly ToolUpdate[] 
 }
 
 /**
- * The dotted paths of a tool's result that its receipt must bring back for the facts (SV-3),
- * sorted; a path below another one that is listed is left out.
+ * Returns the sorted dotted paths of the result that the receipt of a tool must contain for the
+ * facts (SV-3); a path below another listed path is omitted.
  */
 export function resultFieldsFor(policy: Policy, tool: string): readonly string[] {
   const paths = updatesFor(policy, tool).flatMap(({ update }) => update.resultFields);

@@ -2,9 +2,9 @@ import { isScalar, Scalar } from 'yaml';
 import type { Spot } from './spot.ts';
 
 /**
- * The offset in the YAML text of one character of the text that a scalar holds, so that a mistake
- * inside an expression is shown where it stands. Where escapes or folding make that unclear it is
- * the start of the scalar.
+ * Returns the offset in the YAML document of one character of a scalar, so that a problem inside an
+ * expression is reported at its position. When escapes or folding make that ambiguous, returns the
+ * start of the scalar.
  */
 export function characterAt(text: string, spot: Spot, character: number): number {
   const { node, offset } = spot;

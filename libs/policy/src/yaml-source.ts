@@ -13,15 +13,15 @@ import { PolicyError, type PolicyProblem } from './errors.ts';
 import type { Spot } from './spot.ts';
 import { characterAt } from './yaml-position.ts';
 
-/** What a mapping may hold: any keys when `keys` is left out. */
+/** Permitted keys of a mapping; without `keys`, all keys are permitted. */
 export interface Shape {
   readonly keys?: readonly string[];
   readonly required?: readonly string[];
 }
 
 /**
- * One YAML text with the positions of everything in it. The readers return undefined for what has
- * the wrong form and remember the problem, so that one load names every mistake.
+ * One YAML document with the positions of its values. The read methods return undefined for a value
+ * of the wrong type and collect the problem, so that one load reports all problems.
  */
 export class YamlSource {
   readonly root: Spot;
@@ -42,31 +42,31 @@ export class YamlSource {
     visit(document, {
       Alias: (_, alias) => {
         this.#hasAlias = true;
-        this.#refuseAt(alias.range?.[0] ?? 0, 'aliases are not read here; write the value again.');
+        this.#reportAt(alias.range?.[0] ?? 0, 'aliases are not supported; repeat the value.');
       },
     });
     for (const error of [...document.errors, ...document.warnings]) {
-      this.#refuseAt(error.pos[0], error.message);
+      this.#reportAt(error.pos[0], error.message);
     }
   }
 
-  /** Remembers a problem at a spot, or at a character of the text that the spot's scalar holds. */
-  refuse(spot: Spot, message: string, character = 0): void {
-    this.#refuseAt(characterAt(this.#text, spot, character), message);
+  /** Records a problem at a spot, or at a character of its scalar. */
+  report(spot: Spot, message: string, character = 0): void {
+    this.#reportAt(characterAt(this.#text, spot, character), message);
   }
 
-  /** Remembers something that is probably a mistake but does not refuse the document. */
+  /** Records a warning, which does not make the document invalid. */
   warn(spot: Spot, message: string): void {
     this.warnings.push(this.#problem(spot.offset, message));
   }
 
-  /** Line, counted from 1, of a spot. */
+  /** Returns the line of a spot, counted from 1. */
   lineOf(spot: Spot): number {
     return this.#lines.linePos(spot.offset).line;
   }
 
   /** @throws PolicyError when a problem was found */
-  assertSound(): void {
+  assertValid(): void {
     const problems = this.#problems.toSorted(
       (left, right) => left.line - right.line || left.column - right.column,
     );
@@ -74,7 +74,7 @@ export class YamlSource {
     if (first !== undefined) throw new PolicyError([first, ...rest]);
   }
 
-  /** The members of a mapping by key. */
+  /** Returns the members of a mapping by key. */
   map(spot: Spot, shape: Shape = {}): ReadonlyMap<string, Spot> | undefined {
     if (!isMap(spot.node)) return this.#wrong(spot, 'a mapping');
     const members = new Map<string, Spot>();
@@ -83,19 +83,19 @@ export class YamlSource {
       const name = isScalar(key) ? String(key.value) : '';
       const path = spot.path === '' ? name : `${spot.path}.${name}`;
       if (shape.keys !== undefined && !shape.keys.includes(name)) {
-        this.refuse(keySpot, `unknown key ${path}; expected ${oneOf(shape.keys)}.`);
+        this.report(keySpot, `unknown key ${path}; expected ${oneOf(shape.keys)}.`);
         continue;
       }
       members.set(name, spotOf(value, path, keySpot.offset));
     }
     for (const name of shape.required ?? []) {
       if (members.has(name)) continue;
-      this.refuse(spot, `${spot.path || 'the document'} must have the key ${name}.`);
+      this.report(spot, `${spot.path || 'the document'} must have the key ${name}.`);
     }
     return members;
   }
 
-  /** The members of a list. */
+  /** Returns the items of a list. */
   list(spot: Spot): readonly Spot[] | undefined {
     if (!isSeq(spot.node)) return this.#wrong(spot, 'a list');
     return spot.node.items.map((item, index) =>
@@ -103,28 +103,28 @@ export class YamlSource {
     );
   }
 
-  /** Text that is not empty, and fits `pattern` if there is one. */
+  /** Returns a string that is not blank and matches `pattern`, if given. */
   text(spot: Spot, pattern?: RegExp): string | undefined {
     const value = this.#scalar(spot);
     if (typeof value !== 'string' || value.trim() === '') return this.#wrong(spot, 'a text');
     if (pattern === undefined || pattern.test(value)) return value;
-    return this.#wrong(spot, `a name that fits ${pattern.source}`);
+    return this.#wrong(spot, `a name that matches ${pattern.source}`);
   }
 
-  /** One of the words given. */
+  /** Returns one of `words`. */
   word<T extends string>(spot: Spot, words: readonly T[]): T | undefined {
     const value = this.#scalar(spot);
     return words.find((word) => word === value) ?? this.#wrong(spot, `one of ${oneOf(words)}`);
   }
 
-  /** A finite number. */
+  /** Returns a finite number. */
   number(spot: Spot): number | undefined {
     const value = this.#scalar(spot);
     if (typeof value === 'number' && Number.isFinite(value)) return value;
     return this.#wrong(spot, 'a number');
   }
 
-  /** A whole number between two bounds, which belong to it. */
+  /** Returns an integer between two inclusive bounds. */
   integer(spot: Spot, least: number, most: number): number | undefined {
     const value = this.#scalar(spot);
     if (Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most) {
@@ -133,15 +133,15 @@ export class YamlSource {
     return this.#wrong(spot, `a whole number from ${least} to ${most}`);
   }
 
-  /** A mapping as the JSON object that it spells. */
+  /** Returns a mapping as a JSON object. */
   json(spot: Spot): JsonObject | undefined {
     if (!isMap(spot.node)) return this.#wrong(spot, 'a mapping');
-    // An alias may point nowhere or into itself; it was refused already.
+    // An alias can be unresolved or recursive; it has been reported already.
     if (this.#hasAlias) return undefined;
     return JSON.parse(JSON.stringify(spot.node.toJS(this.#document)));
   }
 
-  /** Text, number, true or false, as written. */
+  /** Returns a string, number or boolean. */
   literal(spot: Spot): string | number | boolean | undefined {
     const value = this.#scalar(spot);
     if (typeof value === 'string' || typeof value === 'boolean') return value;
@@ -154,21 +154,21 @@ export class YamlSource {
   }
 
   #wrong(spot: Spot, expected: string): undefined {
-    this.refuse(spot, `${spot.path || 'the document'} must be ${expected}, not ${found(spot)}.`);
+    this.report(spot, `${spot.path || 'the document'} must be ${expected}, not ${found(spot)}.`);
   }
 
-  #refuseAt(offset: number, message: string): void {
+  #reportAt(offset: number, message: string): void {
     this.#problems.push(this.#problem(offset, message));
   }
 
   #problem(offset: number, message: string): PolicyProblem {
     const { line, col } = this.#lines.linePos(offset);
-    // LineCounter answers line 0 for a text without any line.
+    // LineCounter returns line 0 for an empty document.
     return { file: this.#file, line: Math.max(line, 1), column: Math.max(col, 1), message };
   }
 }
 
-/** `a, b or c`. */
+/** Joins words as `a, b or c`. */
 export function oneOf(words: readonly string[]): string {
   if (words.length < 2) return words.join('');
   return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;

@@ -122,7 +122,7 @@ describe('approvals', () => {
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await expect(decide(approvalId, APPROVE)).rejects.toMatchObject({
       reason: 'APPROVAL_ABOVE_CAP',
-      message: "amount_usd 1200 is above dora's cap of 800 USD for issue_refund.",
+      message: "amount_usd 1200 exceeds dora's cap of 800 USD for issue_refund.",
       metadata: { argument: 'amount_usd', cap: '800' },
     });
     await expect(decide(approvalId, edits(801))).rejects.toMatchObject({

@@ -154,7 +154,7 @@ describe('script files', () => {
     }
     const short = problems.map((problem) => problem.replace(`${directory}/`, ''));
     expect(short).toEqual([
-      'a.yaml:3:5: unknown key "wen"; known here: when, times, reply.',
+      'a.yaml:3:5: unknown key "wen"; known keys: when, times, reply.',
       'b.yaml:1:7: name must be b, as the file is called.',
       'b.yaml:3:12: a reply cannot have both json and text.',
       'b.yaml:4:12: a reply needs one of json, text, tool_calls, error and garbage.',
