@@ -7,6 +7,7 @@ import {
 } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import { assertSize, type Loopback, type LoopbackServer } from './loopback.ts';
 import { replicaPolicy } from './replicas/replica-balancer.ts';
 import { replicaTarget } from './replicas/replica-resolver.ts';
 import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from './replicas/replica-watch.ts';
@@ -21,6 +22,8 @@ interface ChannelOptions {
   readonly service: string;
   readonly health: ReplicaHealth;
   readonly telemetry: Telemetry;
+  /** Servers of this process, which are called without a connection. */
+  readonly loopback: Loopback | undefined;
 }
 
 /**
@@ -70,6 +73,9 @@ export class Channel {
   /** Makes a unary call; rejects with grpc-js's own error. */
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
+    const local = this.#local(path);
+    if (local !== undefined)
+      return this.#answerOf(local.unary(path, request, { metadata, ...options }));
     return new Promise((resolve, reject) => {
       const link = this.#begin();
       const call = link.client.makeUnaryRequest(
@@ -100,6 +106,14 @@ export class Channel {
     options: StartOptions,
   ): AsyncGenerator<Buffer, void> {
     const { signal, ...callOptions } = options;
+    const local = this.#local(path);
+    if (local !== undefined) {
+      for await (const message of local.stream(path, request, { metadata, ...options })) {
+        assertSize(message, this.#options.maxMessageBytes);
+        yield message;
+      }
+      return;
+    }
     const link = this.#begin();
     const call = link.client.makeServerStreamRequest<Buffer, Buffer>(
       path,
@@ -122,6 +136,20 @@ export class Channel {
       call.cancel();
       this.#end(link);
     }
+  }
+
+  /** The server of this process that a call to `path` reaches without a connection, if there is one. */
+  #local(path: string): LoopbackServer | undefined {
+    const { loopback, tls } = this.#options;
+    if (loopback === undefined || tls !== undefined || this.#isClosed) return undefined;
+    const server = loopback.find(this.address());
+    return server?.serves(path) === true ? server : undefined;
+  }
+
+  async #answerOf(answer: Promise<Buffer>): Promise<Buffer> {
+    const message = await answer;
+    assertSize(message, this.#options.maxMessageBytes);
+    return message;
   }
 
   /** Closes the connections; idempotent. */

@@ -13,6 +13,7 @@ import type { CallOptions } from './call-options.ts';
 import { Channel } from './channel.ts';
 import { ClientCall, type Peer } from './client-call.ts';
 import { withDefaults } from './limits.ts';
+import type { Loopback } from './loopback.ts';
 import type { ReplicaHealth } from './replicas/replica-watch.ts';
 import { type RetryOptions, retrying } from './retry.ts';
 import type { ChannelTls } from './tls/channel-tls.ts';
@@ -37,6 +38,8 @@ export interface RpcClientOptions {
    * no questions, for peers that are not Writ's own.
    */
   readonly health?: ReplicaHealth;
+  /** Servers of this process, which are called without HTTP/2 (SYS-5); left out, every call uses a connection. */
+  readonly loopback?: Loopback | undefined;
 }
 
 type MethodCall<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
@@ -86,6 +89,7 @@ export function createRpcClient<S extends DescService>(
     maxMessageBytes: options.maxMessageBytes ?? withDefaults().maxMessageBytes,
     service: service.typeName,
     health: options.health ?? 'serving',
+    loopback: options.loopback,
     telemetry: options.telemetry,
   });
   const { telemetry, serviceToken, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = options;

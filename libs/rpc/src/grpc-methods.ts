@@ -67,7 +67,7 @@ export class GrpcMethods {
       const call = this.#open(served, wire);
       const answer = async (): Promise<Buffer> => {
         await call.admit();
-        return this.#encode(served, await call.answer(decode(input, wire.request)));
+        return this.#encode(served, await call.answer(decodeRequest(input, wire.request)));
       };
       answer().then(
         (bytes) => {
@@ -83,7 +83,7 @@ export class GrpcMethods {
     const { input } = served.implementation.method;
     return (wire) => {
       const call = this.#open(served, wire);
-      void this.#pump(call, wire, () => call.stream(decode(input, wire.request)));
+      void this.#pump(call, wire, () => call.stream(decodeRequest(input, wire.request)));
     };
   }
 
@@ -92,7 +92,7 @@ export class GrpcMethods {
     async function* requests(wire: ServerDuplexStream<Buffer, Buffer>): AsyncIterable<Message> {
       // The end of the requests must not destroy the stream, which has answers to send yet.
       for await (const bytes of wire.iterator({ destroyOnReturn: false })) {
-        yield decode(input, bytes);
+        yield decodeRequest(input, bytes);
       }
     }
     return (wire) => {
@@ -139,7 +139,11 @@ export class GrpcMethods {
   }
 }
 
-function decode(schema: DescMessage, bytes: Buffer): Message {
+/**
+ * The message that `bytes` hold.
+ * @throws InvalidRequestError MALFORMED_MESSAGE
+ */
+export function decodeRequest(schema: DescMessage, bytes: Buffer): Message {
   try {
     return fromBinary(schema, bytes);
   } catch (cause) {

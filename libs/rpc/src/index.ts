@@ -30,6 +30,7 @@ export { endless, route, unimplemented } from './handler.ts';
 export type { FieldViolation } from './invalid-fields-error.ts';
 export { InvalidFieldsError } from './invalid-fields-error.ts';
 export type { RpcLimits } from './limits.ts';
+export { Loopback } from './loopback.ts';
 export type { RetryOptions } from './retry.ts';
 export type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 export { createRpcServer } from './server.ts';

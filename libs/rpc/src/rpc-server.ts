@@ -2,6 +2,7 @@ import type { Telemetry } from '@writ/telemetry';
 import type { Gate } from './caller.ts';
 import type { Route } from './handler.ts';
 import type { RpcLimits } from './limits.ts';
+import type { Loopback } from './loopback.ts';
 import type { ServerTls } from './tls/tls-door.ts';
 
 /** What a server needs. */
@@ -20,6 +21,8 @@ export interface RpcServerOptions {
   readonly tls?: ServerTls | undefined;
   /** Where an internal port may speak cleartext; default `loopback`. The edge may anywhere. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
+  /** Where clients of the same process find the server without HTTP/2 (SYS-5). */
+  readonly loopback?: Loopback | undefined;
 }
 
 /** A listening server. */

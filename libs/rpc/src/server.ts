@@ -7,6 +7,7 @@ import { explainOwnErrors } from './grpc-own-errors.ts';
 import { Health } from './health.ts';
 import { STREAM_RESETS, withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
+import { type Loopback, LoopbackServer } from './loopback.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 import { gated } from './served-service.ts';
@@ -40,7 +41,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   });
   raiseResetLimit(server);
   const methods = new GrpcMethods(calls, limits.maxMessageBytes);
-  const services = [...routes.map(gated), health.service];
+  const routed = routes.map(gated);
+  const services = [...routed, health.service];
   for (const service of [...services, ...reflectionServices(services)]) {
     methods.register(server, service);
   }
@@ -57,22 +59,45 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     entrance.close();
     throw error;
   });
+  const { maxMessageBytes } = limits;
+  const local = new LoopbackServer({ calls, services: routed, maxMessageBytes });
+  const reach = reachability(options.loopback, listener.address, local);
   return {
     host,
     port: listener.port,
     address: listener.address,
-    setServing: (up) => health.setServing(up),
+    setServing: (up) => {
+      health.setServing(up);
+      reach(up);
+    },
     close: closer({
       health,
       calls,
       listener,
       sayGoodbye: () => {
+        reach(false);
         entrance.close();
         server.tryShutdown(() => {
           // The listener knows better: it waits for every connection, and ends those that stay.
         });
       },
     }),
+  };
+}
+
+/** Adds the server to `loopback` while it serves; afterwards its clients meet a closed port, as any client does. */
+function reachability(
+  loopback: Loopback | undefined,
+  address: string,
+  server: LoopbackServer,
+): (isServing: boolean) => void {
+  let remove: (() => void) | undefined;
+  return (isServing) => {
+    if (isServing) remove ??= loopback?.add(address, server);
+    else {
+      remove?.();
+      remove = undefined;
+    }
   };
 }
 

@@ -11,6 +11,7 @@ import {
   type EdgeOptions,
   type Gate,
   type Handlers,
+  Loopback,
   type Route,
   type RpcClientOptions,
   type RpcServer,
@@ -21,8 +22,8 @@ import {
 type RunHandlers = Handlers<typeof RunService>;
 type RunClient = ClosableRpcClient<typeof RunService>;
 
-/** The two servers, which must behave alike. */
-export const TRANSPORTS = ['grpc-js', 'edge'] as const;
+/** The servers, and the ways to them, which must behave alike. */
+export const TRANSPORTS = ['grpc-js', 'loopback', 'edge'] as const;
 export type Transport = (typeof TRANSPORTS)[number];
 
 /** Whoever brings this may call. */
@@ -67,6 +68,8 @@ export interface Started {
   readonly spans: InMemorySpans;
   /** Log lines so far. */
   readonly lines: () => Record<string, unknown>[];
+  /** Where its clients find it without a connection, over `loopback`. */
+  readonly loopback: Loopback | undefined;
   /** A client of RunService. */
   readonly client: (options?: Partial<RpcClientOptions>) => RunClient;
 }
@@ -85,12 +88,14 @@ export async function start(
     spanProcessors: [spans],
   });
   const create = transport === 'edge' ? createEdge : createRpcServer;
+  const loopback = transport === 'loopback' ? new Loopback() : undefined;
   const server = await create({
     host: '127.0.0.1',
     port: 0,
     routes: [runRoute(handlers)],
     gate,
     telemetry,
+    loopback,
     ...options,
   });
   onTestFinished(() => server.close(0));
@@ -99,9 +104,11 @@ export async function start(
     server,
     address: server.address,
     telemetry,
+    loopback,
     spans,
     lines: () => written.map((line) => JSON.parse(line)),
-    client: (clientOptions = {}) => clientOf(server.address, telemetry, clientOptions),
+    client: (clientOptions = {}) =>
+      clientOf(server.address, telemetry, { loopback, ...clientOptions }),
   };
 }
 

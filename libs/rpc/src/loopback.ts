@@ -1,0 +1,154 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Message } from '@bufbuild/protobuf';
+import type { Deadline, Metadata } from '@grpc/grpc-js';
+import { OverloadedError } from '@writ/kernel';
+import type { Calls } from './calls.ts';
+import { encodeAnswer } from './encode-answer.ts';
+import { toGrpcStatus } from './errors.ts';
+import { decodeRequest } from './grpc-methods.ts';
+import { MessageQueue } from './message-queue.ts';
+import type { ServedMethod, ServedService } from './served-service.ts';
+import type { ServerCall } from './server-call.ts';
+
+/**
+ * The servers of one process, by address. A client that shares it calls them without HTTP/2; between processes
+ * and for every other client nothing changes (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics
+ * are the same code, and messages still cross as bytes, so that no object is shared.
+ */
+export class Loopback {
+  readonly #servers = new Map<string, LoopbackServer>();
+
+  /** The server that listens on `address` and is serving. */
+  find(address: string): LoopbackServer | undefined {
+    return this.#servers.get(address);
+  }
+
+  /** Makes `server` reachable at `address`. Returns the function that undoes it. */
+  add(address: string, server: LoopbackServer): () => void {
+    this.#servers.set(address, server);
+    return () => {
+      if (this.#servers.get(address) === server) this.#servers.delete(address);
+    };
+  }
+}
+
+/** What a call carries besides its message. */
+export interface LoopbackCallOptions {
+  readonly metadata: Metadata;
+  readonly deadline?: Deadline | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface Parts {
+  readonly calls: Calls;
+  readonly services: readonly ServedService[];
+  readonly maxMessageBytes: number;
+}
+
+/** Answers calls from the same process with the methods that a gRPC server serves. */
+export class LoopbackServer {
+  readonly #calls: Calls;
+  readonly #methods: ReadonlyMap<string, ServedMethod>;
+  readonly #maxMessageBytes: number;
+  // A handler must not inherit the transaction or the trace of the code that calls it.
+  readonly #outside = AsyncLocalStorage.snapshot();
+
+  constructor({ calls, services, maxMessageBytes }: Parts) {
+    this.#calls = calls;
+    this.#maxMessageBytes = maxMessageBytes;
+    const methods = services.flatMap((service) => service.methods);
+    this.#methods = new Map(methods.map((served) => [`/${served.name}`, served]));
+  }
+
+  /** Whether it serves the method at `path`, such as `/writ.run.v1.RunService/StartRun`. */
+  serves(path: string): boolean {
+    return this.#methods.has(path);
+  }
+
+  /** Answers a unary call; rejects with an error of the shape that grpc-js gives. */
+  unary(path: string, request: Buffer, options: LoopbackCallOptions): Promise<Buffer> {
+    return this.#outside(async () => {
+      const { call, served, release } = this.#open(path, request, options);
+      try {
+        await call.admit();
+        const { input } = served.implementation.method;
+        const answer = this.#encode(served, await call.answer(decodeRequest(input, request)));
+        call.end();
+        return answer;
+      } catch (error) {
+        throw serviceError(call.end(error));
+      } finally {
+        release();
+      }
+    });
+  }
+
+  /** Answers a server-streaming call; throws as {@link unary} does. Ending the iteration cancels it. */
+  async *stream(
+    path: string,
+    request: Buffer,
+    options: LoopbackCallOptions,
+  ): AsyncGenerator<Buffer, void> {
+    const queue = new MessageQueue();
+    const { call, served, release } = this.#outside(() => this.#open(path, request, options));
+    void this.#outside(() => this.#pump(call, served, request, queue));
+    try {
+      yield* queue;
+    } finally {
+      release();
+      call.cancel();
+    }
+  }
+
+  /** Runs the handler ahead of the reader by as much as the queue holds, as flow control does on a connection. */
+  async #pump(
+    call: ServerCall,
+    served: ServedMethod,
+    request: Buffer,
+    queue: MessageQueue,
+  ): Promise<void> {
+    try {
+      await call.admit();
+      const { input } = served.implementation.method;
+      for await (const message of call.stream(decodeRequest(input, request))) {
+        await queue.push(this.#encode(served, message), call.signal);
+      }
+      queue.end();
+      call.end();
+    } catch (error) {
+      queue.fail(serviceError(call.end(error)));
+    }
+  }
+
+  #open(path: string, request: Buffer, { metadata, deadline, signal }: LoopbackCallOptions) {
+    const served = this.#methods.get(path);
+    if (served === undefined) throw new TypeError(`${path} is not served here.`);
+    assertSize(request, this.#maxMessageBytes);
+    const call = this.#calls.open(served, {
+      rpcSystem: 'grpc',
+      timeoutMs: deadline === undefined ? undefined : Number(deadline) - Date.now(),
+      header: (name) => metadata.get(name)[0]?.toString(),
+    });
+    const cancel = (): void => call.cancel();
+    signal?.addEventListener('abort', cancel, { once: true });
+    return { call, served, release: () => signal?.removeEventListener('abort', cancel) };
+  }
+
+  #encode(served: ServedMethod, message: Message): Buffer {
+    const bytes = encodeAnswer(served, message, this.#maxMessageBytes);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+}
+
+/** @throws the status that grpc-js gives to a message over the limit */
+export function assertSize(message: Buffer, limit: number): void {
+  if (message.byteLength <= limit) return;
+  const sentence = `Received message larger than max (${message.byteLength} vs ${limit})`;
+  throw serviceError(new OverloadedError('MESSAGE_TOO_LARGE', sentence));
+}
+
+/** The error that grpc-js would give to the client, so that the client reads one shape from both transports. */
+function serviceError(error: unknown): Error {
+  const status = toGrpcStatus(error);
+  return Object.assign(new Error(status.details), status);
+}

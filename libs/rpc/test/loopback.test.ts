@@ -1,0 +1,107 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { NotFoundError } from '@writ/kernel';
+import { expect, it, vi } from 'vitest';
+import { Loopback } from '../src/index.ts';
+import { ALLOWED, clientOf, drained, rejection, START, start } from './fixture.ts';
+
+/** Nothing listens there, so only a call without a connection can succeed. */
+const NOWHERE = '127.0.0.1:1';
+
+it('calls a server of the same process without a connection (SYS-5)', async () => {
+  const { server, telemetry, loopback } = await start('loopback', {
+    startRun: async () => ({ run: { runId: 'local' } }),
+    async *watchRun() {
+      yield { event: { sequence: 1n } };
+    },
+  });
+  const found = loopback?.find(server.address);
+  if (found === undefined || loopback === undefined) throw new Error('The server is not added.');
+  loopback.add(NOWHERE, found);
+  const client = clientOf(NOWHERE, telemetry, { loopback });
+  expect((await client.startRun(START, ALLOWED)).run?.runId).toBe('local');
+  expect(await drained(client.watchRun({ runId: 'r' }, ALLOWED))).toMatchObject({
+    got: [{ event: { sequence: 1n } }],
+  });
+  const apart = clientOf(NOWHERE, telemetry, {
+    loopback: new Loopback(),
+    retry: { maxAttempts: 1 },
+  });
+  expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({ kind: 'unavailable' });
+});
+
+it('reaches only a server that is serving (SYS-5)', async () => {
+  const { server, loopback } = await start('loopback', {});
+  expect(loopback?.find(server.address)).toBeDefined();
+  server.setServing(false);
+  expect(loopback?.find(server.address)).toBeUndefined();
+  server.setServing(true);
+  expect(loopback?.find(server.address)).toBeDefined();
+  await server.close(0);
+  expect(loopback?.find(server.address)).toBeUndefined();
+});
+
+it('runs a handler outside the context of the code that calls it (SYS-5)', async () => {
+  const transaction = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const { client } = await start('loopback', {
+    startRun: async () => {
+      seen.push(transaction.getStore());
+      return {};
+    },
+    async *watchRun() {
+      seen.push(transaction.getStore());
+      yield { event: { sequence: 1n } };
+      seen.push(transaction.getStore());
+    },
+  });
+  await transaction.run('caller', async () => {
+    await client().startRun(START, ALLOWED);
+    await drained(client().watchRun({ runId: 'r' }, ALLOWED));
+  });
+  expect(seen).toEqual([undefined, undefined, undefined]);
+});
+
+it('stops a stream ahead of a slow reader, and ends it when the reader leaves (BD-1)', async () => {
+  let produced = 0;
+  const ended = Promise.withResolvers<unknown>();
+  const { client } = await start('loopback', {
+    async *watchRun(_request, { signal }) {
+      signal.addEventListener('abort', () => ended.resolve(signal.reason));
+      for (let n = 0; n < 1_000; n += 1) {
+        produced += 1;
+        yield { event: { sequence: BigInt(n), agent: { name: 'x'.repeat(10_000) } } };
+      }
+    },
+  });
+  for await (const { event } of client().watchRun({ runId: 'r' }, ALLOWED)) {
+    expect(event?.sequence).toBe(0n);
+    await vi.waitFor(() => expect(produced).toBeGreaterThan(6));
+    break;
+  }
+  expect(await ended.promise).toMatchObject({ kind: 'cancelled' });
+  expect(produced).toBeLessThan(12);
+});
+
+it('delivers the messages before an error to a slow reader (SYS-3)', async () => {
+  const thrown = Promise.withResolvers<void>();
+  const { client } = await start('loopback', {
+    async *watchRun() {
+      for (const sequence of [1n, 2n, 3n]) yield { event: { sequence } };
+      thrown.resolve();
+      throw new NotFoundError('RUN_NOT_FOUND', 'Run r does not exist.', { run_id: 'r' });
+    },
+  });
+  const got: unknown[] = [];
+  const read = async () => {
+    for await (const { event } of client().watchRun({ runId: 'r' }, ALLOWED)) {
+      await thrown.promise;
+      got.push(event?.sequence);
+    }
+  };
+  expect(await rejection(read())).toMatchObject({
+    kind: 'not_found',
+    reason: 'RUN_NOT_FOUND',
+    metadata: { run_id: 'r' },
+  });
+  expect(got).toEqual([1n, 2n, 3n]);
+});
