@@ -1,7 +1,7 @@
 import { WritError } from '@writ/kernel';
 
 /** Invalid settings, to be fixed before the next start. Lists every problem, not only the first. */
-export class ConfigError extends WritError {
+export class ConfigError extends WritError<'invalid_argument'> {
   readonly kind = 'invalid_argument';
   /** One sentence per problem. */
   readonly problems: readonly string[];

@@ -47,7 +47,10 @@ function missing(call: GateCall, name: string, what: string): UnauthenticatedErr
   );
 }
 
-function epochError(reason: string, sentence: string): InvalidRequestError {
+function epochError(
+  reason: 'EPOCH_MISSING' | 'EPOCH_MALFORMED',
+  sentence: string,
+): InvalidRequestError {
   return new InvalidRequestError(reason, `${sentence} the metadata ${METADATA.epoch}.`, {
     field: METADATA.epoch,
   });

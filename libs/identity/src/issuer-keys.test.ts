@@ -20,7 +20,7 @@ describe('keys of an issuer', () => {
 
   const fetchKeys = async () => {
     fetches += 1;
-    if (down) throw new UnavailableError('CONNECTION_REFUSED', 'Nobody listens.');
+    if (down) throw new UnavailableError('UNAVAILABLE', 'Nobody listens.');
     const find = signerKeys(signer);
     const found = new Map<string, TrustedKey>();
     for (const { keyId } of signer.publicKeys()) {
@@ -64,7 +64,7 @@ describe('keys of an issuer', () => {
   it('are refused as unavailable while their owner is down, and asked for again after (SYS-4)', async () => {
     down = true;
     await expect(keys.find(current())).rejects.toThrow(
-      'The keys of supervisor cannot be had: it did not answer (CONNECTION_REFUSED).',
+      'The keys of supervisor cannot be had: it did not answer (UNAVAILABLE).',
     );
     down = false;
     await expect(keys.find(current())).rejects.toMatchObject({ kind: 'unavailable' });

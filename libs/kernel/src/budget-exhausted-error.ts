@@ -20,7 +20,7 @@ const DIMENSION_LABELS: Readonly<Record<string, string>> = {
 };
 
 /** A budget or headcount is used up: stop, or ask for a larger one (EM-2, SB-2). */
-export class BudgetExhaustedError extends WritError {
+export class BudgetExhaustedError extends WritError<'resource_exhausted'> {
   readonly kind = 'resource_exhausted';
   readonly dimension: string;
 

@@ -52,8 +52,10 @@ describe('named errors', () => {
   });
 
   it('are retryable only when the same call may succeed', () => {
-    expect(isRetryable(new UnavailableError('PEER_DOWN', 'The meter did not answer.'))).toBe(true);
-    expect(isRetryable(new ConflictError('STALE', 'The row changed.'))).toBe(true);
+    expect(isRetryable(new UnavailableError('UNAVAILABLE', 'The meter did not answer.'))).toBe(
+      true,
+    );
+    expect(isRetryable(new ConflictError('ABORTED', 'The row changed.'))).toBe(true);
     expect(isRetryable(new NotFoundError('RUN_NOT_FOUND', 'No such run.'))).toBe(false);
     expect(isRetryable(new Error('no'))).toBe(false);
   });

@@ -1,23 +1,4 @@
-/** What went wrong, in the vocabulary of gRPC status codes; libs/rpc maps one to the other (SYS-3). */
-export const ERROR_KINDS = [
-  'invalid_argument',
-  'unauthenticated',
-  'permission_denied',
-  'not_found',
-  'already_exists',
-  'failed_precondition',
-  'resource_exhausted',
-  'aborted',
-  'unavailable',
-  'deadline_exceeded',
-  'cancelled',
-  'unimplemented',
-  'internal',
-  'data_loss',
-] as const;
-
-/** One of {@link ERROR_KINDS}. */
-export type ErrorKind = (typeof ERROR_KINDS)[number];
+import type { ErrorKind, Reason, ReasonOf } from './reasons.ts';
 
 /** Facts about an error that are safe to show to the caller: ids, fields, limits; never content. */
 export type ErrorMetadata = Readonly<Record<string, string>>;
@@ -26,13 +7,14 @@ export type ErrorMetadata = Readonly<Record<string, string>>;
  * The base of every error that may cross a boundary (SYS-3). `reason` is stable UPPER_SNAKE,
  * `message` is one sentence for a person, `metadata` names the field, limit or id concerned.
  */
-export abstract class WritError extends Error {
-  abstract readonly kind: ErrorKind;
-  readonly reason: string;
+export abstract class WritError<K extends ErrorKind = ErrorKind> extends Error {
+  abstract readonly kind: K;
+  /** One of the reason codes; a peer of a later release may send one that this release lacks. */
+  readonly reason: Reason;
   readonly metadata: ErrorMetadata;
 
   constructor(
-    reason: string,
+    reason: ReasonOf<K>,
     message: string,
     metadata: ErrorMetadata = {},
     options?: ErrorOptions,
@@ -45,57 +27,57 @@ export abstract class WritError extends Error {
 }
 
 /** Mend the request before sending it again; `metadata.field` names what to mend. */
-export class InvalidRequestError extends WritError {
+export class InvalidRequestError extends WritError<'invalid_argument'> {
   readonly kind = 'invalid_argument';
 }
 
 /** Present a valid credential. */
-export class UnauthenticatedError extends WritError {
+export class UnauthenticatedError extends WritError<'unauthenticated'> {
   readonly kind = 'unauthenticated';
 }
 
 /** The caller is known and may not do this; asking again changes nothing. */
-export class PermissionDeniedError extends WritError {
+export class PermissionDeniedError extends WritError<'permission_denied'> {
   readonly kind = 'permission_denied';
 }
 
 /** The thing named does not exist for this tenant. */
-export class NotFoundError extends WritError {
+export class NotFoundError extends WritError<'not_found'> {
   readonly kind = 'not_found';
 }
 
 /** The thing exists already, with other content. */
-export class AlreadyExistsError extends WritError {
+export class AlreadyExistsError extends WritError<'already_exists'> {
   readonly kind = 'already_exists';
 }
 
 /** The state of the system forbids this now: change that state first, do not merely retry. */
-export class PreconditionError extends WritError {
+export class PreconditionError extends WritError<'failed_precondition'> {
   readonly kind = 'failed_precondition';
 }
 
 /** The service has no room at this moment (queue, stream or rate limit): back off, then retry. */
-export class OverloadedError extends WritError {
+export class OverloadedError extends WritError<'resource_exhausted'> {
   readonly kind = 'resource_exhausted';
 }
 
 /** Somebody else changed it first: read again and retry. */
-export class ConflictError extends WritError {
+export class ConflictError extends WritError<'aborted'> {
   readonly kind = 'aborted';
 }
 
 /** A dependency did not answer; the same call may succeed later. */
-export class UnavailableError extends WritError {
+export class UnavailableError extends WritError<'unavailable'> {
   readonly kind = 'unavailable';
 }
 
 /** The time allowed for this ran out. */
-export class DeadlineError extends WritError {
+export class DeadlineError extends WritError<'deadline_exceeded'> {
   readonly kind = 'deadline_exceeded';
 }
 
 /** The work was cancelled: unwind, do not retry (SUP-6). */
-export class CancellationError extends WritError {
+export class CancellationError extends WritError<'cancelled'> {
   readonly kind = 'cancelled';
   /** Why, in the words of whoever cancelled. */
   readonly cancelReason: string;
@@ -112,17 +94,17 @@ export class CancellationError extends WritError {
 }
 
 /** This server does not offer it. */
-export class NotImplementedError extends WritError {
+export class NotImplementedError extends WritError<'unimplemented'> {
   readonly kind = 'unimplemented';
 }
 
 /** A fault of the system itself; report it. */
-export class InternalError extends WritError {
+export class InternalError extends WritError<'internal'> {
   readonly kind = 'internal';
 }
 
 /** Stored data is damaged or contradicts its own digest; a person has to look. */
-export class DataLossError extends WritError {
+export class DataLossError extends WritError<'data_loss'> {
   readonly kind = 'data_loss';
 }
 

@@ -48,14 +48,13 @@ export type {
 export { checkArguments } from './check-arguments.ts';
 export type { Clock } from './clock.ts';
 export { ManualClock, systemClock } from './clock.ts';
-export type { ErrorKind, ErrorMetadata } from './errors.ts';
+export type { ErrorMetadata } from './errors.ts';
 export {
   AlreadyExistsError,
   CancellationError,
   ConflictError,
   DataLossError,
   DeadlineError,
-  ERROR_KINDS,
   InternalError,
   InvalidRequestError,
   isRetryable,
@@ -83,6 +82,8 @@ export type { Defined } from './omit-undefined.ts';
 export { omitUndefined } from './omit-undefined.ts';
 export type { PriorityName } from './priority.ts';
 export { isPriority, Priority, priorityName } from './priority.ts';
+export type { ErrorKind, Reason, ReasonInfo, ReasonOf } from './reasons.ts';
+export { ERROR_KINDS, REASONS } from './reasons.ts';
 export { HistoryRetention, isHistoryRetention } from './retention.ts';
 export { DEFAULT_MAX_RETRIES, RetryPolicy } from './retry-policy.ts';
 export type { RunMetaFields } from './run-meta.ts';

@@ -1,5 +1,6 @@
 import { InvalidRequestError } from './errors.ts';
 import type { JsonArray, JsonObject, JsonValue } from './json-value.ts';
+import type { ReasonOf } from './reasons.ts';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const INTEGER = /^-?\d+$/;
@@ -194,7 +195,7 @@ export class StrictJsonParser {
     return found;
   }
 
-  #bad(reason: string, what: string, at = this.#at): InvalidRequestError {
+  #bad(reason: ReasonOf<'invalid_argument'>, what: string, at = this.#at): InvalidRequestError {
     return new InvalidRequestError(reason, `${this.#field} ${what} (at character ${at}).`, {
       field: this.#field,
       offset: String(at),

@@ -21,6 +21,7 @@ import {
   OverloadedError,
   PermissionDeniedError,
   PreconditionError,
+  type ReasonOf,
   UnauthenticatedError,
   UnavailableError,
   type WritError,
@@ -101,16 +102,15 @@ export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   );
 }
 
-const CLASSES: Readonly<
-  Record<
-    Exclude<ErrorKind, 'cancelled'>,
-    new (
-      reason: string,
-      message: string,
-      metadata: ErrorMetadata,
-    ) => WritError
-  >
-> = {
+type RebuiltKind = Exclude<ErrorKind, 'cancelled'>;
+
+type ErrorClass<K extends ErrorKind> = new (
+  reason: ReasonOf<K>,
+  message: string,
+  metadata: ErrorMetadata,
+) => WritError<K>;
+
+const CLASSES: { readonly [K in RebuiltKind]: ErrorClass<K> } = {
   invalid_argument: InvalidRequestError,
   unauthenticated: UnauthenticatedError,
   permission_denied: PermissionDeniedError,
@@ -133,6 +133,8 @@ function rebuilt(
   metadata: ErrorMetadata,
   status: ErrorStatus,
 ): WritError {
+  // A peer of another release may send a code that this one lacks; it is passed on as it is.
+  const code = reason as ReasonOf<RebuiltKind>;
   if (kind === 'cancelled') {
     return new CancellationError(metadata.cancel_reason ?? message, metadata);
   }
@@ -146,9 +148,14 @@ function rebuilt(
     return new BudgetExhaustedError({ dimension, used, limit, message, metadata });
   }
   if (kind === 'invalid_argument' && status.badRequest !== undefined) {
-    return new InvalidFieldsError(violationsOf(status.badRequest), reason, message, metadata);
+    return new InvalidFieldsError(
+      violationsOf(status.badRequest),
+      code as ReasonOf<'invalid_argument'>,
+      message,
+      metadata,
+    );
   }
-  return new CLASSES[kind](reason, message, metadata);
+  return new (CLASSES[kind] as ErrorClass<ErrorKind>)(code, message, metadata);
 }
 
 function violationsOf(badRequest: MessageShape<typeof BadRequestSchema>) {

@@ -1,4 +1,4 @@
-import { type ErrorMetadata, InvalidRequestError } from '@writ/kernel';
+import { type ErrorMetadata, InvalidRequestError, type ReasonOf } from '@writ/kernel';
 
 /** One field of a request and what is wrong with it. */
 export interface FieldViolation {
@@ -17,7 +17,7 @@ export class InvalidFieldsError extends InvalidRequestError {
 
   constructor(
     violations: readonly FieldViolation[],
-    reason: string,
+    reason: ReasonOf<'invalid_argument'>,
     message: string,
     metadata: ErrorMetadata = {},
   ) {

@@ -24,13 +24,13 @@ describe('a client', () => {
       telemetry,
       address: () => {
         asked += 1;
-        if (known === undefined) throw new UnavailableError('NO_ADDRESS', 'Not known yet.');
+        if (known === undefined) throw new UnavailableError('UNAVAILABLE', 'Not known yet.');
         return known;
       },
     });
     onTestFinished(() => client.close());
     expect(asked).toBe(0);
-    expect(await rejection(client.startRun(START))).toMatchObject({ reason: 'NO_ADDRESS' });
+    expect(await rejection(client.startRun(START))).toMatchObject({ reason: 'UNAVAILABLE' });
     known = address;
     await client.startRun(START, ALLOWED);
     const askedByThen = asked;
@@ -189,7 +189,7 @@ describe('a call that fails for the moment', () => {
     return { counter, startRun };
   };
   const away = new UnavailableError('UNAVAILABLE', 'Away.');
-  const raced = new ConflictError('RACED', 'Somebody was first.');
+  const raced = new ConflictError('STORE_CONFLICT', 'Somebody was first.');
 
   it('is made again when it is idempotent, in one span with an event a retry', async () => {
     const { counter, startRun } = failing(3, away);
@@ -218,7 +218,7 @@ describe('a call that fails for the moment', () => {
     const { client } = await start('grpc-js', { startRun });
     const caller = client({ retry: QUICK });
     const error = await rejection(caller.startRun(START, { ...ALLOWED, retry: true }));
-    expect(error).toMatchObject({ reason: 'RACED' });
+    expect(error).toMatchObject({ reason: 'STORE_CONFLICT' });
     counter.calls = 0;
     await caller.startRun(START, { ...ALLOWED, retry: true, retryAborted: true });
     expect(counter.calls).toBe(2);

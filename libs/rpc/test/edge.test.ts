@@ -71,7 +71,7 @@ describe('JSON over HTTP/1.1', () => {
     const { authorization: _none, ...anonymous } = HEADERS;
     const refused = await post(address, 'StartRun', '{"goal":', anonymous as typeof HEADERS);
     expect(refused).toMatchObject({ status: 401, json: { code: 'unauthenticated' } });
-    expect(lines()).toMatchObject([{ reason: 'MALFORMED_MESSAGE' }, { reason: 'NO_KEY' }]);
+    expect(lines()).toMatchObject([{ reason: 'MALFORMED_MESSAGE' }, { reason: 'TOKEN_MISSING' }]);
   });
 
   it('says when it is too large (SYS-3)', async () => {

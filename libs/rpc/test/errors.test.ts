@@ -32,20 +32,20 @@ import { fromConnectError, InvalidFieldsError, toConnectError } from '../src/ind
 import { ALLOWED, clientOf, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 const EVERY_KIND = [
-  new InvalidRequestError('A', 'a: is bad.', { field: 'a' }),
-  new UnauthenticatedError('B', 'B.'),
-  new PermissionDeniedError('C', 'C.'),
-  new NotFoundError('D', 'run_id: no run of that id.', { run_id: 'run-1' }),
-  new AlreadyExistsError('E', 'E.'),
-  new PreconditionError('F', 'F.'),
-  new OverloadedError('G', 'G.'),
-  new ConflictError('H', 'H.'),
-  new UnavailableError('I', 'I.'),
-  new DeadlineError('J', 'J.'),
+  new InvalidRequestError('INVALID_ID', 'a: is bad.', { field: 'a' }),
+  new UnauthenticatedError('TOKEN_INVALID', 'B.'),
+  new PermissionDeniedError('ROLE_REQUIRED', 'C.'),
+  new NotFoundError('RUN_NOT_FOUND', 'run_id: no run of that id.', { run_id: 'run-1' }),
+  new AlreadyExistsError('POOL_EXISTS', 'E.'),
+  new PreconditionError('RUN_ENDED', 'F.'),
+  new OverloadedError('RATE_LIMITED', 'G.'),
+  new ConflictError('STORE_CONFLICT', 'H.'),
+  new UnavailableError('STORE_BUSY', 'I.'),
+  new DeadlineError('TOOL_TIMEOUT', 'J.'),
   new CancellationError('by hand', { run_id: 'run-1' }),
-  new NotImplementedError('K', 'K.'),
-  new InternalError('L', 'L.'),
-  new DataLossError('M', 'Größe ≠ 3.'),
+  new NotImplementedError('UNKNOWN_METHOD', 'K.'),
+  new InternalError('INTERNAL', 'L.'),
+  new DataLossError('STORE_CORRUPT', 'Größe ≠ 3.'),
   new BudgetExhaustedError({ dimension: 'tokens', used: 4200, limit: 4000 }),
 ];
 
@@ -116,7 +116,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 
   it('a caller without a credential learns nothing of what is wrong with the content (SYS-3)', async () => {
     const { address, client } = await start(transport, {});
-    const refused = { kind: 'unauthenticated', reason: 'NO_KEY' };
+    const refused = { kind: 'unauthenticated', reason: 'TOKEN_MISSING' };
     expect(await rejection(client().startRun({}))).toMatchObject(refused);
     expect((await drained(client().watchRun({}))).error).toMatchObject(refused);
     const garbage = await raw(address, 'StartRun', Buffer.from([0x0a, 0x50, 1]), new Metadata());
@@ -174,11 +174,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   it('a sentence that headers cannot carry is cut and mended, not lost (SYS-3)', async () => {
     const { client } = await start(transport, {
       startRun: async () => {
-        throw new PreconditionError('LONG', `\ud800${'x'.repeat(100_000)}`);
+        throw new PreconditionError('RUN_ENDED', `\ud800${'x'.repeat(100_000)}`);
       },
     });
     const error = await rejection(client().startRun(START, ALLOWED));
-    expect(error).toMatchObject({ kind: 'failed_precondition', reason: 'LONG' });
+    expect(error).toMatchObject({ kind: 'failed_precondition', reason: 'RUN_ENDED' });
     expect((error as Error).message).toMatch(/^\ufffdx{1000,2100}…$/);
   });
 });
@@ -200,11 +200,11 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
   it('reads the same errors from the edge (SYS-2, SYS-3)', async () => {
     const { address } = await start('edge', {
       startRun: async () => {
-        throw new NotFoundError('NO_AGENT', 'agent: no such agent.', { agent: 'desk' });
+        throw new NotFoundError('AGENT_NOT_FOUND', 'agent: no such agent.', { agent: 'desk' });
       },
       async *watchRun() {
         yield { event: { sequence: 1n } };
-        throw new PreconditionError('ENDED', 'The run has ended.');
+        throw new PreconditionError('RUN_ENDED', 'The run has ended.');
       },
     });
     const client = createClient(RunService, transportTo(`http://${address}`));
@@ -213,7 +213,7 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
     expect(ConnectError.from(thrown).code).toBe(Code.NotFound);
     expect(fromConnectError(thrown)).toBeInstanceOf(NotFoundError);
     expect(fromConnectError(thrown)).toMatchObject({
-      reason: 'NO_AGENT',
+      reason: 'AGENT_NOT_FOUND',
       message: 'agent: no such agent.',
       metadata: { agent: 'desk' },
     });
@@ -222,7 +222,7 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
     expect(invalid).toMatchObject({ metadata: { field: 'request_id' } });
     const stream = await drained(client.watchRun({ runId: 'run-1' }, options));
     expect(stream.got).toHaveLength(1);
-    expect(fromConnectError(stream.error)).toMatchObject({ reason: 'ENDED' });
+    expect(fromConnectError(stream.error)).toMatchObject({ reason: 'RUN_ENDED' });
   });
 });
 

@@ -35,7 +35,7 @@ export const START = { requestId: 'req-1', agent: 'desk', goal: 'Refund it.' };
 
 export const gate: Gate = async ({ header }) => {
   if (header('Authorization') !== `Bearer ${KEY}`) {
-    throw new UnauthenticatedError('NO_KEY', 'authorization: a key is needed.');
+    throw new UnauthenticatedError('TOKEN_MISSING', 'authorization: a key is needed.');
   }
   const epoch = header('writ-epoch');
   return {

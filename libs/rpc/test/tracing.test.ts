@@ -70,7 +70,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   it('an answer that is no fault of the server marks only the client span failed (SYS-1)', async () => {
     const { client, spans } = await start(transport, {
       startRun: async () => {
-        throw new NotFoundError('NO_AGENT', 'No such agent.');
+        throw new NotFoundError('AGENT_NOT_FOUND', 'No such agent.');
       },
       watchRun: () => {
         throw new TypeError('A bug.');
@@ -82,7 +82,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const [server, clientSide, faulty] = await settled(spans, 4);
     expect(server).toMatchObject({
       status: { code: 'unset' },
-      attributes: { 'error.type': 'NO_AGENT', 'rpc.grpc.status_code': 5 },
+      attributes: { 'error.type': 'AGENT_NOT_FOUND', 'rpc.grpc.status_code': 5 },
     });
     expect(clientSide).toMatchObject({ kind: 'client', status: { code: 'error' } });
     expect(faulty).toMatchObject({ kind: 'server', status: { code: 'error' } });

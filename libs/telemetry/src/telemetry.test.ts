@@ -163,7 +163,9 @@ describe('log lines', () => {
     });
     telemetry.log.child({ peer: { token: 'hunter2' } }).info('child');
     telemetry.log.error({
-      err: Object.assign(new InternalError('X', 'x'), { headers: { Authorization: 'hunter2' } }),
+      err: Object.assign(new InternalError('INTERNAL', 'x'), {
+        headers: { Authorization: 'hunter2' },
+      }),
     });
     expect(JSON.stringify(lines())).not.toContain('hunter2');
     expect(lines()[0]).toMatchObject({ token: '[redacted]', call_id: 'c1' });

@@ -229,7 +229,9 @@ describe('an agent whose model is told of refusals', () => {
 
   it('stops at once where the run has no time or budget left (AG-10)', async () => {
     const world = await World.start({ model: () => LOOK_UP });
-    const late = new DeadlineError('MAX_SECONDS', 'Out of time.', { stop_reason: 'max_seconds' });
+    const late = new DeadlineError('DEADLINE_EXCEEDED', 'Out of time.', {
+      stop_reason: 'max_seconds',
+    });
     world.faults.failAt('before review op-2', late);
     await world.startWorker();
     await world.deliver({ manifest });

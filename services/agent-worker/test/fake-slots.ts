@@ -87,7 +87,7 @@ export class FakeSlots {
         closePool: unused,
         renew: async ({ agents }, call) => {
           this.calls += 1;
-          if (this.isDown) throw new UnavailableError('DOWN', 'spawn-budget is down.');
+          if (this.isDown) throw new UnavailableError('UNAVAILABLE', 'spawn-budget is down.');
           this.batches.push(agents.length);
           return { agents: await Promise.all(agents.map((entry) => this.#renew(entry, call))) };
         },

@@ -16,7 +16,13 @@ import {
   type ReportOutcomeRequest,
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { derivedId, InvalidRequestError, isJsonObject, type JsonObject } from '@writ/kernel';
+import {
+  derivedId,
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  NotFoundError,
+} from '@writ/kernel';
 import { type CallContext, type Route, requireAgent, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -262,7 +268,7 @@ export class FakeSupervisor {
   #recorded(runId: string, callId: string): Recorded {
     const recorded = this.#decisions.get(`${runId}/${callId}`);
     if (recorded !== undefined) return recorded;
-    throw new InvalidRequestError('NO_DECISION', `Nothing was proposed as ${callId}.`);
+    throw new NotFoundError('DECISION_NOT_FOUND', `Nothing was proposed as ${callId}.`);
   }
 }
 

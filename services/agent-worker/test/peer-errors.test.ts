@@ -22,7 +22,7 @@ function startWorld(): Promise<World> {
   return World.start({ model: scripts.model('auto-1000') });
 }
 
-const down = (): WritError => new UnavailableError('DOWN', 'The service is down.');
+const down = (): WritError => new UnavailableError('UNAVAILABLE', 'The service is down.');
 
 describe('a worker whose peers fail', () => {
   it('asks again until they are back, and nothing is done twice (SYS-4, RT-1)', async () => {

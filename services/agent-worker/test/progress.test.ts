@@ -87,7 +87,7 @@ describe('live progress of an agent', () => {
 
   it('shows no text again when a call is repeated or the journal is replayed (RT-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
-    world.faults.failAt('after generate op-1', new UnavailableError('DOWN', 'It is down.'));
+    world.faults.failAt('after generate op-1', new UnavailableError('UNAVAILABLE', 'It is down.'));
     const { pieces, activities } = look(world);
     await world.startWorker();
     await world.deliver({ manifest: { unreviewedDeltas: true } });

@@ -1,4 +1,4 @@
-import { ManualClock, PreconditionError } from '@writ/kernel';
+import { ManualClock, PreconditionError, type ReasonOf } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RUN } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -149,7 +149,8 @@ describe('an agent that loses its slot', () => {
 
   it('asks for a grant before it parks, when a peer finds its own too old (SB-4)', async () => {
     const world = await startWorld();
-    const refused = (reason: string) => new PreconditionError(reason, 'No.');
+    const refused = (reason: ReasonOf<'failed_precondition'>) =>
+      new PreconditionError(reason, 'No.');
     world.faults.failAt('before generate op-1', refused('SLOT_GRANT_EXPIRED'));
     world.faults.failAt('before review op-2', refused('SLOT_GRANT_REQUIRED'));
     world.faults.failAt('before review op-4', refused('AGENT_PAUSED'), refused('AGENT_PAUSED'));

@@ -170,7 +170,7 @@ export class World {
       subject: HOOK_SUBJECTS,
       durable: 'timeline',
       handler: async ({ payload }) => {
-        if (this.deaf) throw new UnavailableError('DEAF', 'The timeline is down.');
+        if (this.deaf) throw new UnavailableError('UNAVAILABLE', 'The timeline is down.');
         this.events.push(fromBinary(HookEventSchema, payload));
         for (const tell of this.#eventsCame.splice(0)) tell();
       },

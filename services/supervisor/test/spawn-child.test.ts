@@ -246,8 +246,8 @@ describe('SpawnChild', () => {
   it('gives everything back when a later step fails for good, and says why (SUP-8)', async () => {
     const lead = await family.lead();
     const { fakes } = family.supervisor;
-    fakes.fail(openTab, new PreconditionError('TENANT_CLOSED', 'No more tabs.'));
-    const failed = { reason: 'SPAWN_FAILED', metadata: { cause: 'TENANT_CLOSED' } };
+    fakes.fail(openTab, new PreconditionError('TAB_CLOSED', 'No more tabs.'));
+    const failed = { reason: 'SPAWN_FAILED', metadata: { cause: 'TAB_CLOSED' } };
     await expect(lead.spawn('op-1')).rejects.toMatchObject(failed);
     await expect(lead.spawn('op-1')).rejects.toMatchObject(failed);
     const [taken] = requestsFor(fakes.requests(acquire), lead.runId);

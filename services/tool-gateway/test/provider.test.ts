@@ -149,7 +149,7 @@ describe('a program that serves tools (TG-6)', () => {
       message: 'No such payee.',
     });
     answer = async () => {
-      throw new InvalidRequestError('BAD', 'A secret.');
+      throw new InvalidRequestError('INVALID_ARGUMENT', 'A secret.');
     };
     expect(await call('far_pay', 'op-2')).toMatchObject({
       stopReason: 'tool_error:far_pay',

@@ -13,7 +13,13 @@ export function compareConfig(
   thing: Thing,
   wanted: Readonly<Record<string, unknown>>,
   found: object,
-  { version, mismatch }: { readonly version: string; readonly mismatch: string },
+  {
+    version,
+    mismatch,
+  }: {
+    readonly version: string;
+    readonly mismatch: 'BUS_STREAM_MISMATCH' | 'BUS_CONSUMER_MISMATCH';
+  },
 ): void {
   const has = new Map<string, unknown>(Object.entries(found));
   for (const [field, want] of Object.entries(wanted)) {

@@ -103,8 +103,9 @@ function nameOf({ tenant, runId, callId }: CallName): string {
 
 function answer({ result, text, image, fails, errs, nothing }: ToolDoes): InvokeResponse {
   if (fails !== undefined) return response({ case: 'failure', value: { message: fails } });
-  if (errs === 'internal') throw new InternalError('BROKEN', 'A secret of the tool.');
-  if (errs === 'refused') throw new InvalidRequestError('REFUSED', 'A secret of the tool.');
+  if (errs === 'internal') throw new InternalError('INTERNAL', 'A secret of the tool.');
+  if (errs === 'refused')
+    throw new InvalidRequestError('INVALID_ARGUMENT', 'A secret of the tool.');
   if (nothing === true) return response({ case: undefined });
   if (text !== undefined) return given(ResultKind.TEXT, text);
   if (image !== undefined) return given(ResultKind.IMAGE, image, 'image/png');

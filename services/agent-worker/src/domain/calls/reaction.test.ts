@@ -19,10 +19,10 @@ const stop = (stopReason: string): Reaction => ({ kind: 'stop', stopReason });
 
 const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new UnavailableError('UNAVAILABLE', ''), { kind: 'retry' }],
-  [new ConflictError('STORE_BUSY', ''), { kind: 'retry' }],
+  [new ConflictError('STORE_CONFLICT', ''), { kind: 'retry' }],
   [new DeadlineError('DEADLINE_EXCEEDED', ''), { kind: 'retry' }],
   [new CancellationError('server went away'), { kind: 'retry' }],
-  [new OverloadedError('QUEUE_FULL', ''), { kind: 'retry' }],
+  [new OverloadedError('TOOL_QUEUE_FULL', ''), { kind: 'retry' }],
   [new PreconditionError('STALE_EPOCH', ''), { kind: 'abandon' }],
   [new PreconditionError('HALTED', ''), { kind: 'park' }],
   [new PreconditionError('FROZEN', ''), { kind: 'park' }],
@@ -42,7 +42,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new OverloadedError('BUDGET_EXHAUSTED', ''), stop('error:budget_exhausted')],
   [new DeadlineError('LLM_TIMEOUT', '', { stop_reason: 'llm_timeout' }), stop('llm_timeout')],
   [
-    new UnavailableError('PROVIDER_ERROR', '', { stop_reason: 'provider_error:500' }),
+    new PreconditionError('PROVIDER_ERROR', '', { stop_reason: 'provider_error:500' }),
     stop('provider_error:500'),
   ],
   [new CancellationError('frozen', { stop_reason: 'cancelled' }), { kind: 'retry' }],

@@ -1,11 +1,17 @@
-import { DeadlineError, type ErrorMetadata, PreconditionError, type WritError } from '@writ/kernel';
+import {
+  DeadlineError,
+  type ErrorMetadata,
+  PreconditionError,
+  type Reason,
+  type WritError,
+} from '@writ/kernel';
 
 /** Why a model call has no answer, in the words that a repeat gets, too. */
 export interface CallFailure {
   /** `llm_timeout`, `llm_empty` or `provider_error:<what>`. */
   readonly stopReason: string;
   /** Stable reason of the error that ends the call. */
-  readonly reason: string;
+  readonly reason: Reason;
   /** One sentence, without content. */
   readonly message: string;
 }
@@ -18,7 +24,7 @@ export function failureError({ stopReason, reason, message }: CallFailure): Writ
   const metadata: ErrorMetadata = { stop_reason: stopReason };
   return reason === LLM_TIMEOUT
     ? new DeadlineError(reason, message, metadata)
-    : new PreconditionError(reason, message, metadata);
+    : new PreconditionError(reason as 'LLM_EMPTY' | 'PROVIDER_ERROR', message, metadata);
 }
 
 /** Reason of a call whose model did not answer in time, or could not be reached. */

@@ -6,7 +6,7 @@ import {
   type ToolSpec,
 } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateRequest } from '@writ/contracts/writ/model/v1/model_service_pb';
-import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
+import { InvalidRequestError, isJsonObject, type JsonValue, type ReasonOf } from '@writ/kernel';
 import type {
   ChatMessage,
   ChatPart,
@@ -140,6 +140,10 @@ function readChoice(
   return undefined;
 }
 
-function bad(reason: string, field: string, rule: string): InvalidRequestError {
+function bad(
+  reason: ReasonOf<'invalid_argument'>,
+  field: string,
+  rule: string,
+): InvalidRequestError {
   return new InvalidRequestError(reason, `${field} ${rule}.`, { field });
 }

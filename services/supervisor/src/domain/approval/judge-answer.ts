@@ -127,8 +127,11 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
     case 'no_human_cap':
       throw new PermissionDeniedError('APPROVAL_CAP_MISSING', message, { tool });
     case 'invalid_requested_amount':
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT', message, { field: EDITS_FIELD });
     case 'invalid_requested_amount_type':
-      throw new InvalidRequestError(reason.toUpperCase(), message, { field: EDITS_FIELD });
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT_TYPE', message, {
+        field: EDITS_FIELD,
+      });
   }
 }
 

@@ -17,8 +17,8 @@ describe('the rules of orders', () => {
   });
 
   it('give up on refusals at once, on faults after a while, on absence never', () => {
-    expect(isLasting(new PreconditionError('NO', 'No.'), 1)).toBe(true);
-    expect(isLasting(new NotFoundError('NO', 'No.'), 1)).toBe(true);
+    expect(isLasting(new PreconditionError('TAB_CLOSED', 'No.'), 1)).toBe(true);
+    expect(isLasting(new NotFoundError('TAB_NOT_FOUND', 'No.'), 1)).toBe(true);
     expect(isLasting(new UnavailableError('UNAVAILABLE', 'Away.'), 1_000_000)).toBe(false);
     for (const fault of [
       new InternalError('INTERNAL', 'Oh.'),
