@@ -24,8 +24,8 @@ const RUNS = 4;
 /** Enough to show that a replica that was taken back does harm to none. */
 const RUNS_AFTERWARDS = 2;
 
-const LEFT = 'A replica was left out.';
-const BACK = 'A replica was taken back.';
+const LEFT = 'replica ejected from load balancing';
+const BACK = 'replica readmitted to load balancing';
 
 describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
   let platform: DistributedPlatform;

@@ -46,7 +46,7 @@ export function createTrust(options: TrustOptions): Trust {
       timeoutMs,
       tls: tls?.to(issuer),
       // A service that is starting calls others, who need its keys to believe it.
-      health: 'answering',
+      health: 'responding',
     });
 
   const clientOf = async (issuer: ServiceName) => {

@@ -4,13 +4,13 @@ import { callerFields } from './caller-ids.ts';
 import type { CallContext } from './handler.ts';
 
 interface Parts extends Omit<CallContext, 'log' | 'traceparent'> {
-  /** The service's own logger. */
+  /** The logger of the service. */
   readonly log: Logger;
   readonly traceparent: () => string;
   readonly caller: Caller;
 }
 
-/** The context that a handler gets; what few handlers ask for is made when asked for. */
+/** Creates the context of a handler; the logger and traceparent are created on first use. */
 export function callContext(parts: Parts): CallContext {
   const { method, signal, deadline, header, caller } = parts;
   let log: Logger | undefined;

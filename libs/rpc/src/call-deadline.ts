@@ -1,38 +1,38 @@
 import { DeadlineError } from '@writ/kernel';
 import { MAX_TIMER_MS } from './limits.ts';
 
-/** Timers may fire a little before the clock says that they should. */
+/** Timers may fire slightly early by the wall clock. */
 const SLACK_MS = 2;
 
-/** The time limit of one call on the server. */
+/** The deadline of one call on the server. */
 export class CallDeadline {
   readonly at: Date;
   readonly #limitMs: number;
   readonly #timer: NodeJS.Timeout;
 
-  /** @param limitMs time left, ms; `expire` is called when it is used up */
+  /** @param limitMs time left, ms; `expire` is called when it has passed */
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = Math.min(Math.max(0, limitMs), MAX_TIMER_MS);
     this.at = new Date(Date.now() + this.#limitMs);
     this.#timer = setTimeout(expire, this.#limitMs);
   }
 
-  /** Whether it is over. */
-  get isOver(): boolean {
+  /** Whether the deadline has passed. */
+  get isExpired(): boolean {
     return Date.now() >= this.at.getTime() - SLACK_MS;
   }
 
-  /** Stops waiting for it. */
+  /** Stops the timer. */
   clear(): void {
     clearTimeout(this.#timer);
   }
 
-  /** What a caller of `method` gets once it is over. */
+  /** The error that a caller of `method` receives. */
   error(method: string): DeadlineError {
     const timeout = String(Math.round(this.#limitMs));
     return new DeadlineError(
       'DEADLINE_EXCEEDED',
-      `${method} was not answered within ${timeout} ms.`,
+      `${method} did not complete within ${timeout} ms.`,
       { timeout_ms: timeout },
     );
   }

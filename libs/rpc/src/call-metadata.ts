@@ -4,36 +4,36 @@ import type { CallOptions } from './call-options.ts';
 import { METADATA } from './caller.ts';
 
 /** What a call carries besides its message: credentials, epoch, trace and the caller's headers. */
-interface Carried extends CallOptions {
+interface MetadataOptions extends CallOptions {
   readonly serviceToken: string | undefined;
   readonly traceparent: string | undefined;
 }
 
 /**
- * The metadata of a call.
- * @throws InvalidRequestError INVALID_HEADER naming the key of a value that no header may have
+ * Builds the metadata of a call.
+ * @throws InvalidRequestError INVALID_HEADER naming the key whose value is not a valid header value
  */
-export function callMetadata(carried: Carried): Metadata {
+export function callMetadata(options: MetadataOptions): Metadata {
   const metadata = new Metadata();
   const set = (key: string, value: string | undefined): void => {
     if (value === undefined) return;
     try {
       metadata.set(key, value);
     } catch {
-      // The error is not passed on, since it quotes the value, which may be a credential.
+      // The cause is omitted: it quotes the value, which may be a credential.
       throw new InvalidRequestError(
         'INVALID_HEADER',
-        `${key}: no metadata key of that name may have this value.`,
+        `The value of metadata key ${key} contains characters that are not allowed in it.`,
         { metadata_key: key },
       );
     }
   };
-  for (const [key, value] of Object.entries(carried.headers ?? {})) set(key, value);
-  const { serviceToken } = carried;
+  for (const [key, value] of Object.entries(options.headers ?? {})) set(key, value);
+  const { serviceToken } = options;
   set(METADATA.authorization, serviceToken === undefined ? undefined : `Bearer ${serviceToken}`);
-  set(METADATA.agentToken, carried.agentToken);
-  set(METADATA.slotGrant, carried.slotGrant);
-  set(METADATA.epoch, carried.epoch?.toString());
-  set(METADATA.traceparent, carried.traceparent);
+  set(METADATA.agentToken, options.agentToken);
+  set(METADATA.slotGrant, options.slotGrant);
+  set(METADATA.epoch, options.epoch?.toString());
+  set(METADATA.traceparent, options.traceparent);
   return metadata;
 }

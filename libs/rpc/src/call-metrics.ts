@@ -8,7 +8,7 @@ import {
 } from './rpc-attributes.ts';
 import { statusCode, statusName } from './status-code.ts';
 
-/** Tells how a call ended, and how long it took; `failure` is what the client gets. */
+/** Records the status and duration of a call; `failure` is the error that the client receives. */
 export function recordCall(
   metrics: Metrics,
   metric: 'rpcServed' | 'rpcCalled',

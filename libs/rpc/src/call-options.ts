@@ -1,8 +1,8 @@
-/** How one call is made. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Cancels the call, also on the server (SUP-6). */
+  /** Cancels the call, on the server too (SUP-6). */
   readonly signal?: AbortSignal | undefined;
-  /** Longest the call may take, ms. Default: the client's own for unary calls, none for streams. */
+  /** Timeout of the call, ms. Default: that of the client for unary calls, none for streams. */
   readonly timeoutMs?: number | undefined;
   readonly agentToken?: string | undefined;
   readonly slotGrant?: string | undefined;
@@ -10,10 +10,10 @@ export interface CallOptions {
   readonly epoch?: bigint | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * The call is idempotent: make it again on UNAVAILABLE, within its deadline. Unary only. Default:
-   * what the contract says of the method (`idempotency_level`).
+   * The call is idempotent: retry on UNAVAILABLE until its deadline. Unary only. Default: the
+   * `idempotency_level` of the method.
    */
   readonly retry?: boolean | undefined;
-  /** With `retry`: make it again on ABORTED too. */
+  /** With `retry`: retry on ABORTED too. */
   readonly retryAborted?: boolean | undefined;
 }

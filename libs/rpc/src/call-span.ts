@@ -22,7 +22,7 @@ import {
 import type { ServedMethod } from './served-service.ts';
 import { statusCode } from './status-code.ts';
 
-/** By convention only these mean that the server failed; the rest are answers to the client. */
+/** The statuses that the OpenTelemetry conventions count as server errors. */
 const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([
   'deadline_exceeded',
   'unimplemented',
@@ -31,10 +31,10 @@ const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([
   'data_loss',
 ]);
 
-/** The server's span of one call, child of the client's (SYS-1). Open services have none. */
+/** The server span of one call, a child of the client span (SYS-1). Open services have none. */
 export class CallSpan {
   readonly #span: Span | undefined;
-  /** To be active while the call is worked on. */
+  /** Active while the call is handled. */
   readonly context: Context;
 
   constructor({ tracer, traces }: Telemetry, served: ServedMethod, incoming: IncomingCall) {
@@ -44,7 +44,7 @@ export class CallSpan {
       return;
     }
     if (!traces) {
-      // Only so that the call has a trace id; nobody takes what would be said of it.
+      // A non-recording span gives the call a trace id.
       this.context = trace.setSpan(parent, tracer.startSpan(served.name, undefined, parent));
       return;
     }
@@ -63,12 +63,12 @@ export class CallSpan {
     return traceparentOf(this.context) ?? newTraceparent();
   }
 
-  /** Notes who calls: ids only. */
-  calledBy(caller: Caller): void {
+  /** Records the ids of the caller. */
+  setCaller(caller: Caller): void {
     this.#span?.setAttributes(callerAttributes(caller));
   }
 
-  /** Ends the span; `failure` is what the client gets. */
+  /** Ends the span; `failure` is the error that the client receives. */
   end(failure: WritError | undefined): void {
     const span = this.#span;
     if (span === undefined) return;

@@ -8,7 +8,7 @@ import {
 } from '@writ/telemetry';
 import type { Caller } from './caller.ts';
 
-/** The ids of `caller` as fields of a log line; what is not known is left out. */
+/** The ids of `caller` as log fields; unknown ids are omitted. */
 export function callerFields(caller: Caller): Record<string, string> {
   const { agent, person, service, slotGrant } = caller;
   return defined({
@@ -19,7 +19,7 @@ export function callerFields(caller: Caller): Record<string, string> {
   });
 }
 
-/** The ids of `caller` as span attributes; what is not known is left out (SYS-1). */
+/** The ids of `caller` as span attributes; unknown ids are omitted (SYS-1). */
 export function callerAttributes(caller: Caller): Record<string, string> {
   const { tenant, run_id, agent } = callerFields(caller);
   return defined({

@@ -7,42 +7,42 @@ import {
 } from '@writ/kernel';
 
 /**
- * What a person may do on the public services: `caller` runs, `approver` approvals, `admin` all of the
- * own tenant; `operator` halts across tenants.
+ * The permissions of a person on the public services: `caller` starts runs, `approver` answers
+ * approvals, `admin` may do everything in the own tenant, `operator` halts across tenants.
  */
 export type Role = 'caller' | 'approver' | 'admin' | 'operator';
 
-/** The agent that a verified agent token names (SUP-9). */
+/** The agent named by a verified agent token (SUP-9). */
 export interface AgentIdentity {
   readonly tenant: string;
   readonly runId: string;
   readonly sessionId: string;
   readonly agent: AgentRef;
-  /** Absent at the root. */
+  /** Absent for the root agent. */
   readonly parent?: AgentRef;
   readonly depth: number;
   readonly priority: Priority;
-  /** Model aliases that it may use. */
+  /** Model aliases that the agent may use. */
   readonly models: readonly string[];
-  /** Tools that it may see. */
+  /** Tools that the agent may see. */
   readonly tools: readonly string[];
 }
 
-/** The service that a verified service token names. */
+/** The service named by a verified service token. */
 export interface ServiceIdentity {
   readonly name: string;
   readonly replica: string;
-  /** Tenants that it serves; empty means all (SYS-6). */
+  /** Tenants that the service may act for; empty means all (SYS-6). */
   readonly tenants: readonly string[];
 }
 
-/** The right to act now that a verified slot grant gives (SB-4). */
+/** The permission to act that a verified slot grant conveys (SB-4). */
 export interface SlotGrant {
   readonly tenant: string;
   readonly runId: string;
   readonly agentInstance: string;
   readonly priority: Priority;
-  /** Lease epoch that it was granted to; zero before a worker has one. */
+  /** Lease epoch of the grant; zero before a worker holds the lease. */
   readonly epoch: bigint;
   readonly expireTime: Date;
 }
@@ -54,7 +54,7 @@ export interface Person {
   readonly roles: readonly Role[];
 }
 
-/** Who calls, as proven by the call's credentials. A {@link Gate} builds it, handlers read it. */
+/** The authenticated caller. A {@link Gate} builds it, handlers read it. */
 export interface Caller {
   readonly service?: ServiceIdentity;
   readonly agent?: AgentIdentity;
@@ -64,22 +64,22 @@ export interface Caller {
   readonly person?: Person;
 }
 
-/** What a {@link Gate} sees of a call: never its content. */
+/** The part of a call that a {@link Gate} sees: never its content. */
 export interface GateCall {
   readonly method: DescMethod;
-  /** The URIs by which the client's certificate names it; undefined when it showed none. */
+  /** The URI names of the client certificate; undefined without one. */
   readonly peerUris?: readonly string[] | undefined;
-  /** The value of one request header (metadata key), whatever its case; undefined when absent. */
+  /** The value of a request header (metadata key, case-insensitive); undefined when absent. */
   header(name: string): string | undefined;
 }
 
 /**
- * Authenticates and authorises a call before anything looks at its content (SYS-6).
- * Resolves to who calls; throws UnauthenticatedError or PermissionDeniedError.
+ * Authenticates and authorizes a call before its content is read (SYS-6). Resolves to the caller;
+ * throws UnauthenticatedError or PermissionDeniedError.
  */
 export type Gate = (call: GateCall) => Promise<Caller>;
 
-/** Metadata keys that carry credentials and the lease; one spelling for both sides. */
+/** The metadata keys of credentials, lease epoch and trace. */
 export const METADATA = {
   authorization: 'authorization',
   agentToken: 'writ-agent-token',
@@ -88,41 +88,41 @@ export const METADATA = {
   traceparent: 'traceparent',
 } as const;
 
-interface Called {
+interface CallWithCaller {
   readonly caller: Caller;
 }
 
 /**
- * The agent that calls.
+ * Returns the calling agent.
  * @throws UnauthenticatedError AGENT_TOKEN_REQUIRED when the call carries no agent token
  */
-export function requireAgent(call: Called): AgentIdentity {
+export function requireAgent(call: CallWithCaller): AgentIdentity {
   if (call.caller.agent !== undefined) return call.caller.agent;
   throw new UnauthenticatedError(
     'AGENT_TOKEN_REQUIRED',
-    `${METADATA.agentToken} is missing: this call is made for an agent and needs its token.`,
+    `Metadata key ${METADATA.agentToken} is required: this call needs an agent token.`,
     { metadata_key: METADATA.agentToken },
   );
 }
 
 /**
- * The person who calls.
+ * Returns the calling person.
  * @throws UnauthenticatedError USER_CREDENTIAL_REQUIRED when the call carries no API key or user token
  */
-export function requirePerson(call: Called): Person {
+export function requirePerson(call: CallWithCaller): Person {
   if (call.caller.person !== undefined) return call.caller.person;
   throw new UnauthenticatedError(
     'USER_CREDENTIAL_REQUIRED',
-    `${METADATA.authorization} is missing: this call needs an API key or a user's token.`,
+    `Metadata key ${METADATA.authorization} is required: this call needs an API key or a user token.`,
     { metadata_key: METADATA.authorization },
   );
 }
 
 /**
- * The service that calls.
- * @throws PermissionDeniedError SERVICE_REQUIRED when somebody else does
+ * Returns the calling service.
+ * @throws PermissionDeniedError SERVICE_REQUIRED when the caller is not a service
  */
-export function requireService(call: Called): ServiceIdentity {
+export function requireService(call: CallWithCaller): ServiceIdentity {
   if (call.caller.service !== undefined) return call.caller.service;
-  throw new PermissionDeniedError('SERVICE_REQUIRED', 'Only services of Writ may make this call.');
+  throw new PermissionDeniedError('SERVICE_REQUIRED', 'Only Writ services may make this call.');
 }

@@ -6,7 +6,7 @@ import type { RpcLimits } from './limits.ts';
 import type { ServedMethod } from './served-service.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
 
-/** How long a forced end may take to reach the clients, ms. */
+/** Time for aborted calls to send their status, ms. */
 const FORCED_END_MS = 1_000;
 
 interface Options {
@@ -15,18 +15,18 @@ interface Options {
   readonly limits: Required<RpcLimits>;
 }
 
-/** All calls under way on one server: their number is limited, and a drain waits for them. */
+/** The calls in flight on one server. Limits their number; a drain waits for them. */
 export class Calls implements CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
   readonly #maxCalls: number;
   readonly #maxOpenCalls: number;
-  readonly #underWay = new Set<ServerCall>();
-  /** Of those under way, the application's own. */
+  readonly #inFlight = new Set<ServerCall>();
+  /** Calls in flight of the application's services, without health and reflection. */
   #busy = 0;
   #isDraining = false;
-  #noticeIdle: (() => void) | undefined;
+  #onIdle: (() => void) | undefined;
 
   constructor({ gate, telemetry, limits }: Options) {
     this.gate = gate;
@@ -36,18 +36,18 @@ export class Calls implements CallHost {
     this.#maxOpenCalls = limits.maxOpenCalls;
   }
 
-  /** Begins a call; whether it may go on says its `admit`. */
+  /** Registers a new call; its `admit` decides whether it may proceed. */
   open(served: ServedMethod, incoming: IncomingCall): ServerCall {
     const call = new ServerCall(this, served, incoming);
-    this.#underWay.add(call);
+    this.#inFlight.add(call);
     if (!served.open) this.#busy += 1;
     return call;
   }
 
   refusal({ served }: ServerCall): WritError | undefined {
     if (served.open) {
-      // Anybody may make them, so they must not fill the server, nor the room of other calls.
-      const count = this.#underWay.size - this.#busy;
+      // They need no credentials, so they have a limit of their own.
+      const count = this.#inFlight.size - this.#busy;
       return count > this.#maxOpenCalls ? tooMany(this.#maxOpenCalls) : undefined;
     }
     if (this.#isDraining) return draining();
@@ -55,14 +55,14 @@ export class Calls implements CallHost {
   }
 
   ended(call: ServerCall): void {
-    this.#underWay.delete(call);
+    this.#inFlight.delete(call);
     if (!call.served.open) this.#busy -= 1;
-    if (this.#busy === 0) this.#noticeIdle?.();
+    if (this.#busy === 0) this.#onIdle?.();
   }
 
   /**
-   * Admits nothing more, ends endless streams at once, gives the other calls `graceMs` to finish and
-   * ends what is left with UNAVAILABLE. Always resolves.
+   * Rejects new calls, aborts endless streams at once, waits up to `graceMs` for the other calls and
+   * then aborts the rest with UNAVAILABLE. Never rejects.
    */
   async drain(graceMs: number): Promise<void> {
     this.#isDraining = true;
@@ -73,34 +73,31 @@ export class Calls implements CallHost {
   }
 
   #abort(which: (served: ServedMethod) => boolean): void {
-    for (const call of [...this.#underWay]) if (which(call.served)) call.abort(draining());
+    for (const call of [...this.#inFlight]) if (which(call.served)) call.abort(draining());
   }
 
-  /** Resolves when no call of the application is under way, or after `limitMs`. */
+  /** Resolves when no call of the application is in flight, or after `limitMs`. */
   async #idle(limitMs: number): Promise<void> {
     if (this.#busy === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, limitMs);
-      this.#noticeIdle = () => {
+      this.#onIdle = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.#noticeIdle = undefined;
+    this.#onIdle = undefined;
   }
 }
 
 function tooMany(limit: number): WritError {
   return new OverloadedError(
     'TOO_MANY_CALLS',
-    `The server has ${limit} calls under way, which is its limit; call again later.`,
+    `The server has reached its limit of ${limit} calls in flight; retry later.`,
     { limit: String(limit) },
   );
 }
 
 function draining(): WritError {
-  return new UnavailableError(
-    'DRAINING',
-    'The server is draining: it stops, or is being replaced; call again.',
-  );
+  return new UnavailableError('DRAINING', 'The server is shutting down; retry.');
 }

@@ -13,31 +13,31 @@ import { replicaTarget } from './replicas/replica-resolver.ts';
 import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from './replicas/replica-watch.ts';
 import type { ChannelTls } from './tls/channel-tls.ts';
 
-/** What a {@link Channel} needs. */
+/** Options of a {@link Channel}. */
 interface ChannelOptions {
   readonly address: string | (() => string);
   readonly maxMessageBytes: number;
   readonly tls: ChannelTls | undefined;
-  /** Full name of the service that is called. */
+  /** Full name of the called service. */
   readonly service: string;
   readonly health: ReplicaHealth;
   readonly telemetry: Telemetry;
-  /** Servers of this process, which are called without a connection. */
+  /** Servers of this process, called without a connection. */
   readonly loopback: Loopback | undefined;
 }
 
 /**
- * How soon a connection that nobody hears at the other end is given up, with the calls on it. Its
- * pings are not taken for abuse, since the answers to health checks come between them.
+ * Keepalive of a channel with health checks: an unresponsive connection and its calls fail after six
+ * seconds. Servers do not count these pings as abuse because health check responses arrive in between.
  */
 const WATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 2_000, 'grpc.keepalive_timeout_ms': 4_000 };
 /**
- * Finds a peer that vanished under a silent stream. More often than every five minutes is taken for
- * abuse by servers of other makes.
+ * Keepalive of a channel without health checks: detects a dead peer of an idle stream. Other gRPC
+ * servers treat pings more often than every five minutes as abuse.
  */
 const UNWATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 310_000 };
 
-/** Connections that were made with the same certificates, and the calls on them. */
+/** The grpc-js client of one set of certificates, and the number of calls in flight on it. */
 interface Link {
   readonly client: Client;
   readonly credentials: ChannelCredentials;
@@ -47,7 +47,7 @@ interface Link {
 /** Messages pass through grpc-js as bytes; the client encodes and decodes them itself. */
 const asBytes = (bytes: Buffer): Buffer => bytes;
 
-/** The connections to one peer, with all its replicas, made at the first call. */
+/** The connections to all replicas of one peer; opened by the first call. */
 export class Channel {
   readonly #options: ChannelOptions;
   readonly #cleartext = credentials.createInsecure();
@@ -61,8 +61,8 @@ export class Channel {
   }
 
   /**
-   * `host:port`, or several with commas between; asked for once.
-   * @throws whatever the function that knows it throws
+   * `host:port`, or a comma-separated list. A function is called once.
+   * @throws the error of that function
    */
   address(): string {
     const { address } = this.#options;
@@ -70,12 +70,12 @@ export class Channel {
     return this.#address;
   }
 
-  /** Makes a unary call; rejects with grpc-js's own error. */
+  /** Makes a unary call. Rejects with the error of grpc-js. */
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
     const local = this.#local(path);
     if (local !== undefined)
-      return this.#answerOf(local.unary(path, request, { metadata, ...options }));
+      return this.#checkSize(local.unary(path, request, { metadata, ...options }));
     return new Promise((resolve, reject) => {
       const link = this.#begin();
       const call = link.client.makeUnaryRequest(
@@ -98,7 +98,7 @@ export class Channel {
     });
   }
 
-  /** Makes a server-streaming call; throws grpc-js's own error. Ending the iteration cancels it. */
+  /** Makes a server-streaming call. Throws the error of grpc-js. Ending the iteration cancels the call. */
   async *stream(
     path: string,
     request: Buffer,
@@ -126,8 +126,8 @@ export class Channel {
     const cancel = (): void => call.cancel();
     signal?.addEventListener('abort', cancel, { once: true });
     call.on('error', () => {
-      // The iteration throws it. One that comes when nobody iterates any more, such as the answer
-      // to a cancel, would end the process if nobody listened.
+      // The iteration throws it. An error after the iteration, such as the status of a cancelled
+      // call, would be unhandled and end the process.
     });
     try {
       yield* call.iterator({ destroyOnReturn: false });
@@ -138,7 +138,7 @@ export class Channel {
     }
   }
 
-  /** The server of this process that a call to `path` reaches without a connection, if there is one. */
+  /** The server of this process that serves `path` at the address of this channel, if any. */
   #local(path: string): LoopbackServer | undefined {
     const { loopback, tls } = this.#options;
     if (loopback === undefined || tls !== undefined || this.#isClosed) return undefined;
@@ -146,23 +146,23 @@ export class Channel {
     return server?.serves(path) === true ? server : undefined;
   }
 
-  async #answerOf(answer: Promise<Buffer>): Promise<Buffer> {
-    const message = await answer;
+  async #checkSize(response: Promise<Buffer>): Promise<Buffer> {
+    const message = await response;
     assertSize(message, this.#options.maxMessageBytes);
     return message;
   }
 
-  /** Closes the connections; idempotent. */
+  /** Closes all connections; idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#link?.client.close();
     for (const { client } of this.#replaced) client.close();
   }
 
-  /** The connections that a new call takes: other ones after the certificates have changed. */
+  /** Returns the link for a new call; opens a new link when the certificates have changed. */
   #begin(): Link {
     if (this.#isClosed) {
-      throw new UnavailableError('CLIENT_CLOSED', 'The client was closed; make a new one.');
+      throw new UnavailableError('CLIENT_CLOSED', 'The client is closed; create a new one.');
     }
     const wanted = this.#options.tls?.credentials() ?? this.#cleartext;
     let link = this.#link;
@@ -181,7 +181,7 @@ export class Channel {
     if (this.#replaced.has(link)) this.#retire(link);
   }
 
-  /** Calls under way end where they began. */
+  /** Closes a replaced link once its last call in flight has ended. */
   #retire(link: Link): void {
     this.#replaced.add(link);
     if (link.calls > 0) return;
@@ -197,12 +197,12 @@ export class Channel {
       'grpc.max_send_message_length': -1,
       'grpc.service_config': replicaPolicy(),
       [WATCH_OPTION]: watch,
-      // Peers are never behind the proxy that the environment names for the internet.
+      // Internal peers are never reached through the HTTP proxy of the environment.
       'grpc.enable_http_proxy': 0,
       'grpc.enable_channelz': 0,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 3_000,
-      ...(watch.asks ? WATCHED_CONNECTION : UNWATCHED_CONNECTION),
+      ...(watch.isEnabled ? WATCHED_CONNECTION : UNWATCHED_CONNECTION),
       ...(tls && { 'grpc.ssl_target_name_override': tls.serverName }),
     });
     watch.client = client;

@@ -40,23 +40,23 @@ import {
 } from './rpc-attributes.ts';
 import { statusCode } from './status-code.ts';
 
-/** Who is called, and with what. */
+/** The called service and the credentials for it. */
 export interface Peer {
   readonly channel: Channel;
   readonly telemetry: Telemetry;
   readonly serviceToken: (() => Promise<string>) | undefined;
 }
 
-/** One call of a client: its span, its time limit, what it carries, and what its failure means. */
+/** One outgoing call: its span, deadline, metadata, encoding and error mapping. */
 export class ClientCall {
   readonly context: Context;
-  /** Milliseconds of the epoch; Infinity without a limit. */
+  /** Unix time, ms; Infinity without a limit. */
   readonly deadlineAt: number;
   readonly #peer: Peer;
   readonly #method: DescMethod;
   readonly #name: string;
   readonly #options: CallOptions;
-  /** Absent where nobody takes spans. */
+  /** Absent when traces are not exported. */
   readonly #span: Span | undefined;
   readonly #startedAt = performance.now();
   #isOver = false;
@@ -72,7 +72,7 @@ export class ClientCall {
       timeoutMs === undefined ? Infinity : Date.now() + Math.min(timeoutMs, MAX_TIMER_MS);
     const { tracer, traces } = peer.telemetry;
     if (!traces) {
-      // Only so that the call has a trace id.
+      // A non-recording span gives the call a trace id.
       this.context = trace.setSpan(parent, tracer.startSpan(this.#name, undefined, parent));
       return;
     }
@@ -105,21 +105,24 @@ export class ClientCall {
     }
   }
 
-  /** @throws InternalError MALFORMED_RESPONSE when the peer answers with something else */
+  /** @throws InternalError MALFORMED_RESPONSE when the response cannot be decoded */
   decode(bytes: Buffer): Message {
     try {
       return fromBinary(this.#method.output, bytes);
     } catch (cause) {
       throw new InternalError(
         'MALFORMED_RESPONSE',
-        `The answer to ${this.#name} is no valid ${this.#method.output.typeName}.`,
+        `The response of ${this.#name} is not a valid ${this.#method.output.typeName}.`,
         { method: this.#name },
         { cause },
       );
     }
   }
 
-  /** What to hand to the channel, with fresh credentials; throws when the call must not start. */
+  /**
+   * The metadata, with fresh credentials, and options of one attempt.
+   * @throws DeadlineError DEADLINE_EXCEEDED when no time is left; the signal's reason when it is aborted
+   */
   async start(): Promise<{ metadata: Metadata; deadline?: Date; signal: AbortSignal | undefined }> {
     const { serviceToken } = this.#peer;
     const metadata = callMetadata({
@@ -130,9 +133,11 @@ export class ClientCall {
     const { signal } = this.#options;
     signal?.throwIfAborted();
     if (Date.now() >= this.deadlineAt) {
-      throw new DeadlineError('DEADLINE_EXCEEDED', `No time is left to call ${this.#name}.`, {
-        method: this.#name,
-      });
+      throw new DeadlineError(
+        'DEADLINE_EXCEEDED',
+        `The deadline of ${this.#name} expired before the call started.`,
+        { method: this.#name },
+      );
     }
     const address = this.#peer.channel.address();
     this.#called = { address };
@@ -144,12 +149,12 @@ export class ClientCall {
     };
   }
 
-  /** Notes that the call is made again. */
+  /** Records a retry on the span. */
   retried(error: WritError): void {
     this.#span?.addEvent('retry', { 'error.type': error.reason });
   }
 
-  /** The named error behind whatever the call threw. */
+  /** The named error for `error`, which the call threw. */
   failure(error: unknown): WritError {
     const { signal } = this.#options;
     if (signal?.aborted === true && isOwnCancel(error, signal)) return cancellation(signal.reason);
@@ -157,7 +162,7 @@ export class ClientCall {
     return fromGrpcError(error, { method: this.#name, ...this.#called });
   }
 
-  /** Ends the span, the first time. */
+  /** Ends the span and records the metric; later calls have no effect. */
   end(failure?: WritError): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -172,7 +177,7 @@ export class ClientCall {
   }
 }
 
-/** Whether `error` is but the echo of the abort: the reason itself, a timer's, or grpc-js's. */
+/** Whether `error` results from the abort: its reason, an AbortError, or CANCELLED from grpc-js. */
 function isOwnCancel(error: unknown, signal: AbortSignal): boolean {
   if (error === signal.reason) return true;
   if (!(error instanceof Error)) return false;

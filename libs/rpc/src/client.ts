@@ -18,24 +18,24 @@ import type { ReplicaHealth } from './replicas/replica-watch.ts';
 import { type RetryOptions, retrying } from './retry.ts';
 import type { ChannelTls } from './tls/channel-tls.ts';
 
-/** What a client needs. */
+/** Options of an RPC client. */
 export interface RpcClientOptions {
-  /** `host:port`, or those of all replicas with commas between; a function is asked at the first call, when the connection is made. */
+  /** `host:port`, or a comma-separated list of replicas. A function is called once, by the first call. */
   readonly address: string | (() => string);
   readonly telemetry: Telemetry;
-  /** Gives the token that proves which service calls; asked for every call. */
+  /** Returns the token that authenticates the calling service; called before every attempt. */
   readonly serviceToken?: () => Promise<string>;
-  /** Default time limit of unary calls, ms. Default 10,000. */
+  /** Default timeout of unary calls, ms. Default 10,000. */
   readonly timeoutMs?: number;
   readonly retry?: RetryOptions;
   /** Largest response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Left out, the connection is in cleartext. */
+  /** Without it, connections are in cleartext. */
   readonly tls?: ChannelTls | undefined;
   /**
-   * Which replicas are called. `serving`, the default: those that say so when asked
-   * (grpc.health.v1). `answering`: also those that say that they do not serve. `unasked`: all, and
-   * no questions, for peers that are not Writ's own.
+   * Which replicas receive calls. `serving` (default): those that report SERVING (grpc.health.v1).
+   * `responding`: also those that report NOT_SERVING. `unchecked`: all, without health checks, for
+   * peers that are not part of Writ.
    */
   readonly health?: ReplicaHealth;
   /** Servers of this process, which are called without HTTP/2 (SYS-5); left out, every call uses a connection. */
@@ -64,7 +64,7 @@ export type RpcClient<S extends DescService> = {
   readonly [K in keyof S['method']]: MethodCall<S['method'][K]>;
 };
 
-/** A client and the way to end it. */
+/** A client that owns its connections. */
 export type ClosableRpcClient<S extends DescService> = RpcClient<S> & {
   /** Closes the connections; further calls fail with UNAVAILABLE. Idempotent. */
   close(): void;
@@ -75,9 +75,9 @@ type MessageInit = MessageInitShape<DescMessage>;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /**
- * A typed client of `service` over gRPC. Calls throw the named errors that the server threw
- * (SYS-3), carry the active trace (SYS-1) and, when unary, always a deadline (SUP-5). A stream starts
- * when it is iterated, and is cancelled when the iteration ends early.
+ * Creates a typed gRPC client of `service`. Calls throw the named errors of the server (SYS-3) and
+ * propagate the active trace (SYS-1); unary calls always have a deadline (SUP-5). A stream starts when
+ * it is iterated and is cancelled when the iteration ends early.
  */
 export function createRpcClient<S extends DescService>(
   service: S,
@@ -97,16 +97,16 @@ export function createRpcClient<S extends DescService>(
   const calls = service.methods.map((method) => {
     const call =
       method.methodKind === 'unary'
-        ? (init: MessageInit, given: CallOptions = {}) =>
+        ? (init: MessageInit, callOptions: CallOptions = {}) =>
             callUnary(
               peer,
               method,
               init,
-              { ...given, timeoutMs: given.timeoutMs ?? timeoutMs },
+              { ...callOptions, timeoutMs: callOptions.timeoutMs ?? timeoutMs },
               retry,
             )
-        : (init: MessageInit, given: CallOptions = {}) =>
-            callStream(peer, method, init, given, context.active());
+        : (init: MessageInit, callOptions: CallOptions = {}) =>
+            callStream(peer, method, init, callOptions, context.active());
     return [method.localName, call] as const;
   });
   const client = { ...Object.fromEntries(calls), close: () => channel.close() };
@@ -133,10 +133,10 @@ async function callUnary(
   };
   const isRetryable = (error: unknown): boolean => {
     if (!isIdempotent || !isWritError(error)) return false;
-    const again =
+    const shouldRetry =
       error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true);
-    if (again) call.retried(error);
-    return again;
+    if (shouldRetry) call.retried(error);
+    return shouldRetry;
   };
   try {
     const { deadlineAt } = call;
@@ -170,7 +170,7 @@ async function* callStream(
     call.end(failure);
     throw failure;
   } finally {
-    // Also when whoever iterates has seen enough.
+    // Also when the consumer ends the iteration early.
     call.end();
   }
 }

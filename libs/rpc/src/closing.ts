@@ -9,14 +9,13 @@ interface Parts {
   readonly calls: Calls;
   readonly listener: Listener;
   /**
-   * Closes idle connections, and tells the clients of busy ones to open no more streams there.
-   * Called when the drain begins and when it is over.
+   * Closes idle connections and sends GOAWAY on the others. Called before and after the drain.
    */
-  readonly sayGoodbye: () => void;
+  readonly goAway: () => void;
 }
 
-/** The `close` of a server: drains once, however often it is called, and never hangs. */
-export function closer(parts: Parts): (graceMs?: number) => Promise<void> {
+/** Creates the `close` function of a server: idempotent, and bounded in time. */
+export function createClose(parts: Parts): (graceMs?: number) => Promise<void> {
   let closing: Promise<void> | undefined;
   return (graceMs = DEFAULT_GRACE_MS) => {
     closing ??= close(parts, graceMs);
@@ -25,13 +24,13 @@ export function closer(parts: Parts): (graceMs?: number) => Promise<void> {
 }
 
 async function close(parts: Parts, graceMs: number): Promise<void> {
-  const { health, calls, listener, sayGoodbye } = parts;
+  const { health, calls, listener, goAway } = parts;
   health.shutDown();
-  // Whoever watches is told before its stream ends.
+  // Health watchers receive NOT_SERVING before their stream ends.
   await new Promise(setImmediate);
   void listener.stopAccepting();
-  sayGoodbye();
+  goAway();
   await calls.drain(graceMs);
-  sayGoodbye();
+  goAway();
   await listener.close();
 }

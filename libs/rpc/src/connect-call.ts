@@ -3,20 +3,20 @@ import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { InvalidRequestError, OverloadedError, type WritError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
-import { encodeAnswer } from './encode-answer.ts';
+import { encodeResponse } from './encode-response.ts';
 import { errorOf } from './error-details.ts';
 import { toConnectError } from './errors.ts';
 import { InvalidFieldsError } from './invalid-fields-error.ts';
 import type { ServedMethod } from './served-service.ts';
 import type { ServerCall } from './server-call.ts';
 
-/** One call as Connect sees it: errors leave as ConnectErrors, its signal tells the end. */
+/** Adapts a {@link ServerCall} to Connect: errors become ConnectErrors, and the signal ends the call. */
 export class ConnectCall {
   readonly #call: ServerCall;
   readonly #maxMessageBytes: number;
-  /** Whether a handler has the call, and so will end it. */
+  /** Whether the handler has started, and so will end the call. */
   #isHandled = false;
-  #isAnswered = false;
+  #hasResponded = false;
 
   constructor(calls: Calls, served: ServedMethod, context: HandlerContext, maxBytes: number) {
     this.#maxMessageBytes = maxBytes;
@@ -26,13 +26,13 @@ export class ConnectCall {
       timeoutMs: context.timeoutMs(),
       header: (name) => requestHeader.get(name) ?? undefined,
     });
-    // Connect aborts it when the client goes away, and also when the call is over, with the error
-    // it is about to send, if any.
-    if (signal.aborted) this.#over(signal.reason);
-    else signal.addEventListener('abort', () => this.#over(signal.reason), { once: true });
+    // Connect aborts it when the client disconnects, and when the call has ended, with the error
+    // that it is about to send, if any.
+    if (signal.aborted) this.#aborted(signal.reason);
+    else signal.addEventListener('abort', () => this.#aborted(signal.reason), { once: true });
   }
 
-  /** Runs before Connect reads content. */
+  /** Runs before Connect reads the content. */
   async admit(): Promise<void> {
     try {
       await this.#call.admit();
@@ -41,37 +41,38 @@ export class ConnectCall {
     }
   }
 
-  async answer(request: Message): Promise<Message> {
+  async handleUnary(request: Message): Promise<Message> {
     this.#isHandled = true;
     try {
-      const response = await this.#call.answer(request);
-      encodeAnswer(this.#call.served, response, this.#maxMessageBytes);
-      this.#isAnswered = true;
+      const response = await this.#call.handleUnary(request);
+      encodeResponse(this.#call.served, response, this.#maxMessageBytes);
+      this.#hasResponded = true;
       return response;
     } catch (error) {
       throw toConnectError(this.#call.end(error));
     }
   }
 
-  async *stream(request: Message | AsyncIterable<Message>): AsyncGenerator<Message, void> {
+  async *handleStream(request: Message | AsyncIterable<Message>): AsyncGenerator<Message, void> {
     this.#isHandled = true;
     try {
-      for await (const message of this.#call.stream(request)) {
-        encodeAnswer(this.#call.served, message, this.#maxMessageBytes);
+      for await (const message of this.#call.handleStream(request)) {
+        encodeResponse(this.#call.served, message, this.#maxMessageBytes);
         yield message;
       }
-      this.#isAnswered = true;
+      this.#hasResponded = true;
     } catch (error) {
       throw toConnectError(this.#call.end(error));
     } finally {
-      if (!this.#isAnswered) this.#cancelled();
+      if (!this.#hasResponded) this.#cancelled();
     }
   }
 
-  #over(reason: unknown): void {
-    const own = reason instanceof ConnectError ? ownError(this.#call.served, reason) : undefined;
-    if (own !== undefined) explain(reason, this.#call.end(own));
-    else if (this.#isAnswered) this.#call.end();
+  #aborted(reason: unknown): void {
+    const error =
+      reason instanceof ConnectError ? fromTransportError(this.#call.served, reason) : undefined;
+    if (error !== undefined) addDetails(reason, this.#call.end(error));
+    else if (this.#hasResponded) this.#call.end();
     else if (this.#isHandled) this.#call.cancel();
     else this.#cancelled();
   }
@@ -82,8 +83,8 @@ export class ConnectCall {
   }
 }
 
-/** What Connect has found wrong by itself, such as malformed JSON; undefined when it has not. */
-function ownError(served: ServedMethod, error: ConnectError): WritError | undefined {
+/** The named error for an error that Connect raised itself, such as malformed JSON; else undefined. */
+function fromTransportError(served: ServedMethod, error: ConnectError): WritError | undefined {
   if (error.details.length > 0) return undefined;
   const { typeName } = served.implementation.method.input;
   switch (error.code) {
@@ -97,7 +98,7 @@ function ownError(served: ServedMethod, error: ConnectError): WritError | undefi
       return new OverloadedError('MESSAGE_TOO_LARGE', error.rawMessage);
     case Code.Internal:
       return error.rawMessage.startsWith('parse binary')
-        ? new InvalidRequestError('MALFORMED_MESSAGE', `The request is no valid ${typeName}.`, {
+        ? new InvalidRequestError('MALFORMED_MESSAGE', `The request is not a valid ${typeName}.`, {
             message_type: typeName,
           })
         : errorOf({ code: error.code, message: error.rawMessage });
@@ -122,8 +123,8 @@ function malformed({ cause, rawMessage }: ConnectError, typeName: string): WritE
   );
 }
 
-/** Connect sends `error` once the listeners of its signal have run, as it is then. */
-function explain(error: unknown, named: WritError | undefined): void {
+/** Connect sends `error` after the listeners of its signal have run, so changes to it are sent. */
+function addDetails(error: unknown, named: WritError | undefined): void {
   if (!(error instanceof ConnectError) || named === undefined) return;
   const { code, rawMessage, details } = toConnectError(named);
   Object.assign(error, { code, rawMessage, details });

@@ -20,7 +20,7 @@ import type { ServedMethod, ServedService } from './served-service.ts';
 
 const callKey = createContextKey<ConnectCall | undefined>(undefined);
 
-/** The HTTP handlers of `services` by path, each for gRPC, gRPC-Web and Connect (SYS-2). */
+/** Returns the HTTP handlers of `services` by path; each serves gRPC, gRPC-Web and Connect (SYS-2). */
 export function connectHandlers(
   calls: Calls,
   services: readonly ServedService[],
@@ -31,9 +31,9 @@ export function connectHandlers(
   const router = createConnectRouter({
     readMaxBytes: maxMessageBytes,
     maxTimeoutMs: MAX_TIMER_MS,
-    // Not Brotli, whose default quality takes longer than most networks save.
+    // Brotli at its default quality costs more time than it saves on most networks.
     acceptCompression: [compressionGzip],
-    // A misspelt budget must not mean an unlimited one.
+    // A misspelled budget field must not result in an unlimited budget.
     jsonOptions: { ignoreUnknownFields: false },
     requestGate: async (context) => {
       const served = byMethod.get(context.method);
@@ -51,16 +51,18 @@ function register(router: ConnectRouter, { implementation }: ServedMethod): void
   const { method } = implementation;
   switch (implementation.kind) {
     case 'unary':
-      router.rpc(method as DescMethodUnary, (request, context) => callOf(context).answer(request));
+      router.rpc(method as DescMethodUnary, (request, context) =>
+        callOf(context).handleUnary(request),
+      );
       return;
     case 'server_streaming':
       router.rpc(method as DescMethodServerStreaming, (request, context) =>
-        callOf(context).stream(request),
+        callOf(context).handleStream(request),
       );
       return;
     case 'bidi_streaming':
       router.rpc(method as DescMethodBiDiStreaming, (requests: AsyncIterable<Message>, context) =>
-        callOf(context).stream(requests),
+        callOf(context).handleStream(requests),
       );
   }
 }

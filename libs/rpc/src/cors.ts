@@ -9,7 +9,7 @@ const ALLOWED_HEADERS = [
 ].join(', ');
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-/** Lets the scripts of some origins call; those of others get no headers, so browsers stop them. */
+/** Adds CORS headers for the allowed origins. */
 export class Cors {
   readonly #allowed: ReadonlySet<string>;
 
@@ -18,8 +18,8 @@ export class Cors {
     this.#allowed = new Set(origins);
   }
 
-  /** Adds what the browser asks for; returns true when it has answered a preflight. */
-  answer(request: WebRequest, response: WebResponse): boolean {
+  /** Adds the headers for `request`; returns true when it was a preflight, which is then answered. */
+  handle(request: WebRequest, response: WebResponse): boolean {
     const { origin } = request.headers;
     if (origin === undefined) return false;
     response.setHeader('vary', 'Origin');

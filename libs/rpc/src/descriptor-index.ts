@@ -8,7 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
-/** Finds the files that describe services, with all that they import, for reflection. */
+/** Looks up file descriptors with their imports, for reflection. */
 export class DescriptorIndex {
   /** Full names of the services, sorted. */
   readonly services: readonly string[];
@@ -22,7 +22,7 @@ export class DescriptorIndex {
     for (const file of further) this.#addFile(file);
   }
 
-  /** The file of that name, such as `writ/run/v1/run.proto`, before all that it imports. */
+  /** The file of that name, such as `writ/run/v1/run.proto`, followed by its imports. */
   byFileName(name: string): Uint8Array[] | undefined {
     return encoded(this.#files.get(name));
   }
@@ -37,7 +37,7 @@ export class DescriptorIndex {
     return encoded(this.#extensions.get(typeName)?.get(number));
   }
 
-  /** The numbers under which message `typeName` is extended; undefined for an unknown message. */
+  /** The extension numbers of message `typeName`; undefined for an unknown message. */
   extensionNumbers(typeName: string): number[] | undefined {
     const extensions = this.#extensions.get(typeName);
     if (extensions !== undefined) return [...extensions.keys()];
@@ -69,7 +69,7 @@ export class DescriptorIndex {
     for (const extension of message.nestedExtensions) this.#addExtension(extension, file);
   }
 
-  /** Values are named beside their enum, not below it. */
+  /** Enum values are siblings of their enum, not children. */
   #addEnum({ typeName, name, values, file }: DescEnum): void {
     this.#symbols.set(typeName, file);
     const scope = typeName.slice(0, typeName.length - name.length);
@@ -94,7 +94,7 @@ function encoded(file: DescFile | undefined): Uint8Array[] | undefined {
     : [...withImports(file)].map((proto) => toBinary(FileDescriptorProtoSchema, proto));
 }
 
-/** Clients take the first file for the one that they asked for. */
+/** Clients expect the requested file first. */
 function withImports(file: DescFile, found = new Set<FileDescriptorProto>()) {
   found.add(file.proto);
   for (const dependency of file.dependencies) {

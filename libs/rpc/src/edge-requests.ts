@@ -16,56 +16,56 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Answers every HTTP request of the edge: preflights, RPCs, and what the web hook knows. */
+/** Returns the HTTP request handler of the edge: CORS preflights, RPCs, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
   const { handlers, web, log } = parts;
   const cors = new Cors(parts.allowedOrigins);
   return (request, response) => {
-    if (cors.answer(request, response)) return;
+    if (cors.handle(request, response)) return;
     const [path = ''] = (request.url ?? '').split('?', 1);
     const handler = handlers.get(path);
-    if (handler !== undefined) void answerRpc(handler, request, response, log);
-    else if (isGrpc(request)) answerUnknownRpc(path, response);
-    else if (web?.(request, response) !== true) answerUnknown(path, response);
+    if (handler !== undefined) void handleRpc(handler, request, response, log);
+    else if (isGrpc(request)) sendUnimplemented(path, response);
+    else if (web?.(request, response) !== true) sendNotFound(path, response);
   };
 }
 
-async function answerRpc(
+async function handleRpc(
   handler: UniversalHandler,
   request: WebRequest,
   response: WebResponse,
   log: Logger,
 ): Promise<void> {
   try {
-    const asked = universalRequestFromNodeRequest(request, response, undefined, undefined);
-    const { status, header, body, trailer } = await handler(asked);
-    const answer: UniversalServerResponse = {
+    const universal = universalRequestFromNodeRequest(request, response, undefined, undefined);
+    const { status, header, body, trailer } = await handler(universal);
+    const universalResponse: UniversalServerResponse = {
       status,
       ...(header === undefined ? {} : { header }),
       ...(body === undefined ? {} : { body }),
-      // Asked for at the end, when it is filled.
+      // Read after the body, when it is complete.
       get trailer() {
         return trailer === undefined ? new Headers() : withPlainMessage(trailer);
       },
     };
-    await universalResponseToNodeResponse(answer, response);
+    await universalResponseToNodeResponse(universalResponse, response);
   } catch (error) {
-    // The call itself has been answered or cancelled; this is about writing to a lost connection.
+    // The call itself has completed or was cancelled; the connection was lost while writing.
     const problem = error instanceof Error ? error.name : typeof error;
-    log.debug({ rpc: handler.requestPath.slice(1), problem }, 'An answer could not be written.');
+    log.debug({ rpc: handler.requestPath.slice(1), problem }, 'failed to write response');
     if (!response.headersSent) response.writeHead(400);
     response.end();
   }
 }
 
-/** gRPC-Web is not meant: its clients understand a plain 404. */
+/** Excludes gRPC-Web: its clients understand a plain 404. */
 function isGrpc({ headers }: WebRequest): boolean {
   return /^application\/grpc(\+|;|$)/.test(headers['content-type'] ?? '');
 }
 
 /**
- * Connect escapes more of the sentence than gRPC asks for, and grpc-js's clients do not undo it:
- * they would show `goal%3A must be …`.
+ * Connect escapes more characters of the message than gRPC requires, and grpc-js clients do not
+ * unescape them: they would show `goal%3A must be …`.
  */
 function withPlainMessage(trailer: Headers): Headers {
   const message = trailer.get('grpc-message');
@@ -73,9 +73,9 @@ function withPlainMessage(trailer: Headers): Headers {
   return trailer;
 }
 
-function answerUnknownRpc(path: string, response: WebResponse): void {
+function sendUnimplemented(path: string, response: WebResponse): void {
   const { code, details, metadata } = toGrpcStatus(
-    new NotImplementedError('UNKNOWN_METHOD', `This server has no method ${path}.`),
+    new NotImplementedError('UNKNOWN_METHOD', `The server does not implement method ${path}.`),
   );
   response.writeHead(200, { 'content-type': 'application/grpc' });
   response.addTrailers({
@@ -86,8 +86,8 @@ function answerUnknownRpc(path: string, response: WebResponse): void {
   response.end();
 }
 
-function answerUnknown(path: string, response: WebResponse): void {
+function sendNotFound(path: string, response: WebResponse): void {
   response.writeHead(404, { 'content-type': 'application/json' });
-  const message = `This server has nothing at ${path}.`;
+  const message = `Not found: ${path}.`;
   response.end(JSON.stringify({ code: 'unimplemented', message }));
 }

@@ -1,16 +1,16 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import type { RpcLimits } from './limits.ts';
 
-type Patience = Required<Pick<RpcLimits, 'connectionIdleMs' | 'connectionPingMs'>>;
+type SessionTimeouts = Required<Pick<RpcLimits, 'connectionIdleMs' | 'connectionPingMs'>>;
 
-/** The HTTP/2 connections of an edge: one that is idle for long, or that nobody hears, is closed. */
+/** Tracks the HTTP/2 connections of an edge and closes idle and unresponsive ones. */
 export class EdgeSessions {
   readonly #sessions = new Set<ServerHttp2Session>();
 
-  constructor(server: Http2Server, patience: Patience) {
+  constructor(server: Http2Server, timeouts: SessionTimeouts) {
     server.on('session', (session) => {
       this.#sessions.add(session);
-      const stop = watch(session, patience);
+      const stop = watch(session, timeouts);
       session.once('close', () => {
         stop();
         this.#sessions.delete(session);
@@ -18,18 +18,18 @@ export class EdgeSessions {
     });
   }
 
-  /** Closes them as soon as the calls on them are over. */
+  /** Closes each connection once its calls have ended. */
   close(): void {
     for (const session of this.#sessions) session.close();
   }
 }
 
-/** Looks after one connection until the returned function is called. */
-function watch(session: ServerHttp2Session, patience: Patience): () => void {
-  const { connectionIdleMs, connectionPingMs } = patience;
+/** Watches one connection until the returned function is called. */
+function watch(session: ServerHttp2Session, timeouts: SessionTimeouts): () => void {
+  const { connectionIdleMs, connectionPingMs } = timeouts;
   let streams = 0;
   let usedAt = performance.now();
-  let isAsked = false;
+  let isPingPending = false;
   session.on('stream', (stream) => {
     streams += 1;
     stream.once('close', () => {
@@ -37,16 +37,16 @@ function watch(session: ServerHttp2Session, patience: Patience): () => void {
       usedAt = performance.now();
     });
   });
-  const look = (): void => {
+  const check = (): void => {
     if (session.destroyed) return;
-    if (isAsked) session.destroy();
+    if (isPingPending) session.destroy();
     else if (streams === 0 && performance.now() - usedAt >= connectionIdleMs) session.close();
     else {
-      isAsked = session.ping(() => {
-        isAsked = false;
+      isPingPending = session.ping(() => {
+        isPingPending = false;
       });
     }
   };
-  const timer = setInterval(look, connectionPingMs).unref();
+  const timer = setInterval(check, connectionPingMs).unref();
   return () => clearInterval(timer);
 }

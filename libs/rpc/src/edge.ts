@@ -2,8 +2,7 @@ import { createServer as createHttp1Server } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { Calls } from './calls.ts';
-import { sniff } from './cleartext-sockets.ts';
-import { closer } from './closing.ts';
+import { createClose } from './closing.ts';
 import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
 import { EdgeSessions } from './edge-sessions.ts';
@@ -13,24 +12,25 @@ import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 import { gated } from './served-service.ts';
-import { openTlsDoor } from './tls/tls-door.ts';
+import { sniff } from './sniff.ts';
+import { createTlsAcceptor } from './tls/tls-acceptor.ts';
 import { warmValidation } from './validation.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
-/** What the edge needs. */
+/** Options of {@link createEdge}. */
 export interface EdgeOptions extends RpcServerOptions {
-  /** Answers what is no RPC, such as a console's files; returns false for what it does not know. */
+  /** Handles requests that are not RPCs, such as a console's files; returns false when it has no response. */
   readonly web?: WebHook;
-  /** Origins whose browser scripts may call, such as `https://console.example`. Default none. */
+  /** Origins allowed by CORS, such as `https://console.example`. Default none. */
   readonly allowedOrigins?: readonly string[];
 }
 
 /**
  * Serves `routes` on one port as gRPC, gRPC-Web and Connect (JSON and binary), over HTTP/2 and
- * HTTP/1.1, with health and reflection (SYS-2). With TLS the client chooses between the two by ALPN,
- * in cleartext HTTP/2 begins with prior knowledge. Health says NOT_SERVING until `setServing(true)`.
+ * HTTP/1.1, with health and reflection (SYS-2). ALPN selects the HTTP version under TLS; in cleartext,
+ * HTTP/2 requires prior knowledge. Health reports NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`
+ * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`
  */
 export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls } = options;
@@ -41,10 +41,10 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const services = [...routes.map(gated), health.service];
   services.push(...reflectionServices(services));
   const handlers = connectHandlers(calls, services, limits.maxMessageBytes);
-  const answer = edgeRequests({ handlers, allowedOrigins, web, log: telemetry.log });
+  const handle = edgeRequests({ handlers, allowedOrigins, web, log: telemetry.log });
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
 
-  const http1 = createHttp1Server((request, response) => answer(request, response));
+  const http1 = createHttp1Server((request, response) => handle(request, response));
   const http2 = createHttp2Server(
     {
       maxSessionMemory: limits.maxSessionMemoryMb,
@@ -52,48 +52,50 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       ...STREAM_RESETS,
     },
     (request, response) =>
-      answer(request as unknown as WebRequest, response as unknown as WebResponse),
+      handle(request as unknown as WebRequest, response as unknown as WebResponse),
   );
   const sessions = new EdgeSessions(http2, limits);
-  const inHttp1 = (socket: Duplex): void => void http1.emit('connection', socket);
-  const inHttp2 = (socket: Duplex): void => void http2.emit('connection', socket);
-  const door =
+  const acceptHttp1 = (socket: Duplex): void => void http1.emit('connection', socket);
+  const acceptHttp2 = (socket: Duplex): void => void http2.emit('connection', socket);
+  const acceptor =
     tls &&
-    openTlsDoor({
+    createTlsAcceptor({
       tls,
       protocols: ['h2', 'http/1.1'],
       log: telemetry.log,
-      accept: (socket) => (socket.alpnProtocol === 'h2' ? inHttp2(socket) : inHttp1(socket)),
+      onSecure: (socket) =>
+        socket.alpnProtocol === 'h2' ? acceptHttp2(socket) : acceptHttp1(socket),
       onRotation: () => {
         sessions.close();
         http1.closeIdleConnections();
       },
     });
-  const enter = door?.enter ?? ((socket) => sniff(socket, { http1: inHttp1, http2: inHttp2 }));
+  const accept =
+    acceptor?.accept ?? ((socket) => sniff(socket, { http1: acceptHttp1, http2: acceptHttp2 }));
   const listener = await Listener.open({
     host,
     port,
     portSetting,
-    accept: enter,
+    accept,
     limits,
     telemetry,
   }).catch((error: unknown) => {
-    door?.close();
+    acceptor?.close();
     throw error;
   });
-  // It only gets sockets handed over; unless it believes to listen, it watches over no timeouts.
+  // It receives accepted sockets only. Without this event it would not enforce its timeouts.
   http1.emit('listening');
   return {
     host,
     port: listener.port,
     address: listener.address,
     setServing: (up) => health.setServing(up),
-    close: closer({
+    close: createClose({
       health,
       calls,
       listener,
-      sayGoodbye: () => {
-        door?.close();
+      goAway: () => {
+        acceptor?.close();
         http1.close();
         sessions.close();
       },

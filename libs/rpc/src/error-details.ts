@@ -29,13 +29,13 @@ import {
 import { InvalidFieldsError } from './invalid-fields-error.ts';
 import { errorKind, statusCode, statusName } from './status-code.ts';
 
-/** The domain of every ErrorInfo that Writ makes (SYS-3). */
+/** The domain of every ErrorInfo of Writ (SYS-3). */
 const ERROR_DOMAIN = 'writ';
 
-/** Status and details must fit into HTTP/2 headers, where peers accept as little as 8 KiB. */
+/** Status and details must fit into HTTP/2 headers; some peers accept only 8 KiB. */
 const MAX_MESSAGE_CHARACTERS = 2048;
 
-/** An error as it crosses the wire, whatever the transport. */
+/** An error on the wire, independent of the transport. */
 export interface ErrorStatus {
   readonly code: number;
   readonly message: string;
@@ -43,19 +43,19 @@ export interface ErrorStatus {
   readonly badRequest?: BadRequest;
 }
 
-/** Who was called, for errors that tell only a status. */
+/** The called method and address, for errors that have only a status. */
 export interface CalledPeer {
   readonly method?: string;
   readonly address?: string;
 }
 
-/** What `error` looks like on the wire (SYS-3). */
+/** Converts `error` to its form on the wire (SYS-3). */
 export function statusOf(
   error: WritError,
 ): Required<Omit<ErrorStatus, 'badRequest'>> & ErrorStatus {
   return {
     code: statusCode(error.kind),
-    message: shortened(error.message),
+    message: truncate(error.message),
     info: create(ErrorInfoSchema, {
       domain: ERROR_DOMAIN,
       reason: error.reason,
@@ -71,8 +71,8 @@ export function statusOf(
   };
 }
 
-/** Lone surrogates cannot be sent in headers at all: grpc-js would throw while sending. */
-function shortened(message: string): string {
+/** Lone surrogates are not allowed in headers: grpc-js would throw while sending. */
+function truncate(message: string): string {
   const sendable = message.toWellFormed();
   return sendable.length <= MAX_MESSAGE_CHARACTERS
     ? sendable
@@ -80,23 +80,23 @@ function shortened(message: string): string {
 }
 
 /**
- * The named error that a status stands for (SYS-3): the one that the server threw when the details
- * are Writ's, else the one for the bare code, with the code's name as reason.
+ * Converts a status to its named error (SYS-3): the error that the server threw when the details are
+ * Writ's, otherwise the error of the code, with the code's name as reason.
  */
 export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   const kind = errorKind(status.code);
   if (status.info?.domain === ERROR_DOMAIN) {
-    return rebuilt(kind, status.info.reason, status.message, status.info.metadata, status);
+    return rebuild(kind, status.info.reason, status.message, status.info.metadata, status);
   }
   const metadata: Record<string, string> = {};
   if (peer.method !== undefined) metadata.method = peer.method;
   if (peer.address !== undefined) metadata.address = peer.address;
-  const who = [peer.method, peer.address].filter((part) => part !== undefined).join(' at ');
+  const called = [peer.method, peer.address].filter((part) => part !== undefined).join(' at ');
   const sentence = status.message || statusName(status.code);
-  return rebuilt(
+  return rebuild(
     kind,
     kind === 'internal' ? 'INTERNAL' : statusName(statusCode(kind)),
-    who === '' ? sentence : `${who}: ${sentence}`,
+    called === '' ? sentence : `${called}: ${sentence}`,
     kind === 'cancelled' ? { cancel_reason: sentence, ...metadata } : metadata,
     status,
   );
@@ -126,7 +126,7 @@ const CLASSES: { readonly [K in RebuiltKind]: ErrorClass<K> } = {
   data_loss: DataLossError,
 };
 
-function rebuilt(
+function rebuild(
   kind: ErrorKind,
   reason: string,
   message: string,

@@ -19,9 +19,9 @@ export interface GrpcStatus {
 }
 
 /**
- * The gRPC status of whatever was thrown: code, one sentence, and ErrorInfo (with BadRequest where
- * fields are to blame) in `grpc-status-details-bin` (SYS-3). What is no named error becomes
- * INTERNAL and tells nothing.
+ * Converts a thrown error to a gRPC status: code, message, and ErrorInfo (with BadRequest for invalid
+ * fields) in `grpc-status-details-bin` (SYS-3). An error that is not a named error becomes INTERNAL
+ * without its message.
  */
 export function toGrpcStatus(error: unknown): GrpcStatus {
   const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
@@ -38,23 +38,23 @@ export function toGrpcStatus(error: unknown): GrpcStatus {
   return { code, details: message, metadata };
 }
 
-/** Whether a status carries details already. */
+/** Whether a status already has details. */
 export function hasDetails(metadata: Metadata | null | undefined): boolean {
   return metadata !== null && metadata !== undefined && metadata.get(DETAILS_KEY).length > 0;
 }
 
 /**
- * The named error behind what grpc-js threw: the one that the server threw, or the one for the bare
- * status (UNAVAILABLE, DEADLINE_EXCEEDED, …) when nobody gave details (SYS-3).
+ * Converts an error of grpc-js to its named error: the error that the server threw, or the error of
+ * the status code (UNAVAILABLE, DEADLINE_EXCEEDED, …) when the status has no details (SYS-3).
  *
- * @param peer who was called, for the sentence of a bare status
+ * @param peer the called method and address, for the message of a status without details
  */
 export function fromGrpcError(error: unknown, peer: CalledPeer = {}): WritError {
   if (isWritError(error) || !isServiceError(error)) return wrapUnknown(error);
-  const told = detailsOf(error.metadata);
-  const isLost = told === undefined && isLostStream(error);
+  const details = detailsOf(error.metadata);
+  const isLost = details === undefined && isLostStream(error);
   const code = isLost ? status.UNAVAILABLE : error.code;
-  return errorOf({ code, message: told?.message || error.details, ...unpacked(told) }, peer);
+  return errorOf({ code, message: details?.message || error.details, ...unpack(details) }, peer);
 }
 
 interface ServiceErrorShape {
@@ -80,12 +80,12 @@ function detailsOf(metadata: Metadata | undefined): Status | undefined {
   try {
     return fromBinary(StatusSchema, bytes);
   } catch {
-    // A peer that garbles its details has still told its code, which is what decides.
+    // The code is enough when the details cannot be decoded.
     return undefined;
   }
 }
 
-function unpacked(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRequest'> {
+function unpack(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRequest'> {
   let found: Pick<ErrorStatus, 'info' | 'badRequest'> = {};
   for (const detail of status?.details ?? []) {
     try {
@@ -94,15 +94,15 @@ function unpacked(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRe
       const badRequest = anyUnpack(detail, BadRequestSchema);
       if (badRequest !== undefined) found = { ...found, badRequest };
     } catch {
-      // As above: one garbled detail must not hide the error itself.
+      // A detail that cannot be decoded must not hide the error.
     }
   }
   return found;
 }
 
 /**
- * The ConnectError of whatever was thrown, with the same details as over gRPC (SYS-3). What is no
- * named error becomes INTERNAL and tells nothing.
+ * Converts a thrown error to a ConnectError with the same details as over gRPC (SYS-3). An error that
+ * is not a named error becomes INTERNAL without its message.
  */
 export function toConnectError(error: unknown): ConnectError {
   const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
@@ -112,7 +112,7 @@ export function toConnectError(error: unknown): ConnectError {
   ]);
 }
 
-/** The named error behind what a Connect client threw (SYS-3). */
+/** Converts an error of a Connect client to its named error (SYS-3). */
 export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritError {
   if (isWritError(error)) return error;
   const thrown = ConnectError.from(error);

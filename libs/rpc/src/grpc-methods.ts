@@ -13,19 +13,19 @@ import type {
 } from '@grpc/grpc-js';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
-import { encodeAnswer } from './encode-answer.ts';
+import { encodeResponse } from './encode-response.ts';
 import { toGrpcStatus } from './errors.ts';
 import type { ServedMethod, ServedService } from './served-service.ts';
 import type { ServerCall } from './server-call.ts';
-import { peerUris } from './tls/grpc-entrance.ts';
+import { peerUris } from './tls/grpc-connections.ts';
 
 /**
- * Messages pass through grpc-js as bytes and are decoded here, after the gate: whoever may not call
- * learns nothing of what is wrong with the content.
+ * grpc-js passes messages on as bytes. They are decoded here, after the gate, so that an unauthorized
+ * caller learns nothing about the validity of its content.
  */
 const asBytes = (bytes: Buffer): Buffer => bytes;
 
-/** What every kind of call of grpc-js has. */
+/** The common part of all grpc-js server calls. */
 interface Wire {
   readonly metadata: Metadata;
   getDeadline(): Deadline;
@@ -33,7 +33,7 @@ interface Wire {
   on(event: 'cancelled', listener: () => void): unknown;
 }
 
-/** Registers the methods of `services` with a grpc-js server. */
+/** Registers the methods of services with a grpc-js server. */
 export class GrpcMethods {
   readonly #calls: Calls;
   readonly #maxMessageBytes: number;
@@ -43,7 +43,7 @@ export class GrpcMethods {
     this.#maxMessageBytes = maxMessageBytes;
   }
 
-  /** Makes `server` answer the methods of `service`. */
+  /** Registers every method of `service` with `server`. */
   register(server: Server, { methods }: ServedService): void {
     for (const served of methods) {
       const path = `/${served.name}`;
@@ -55,7 +55,7 @@ export class GrpcMethods {
           server.register(path, this.#stream(served), asBytes, asBytes, 'serverStream');
           break;
         case 'bidi_streaming':
-          server.register(path, this.#conversation(served), asBytes, asBytes, 'bidi');
+          server.register(path, this.#bidi(served), asBytes, asBytes, 'bidi');
           break;
       }
     }
@@ -65,11 +65,11 @@ export class GrpcMethods {
     const { input } = served.implementation.method;
     return (wire, respond) => {
       const call = this.#open(served, wire);
-      const answer = async (): Promise<Buffer> => {
+      const handle = async (): Promise<Buffer> => {
         await call.admit();
-        return this.#encode(served, await call.answer(decodeRequest(input, wire.request)));
+        return this.#encode(served, await call.handleUnary(decodeRequest(input, wire.request)));
       };
-      answer().then(
+      handle().then(
         (bytes) => {
           respond(null, bytes);
           call.end();
@@ -83,21 +83,21 @@ export class GrpcMethods {
     const { input } = served.implementation.method;
     return (wire) => {
       const call = this.#open(served, wire);
-      void this.#pump(call, wire, () => call.stream(decodeRequest(input, wire.request)));
+      void this.#pump(call, wire, () => call.handleStream(decodeRequest(input, wire.request)));
     };
   }
 
-  #conversation(served: ServedMethod): handleBidiStreamingCall<Buffer, Buffer> {
+  #bidi(served: ServedMethod): handleBidiStreamingCall<Buffer, Buffer> {
     const { input } = served.implementation.method;
     async function* requests(wire: ServerDuplexStream<Buffer, Buffer>): AsyncIterable<Message> {
-      // The end of the requests must not destroy the stream, which has answers to send yet.
+      // The end of the requests must not destroy the stream: responses are still to be sent.
       for await (const bytes of wire.iterator({ destroyOnReturn: false })) {
         yield decodeRequest(input, bytes);
       }
     }
     return (wire) => {
       const call = this.#open(served, wire);
-      void this.#pump(call, wire, () => call.stream(requests(wire)));
+      void this.#pump(call, wire, () => call.handleStream(requests(wire)));
     };
   }
 
@@ -128,13 +128,13 @@ export class GrpcMethods {
       peerUris: peerUris(wire.getAuthContext().sslPeerCertificate),
       header: (name) => wire.metadata.get(name)[0]?.toString(),
     });
-    // Comes after every call, also those that ended well; then it changes nothing.
+    // grpc-js emits it after every call; it has no effect on a call that has ended.
     wire.on('cancelled', () => call.cancel());
     return call;
   }
 
   #encode(served: ServedMethod, message: Message): Buffer {
-    const bytes = encodeAnswer(served, message, this.#maxMessageBytes);
+    const bytes = encodeResponse(served, message, this.#maxMessageBytes);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 }
@@ -149,7 +149,7 @@ export function decodeRequest(schema: DescMessage, bytes: Buffer): Message {
   } catch (cause) {
     throw new InvalidRequestError(
       'MALFORMED_MESSAGE',
-      `The request is no valid ${schema.typeName}.`,
+      `The request is not a valid ${schema.typeName}.`,
       { message_type: schema.typeName },
       { cause },
     );

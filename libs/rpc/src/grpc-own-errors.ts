@@ -3,20 +3,20 @@ import { OverloadedError } from '@writ/kernel';
 import { errorOf } from './error-details.ts';
 import { hasDetails, toGrpcStatus } from './errors.ts';
 
-type Sent = Parameters<ServerInterceptingCall['sendStatus']>[0];
+type SentStatus = Parameters<ServerInterceptingCall['sendStatus']>[0];
 
 /**
- * Gives details to the statuses that grpc-js makes by itself, such as that of a message over the
- * limit, so that every error carries ErrorInfo (SYS-3). It sends them from within the call, past
- * any responder of an interceptor, hence the call's own function is replaced.
+ * Adds details to the statuses that grpc-js creates itself, such as that of a message over the limit,
+ * so that every error carries ErrorInfo (SYS-3). grpc-js bypasses the responder of an interceptor for
+ * them, hence the function of the call is replaced.
  */
-export const explainOwnErrors: ServerInterceptor = (_method, call) => {
+export const addErrorDetails: ServerInterceptor = (_method, call) => {
   const send = call.sendStatus.bind(call);
-  call.sendStatus = (sent) => send(explained(sent));
+  call.sendStatus = (sent) => send(withDetails(sent));
   return new ServerInterceptingCall(call);
 };
 
-function explained(sent: Sent): Sent {
+function withDetails(sent: SentStatus): SentStatus {
   const { code, details } = sent;
   if (code === status.OK || code === null || code === undefined || hasDetails(sent.metadata)) {
     return sent;

@@ -9,35 +9,35 @@ import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { Caller } from './caller.ts';
 
-/** What a handler knows of the call besides its request (SUP-5). */
+/** The context of a call that a handler receives besides the request (SUP-5). */
 export interface CallContext {
   readonly method: DescMethod;
-  /** Aborts with a CancellationError when the client goes away, a DeadlineError at the deadline. */
+  /** Aborts with a CancellationError when the client cancels, a DeadlineError at the deadline. */
   readonly signal: AbortSignal;
-  /** When the answer is no longer wanted; undefined when nobody set a limit. */
+  /** The deadline of the call; undefined without one. */
   readonly deadline: Date | undefined;
-  /** The value of one request header (metadata key), whatever its case; undefined when absent. */
+  /** The value of a request header (metadata key, case-insensitive); undefined when absent. */
   header(name: string): string | undefined;
   readonly caller: Caller;
-  /** Writes lines that carry the ids of the caller; never log content with it. */
+  /** A logger with the ids of the caller; never log content with it. */
   readonly log: Logger;
-  /** W3C traceparent of the call's own span, for what outlives the call (SYS-1). */
+  /** W3C traceparent of the call's span, for work that outlives the call (SYS-1). */
   readonly traceparent: string;
 }
 
-/** Answers a unary call; the request is valid and the caller authorised. */
+/** Handles a unary call; the request is valid and the caller authorized. */
 export type UnaryHandler<
   I extends DescMessage = DescMessage,
   O extends DescMessage = DescMessage,
 > = (request: MessageShape<I>, call: CallContext) => Promise<MessageInitShape<O>>;
 
-/** Answers a server-streaming call; returning ends the stream, throwing fails it. */
+/** Handles a server-streaming call; returning ends the stream, throwing fails it. */
 export type StreamHandler<
   I extends DescMessage = DescMessage,
   O extends DescMessage = DescMessage,
 > = (request: MessageShape<I>, call: CallContext) => AsyncIterable<MessageInitShape<O>>;
 
-/** The handler of method `M`: unary or server-streaming, as its contract says. */
+/** The handler of method `M`, unary or server-streaming as declared. */
 export type Handler<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
   M['methodKind'] extends 'unary'
     ? UnaryHandler<M['input'], M['output']>
@@ -50,7 +50,7 @@ export type Handlers<S extends DescService> = {
   readonly [K in keyof S['method']]: Handler<S['method'][K]>;
 };
 
-/** One method with its handler, in the form that both transports serve. */
+/** One method with its handler, independent of the transport. */
 export type RouteMethod =
   | { readonly kind: 'unary'; readonly method: DescMethod; readonly handle: UnaryHandler }
   | {
@@ -59,15 +59,15 @@ export type RouteMethod =
       readonly handle: StreamHandler;
     };
 
-/** A service with its handlers, made by {@link route}. */
+/** A service with its handlers, created by {@link route}. */
 export interface Route {
   readonly service: DescService;
   readonly methods: readonly RouteMethod[];
 }
 
 /**
- * Binds a handler to every method of `service`; the type asks for all of them, so that a new RPC
- * cannot be forgotten. Serve it with `createRpcServer` or `createEdge`.
+ * Binds a handler to every method of `service`; the type requires all of them. Serve the result with
+ * `createRpcServer` or `createEdge`.
  */
 export function route<S extends DescService>(service: S, handlers: Handlers<S>): Route {
   const byName = handlers as Readonly<Record<string, unknown>>;
@@ -95,10 +95,10 @@ function bind(method: DescMethod, handle: unknown): RouteMethod {
 }
 
 /**
- * A handler for a method that is in the contract but not offered yet, unary or streaming: every
- * call fails with UNIMPLEMENTED and reason METHOD_NOT_IMPLEMENTED.
+ * Returns a handler, unary or streaming, for a method that is not implemented yet: every call fails
+ * with UNIMPLEMENTED and reason METHOD_NOT_IMPLEMENTED.
  *
- * @param sentence says to the caller what is missing
+ * @param sentence the message for the caller
  */
 export function unimplemented(sentence: string): () => never {
   return () => {
@@ -109,9 +109,9 @@ export function unimplemented(sentence: string): () => never {
 const endlessHandlers = new WeakSet<object>();
 
 /**
- * Marks a stream that has no end of its own, such as one that follows a run: when the server
- * drains, it ends at once with UNAVAILABLE, so that the client goes on elsewhere, instead of holding
- * the server up until the grace is over. Returns `handler`.
+ * Marks a stream without an end of its own, such as one that watches a run. A drain ends it at once
+ * with UNAVAILABLE, so that the client reconnects to another replica and the drain does not wait for
+ * it. Returns `handler`.
  */
 export function endless<H extends (...args: never[]) => AsyncIterable<unknown>>(handler: H): H {
   endlessHandlers.add(handler);

@@ -8,7 +8,7 @@ import { NotFoundError } from '@writ/kernel';
 import { type CallContext, route } from './handler.ts';
 import { open, type ServedService } from './served-service.ts';
 
-/** The health of one server and its services (grpc.health.v1), the same on every transport (SYS-2). */
+/** The health of one server and its services (grpc.health.v1), for every transport (SYS-2). */
 export class Health {
   readonly service: ServedService;
   readonly #names: ReadonlySet<string>;
@@ -16,7 +16,7 @@ export class Health {
   #isServing = false;
   #isShutDown = false;
 
-  /** @param names full names of the services; the empty name, the server as a whole, is added */
+  /** @param names full names of the services; the empty name, for the whole server, is added */
   constructor(names: readonly string[]) {
     this.#names = new Set(['', ...names]);
     const { methods } = route(HealthContract, {
@@ -38,7 +38,7 @@ export class Health {
     this.#changes.emit('change');
   }
 
-  /** Reports NOT_SERVING for ever. */
+  /** Reports NOT_SERVING from now on; later `setServing` calls are ignored. */
   shutDown(): void {
     this.setServing(false);
     this.#isShutDown = true;
@@ -54,7 +54,7 @@ export class Health {
     if (status !== ServingStatus.SERVICE_UNKNOWN) return status;
     throw new NotFoundError(
       'SERVICE_UNKNOWN',
-      `service: this server has no service named ${name}.`,
+      `service: service "${name}" does not exist on this server.`,
       { field: 'service' },
     );
   }

@@ -1,10 +1,10 @@
-/** What a transport knows of a call before its content. */
+/** The part of a call that a transport knows before it reads the content. */
 export interface IncomingCall {
   /** `grpc` or `connect_rpc`, for the span. */
   readonly rpcSystem: string;
-  /** What is left of the client's own time limit, ms. */
+  /** Time left until the client's deadline, ms. */
   readonly timeoutMs: number | undefined;
-  /** The URIs by which the client's certificate names it; undefined when it showed none. */
+  /** The URI names of the client certificate; undefined without one. */
   readonly peerUris?: readonly string[] | undefined;
   header(name: string): string | undefined;
 }

@@ -36,7 +36,7 @@ export type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 export { createRpcServer } from './server.ts';
 export type { ChannelTls, ExpectedPeer } from './tls/channel-tls.ts';
 export { channelTls } from './tls/channel-tls.ts';
-export type { ServerTls } from './tls/tls-door.ts';
+export type { ServerTls } from './tls/tls-acceptor.ts';
 export type { TlsFilesOptions } from './tls/tls-files.ts';
 export { TlsFiles } from './tls/tls-files.ts';
 export type { TlsFileNames, TlsMaterial } from './tls/tls-material.ts';

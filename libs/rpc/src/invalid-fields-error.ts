@@ -1,16 +1,16 @@
 import { type ErrorMetadata, InvalidRequestError, type ReasonOf } from '@writ/kernel';
 
-/** One field of a request and what is wrong with it. */
+/** One invalid field of a request. */
 export interface FieldViolation {
-  /** Path of the field under its proto names, such as `start.labels["a"]`; empty for the whole. */
+  /** Path of the field in proto names, such as `start.labels["a"]`; empty for the whole message. */
   readonly field: string;
-  /** What is wrong, such as `must be at least 1 characters`; never the value. */
+  /** The violated rule, such as `must be at least 1 characters`; never the value. */
   readonly description: string;
 }
 
 /**
- * A request that breaks rules of its contract. The message names the first field, `violations` all
- * of them; they travel as google.rpc.BadRequest (SYS-3).
+ * A request that violates rules of its contract. The message names the first field, `violations` lists
+ * all of them; they are sent as google.rpc.BadRequest (SYS-3).
  */
 export class InvalidFieldsError extends InvalidRequestError {
   readonly violations: readonly FieldViolation[];

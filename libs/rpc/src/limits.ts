@@ -1,25 +1,25 @@
 /**
- * How much one server accepts; over a limit of calls or messages the caller gets RESOURCE_EXHAUSTED,
- * over one of connections the connection ends.
+ * The limits of one server. Calls and messages over a limit fail with RESOURCE_EXHAUSTED, connections
+ * over a limit are closed.
  */
 export interface RpcLimits {
-  /** Largest request or response message, bytes. Default 4 MiB. */
+  /** Maximum size of a request or response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Most calls under way on the whole server. Default 10,000. */
+  /** Maximum calls in flight on the server. Default 10,000. */
   readonly maxConcurrentCalls?: number;
-  /** Most streams that one connection may have open; a client queues further ones. Default 1,000. */
+  /** Maximum open streams per connection; the client queues further streams. Default 1,000. */
   readonly maxConcurrentStreams?: number;
-  /** Most memory that one HTTP/2 connection may hold, MB. Default 64. */
+  /** Maximum memory per HTTP/2 connection, MB. Default 64. */
   readonly maxSessionMemoryMb?: number;
-  /** Longest a unary call may take whatever its client allows, ms. Default 60,000. Streams have none. */
+  /** Maximum duration of a unary call whatever its deadline, ms. Default 60,000. Streams have none. */
   readonly maxUnaryMs?: number;
-  /** Most calls under way that pass no gate: health and reflection. Default 1,000. */
+  /** Maximum unauthenticated calls in flight (health and reflection). Default 1,000. */
   readonly maxOpenCalls?: number;
-  /** Most connections to the port; default 10,000. */
+  /** Maximum connections to the port. Default 10,000. */
   readonly maxConnections?: number;
-  /** A connection without calls is closed after so long, ms. Default 5 minutes. */
+  /** Idle timeout of a connection without calls, ms. Default 5 minutes. */
   readonly connectionIdleMs?: number;
-  /** How often the other end of a connection must show that it hears, ms. Default 30,000. */
+  /** Interval and timeout of keepalive pings, ms. Default 30,000. */
   readonly connectionPingMs?: number;
 }
 
@@ -35,19 +35,19 @@ const DEFAULTS: Required<RpcLimits> = {
   connectionPingMs: 30_000,
 };
 
-/** `limits` with the defaults filled in. */
+/** Returns `limits` with the defaults applied. */
 export function withDefaults(limits: RpcLimits = {}): Required<RpcLimits> {
   return { ...DEFAULTS, ...limits };
 }
 
 /**
- * Longest time limit, ms: 24 days. A timer fires at once above 2³¹ ms, and so does the deadline of a
- * grpc-js server, once its client has rounded the limit up to whole seconds.
+ * Maximum timeout, ms: 24 days. Above 2³¹ ms a timer fires at once, and so does the deadline of a
+ * grpc-js server after its client has rounded the timeout up to whole seconds.
  */
 export const MAX_TIMER_MS = 24 * 24 * 60 * 60 * 1000;
 
 /**
- * How fast a client may cancel streams on one connection before the connection is taken for an
- * attack and closed. Node's own limit (1,000, then 33 a second) is met when a large run is halted.
+ * Rate limit of stream resets per connection, above which Node treats the connection as an attack and
+ * closes it. Halting a large run exceeds Node's default (1,000, then 33 per second).
  */
 export const STREAM_RESETS = { streamResetBurst: 100_000, streamResetRate: 10_000 } as const;

@@ -3,27 +3,26 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 
-/** How long connections may take to close by themselves once all calls are over, ms. */
-const GOODBYE_MS = 500;
-
-/** How long a connection may be silent before the system asks whether anybody is there, ms. */
-const SILENT_MS = 60_000;
-/** Least time between two lines about refused connections, ms. */
-const TELL_EVERY_MS = 60_000;
+/** Time for connections to close after the last call has ended, ms. */
+const CLOSE_GRACE_MS = 500;
+/** Idle time before TCP keepalive probes, ms. */
+const KEEPALIVE_DELAY_MS = 60_000;
+/** Minimum interval between two log lines about refused connections, ms. */
+const WARN_INTERVAL_MS = 60_000;
 
 interface ListenerOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** The variable that sets the port, for the sentence of a failure. */
+  /** The environment variable that sets the port, for error messages. */
   readonly portSetting?: string | undefined;
-  /** Takes every connection. */
+  /** Receives every connection. */
   readonly accept: (socket: Socket) => void;
   readonly limits: { readonly maxConnections: number };
   readonly telemetry: Pick<Telemetry, 'log'>;
 }
 
-/** A TCP port that is listened on, and every connection that came in through it. */
+/** A TCP listener and its open connections. */
 export class Listener {
   readonly host: string;
   readonly port: number;
@@ -39,14 +38,14 @@ export class Listener {
   }
 
   /**
-   * Listens; connections beyond the limit are closed at once.
+   * Starts to listen; connections over the limit are closed at once.
    * @throws UnavailableError PORT_IN_USE, or LISTEN_FAILED for another reason
    */
   static async open(options: ListenerOptions): Promise<Listener> {
     const { host, port, portSetting, accept, limits, telemetry } = options;
     const sockets = new Set<Socket>();
     const server = createServer(
-      { noDelay: true, keepAlive: true, keepAliveInitialDelay: SILENT_MS },
+      { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_DELAY_MS },
       (socket) => {
         sockets.add(socket);
         socket.once('close', () => sockets.delete(socket));
@@ -54,12 +53,12 @@ export class Listener {
       },
     );
     server.maxConnections = limits.maxConnections;
-    let toldAt = Number.NEGATIVE_INFINITY;
+    let warnedAt = Number.NEGATIVE_INFINITY;
     server.on('drop', () => {
-      if (performance.now() - toldAt < TELL_EVERY_MS) return;
-      toldAt = performance.now();
+      if (performance.now() - warnedAt < WARN_INTERVAL_MS) return;
+      warnedAt = performance.now();
       const limit = limits.maxConnections;
-      telemetry.log.warn({ port, limit }, 'Connections are refused: there are as many as may be.');
+      telemetry.log.warn({ port, limit }, 'connection limit reached; refusing new connections');
     });
     try {
       server.listen(port, host);
@@ -75,19 +74,19 @@ export class Listener {
     return this.host.includes(':') ? `[${this.host}]:${this.port}` : `${this.host}:${this.port}`;
   }
 
-  /** Closes the port; connections stay. Resolves when the last of them is closed too. */
+  /** Closes the port but not its connections. Resolves when the last connection is closed. */
   stopAccepting(): Promise<void> {
     this.#closed ??= new Promise((resolve) => this.#server.close(() => resolve()));
     return this.#closed;
   }
 
-  /** Closes the port; connections that are still open after a moment are destroyed. */
+  /** Closes the port and destroys the connections that are still open after a grace period. */
   async close(): Promise<void> {
-    const impatience = setTimeout(() => {
+    const timer = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
-    }, GOODBYE_MS);
+    }, CLOSE_GRACE_MS);
     await this.stopAccepting();
-    clearTimeout(impatience);
+    clearTimeout(timer);
   }
 }
 
@@ -98,18 +97,18 @@ function cannotListen(
   cause: unknown,
 ): UnavailableError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
-  const another = setting === undefined ? 'choose another port' : `set ${setting} to another one`;
+  const remedy = setting === undefined ? 'choose another port' : `set ${setting} to another port`;
   const where = { host, port: String(port) };
   return code === 'EADDRINUSE'
     ? new UnavailableError(
         'PORT_IN_USE',
-        `Port ${port} on ${host} is in use; stop what listens there, or ${another}.`,
+        `Port ${port} on ${host} is in use; stop the process that listens there, or ${remedy}.`,
         where,
         { cause },
       )
     : new UnavailableError(
         'LISTEN_FAILED',
-        `Listening on ${host}:${port} failed (${code}); choose an address that this machine has.`,
+        `Failed to listen on ${host}:${port} (${code}); choose an address of this machine.`,
         { ...where, code },
         { cause },
       );

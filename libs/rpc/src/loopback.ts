@@ -3,7 +3,7 @@ import type { Message } from '@bufbuild/protobuf';
 import type { Deadline, Metadata } from '@grpc/grpc-js';
 import { OverloadedError } from '@writ/kernel';
 import type { Calls } from './calls.ts';
-import { encodeAnswer } from './encode-answer.ts';
+import { encodeResponse } from './encode-response.ts';
 import { toGrpcStatus } from './errors.ts';
 import { decodeRequest } from './grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';
@@ -11,9 +11,9 @@ import type { ServedMethod, ServedService } from './served-service.ts';
 import type { ServerCall } from './server-call.ts';
 
 /**
- * The servers of one process, by address. A client that shares it calls them without HTTP/2; between processes
- * and for every other client nothing changes (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics
- * are the same code, and messages still cross as bytes, so that no object is shared.
+ * A registry of the servers of one process, by address. A client with the same registry calls them without
+ * HTTP/2 (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics are the same code as for other
+ * calls, and messages are passed as bytes, so that no object is shared.
  */
 export class Loopback {
   readonly #servers = new Map<string, LoopbackServer>();
@@ -32,7 +32,7 @@ export class Loopback {
   }
 }
 
-/** What a call carries besides its message. */
+/** Metadata, deadline and cancellation of a call. */
 export interface LoopbackCallOptions {
   readonly metadata: Metadata;
   readonly deadline?: Deadline | undefined;
@@ -45,7 +45,7 @@ interface Parts {
   readonly maxMessageBytes: number;
 }
 
-/** Answers calls from the same process with the methods that a gRPC server serves. */
+/** Serves the methods of a gRPC server to clients of the same process. */
 export class LoopbackServer {
   readonly #calls: Calls;
   readonly #methods: ReadonlyMap<string, ServedMethod>;
@@ -65,16 +65,19 @@ export class LoopbackServer {
     return this.#methods.has(path);
   }
 
-  /** Answers a unary call; rejects with an error of the shape that grpc-js gives. */
+  /** Makes a unary call; rejects with an error of the same shape as that of grpc-js. */
   unary(path: string, request: Buffer, options: LoopbackCallOptions): Promise<Buffer> {
     return this.#outside(async () => {
       const { call, served, release } = this.#open(path, request, options);
       try {
         await call.admit();
         const { input } = served.implementation.method;
-        const answer = this.#encode(served, await call.answer(decodeRequest(input, request)));
+        const response = this.#encode(
+          served,
+          await call.handleUnary(decodeRequest(input, request)),
+        );
         call.end();
-        return answer;
+        return response;
       } catch (error) {
         throw serviceError(call.end(error));
       } finally {
@@ -83,7 +86,7 @@ export class LoopbackServer {
     });
   }
 
-  /** Answers a server-streaming call; throws as {@link unary} does. Ending the iteration cancels it. */
+  /** Makes a server-streaming call; throws like {@link unary}. Ending the iteration cancels the call. */
   async *stream(
     path: string,
     request: Buffer,
@@ -100,7 +103,7 @@ export class LoopbackServer {
     }
   }
 
-  /** Runs the handler ahead of the reader by as much as the queue holds, as flow control does on a connection. */
+  /** Runs the handler ahead of the reader up to the capacity of the queue, like HTTP/2 flow control. */
   async #pump(
     call: ServerCall,
     served: ServedMethod,
@@ -110,7 +113,7 @@ export class LoopbackServer {
     try {
       await call.admit();
       const { input } = served.implementation.method;
-      for await (const message of call.stream(decodeRequest(input, request))) {
+      for await (const message of call.handleStream(decodeRequest(input, request))) {
         await queue.push(this.#encode(served, message), call.signal);
       }
       queue.end();
@@ -122,7 +125,7 @@ export class LoopbackServer {
 
   #open(path: string, request: Buffer, { metadata, deadline, signal }: LoopbackCallOptions) {
     const served = this.#methods.get(path);
-    if (served === undefined) throw new TypeError(`${path} is not served here.`);
+    if (served === undefined) throw new TypeError(`${path} is not a method of this server.`);
     assertSize(request, this.#maxMessageBytes);
     const call = this.#calls.open(served, {
       rpcSystem: 'grpc',
@@ -135,19 +138,19 @@ export class LoopbackServer {
   }
 
   #encode(served: ServedMethod, message: Message): Buffer {
-    const bytes = encodeAnswer(served, message, this.#maxMessageBytes);
+    const bytes = encodeResponse(served, message, this.#maxMessageBytes);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 }
 
-/** @throws the status that grpc-js gives to a message over the limit */
+/** @throws the status with which grpc-js rejects a message over the limit */
 export function assertSize(message: Buffer, limit: number): void {
   if (message.byteLength <= limit) return;
   const sentence = `Received message larger than max (${message.byteLength} vs ${limit})`;
   throw serviceError(new OverloadedError('MESSAGE_TOO_LARGE', sentence));
 }
 
-/** The error that grpc-js would give to the client, so that the client reads one shape from both transports. */
+/** Converts an error to the shape of a grpc-js error, so that the client handles both transports alike. */
 function serviceError(error: unknown): Error {
   const status = toGrpcStatus(error);
   return Object.assign(new Error(status.details), status);

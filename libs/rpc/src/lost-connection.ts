@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 
-/** What Node says when a connection goes away or cannot be made. */
+/** Node error codes of a lost or failed connection. */
 const LOST: ReadonlySet<unknown> = new Set([
   'EPIPE',
   'ECONNRESET',
@@ -11,7 +11,7 @@ const LOST: ReadonlySet<unknown> = new Set([
   'ETIMEDOUT',
 ]);
 
-/** Whether an error, or what caused it, says that a connection was lost: Connect takes some for a fault of the peer. */
+/** Whether `error` or one of its causes is a lost connection; Connect reports some of them as INTERNAL. */
 export function isLostConnection(error: unknown): boolean {
   const seen = new Set<unknown>();
   for (let cause = error; cause instanceof Error && !seen.has(cause); cause = cause.cause) {
@@ -21,12 +21,12 @@ export function isLostConnection(error: unknown): boolean {
   return false;
 }
 
-/** What grpc-js says of a call whose stream ended, or could not begin, without anybody's status. */
+/** Messages of grpc-js for a stream that ended, or failed to start, without a status. */
 const LOST_STREAM = /^(Received RST_STREAM with code|Failed to start HTTP\/2 stream)/;
 
 /**
- * Whether grpc-js tells of a stream that was lost with its connection, which it calls INTERNAL unless the
- * connection ended in one of two ways: with a broken pipe, or between two frames, it is no less lost.
+ * Whether an error of grpc-js means a stream lost with its connection. grpc-js reports INTERNAL when
+ * the connection ended with a broken pipe or between two frames.
  */
 export function isLostStream({
   code,

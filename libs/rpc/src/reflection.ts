@@ -14,8 +14,8 @@ import { statusCode } from './status-code.ts';
 const PACKAGES: readonly ReflectionPackage[] = ['grpc.reflection.v1', 'grpc.reflection.v1alpha'];
 
 /**
- * Reflection over `services`, in both versions, so that tools can call them without their protos
- * (SYS-2). The types of error details are described too.
+ * Returns the reflection services (v1 and v1alpha) for `services`, so that tools can call them without
+ * their protos (SYS-2). They also describe the types of error details.
  */
 export function reflectionServices(services: readonly ServedService[]): ServedService[] {
   const methods = PACKAGES.map(reflectionMethod);
@@ -32,7 +32,7 @@ export function reflectionServices(services: readonly ServedService[]): ServedSe
       for await (const request of requests) {
         yield create(method.output, {
           originalRequest: request,
-          messageResponse: answer(index, request as ReflectionRequest),
+          messageResponse: respond(index, request as ReflectionRequest),
         });
       }
     }
@@ -40,7 +40,7 @@ export function reflectionServices(services: readonly ServedService[]): ServedSe
   });
 }
 
-function answer(index: DescriptorIndex, { messageRequest }: ReflectionRequest): ReflectionAnswer {
+function respond(index: DescriptorIndex, { messageRequest }: ReflectionRequest): ReflectionAnswer {
   switch (messageRequest.case) {
     case 'listServices':
       return {
@@ -66,7 +66,7 @@ function answer(index: DescriptorIndex, { messageRequest }: ReflectionRequest): 
       };
     }
     case undefined:
-      return failure('invalid_argument', 'message_request: nothing was asked for.');
+      return failure('invalid_argument', 'message_request: is required.');
   }
 }
 
@@ -76,7 +76,7 @@ function files(found: Uint8Array[] | undefined, what: string): ReflectionAnswer 
 }
 
 function notFound(what: string): ReflectionAnswer {
-  return failure('not_found', `This server does not know ${what}.`);
+  return failure('not_found', `${what} does not exist on this server.`);
 }
 
 function failure(kind: 'not_found' | 'invalid_argument', errorMessage: string): ReflectionAnswer {

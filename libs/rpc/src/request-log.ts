@@ -5,7 +5,7 @@ import { callerFields } from './caller-ids.ts';
 import type { ServedMethod } from './served-service.ts';
 import { statusCode, statusName } from './status-code.ts';
 
-/** How one call ended. */
+/** The result of one call. */
 export interface CallReport {
   readonly served: ServedMethod;
   readonly caller: Caller;
@@ -14,12 +14,12 @@ export interface CallReport {
 }
 
 /**
- * Writes a line about a finished call: ids, code and duration, never content. Faults of the service
- * are errors with their stack, all else is for debugging.
+ * Logs a finished call: ids, code and duration, never content. Internal errors are logged at `error`
+ * with their stack, everything else at `debug` or `trace`.
  */
 export function logCall(log: Logger, { served, caller, failure, durationMs }: CallReport): void {
-  const isFault = failure?.kind === 'internal' || failure?.kind === 'data_loss';
-  const level = isFault ? 'error' : served.open ? 'trace' : 'debug';
+  const isInternal = failure?.kind === 'internal' || failure?.kind === 'data_loss';
+  const level = isInternal ? 'error' : served.open ? 'trace' : 'debug';
   if (!log.isLevelEnabled(level)) return;
   log[level](
     {
@@ -28,8 +28,8 @@ export function logCall(log: Logger, { served, caller, failure, durationMs }: Ca
       ...(failure === undefined ? {} : { reason: failure.reason }),
       duration_ms: Math.round(durationMs * 10) / 10,
       ...callerFields(caller),
-      ...(isFault ? { err: failure.cause ?? failure } : {}),
+      ...(isInternal ? { err: failure.cause ?? failure } : {}),
     },
-    isFault ? 'A call failed through a fault of the service.' : 'Answered a call.',
+    isInternal ? 'RPC failed with an internal error' : 'RPC finished',
   );
 }

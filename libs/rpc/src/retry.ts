@@ -1,26 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How a client makes idempotent calls again: exponential back-off with full jitter. */
+/** Retries of idempotent calls: exponential back-off with full jitter. */
 export interface RetryOptions {
-  /** Upper bound of the first wait, ms; doubles with each attempt. Default 50. */
+  /** Upper bound of the first delay, ms; doubles with each attempt. Default 50. */
   readonly initialDelayMs?: number;
-  /** Upper bound of any wait, ms. Default 2,000. */
+  /** Upper bound of every delay, ms. Default 2,000. */
   readonly maxDelayMs?: number;
-  /** Most attempts, the first included. Default 8. */
+  /** Maximum number of attempts, including the first. Default 8. */
   readonly maxAttempts?: number;
 }
 
 interface Attempts<T> {
   readonly work: (attempt: number) => Promise<T>;
   readonly isRetryable: (error: unknown) => boolean;
-  /** Milliseconds of the epoch after which there is no use in trying. */
+  /** Unix time, ms, after which no attempt starts. */
   readonly deadlineAt: number;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Does `work` until it succeeds, fails for good, the attempts are used up, or the next wait would
- * pass the deadline; then throws what `work` threw last. An abort ends a wait at once.
+ * Runs `work` until it succeeds, fails with an error that is not retryable, has used all attempts, or
+ * the next delay would pass the deadline; then throws the last error. An abort ends a delay at once.
  */
 export async function retrying<T>(
   { initialDelayMs = 50, maxDelayMs = 2_000, maxAttempts = 8 }: RetryOptions,

@@ -13,33 +13,33 @@ import { logCall } from './request-log.ts';
 import type { ServedMethod } from './served-service.ts';
 import { assertValid } from './validation.ts';
 
-/** What all calls of a server share. */
+/** State that all calls of a server share. */
 export interface CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
-  /** Why `call` may not even begin, if so. */
+  /** The error for a call that must not start; undefined when it may. */
   refusal(call: ServerCall): WritError | undefined;
-  /** `call` is over. */
+  /** Called when `call` has ended. */
   ended(call: ServerCall): void;
 }
 
 type MessageInit = MessageInitShape<DescMessage>;
 
 /**
- * One call on its way through span, gate, validation and handler, the same for every transport. A
- * transport opens it, calls `admit` before it reads content, then `answer` or `stream`, and `end`.
+ * One incoming call: span, gate, validation and handler, independent of the transport. A transport
+ * opens it, calls `admit` before it reads the content, then `handleUnary` or `handleStream`, and `end`.
  */
 export class ServerCall {
   readonly served: ServedMethod;
   readonly #host: CallHost;
   readonly #incoming: IncomingCall;
   readonly #span: CallSpan;
-  readonly #interruption = new Interruption((error) => this.#tooLate(error));
+  readonly #interruption = new Interruption((error) => this.#logLateError(error));
   readonly #startedAt = performance.now();
   readonly #deadline: CallDeadline | undefined;
   #caller: Caller = {};
-  #isOver = false;
+  #hasEnded = false;
 
   constructor(host: CallHost, served: ServedMethod, incoming: IncomingCall) {
     this.#host = host;
@@ -51,12 +51,12 @@ export class ServerCall {
     if (limitMs < Infinity) this.#deadline = new CallDeadline(limitMs, () => this.cancel());
   }
 
-  /** Aborts when the call must stop; its reason is a named error. */
+  /** Aborts when the call must stop; the reason is a named error. */
   get signal(): AbortSignal {
     return this.#interruption.signal;
   }
 
-  /** Lets the gate say who calls. Throws what the gate throws, before any content was looked at. */
+  /** Authenticates and authorizes the call. Throws the error of the gate. */
   async admit(): Promise<void> {
     const refusal = this.#host.refusal(this);
     if (refusal !== undefined) throw refusal;
@@ -65,11 +65,11 @@ export class ServerCall {
     const { peerUris } = this.#incoming;
     const header = (name: string): string | undefined => this.#incoming.header(name);
     this.#caller = await this.#unlessAborted(() => this.#host.gate({ method, peerUris, header }));
-    this.#span.calledBy(this.#caller);
+    this.#span.setCaller(this.#caller);
   }
 
-  /** The handler's answer to a unary call. */
-  async answer(request: Message): Promise<Message> {
+  /** Runs the handler of a unary call. */
+  async handleUnary(request: Message): Promise<Message> {
     const { implementation } = this.served;
     if (implementation.kind !== 'unary') throw this.#wrongKind();
     this.#validate(request);
@@ -77,8 +77,8 @@ export class ServerCall {
     return this.#message(await this.#unlessAborted(handle));
   }
 
-  /** The handler's answers to a streaming call. */
-  async *stream(request: Message | AsyncIterable<Message>): AsyncGenerator<Message, void> {
+  /** Runs the handler of a streaming call. */
+  async *handleStream(request: Message | AsyncIterable<Message>): AsyncGenerator<Message, void> {
     const iterator = this.#run(() => this.#messages(request)[Symbol.asyncIterator]());
     let isRunning = true;
     const advance = async (): Promise<IteratorResult<MessageInit>> => {
@@ -113,9 +113,9 @@ export class ServerCall {
     return implementation.handle(request, this.#context());
   }
 
-  /** The handler's `finally` blocks still run, but nobody waits: it may hang where it stands. */
+  /** Runs the handler's `finally` blocks without waiting for them: a blocked handler may never return. */
   #abandon(iterator: AsyncIterator<unknown>): void {
-    this.#run(async () => iterator.return?.()).catch((error: unknown) => this.#tooLate(error));
+    this.#run(async () => iterator.return?.()).catch((error: unknown) => this.#logLateError(error));
   }
 
   #validate(request: Message): void {
@@ -126,7 +126,7 @@ export class ServerCall {
     return create(this.served.implementation.method.output, init);
   }
 
-  /** Async, since a handler may throw before it returns its promise. */
+  /** A handler may throw before it returns its promise, hence the async function. */
   #unlessAborted<T>(work: () => Promise<T>): Promise<T> {
     return this.#interruption.unlessAborted(() => this.#run(async () => work()));
   }
@@ -135,38 +135,41 @@ export class ServerCall {
     return context.with(this.#span.context, work);
   }
 
-  #tooLate(error: unknown): void {
+  #logLateError(error: unknown): void {
     const problem = error instanceof Error ? error.name : typeof error;
-    this.#host.telemetry.log.debug({ rpc: this.served.name, problem }, 'Failed after its call.');
+    this.#host.telemetry.log.debug(
+      { rpc: this.served.name, problem },
+      'handler failed after its call ended',
+    );
   }
 
-  /** Stops the call with `reason`; the first reason stays. */
+  /** Aborts the call with `reason`; the first reason wins. */
   abort(reason: WritError): void {
-    if (!this.#isOver) this.#interruption.abort(reason);
+    if (!this.#hasEnded) this.#interruption.abort(reason);
   }
 
-  /** The client went away, or the time is over. */
+  /** Aborts the call because the client cancelled it or its deadline has passed. */
   cancel(): void {
-    // grpc-js says so of every call that has ended, and an error is expensive to make.
-    if (this.#isOver) return;
+    // grpc-js emits `cancelled` after every call, and creating an error is expensive.
+    if (this.#hasEnded) return;
     this.abort(
-      this.#deadline?.isOver === true
+      this.#deadline?.isExpired === true
         ? this.#deadline.error(this.served.name)
         : new CancellationError('the client cancelled the call'),
     );
   }
 
   /**
-   * Ends the call's span and writes its log line, the first time. Returns the named error to send
-   * for `error`, or undefined when the call went well.
+   * Ends the call: span, metric and log line, once. Returns the named error to send for `error`, or
+   * undefined when the call succeeded.
    */
   end(error?: unknown): WritError | undefined {
     const failure =
       error === undefined
         ? undefined
         : wrapUnknown(this.signal.aborted ? this.signal.reason : error);
-    if (this.#isOver) return failure;
-    this.#isOver = true;
+    if (this.#hasEnded) return failure;
+    this.#hasEnded = true;
     this.#deadline?.clear();
     const durationMs = performance.now() - this.#startedAt;
     const report = { served: this.served, caller: this.#caller, failure, durationMs };
@@ -183,7 +186,7 @@ export class ServerCall {
   #wrongKind(): InternalError {
     return new InternalError(
       'INTERNAL',
-      `${this.served.name} was called as another kind of method.`,
+      `${this.served.name} was called with the wrong method kind.`,
     );
   }
 

@@ -1,9 +1,9 @@
 import type { ServerOptions } from 'node:http2';
 import { Server } from '@grpc/grpc-js';
 import { Calls } from './calls.ts';
-import { closer } from './closing.ts';
+import { createClose } from './closing.ts';
 import { GrpcMethods } from './grpc-methods.ts';
-import { explainOwnErrors } from './grpc-own-errors.ts';
+import { addErrorDetails } from './grpc-own-errors.ts';
 import { Health } from './health.ts';
 import { STREAM_RESETS, withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
@@ -11,16 +11,16 @@ import { type Loopback, LoopbackServer } from './loopback.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 import { gated } from './served-service.ts';
-import { openEntrance } from './tls/grpc-entrance.ts';
+import { grpcConnections } from './tls/grpc-connections.ts';
 import { assertPrivate } from './tls/private-port.ts';
 import { warmValidation } from './validation.ts';
 
 /**
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
- * Health says NOT_SERVING until `setServing(true)`.
+ * Health reports NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is taken, naming `portSetting`; PreconditionError
- *   CLEARTEXT_NOT_ALLOWED when others than this machine could reach it in cleartext (SYS-4)
+ * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`; PreconditionError
+ *   CLEARTEXT_NOT_ALLOWED when the port would accept cleartext from other hosts (SYS-4)
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls } = options;
@@ -29,7 +29,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
   const server = new Server({
-    interceptors: [explainOwnErrors],
+    interceptors: [addErrorDetails],
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     'grpc.max_send_message_length': -1,
@@ -47,16 +47,16 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     methods.register(server, service);
   }
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
-  const entrance = openEntrance(server, tls, telemetry.log);
+  const connections = grpcConnections(server, tls, telemetry.log);
   const listener = await Listener.open({
     host,
     port,
     portSetting,
-    accept: entrance.enter,
+    accept: connections.accept,
     limits,
     telemetry,
   }).catch((error: unknown) => {
-    entrance.close();
+    connections.close();
     throw error;
   });
   const { maxMessageBytes } = limits;
@@ -70,22 +70,22 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       health.setServing(up);
       reach(up);
     },
-    close: closer({
+    close: createClose({
       health,
       calls,
       listener,
-      sayGoodbye: () => {
+      goAway: () => {
         reach(false);
-        entrance.close();
+        connections.close();
         server.tryShutdown(() => {
-          // The listener knows better: it waits for every connection, and ends those that stay.
+          // The listener waits for every connection and destroys those that remain open.
         });
       },
     }),
   };
 }
 
-/** Adds the server to `loopback` while it serves; afterwards its clients meet a closed port, as any client does. */
+/** Adds the server to `loopback` while it is serving. */
 function reachability(
   loopback: Loopback | undefined,
   address: string,
@@ -101,7 +101,7 @@ function reachability(
   };
 }
 
-/** grpc-js has no option for it, and passes these on to node:http2 as they are. */
+/** grpc-js has no option for it; it passes its common options on to node:http2. */
 function raiseResetLimit(server: Server): void {
   const { commonServerOptions } = server as unknown as { commonServerOptions: ServerOptions };
   Object.assign(commonServerOptions, STREAM_RESETS);

@@ -40,21 +40,21 @@ const CODES: Readonly<Record<ErrorKind, number>> = {
 
 const KINDS: ReadonlyMap<number, ErrorKind> = new Map([
   ...(Object.entries(CODES) as [ErrorKind, number][]).map(([kind, code]) => [code, kind] as const),
-  // OUT_OF_RANGE: other servers use it for bad input.
+  // OUT_OF_RANGE: other servers use it for invalid input.
   [11, 'invalid_argument'],
 ]);
 
-/** The gRPC status code of an error kind (SYS-3). */
+/** Returns the gRPC status code of an error kind (SYS-3). */
 export function statusCode(kind: ErrorKind): number {
   return CODES[kind];
 }
 
-/** The error kind of a gRPC status code; `internal` for UNKNOWN and for codes that do not exist. */
+/** Returns the error kind of a gRPC status code; `internal` for UNKNOWN and undefined codes. */
 export function errorKind(code: number): ErrorKind {
   return KINDS.get(code) ?? 'internal';
 }
 
-/** The name of a gRPC status code, such as `NOT_FOUND`. */
+/** Returns the name of a gRPC status code, such as `NOT_FOUND`. */
 export function statusName(code: number): string {
   return NAMES[code] ?? 'UNKNOWN';
 }

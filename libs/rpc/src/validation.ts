@@ -4,17 +4,17 @@ import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { InternalError } from '@writ/kernel';
 import { InvalidFieldsError } from './invalid-fields-error.ts';
 
-/** More than these are counted but not listed: the status has to fit into headers. */
+/** Further violations are counted but not listed: the status must fit into headers. */
 const MAX_VIOLATIONS = 16;
 
-/** Shared by all servers of a process: it only caches rules compiled from immutable contracts. */
+/** Shared by all servers of a process; caches the compiled rules. */
 const validator = createValidator({ regexMatch: matches });
 
 const patterns = new Map<string, RegExp>();
 
 /**
- * The patterns are the contracts' own, character classes with a bounded repeat, which mean the same to
- * RE2 and to the platform, cannot backtrack, and are a good part of the work of a small call under RE2.
+ * The patterns of the contracts are character classes with a bounded repeat: they mean the same in
+ * RE2 and in JavaScript, cannot backtrack, and are faster here than in the RE2 port.
  */
 function matches(pattern: string, against: string): boolean {
   let compiled = patterns.get(pattern);
@@ -26,17 +26,16 @@ function matches(pattern: string, against: string): boolean {
 }
 
 /**
- * Compiles the rules of `schemas`, which takes longer than many a deadline, before the first call
- * comes.
+ * Compiles the rules of `schemas` before the first call, because it takes longer than many deadlines.
  */
 export function warmValidation(schemas: Iterable<DescMessage>): void {
   for (const schema of new Set(schemas)) validator.validate(schema, create(schema));
 }
 
 /**
- * Does nothing when `message` keeps the rules of its contract.
- * @throws InvalidFieldsError INVALID_FIELD, its sentence naming the first field that does not, with
- *   `metadata.field` and `metadata.rule`
+ * Validates `message` against the rules of its contract.
+ * @throws InvalidFieldsError INVALID_FIELD naming the first invalid field, with `metadata.field` and
+ *   `metadata.rule`
  */
 export function assertValid(schema: DescMessage, message: Message): void {
   const result = validator.validate(schema, message);

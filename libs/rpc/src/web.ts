@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A request over HTTP/1.1, or over HTTP/2 through Node's compatible functions. */
+/** A request over HTTP/1.1, or over HTTP/2 through Node's compatibility API. */
 export type WebRequest = IncomingMessage;
 
 /** The response to a {@link WebRequest}. */
 export type WebResponse = ServerResponse;
 
-/** Answers what is no RPC, such as a console's files; returns false for what it does not know. */
+/** Handles requests that are not RPCs, such as a console's files; returns false when it has no response. */
 export type WebHook = (request: WebRequest, response: WebResponse) => boolean;

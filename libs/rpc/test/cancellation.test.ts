@@ -134,7 +134,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const error = await rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60_000 }));
     expect(error).toMatchObject({
       kind: 'deadline_exceeded',
-      message: 'writ.run.v1.RunService/StartRun was not answered within 30 ms.',
+      message: 'writ.run.v1.RunService/StartRun did not complete within 30 ms.',
     });
     await Array.fromAsync(client().watchRun({ runId: 'run-1' }, ALLOWED));
     expect(deadlines).toEqual([expect.any(Date), undefined]);

@@ -116,15 +116,15 @@ it('warns at a fifth of its life and at a twentieth, says when it is over, and e
     await expect.poll(() => files.current).not.toBe(current);
   };
   await replace(11 * 60_000);
-  await expect.poll(told).toEqual(['warn service: A TLS certificate expires soon.']);
+  await expect.poll(told).toEqual(['warn service: TLS certificate expires soon']);
   await replace(50 * 60_000);
   await replace(2_000);
   await expect
     .poll(told, { timeout: 10_000 })
     .toEqual([
-      'warn service: A TLS certificate expires soon.',
-      'warn service: A TLS certificate expires soon.',
-      'error service: A TLS certificate has expired.',
+      'warn service: TLS certificate expires soon',
+      'warn service: TLS certificate expires soon',
+      'error service: TLS certificate expired',
     ]);
 });
 
@@ -144,12 +144,12 @@ it('warns of an authority no earlier than 30 days before its end, however long i
   const { current } = files;
   writeFileSync(names.caFile, own + (await yearsOld(29 * DAY_MS)).cert);
   await expect.poll(() => files.current).not.toBe(current);
-  await expect.poll(told).toEqual(['warn authority: A TLS certificate expires soon.']);
+  await expect.poll(told).toEqual(['warn authority: TLS certificate expires soon']);
 });
 
 it('does not take up a bundle of authorities in which one cannot be read (SYS-4)', async () => {
   const { names, open } = await observed();
   const broken = '-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n';
   writeFileSync(names.caFile, readFileSync(names.caFile, 'utf8') + broken);
-  expect(open).toThrow(`${names.caFile} holds a certificate that cannot be read.`);
+  expect(open).toThrow(`${names.caFile} contains an invalid certificate.`);
 });

@@ -101,7 +101,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     expect(error).toBeInstanceOf(UnavailableError);
     expect(error).toMatchObject({
       reason: 'PORT_IN_USE',
-      message: `Port ${port} on 127.0.0.1 is in use; stop what listens there, or set WRIT_TEST_PORT to another one.`,
+      message: `Port ${port} on 127.0.0.1 is in use; stop the process that listens there, or set WRIT_TEST_PORT to another port.`,
       metadata: { port: String(port) },
     });
     await new Promise((resolve) => taken.close(resolve));

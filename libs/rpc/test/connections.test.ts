@@ -42,7 +42,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       },
       { limits },
     );
-    const events = client({ health: 'unasked' })
+    const events = client({ health: 'unchecked' })
       .watchRun({ runId: 'run-1' }, ALLOWED)
       [Symbol.asyncIterator]();
     await events.next();
@@ -69,7 +69,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await once(second, 'close');
     expect(lines()).toContainEqual(
       expect.objectContaining({
-        msg: 'Connections are refused: there are as many as may be.',
+        msg: 'connection limit reached; refusing new connections',
         limit: 1,
       }),
     );
@@ -83,7 +83,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       { startRun: async () => ({}) },
       { limits: { maxOpenCalls: 2, maxConcurrentCalls: 1 } },
     );
-    const health = createRpcClient(Health, { address, telemetry, health: 'unasked' });
+    const health = createRpcClient(Health, { address, telemetry, health: 'unchecked' });
     onTestFinished(() => health.close());
     const watches = [1, 2].map(() => health.watch({})[Symbol.asyncIterator]());
     for (const watch of watches) await watch.next();

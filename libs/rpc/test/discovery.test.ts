@@ -119,7 +119,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   it('health tells the whole and each service, and NOT_SERVING until told otherwise (SYS-2)', async () => {
     const { server, telemetry, address } = await start(transport, {});
     server.setServing(false);
-    const health = createRpcClient(Health, { address, telemetry, health: 'answering' });
+    const health = createRpcClient(Health, { address, telemetry, health: 'responding' });
     const check = async (service: string) => (await health.check({ service })).status;
     expect(await check('')).toBe(ServingStatus.NOT_SERVING);
     server.setServing(true);

@@ -157,7 +157,7 @@ describe('one port', () => {
     expect(await (await fetch(`http://${address}/`)).text()).toBe('console');
     const unknown = await fetch(`http://${address}/nothing?x=1`);
     expect(unknown.status).toBe(404);
-    expect(await unknown.json()).toMatchObject({ message: 'This server has nothing at /nothing.' });
+    expect(await unknown.json()).toMatchObject({ message: 'Not found: /nothing.' });
     expect((await fetch(`http://${address}/writ.run.v1.RunService/StartRun`)).status).toBe(405);
   });
 });

@@ -74,10 +74,13 @@ describe('a client of a service with a replica that hangs', () => {
     await everybodyAnswers();
     const told = lines.filter(({ replica: about }) => about === a?.address);
     expect(told.at(0)).toMatchObject({
-      msg: 'A replica was left out.',
+      msg: 'replica ejected from load balancing',
       rpc_service: RunService.typeName,
     });
-    expect(told.at(-1)).toMatchObject({ msg: 'A replica was taken back.', standing: 'serving' });
+    expect(told.at(-1)).toMatchObject({
+      msg: 'replica readmitted to load balancing',
+      standing: 'serving',
+    });
     for (const line of told) expect(line).not.toHaveProperty('trace_id');
   });
 
@@ -103,7 +106,7 @@ describe('a client of a service with a replica that hangs', () => {
       const startedAt = performance.now();
       const failure = await rejection(client.startRun(START, { ...ALLOWED, retry: false }));
       expect(failure).toMatchObject({ kind: 'unavailable' });
-      expect(String(failure)).toContain('does not answer');
+      expect(String(failure)).toContain('does not respond');
       expect(performance.now() - startedAt).toBeLessThan(QUICK_MS);
     }, LIMIT_MS);
     started[0]?.process.kill('SIGCONT');

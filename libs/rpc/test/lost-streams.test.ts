@@ -36,7 +36,7 @@ describe('a stream that is lost', () => {
       const client = createRpcClient(KeyService, {
         address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
         telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
-        health: 'unasked',
+        health: 'unchecked',
       });
       await expect(client.getKeys({})).rejects.toMatchObject({
         kind: 'unavailable',

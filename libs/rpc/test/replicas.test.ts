@@ -57,7 +57,7 @@ describe('a client of a service with several replicas', () => {
     await vi.waitFor(async () => {
       const failure = await rejection(answers(1));
       expect(failure).toMatchObject({ kind: 'unavailable' });
-      expect(String(failure)).toContain('says that it is not serving');
+      expect(String(failure)).toContain('reports NOT_SERVING');
     });
     for (const { server } of servers) server.setServing(true);
     await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
@@ -68,7 +68,7 @@ describe('a client of a service with several replicas', () => {
       startRun: async () => ({ run: { runId: 'r' } }),
     });
     server.setServing(false);
-    expect(await client({ health: 'answering' }).startRun(START, ALLOWED)).toMatchObject({
+    expect(await client({ health: 'responding' }).startRun(START, ALLOWED)).toMatchObject({
       run: { runId: 'r' },
     });
   });

@@ -106,7 +106,9 @@ describe('an internal port with TLS', () => {
     await come('');
     await expect
       .poll(told)
-      .toMatchObject([{ level: 'debug', msg: expect.stringContaining('before its handshake') }]);
+      .toMatchObject([
+        { level: 'debug', msg: expect.stringContaining('before its TLS handshake') },
+      ]);
     await come('GET / HTTP/1.1\r\n\r\n');
     await expect
       .poll(() => told()[1])
@@ -159,7 +161,7 @@ describe('an internal port with TLS', () => {
     const next = await certificates();
     const { client } = await guarded(certs);
     const runs = client({ tls: certs.client('agent-worker') });
-    const taken = () => certs.lines.filter((line) => line.includes('New TLS files')).length;
+    const taken = () => certs.lines.filter((line) => line.includes('TLS files reloaded')).length;
     const step = async (count: number, change: () => void): Promise<void> => {
       change();
       await expect.poll(taken).toBeGreaterThanOrEqual(count);
@@ -245,18 +247,18 @@ describe('TLS files', () => {
     const { current } = files;
     const certFile = join(certs.dir, 'supervisor.crt');
     writeFileSync(certFile, 'no certificate');
-    const told = () => certs.lines.filter((line) => line.includes('the old stay'));
+    const told = () => certs.lines.filter((line) => line.includes('keeping the previous ones'));
     await expect.poll(told).toHaveLength(1);
-    expect(told()[0]).toContain(`${certFile} holds no certificate in PEM.`);
+    expect(told()[0]).toContain(`${certFile} contains no certificate in PEM format.`);
     await certs.renew();
     await expect.poll(() => files.current).not.toBe(current);
     expect(told()).toHaveLength(1);
   });
 
   it.each([
-    ['supervisor.crt', '', 'holds no certificate in PEM.'],
-    ['supervisor.key', 'x', 'holds no private key in PEM.'],
-    ['ca.crt', 'x', 'holds no certificate in PEM.'],
+    ['supervisor.crt', '', 'contains no certificate in PEM format.'],
+    ['supervisor.key', 'x', 'contains no private key in PEM format.'],
+    ['ca.crt', 'x', 'contains no certificate in PEM format.'],
   ])('are refused at the start when %s is broken (SYS-4)', async (file, text, sentence) => {
     const certs = await certificates();
     writeFileSync(join(certs.dir, file), text);
@@ -267,7 +269,7 @@ describe('TLS files', () => {
     const certs = await certificates();
     const keyFile = join(certs.dir, 'supervisor.key');
     copyFileSync(join(certs.dir, 'agent-worker.key'), keyFile);
-    expect(() => certs.files('supervisor')).toThrow(`${keyFile} holds another key than that of`);
+    expect(() => certs.files('supervisor')).toThrow(`${keyFile} does not match the certificate of`);
   });
 
   it('are refused when a file is missing (SYS-4)', async () => {

@@ -1,10 +1,15 @@
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
 import { Replica } from './replica.ts';
-import { REPLICA_KEY, type ReplicaWatch, WATCH_OPTION } from './replica-watch.ts';
+import {
+  REPLICA_KEY,
+  type ReplicaState,
+  type ReplicaWatch,
+  WATCH_OPTION,
+} from './replica-watch.ts';
 
 const POLICY = 'writ_replicas';
 
-/** The service config of a channel that goes round the replicas which are well. */
+/** Returns the service config of a channel that balances round robin across healthy replicas. */
 export function replicaPolicy(): string {
   if (!experimental.isLoadBalancerNameRegistered(POLICY)) {
     experimental.registerLoadBalancerType(POLICY, ReplicaBalancer, ReplicaPolicy);
@@ -27,10 +32,10 @@ class ReplicaPolicy implements experimental.TypedLoadBalancingConfig {
 }
 
 /**
- * Replicas share the load in turn, whatever a call is about: none knows more than another (SYS-5).
- * One that is gone, says that it does not serve, or does not answer is left out. Where none is well,
- * calls wait for connections that are just being made; then take one that is late with its answer,
- * for that may be the load; else fail at once (SYS-4).
+ * Balances calls round robin across the healthy replicas (SYS-5). A replica that is disconnected,
+ * reports NOT_SERVING, or does not respond is ejected. Without a healthy replica, calls wait for
+ * connections in progress, then use replicas with late health responses, which may be overloaded, and
+ * otherwise fail at once (SYS-4).
  */
 class ReplicaBalancer implements experimental.LoadBalancer {
   readonly #helper: experimental.ChannelControlHelper;
@@ -43,19 +48,19 @@ class ReplicaBalancer implements experimental.LoadBalancer {
   }
 
   updateAddressList(
-    found: Parameters<experimental.LoadBalancer['updateAddressList']>[0],
+    resolved: Parameters<experimental.LoadBalancer['updateAddressList']>[0],
     config: experimental.TypedLoadBalancingConfig,
     options: ChannelOptions,
     note: string,
   ): boolean {
     if (!(config instanceof ReplicaPolicy)) return false;
-    if (!found.ok) {
-      // Those that are known stay: a name service that is away takes nobody out.
-      if (this.#replicas.size === 0) this.#fail(found.error.details);
+    if (!resolved.ok) {
+      // A failed name lookup does not eject known replicas.
+      if (this.#replicas.size === 0) this.#fail(resolved.error.details);
       return true;
     }
     const endpoints = new Map(
-      found.value.map((endpoint) => [experimental.endpointToString(endpoint), endpoint]),
+      resolved.value.map((endpoint) => [experimental.endpointToString(endpoint), endpoint]),
     );
     const watch = options[WATCH_OPTION] as ReplicaWatch;
     this.#isUpdating = true;
@@ -84,11 +89,11 @@ class ReplicaBalancer implements experimental.LoadBalancer {
   }
 
   exitIdle(): void {
-    // It never rests: every replica is connected to all the time.
+    // The balancer is never idle: it keeps a connection to every replica.
   }
 
   resetBackoff(): void {
-    // The connections keep their own.
+    // The connections have their own back-off.
   }
 
   destroy(): void {
@@ -103,38 +108,39 @@ class ReplicaBalancer implements experimental.LoadBalancer {
   #update(): void {
     if (this.#isUpdating) return;
     const replicas = [...this.#replicas.values()];
-    const all = (standing: Replica['standing']): Replica[] =>
-      replicas.filter((replica) => replica.standing === standing);
-    const serving = all('serving');
-    const silent = all('silent');
-    if (serving.length > 0) this.#goRound(serving);
-    else if (all('connecting').length > 0) this.#wait();
-    else if (silent.length > 0) this.#goRound(silent);
+    const inState = (state: ReplicaState): Replica[] =>
+      replicas.filter((replica) => replica.state === state);
+    const serving = inState('serving');
+    const silent = inState('silent');
+    if (serving.length > 0) this.#roundRobin(serving);
+    else if (inState('connecting').length > 0) this.#queue();
+    else if (silent.length > 0) this.#roundRobin(silent);
     else {
       const problems = replicas.map(({ problem }) => problem).join('; ');
-      // The tool gateway knows by the first words that nothing was sent.
-      this.#fail(`no replica can be called: ${problems}.`);
+      // The tool gateway recognizes by this prefix that the request was not sent.
+      this.#fail(`no replica available: ${problems}.`);
     }
   }
 
-  #goRound(replicas: readonly Replica[]): void {
+  #roundRobin(replicas: readonly Replica[]): void {
     const next = (args: experimental.PickArgs): experimental.PickResult => {
       this.#turn = (this.#turn + 1) % replicas.length;
       return (replicas[this.#turn] ?? new experimental.UnavailablePicker()).pick(args);
     };
-    this.#tell(connectivityState.READY, { pick: next }, null);
+    this.#publish(connectivityState.READY, { pick: next }, null);
   }
 
-  #wait(): void {
-    this.#tell(connectivityState.CONNECTING, new experimental.QueuePicker(this), null);
+  #queue(): void {
+    this.#publish(connectivityState.CONNECTING, new experimental.QueuePicker(this), null);
   }
 
   #fail(details: string): void {
     const picker = new experimental.UnavailablePicker({ details });
-    this.#tell(connectivityState.TRANSIENT_FAILURE, picker, details);
+    this.#publish(connectivityState.TRANSIENT_FAILURE, picker, details);
   }
 
-  #tell(state: connectivityState, picker: experimental.Picker, problem: string | null): void {
+  /** Publishes `picker` to the channel; calls addressed to one replica bypass it. */
+  #publish(state: connectivityState, picker: experimental.Picker, problem: string | null): void {
     const pick = (args: experimental.PickArgs): experimental.PickResult => {
       const [name] = args.metadata.get(REPLICA_KEY);
       if (name === undefined) return picker.pick(args);

@@ -6,36 +6,36 @@ type Uri = experimental.GrpcUri;
 
 const SCHEME = 'writ';
 const DEFAULT_PORT = 443;
-/** How often names are asked for again, so that a replica that was added is found. */
-const LOOK_AGAIN_MS = 30_000;
-/** Least time between two looks, whoever wants one. */
-const REST_MS = 1_000;
+/** Interval of periodic name lookups, which find added replicas. */
+const LOOKUP_INTERVAL_MS = 30_000;
+/** Minimum interval between two lookups. */
+const MIN_LOOKUP_INTERVAL_MS = 1_000;
 
 /**
- * What grpc-js is to connect to for the address of a service: `host:port`, or several of them with
- * commas between. Each address that a host name has counts as a replica of its own (SYS-5).
+ * Returns the grpc-js target for the address of a service: `host:port` or a comma-separated list. Each
+ * IP address of a host name is a replica of its own (SYS-5).
  */
 export function replicaTarget(addresses: string): string {
   experimental.registerResolver(SCHEME, ReplicaResolver);
   return `${SCHEME}:${addresses.replaceAll(/\s/g, '')}`;
 }
 
-/** Finds the replicas of a service behind a list of addresses. */
+/** Resolves a list of addresses to the replicas of a service. */
 class ReplicaResolver implements experimental.Resolver {
-  readonly #places: readonly string[];
+  readonly #addresses: readonly string[];
   readonly #listener: experimental.ResolverListener;
   readonly #hasNames: boolean;
-  #told = false;
-  #looking = false;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isResolved = false;
+  #isLookingUp = false;
+  #lookedUpAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-  /** Tells answers that came too late from those that are waited for. */
-  #life = 0;
+  /** Incremented by `destroy`; results of an earlier generation are discarded. */
+  #generation = 0;
 
   constructor(target: Uri, listener: experimental.ResolverListener) {
-    this.#places = target.path.split(',').filter(Boolean);
+    this.#addresses = target.path.split(',').filter(Boolean);
     this.#listener = listener;
-    this.#hasNames = this.#places.some((place) => isIP(parse(place).host) === 0);
+    this.#hasNames = this.#addresses.some((address) => isIP(parse(address).host) === 0);
   }
 
   static getDefaultAuthority({ path }: Uri): string {
@@ -43,35 +43,37 @@ class ReplicaResolver implements experimental.Resolver {
   }
 
   updateResolution(): void {
-    if (this.#looking || (this.#told && !this.#hasNames)) return;
-    this.#looking = true;
+    if (this.#isLookingUp || (this.#isResolved && !this.#hasNames)) return;
+    this.#isLookingUp = true;
     clearTimeout(this.#timer);
-    const wait = this.#lookedAt + REST_MS - performance.now();
-    const life = this.#life;
-    if (wait <= 0) process.nextTick(() => void this.#look(life));
-    else this.#timer = setTimeout(() => void this.#look(life), wait).unref();
+    const wait = this.#lookedUpAt + MIN_LOOKUP_INTERVAL_MS - performance.now();
+    const generation = this.#generation;
+    if (wait <= 0) process.nextTick(() => void this.#lookUp(generation));
+    else this.#timer = setTimeout(() => void this.#lookUp(generation), wait).unref();
   }
 
   destroy(): void {
-    this.#life += 1;
-    this.#told = false;
-    this.#looking = false;
+    this.#generation += 1;
+    this.#isResolved = false;
+    this.#isLookingUp = false;
     clearTimeout(this.#timer);
   }
 
-  async #look(life: number): Promise<void> {
-    const found = await Promise.allSettled(this.#places.map(endpointsOf));
-    if (life !== this.#life) return;
-    this.#looking = false;
-    this.#lookedAt = performance.now();
-    const endpoints = found.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
-    this.#told = true;
+  async #lookUp(generation: number): Promise<void> {
+    const results = await Promise.allSettled(this.#addresses.map(endpointsOf));
+    if (generation !== this.#generation) return;
+    this.#isLookingUp = false;
+    this.#lookedUpAt = performance.now();
+    const endpoints = results.flatMap((result) =>
+      result.status === 'fulfilled' ? result.value : [],
+    );
+    this.#isResolved = true;
     this.#listener(
       endpoints.length > 0
         ? experimental.statusOrFromValue(endpoints)
         : experimental.statusOrFromError({
             code: status.UNAVAILABLE,
-            details: `No address was found for ${this.#places.join(', ')}.`,
+            details: `Name lookup of ${this.#addresses.join(', ')} returned no address.`,
             metadata: new Metadata(),
           }),
       {},
@@ -79,17 +81,17 @@ class ReplicaResolver implements experimental.Resolver {
       '',
     );
     if (!this.#hasNames) return;
-    this.#timer = setTimeout(() => this.updateResolution(), LOOK_AGAIN_MS).unref();
+    this.#timer = setTimeout(() => this.updateResolution(), LOOKUP_INTERVAL_MS).unref();
   }
 }
 
-async function endpointsOf(place: string): Promise<experimental.Endpoint[]> {
-  const { host, port = DEFAULT_PORT } = parse(place);
+async function endpointsOf(target: string): Promise<experimental.Endpoint[]> {
+  const { host, port = DEFAULT_PORT } = parse(target);
   const addresses: Pick<LookupAddress, 'address'>[] =
     isIP(host) === 0 ? await dns.lookup(host, { all: true }) : [{ address: host }];
   return addresses.map(({ address }) => ({ addresses: [{ host: address, port }] }));
 }
 
-function parse(place: string): experimental.HostPort {
-  return experimental.splitHostPort(place) ?? { host: place };
+function parse(target: string): experimental.HostPort {
+  return experimental.splitHostPort(target) ?? { host: target };
 }

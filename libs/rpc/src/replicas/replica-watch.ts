@@ -10,24 +10,26 @@ import { context, ROOT_CONTEXT, type Telemetry } from '@writ/telemetry';
 import { ATTR_RPC_SERVICE } from '../rpc-attributes.ts';
 
 /**
- * Which replicas are called: those that say that they serve, those that answer at all, or, unasked,
- * those that a connection leads to.
+ * Which replicas receive calls: those that report SERVING, those that respond to health checks, or,
+ * unchecked, those with a connection.
  */
-export type ReplicaHealth = 'serving' | 'answering' | 'unasked';
+export type ReplicaHealth = 'serving' | 'responding' | 'unchecked';
 
-/** How a replica stands; only one that serves is in the round. */
-export type Standing = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
+/** The state of a replica; only `serving` replicas receive calls. */
+export type ReplicaState = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
 
-/** What a replica said of itself; `unsure` when nothing can be told from it. */
-export type Reply = Extract<Standing, 'serving' | 'not_serving' | 'silent'> | 'unsure';
+/** The result of a health check; `inconclusive` results are ignored. */
+export type ProbeResult =
+  | Extract<ReplicaState, 'serving' | 'not_serving' | 'silent'>
+  | 'inconclusive';
 
-/** Channel option that hands the watch to the balancer; no part of what tells connections apart. */
+/** Channel option that passes the watch to the balancer; not part of the identity of a subchannel. */
 export const WATCH_OPTION = `${experimental.SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX}.writ_watch`;
-/** Metadata key of a call that is for one replica; it is taken off on the way. */
+/** Metadata key that addresses a call to one replica; the picker removes it. */
 export const REPLICA_KEY = 'writ-replica';
 
-const ANSWER_WITHIN_MS = 1_000;
-/** An answer may have waited unread for this long while this process did something else. */
+const PROBE_TIMEOUT_MS = 1_000;
+/** A timeout that fires this late was delayed by this process, not by the replica. */
 const OWN_DELAY_MS = 250;
 
 const { typeName } = HealthContract;
@@ -44,29 +46,29 @@ interface WatchOptions {
   readonly telemetry: Telemetry;
 }
 
-/** Asks the replicas behind one client how they are, and tells who comes and goes. */
+/** Runs the health checks of the replicas behind one client, and logs state changes. */
 export class ReplicaWatch {
   readonly #options: WatchOptions;
-  /** Makes the calls; set once it is there. */
+  /** The client that makes the calls; set after its creation. */
   client: Client | undefined;
 
   constructor(options: WatchOptions) {
     this.#options = options;
   }
 
-  /** Whether replicas are asked at all. */
-  get asks(): boolean {
-    return this.#options.health !== 'unasked';
+  /** Whether health checks are enabled. */
+  get isEnabled(): boolean {
+    return this.#options.health !== 'unchecked';
   }
 
-  /** Asks one replica (grpc.health.v1 Check); never rejects. */
-  ask(address: string): Promise<Reply> {
+  /** Checks the health of one replica (grpc.health.v1 Check); never rejects. */
+  probe(address: string): Promise<ProbeResult> {
     const { client } = this;
-    if (client === undefined) return Promise.resolve('unsure');
+    if (client === undefined) return Promise.resolve('inconclusive');
     const metadata = new Metadata();
     metadata.set(REPLICA_KEY, address);
     const startedAt = performance.now();
-    const deadline = Date.now() + ANSWER_WITHIN_MS;
+    const deadline = Date.now() + PROBE_TIMEOUT_MS;
     return new Promise((resolve) => {
       client.makeUnaryRequest(
         CHECK,
@@ -77,44 +79,44 @@ export class ReplicaWatch {
         { deadline },
         (error, response) => {
           const tookMs = performance.now() - startedAt;
-          const reply = error === null ? this.#read(response) : replyOf(error);
-          const isOwnFault = reply === 'silent' && tookMs > ANSWER_WITHIN_MS + OWN_DELAY_MS;
-          resolve(isOwnFault ? 'unsure' : reply);
+          const result = error === null ? this.#read(response) : resultOf(error);
+          const isOwnDelay = result === 'silent' && tookMs > PROBE_TIMEOUT_MS + OWN_DELAY_MS;
+          resolve(isOwnDelay ? 'inconclusive' : result);
         },
       );
     });
   }
 
-  /** Tells that a replica was left out of the round, or was taken back. Ids only. */
-  tell(replica: string, standing: Standing): void {
+  /** Logs and counts that a replica was ejected or readmitted. */
+  report(replica: string, state: ReplicaState): void {
     const { service, telemetry } = this.#options;
     telemetry.metrics.count('replicaChanges', {
       [ATTR_RPC_SERVICE]: service,
-      'writ.standing': standing,
+      'writ.standing': state,
     });
-    const fields = { rpc_service: service, replica, standing };
-    // It belongs to no call, though the connection was made for one.
+    const fields = { rpc_service: service, replica, standing: state };
+    // Outside the trace of the call that opened the connection.
     context.with(ROOT_CONTEXT, () => {
-      if (standing === 'serving') telemetry.log.info(fields, 'A replica was taken back.');
-      else telemetry.log.warn(fields, 'A replica was left out.');
+      if (state === 'serving') telemetry.log.info(fields, 'replica readmitted to load balancing');
+      else telemetry.log.warn(fields, 'replica ejected from load balancing');
     });
   }
 
-  #read(response: Buffer | undefined): Reply {
-    if (this.#options.health === 'answering' || response === undefined) return 'serving';
+  #read(response: Buffer | undefined): ProbeResult {
+    if (this.#options.health === 'responding' || response === undefined) return 'serving';
     try {
-      const { status: said } = fromBinary(HealthCheckResponseSchema, response);
-      return said === ServingStatus.NOT_SERVING ? 'not_serving' : 'serving';
+      const { status: reported } = fromBinary(HealthCheckResponseSchema, response);
+      return reported === ServingStatus.NOT_SERVING ? 'not_serving' : 'serving';
     } catch {
-      return 'unsure';
+      return 'inconclusive';
     }
   }
 }
 
-/** A server that knows no health checks answers nonetheless. */
-function replyOf({ code }: ServiceError): Reply {
+/** Any other status, such as UNIMPLEMENTED, proves that the server responds. */
+function resultOf({ code }: ServiceError): ProbeResult {
   if (code === status.DEADLINE_EXCEEDED) return 'silent';
-  // Of a connection that is no more the balancer hears by itself.
-  if (code === status.UNAVAILABLE || code === status.CANCELLED) return 'unsure';
+  // The balancer is notified of a lost connection by grpc-js.
+  if (code === status.UNAVAILABLE || code === status.CANCELLED) return 'inconclusive';
   return 'serving';
 }

@@ -1,28 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
 import { context, ROOT_CONTEXT } from '@writ/telemetry';
-import type { ReplicaWatch, Reply, Standing } from './replica-watch.ts';
+import type { ProbeResult, ReplicaState, ReplicaWatch } from './replica-watch.ts';
 
-/** Between an answer and the next question, ms. */
-const ASK_EVERY_MS = 1_000;
-/** How long a connection may take before calls wait for it no more; then another one is tried. */
-const PATIENCE_MS = 5_000;
-const MAX_PATIENCE_MS = 30_000;
+/** Pause between two health checks, ms. */
+const PROBE_INTERVAL_MS = 1_000;
+/** Initial connect timeout, ms. It doubles with every failed connection. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const MAX_CONNECT_TIMEOUT_MS = 30_000;
 
-/** What a replica needs of the balancer. */
+/** Dependencies of a {@link Replica}. */
 interface ReplicaParts {
   readonly endpoint: experimental.Endpoint;
   readonly helper: experimental.ChannelControlHelper;
   readonly options: ChannelOptions;
   readonly note: string;
   readonly watch: ReplicaWatch;
-  /** It stands otherwise than before. */
+  /** Called when the state may have changed. */
   readonly changed: () => void;
 }
 
 /**
- * One replica of a service: the connection to it, and what it says of itself. It counts only once it
- * has answered, so that one that hangs, while its kernel still takes connections, gets no calls.
+ * One replica of a service: its connection and health. It receives no calls before the first health
+ * response, because the kernel of a paused process still accepts connections.
  */
 export class Replica {
   readonly address: string;
@@ -30,15 +30,16 @@ export class Replica {
   #leaf: experimental.LeafLoadBalancer | undefined;
   #link = connectivityState.IDLE;
   #picker: experimental.Picker = new experimental.UnavailablePicker();
-  #reply: Exclude<Reply, 'unsure'> | undefined;
+  #health: Exclude<ProbeResult, 'inconclusive'> | undefined;
   #problem = '';
   #isLost = false;
-  /** Whether it served before, and whether it was told that it does no more. */
-  #told: 'nothing' | 'in' | 'out' = 'nothing';
-  /** Tells what is heard of a former connection from what is heard of this one. */
-  #connections = 0;
-  #asking = 0;
-  #patienceMs = PATIENCE_MS;
+  /** The last reported state; a replica that never served is not reported. */
+  #reported: 'never_served' | 'admitted' | 'ejected' = 'never_served';
+  /** Number of the current connection; updates of earlier connections are ignored. */
+  #connection = 0;
+  /** Number of the current probe loop; earlier loops stop. */
+  #probeLoop = 0;
+  #connectTimeoutMs = CONNECT_TIMEOUT_MS;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: ReplicaParts) {
@@ -46,49 +47,48 @@ export class Replica {
     this.address = experimental.endpointToString(parts.endpoint).replace(/^\[(.*)\]$/, '$1');
   }
 
-  get standing(): Standing {
-    if (this.#link === connectivityState.READY) return this.#reply ?? 'connecting';
+  get state(): ReplicaState {
+    if (this.#link === connectivityState.READY) return this.#health ?? 'connecting';
     return this.#isLost ? 'lost' : 'connecting';
   }
 
-  /** Why it is not called, for the sentence of a failed call. */
+  /** Why the replica receives no calls, for the message of a failed call. */
   get problem(): string {
-    const { standing } = this;
-    if (standing === 'not_serving') return `${this.address} says that it is not serving`;
-    return `${this.address} ${this.#problem || 'does not answer'}`;
+    if (this.state === 'not_serving') return `${this.address} reports NOT_SERVING`;
+    return `${this.address} ${this.#problem || 'does not respond'}`;
   }
 
-  /** Begins to connect; from then on it never stops trying. */
+  /** Starts to connect; reconnects until `destroy`. */
   connect(): void {
-    this.#connections += 1;
-    const life = this.#connections;
+    this.#connection += 1;
+    const connection = this.#connection;
     const { endpoint, helper, options, note } = this.#parts;
-    const heard = experimental.createChildChannelControlHelper(helper, {
+    const childHelper = experimental.createChildChannelControlHelper(helper, {
       updateState: (link, picker, error) => {
-        if (life === this.#connections) this.#linked(link, picker, error);
+        if (connection === this.#connection) this.#linkChanged(link, picker, error);
       },
     });
-    // Another option makes another connection: without it the one that hangs would be found again.
-    const own = { ...options, 'writ.connection': life };
+    // A distinct option forces a new subchannel; otherwise grpc-js would reuse the unresponsive one.
+    const ownOptions = { ...options, 'writ.connection': connection };
     this.#leaf?.destroy();
-    this.#leaf = new experimental.LeafLoadBalancer(endpoint, heard, own, note);
-    this.#waitForLink();
+    this.#leaf = new experimental.LeafLoadBalancer(endpoint, childHelper, ownOptions, note);
+    this.#startConnectTimer();
     this.#leaf.startConnecting();
   }
 
-  /** Picks its connection, whatever it says of itself. */
+  /** Picks the connection of this replica whatever its health. */
   pick(args: experimental.PickArgs): experimental.PickResult {
     return this.#picker.pick(args);
   }
 
   destroy(): void {
-    this.#connections += 1;
-    this.#asking += 1;
+    this.#connection += 1;
+    this.#probeLoop += 1;
     clearTimeout(this.#timer);
     this.#leaf?.destroy();
   }
 
-  #linked(link: connectivityState, picker: experimental.Picker, error: string | null): void {
+  #linkChanged(link: connectivityState, picker: experimental.Picker, error: string | null): void {
     const before = this.#link;
     this.#link = link;
     this.#picker = picker;
@@ -96,72 +96,71 @@ export class Replica {
       clearTimeout(this.#timer);
       this.#isLost = false;
       this.#problem = '';
-      if (before !== connectivityState.READY) this.#begin();
+      if (before !== connectivityState.READY) this.#connected();
     } else {
-      this.#asking += 1;
+      this.#probeLoop += 1;
       if (link === connectivityState.TRANSIENT_FAILURE) {
         this.#isLost = true;
         this.#problem = causeOf(error ?? '');
       }
       if (before === connectivityState.READY) this.#parts.helper.requestReresolution();
-      this.#waitForLink();
+      this.#startConnectTimer();
       if (link === connectivityState.IDLE) this.#leaf?.exitIdle();
     }
-    this.#changed();
+    this.#stateChanged();
   }
 
-  /** The connection is there: now it must answer. */
-  #begin(): void {
-    this.#reply = undefined;
-    if (this.#parts.watch.asks) context.with(ROOT_CONTEXT, () => void this.#ask());
-    else this.#heard('serving');
+  #connected(): void {
+    this.#health = undefined;
+    if (this.#parts.watch.isEnabled) context.with(ROOT_CONTEXT, () => void this.#probe());
+    else this.#setHealth('serving');
   }
 
-  async #ask(): Promise<void> {
-    this.#asking += 1;
-    const life = this.#asking;
+  async #probe(): Promise<void> {
+    this.#probeLoop += 1;
+    const loop = this.#probeLoop;
     for (;;) {
-      const reply = await this.#parts.watch.ask(this.address);
-      if (life !== this.#asking) return;
-      if (reply !== 'unsure') this.#heard(reply);
-      await sleep(ASK_EVERY_MS, undefined, { ref: false });
-      if (life !== this.#asking) return;
+      const result = await this.#parts.watch.probe(this.address);
+      if (loop !== this.#probeLoop) return;
+      if (result !== 'inconclusive') this.#setHealth(result);
+      await sleep(PROBE_INTERVAL_MS, undefined, { ref: false });
+      if (loop !== this.#probeLoop) return;
     }
   }
 
-  #heard(reply: Exclude<Reply, 'unsure'>): void {
-    if (reply !== 'silent') this.#patienceMs = PATIENCE_MS;
-    if (reply === this.#reply) return;
-    this.#reply = reply;
-    this.#changed();
+  #setHealth(health: Exclude<ProbeResult, 'inconclusive'>): void {
+    if (health !== 'silent') this.#connectTimeoutMs = CONNECT_TIMEOUT_MS;
+    if (health === this.#health) return;
+    this.#health = health;
+    this.#stateChanged();
   }
 
-  /** A connection that neither comes about nor fails is given up for another one. */
-  #waitForLink(): void {
+  /** Replaces a connection that neither succeeds nor fails within the timeout. */
+  #startConnectTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#isLost = true;
       this.#problem = '';
-      this.#patienceMs = Math.min(2 * this.#patienceMs, MAX_PATIENCE_MS);
+      this.#connectTimeoutMs = Math.min(2 * this.#connectTimeoutMs, MAX_CONNECT_TIMEOUT_MS);
       this.connect();
-      this.#changed();
-    }, this.#patienceMs).unref();
+      this.#stateChanged();
+    }, this.#connectTimeoutMs).unref();
   }
 
-  #changed(): void {
-    const { standing } = this;
-    if (standing === 'serving') {
-      if (this.#told === 'out') this.#parts.watch.tell(this.address, standing);
-      this.#told = 'in';
-    } else if (standing !== 'connecting' && this.#told === 'in') {
-      this.#parts.watch.tell(this.address, standing);
-      this.#told = 'out';
+  #stateChanged(): void {
+    const { state } = this;
+    if (state === 'serving') {
+      if (this.#reported === 'ejected') this.#parts.watch.report(this.address, state);
+      this.#reported = 'admitted';
+    } else if (state !== 'connecting' && this.#reported === 'admitted') {
+      this.#parts.watch.report(this.address, state);
+      this.#reported = 'ejected';
     }
     this.#parts.changed();
   }
 }
 
-/** What grpc-js says of a failed connection, without what it wraps around. */
+/** Extracts the cause from the message of grpc-js for a failed connection. */
 function causeOf(error: string): string {
   const [, cause = error] = /Last error: (.*?)\.? Resolution note/.exec(error) ?? [];
   const plain = cause.replace(/^Error: /, '').replace(/ \(\d{4}-\d\d-\d\dT[^)]*\)$/, '');

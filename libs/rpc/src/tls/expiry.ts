@@ -1,12 +1,12 @@
 import type { Logger, Metrics } from '@writ/telemetry';
 import type { Lifetime, TlsMaterial } from './tls-material.ts';
 
-/** What a certificate is shown for. */
+/** The use of a certificate. */
 export type CertificateUse = 'service' | 'edge';
 
-/** What {@link Expiry} tells by. */
+/** Options of {@link Expiry}. */
 export interface ExpiryOptions {
-  /** Whose files they are, in metrics and in the log. */
+  /** The use of the certificate, for metrics and the log. */
   readonly use: CertificateUse;
   readonly certFile: string;
   readonly caFile?: string | undefined;
@@ -14,44 +14,44 @@ export interface ExpiryOptions {
 }
 
 const DAY_MS = 86_400_000;
-/** When it is told of, the earliest first: at this share of a certificate's life, or so long before its end. */
+/** The warnings, earliest first: due at this share of the lifetime, but at most so long before its end. */
 const WARNINGS = [
   { share: 1 / 5, mostMs: 30 * DAY_MS },
   { share: 1 / 20, mostMs: 3 * DAY_MS },
 ] as const;
 
-/** Tells of certificates that are about to end, each once at a fifth and at a twentieth of its life, and when it is over. */
+/** Logs certificates that are about to expire: at a fifth and a twentieth of the lifetime, and at expiry. */
 export class Expiry {
   readonly #options: ExpiryOptions;
-  /** How much was told of each, by fingerprint. */
-  #told = new Map<string, number>();
+  /** The last logged stage of each certificate, by fingerprint. */
+  #logged = new Map<string, number>();
 
   constructor(options: ExpiryOptions) {
     this.#options = options;
   }
 
-  /** Looks at what is in use now. */
-  look({ own, authorities }: TlsMaterial, now: number): void {
+  /** Checks the certificates in use. */
+  check({ own, authorities }: TlsMaterial, now: number): void {
     const { use, certFile, caFile } = this.#options;
-    const told = new Map<string, number>();
-    const one = (certificate: string, file: string | undefined, life: Lifetime): void => {
+    const logged = new Map<string, number>();
+    const checkOne = (certificate: string, file: string | undefined, life: Lifetime): void => {
       const stage = stageOf(life, now);
-      told.set(life.fingerprint, stage);
-      if (stage <= (this.#told.get(life.fingerprint) ?? 0)) return;
+      logged.set(life.fingerprint, stage);
+      if (stage <= (this.#logged.get(life.fingerprint) ?? 0)) return;
       const { notAfter, fingerprint } = life;
       const hoursLeft = Math.max(0, Math.round((notAfter.getTime() - now) / 3_600_000));
       const fields = { certificate, file, fingerprint, not_after: notAfter.toISOString() };
       const { log } = this.#options;
-      if (stage > WARNINGS.length) log.error(fields, 'A TLS certificate has expired.');
-      else log.warn({ ...fields, hours_left: hoursLeft }, 'A TLS certificate expires soon.');
+      if (stage > WARNINGS.length) log.error(fields, 'TLS certificate expired');
+      else log.warn({ ...fields, hours_left: hoursLeft }, 'TLS certificate expires soon');
     };
-    one(use, certFile, own);
-    for (const authority of authorities) one('authority', caFile, authority);
-    this.#told = told;
+    checkOne(use, certFile, own);
+    for (const authority of authorities) checkOne('authority', caFile, authority);
+    this.#logged = logged;
   }
 }
 
-/** 0: far from its end; then one more for each warning that is due, and one for the end itself. */
+/** The number of warnings that are due; one more than all warnings after expiry. */
 function stageOf({ notBefore, notAfter }: Lifetime, now: number): number {
   const left = notAfter.getTime() - now;
   if (left <= 0) return WARNINGS.length + 1;
@@ -59,7 +59,7 @@ function stageOf({ notBefore, notAfter }: Lifetime, now: number): number {
   return WARNINGS.filter(({ share, mostMs }) => left <= Math.min(life * share, mostMs)).length;
 }
 
-/** Has the time that is left of each certificate in use measured, in seconds; negative once it is over. */
+/** Registers the metric of the time until each certificate expires, seconds; negative after expiry. */
 export function observeExpiry(
   metrics: Metrics,
   use: CertificateUse,

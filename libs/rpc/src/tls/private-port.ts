@@ -6,7 +6,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether nobody but this machine reaches `host`. Of other names nothing is known. */
+/** Whether `host` is a loopback address or `localhost`. */
 function isLoopback(host: string): boolean {
   const family = isIP(host);
   if (family === 0) return host === 'localhost';
@@ -14,7 +14,7 @@ function isLoopback(host: string): boolean {
 }
 
 /**
- * Checks that a port speaks TLS, is for this machine alone, or may be open by a plain word (SYS-4).
+ * Requires TLS, a loopback address, or explicitly allowed cleartext (SYS-4).
  * @throws PreconditionError CLEARTEXT_NOT_ALLOWED
  */
 export function assertPrivate({
@@ -25,7 +25,7 @@ export function assertPrivate({
   if (tls !== undefined || cleartext === 'anywhere' || isLoopback(host)) return;
   throw new PreconditionError(
     'CLEARTEXT_NOT_ALLOWED',
-    `Services may not call ${host} without TLS: set WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE, or WRIT_ALLOW_CLEARTEXT=true where the network itself keeps strangers out.`,
+    `TLS is required to listen on ${host}: set WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE, or WRIT_ALLOW_CLEARTEXT=true in a network without untrusted hosts.`,
     { host },
   );
 }

@@ -9,24 +9,24 @@ import {
   type TlsTexts,
 } from './tls-material.ts';
 
-/** What {@link TlsFiles.open} needs. */
+/** Options of {@link TlsFiles.open}. */
 export interface TlsFilesOptions extends TlsFileNames {
   readonly log: Logger;
-  /** Takes how long the certificates are still good. */
+  /** Records the time until the certificates expire. */
   readonly metrics?: Metrics;
-  /** Whose they are, in metrics and in the log; default `service`. */
+  /** The use of the certificate, for metrics and the log; default `service`. */
   readonly use?: CertificateUse;
-  /** Throws what is wrong with material that is whole but of no use here, such as another's. */
+  /** Throws for valid material that must not be used here, such as that of another service. */
   readonly accept?: (material: TlsMaterial) => void;
-  /** Between two looks for changed files, ms. Default 2,000. */
+  /** Poll interval for changed files, ms. Default 2,000. */
   readonly pollMs?: number;
 }
 
 const POLL_MS = 2_000;
 
 /**
- * A certificate, its key and the authorities, as they stand in files now. Changed files are taken up
- * by themselves; while they do not fit together, what was good before stays, and the log says so once.
+ * A certificate, its key and the authorities, loaded from files. Changed files are reloaded; while they
+ * are invalid, the previous ones stay in use and one error is logged.
  */
 export class TlsFiles {
   readonly #options: TlsFilesOptions;
@@ -36,82 +36,83 @@ export class TlsFiles {
   #isClosed = false;
   #texts: TlsTexts;
   #current: TlsMaterial;
-  /** What was seen last that could not be used, and whether the log says so. */
-  #broken: { readonly sight: string; readonly told: boolean } | undefined;
+  /** The last invalid content of the files, and whether it was logged. */
+  #invalid: { readonly content: string; readonly logged: boolean } | undefined;
 
   private constructor(options: TlsFilesOptions) {
     this.#options = options;
     this.#texts = readTexts(options);
     this.#current = this.#read(this.#texts);
-    this.#timer = setInterval(() => this.#look(), options.pollMs ?? POLL_MS);
+    this.#timer = setInterval(() => this.#poll(), options.pollMs ?? POLL_MS);
     this.#timer.unref();
-    this.#tell('The TLS certificate was read.');
+    this.#log('TLS certificate loaded');
     const { metrics, use = 'service' } = options;
     this.#expiry = new Expiry({ ...options, use });
-    this.#expiry.look(this.#current, Date.now());
+    this.#expiry.check(this.#current, Date.now());
     const inUse = (): TlsMaterial | undefined => (this.#isClosed ? undefined : this.#current);
     if (metrics !== undefined) observeExpiry(metrics, use, inUse);
   }
 
   /**
-   * Reads the files.
-   * @throws PreconditionError INVALID_TLS_FILE naming the file, and what `accept` throws
+   * Loads the files.
+   * @throws PreconditionError INVALID_TLS_FILE naming the file, and the error of `accept`
    */
   static open(options: TlsFilesOptions): TlsFiles {
     return new TlsFiles(options);
   }
 
-  /** What new connections use. */
+  /** The material for new connections. */
   get current(): TlsMaterial {
     return this.#current;
   }
 
-  /** Calls `listener` with every new material, until the returned function is called. */
+  /** Calls `listener` after every reload, until the returned function is called. */
   onChange(listener: (material: TlsMaterial) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Looks at the files no more. */
+  /** Stops polling. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
     this.#listeners.clear();
   }
 
-  #look(): void {
-    this.#readAgain();
-    this.#expiry.look(this.#current, Date.now());
+  #poll(): void {
+    this.#reload();
+    this.#expiry.check(this.#current, Date.now());
   }
 
-  #readAgain(): void {
-    let sight = '';
+  #reload(): void {
+    let content = '';
     try {
       const texts = readTexts(this.#options);
-      sight = JSON.stringify(texts);
-      if (sight === JSON.stringify(this.#texts)) {
-        this.#broken = undefined;
+      content = JSON.stringify(texts);
+      if (content === JSON.stringify(this.#texts)) {
+        this.#invalid = undefined;
         return;
       }
       this.#current = this.#read(texts);
       this.#texts = texts;
-      this.#broken = undefined;
+      this.#invalid = undefined;
     } catch (error) {
-      this.#keep(sight, error);
+      this.#keepCurrent(content, error);
       return;
     }
-    this.#tell('New TLS files were read, and new connections use them.');
+    this.#log('TLS files reloaded');
     for (const listener of this.#listeners) listener(this.#current);
   }
 
-  /** Files that are replaced one after the other do not fit for a moment, which is nothing to tell. */
-  #keep(sight: string, error: unknown): void {
-    const isSecondLook = this.#broken?.sight === sight;
-    if (isSecondLook && this.#broken?.told === false) {
+  /** Logs at the second poll: files that are replaced one by one are inconsistent for a moment. */
+  #keepCurrent(content: string, error: unknown): void {
+    const isSecondPoll = this.#invalid?.content === content;
+    if (isSecondPoll && this.#invalid?.logged === false) {
       const why = error instanceof Error ? error.message : String(error);
-      this.#options.log.error({ why }, 'Changed TLS files are of no use, so the old stay.');
+      const message = 'reloaded TLS files are invalid; keeping the previous ones';
+      this.#options.log.error({ why }, message);
     }
-    this.#broken = { sight, told: isSecondLook };
+    this.#invalid = { content, logged: isSecondPoll };
   }
 
   #read(texts: TlsTexts): TlsMaterial {
@@ -120,9 +121,9 @@ export class TlsFiles {
     return material;
   }
 
-  #tell(sentence: string): void {
+  #log(message: string): void {
     const { certFile, log } = this.#options;
-    log.info({ file: certFile, not_after: this.#current.own.notAfter.toISOString() }, sentence);
+    log.info({ file: certFile, not_after: this.#current.own.notAfter.toISOString() }, message);
   }
 }
 

@@ -3,34 +3,34 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { PreconditionError } from '@writ/kernel';
 import { uriNames } from './uri-names.ts';
 
-/** Where the PEM files are. */
+/** The paths of the PEM files. */
 export interface TlsFileNames {
-  /** The certificate, followed by those between it and the authority, if any. */
+  /** The certificate, followed by its intermediate certificates, if any. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** The authorities that vouch for peers; left out where no peer shows a certificate. */
+  /** The authorities that issue peer certificates; omitted when peers present no certificate. */
   readonly caFile?: string | undefined;
 }
 
-/** A certificate with its key, and whom to believe. */
+/** A certificate with its key and the trusted authorities. */
 export interface TlsMaterial extends Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> {
-  /** The URIs that the certificate names its owner by. */
+  /** The URI names of the certificate. */
   readonly uris: readonly string[];
-  /** Of the certificate, or of one between it and the authority that ends sooner. */
+  /** Of the certificate, or of the intermediate certificate that expires first. */
   readonly own: Lifetime;
   /** Of each authority. */
   readonly authorities: readonly Lifetime[];
 }
 
-/** How long a certificate is good. */
+/** The validity period of a certificate. */
 export interface Lifetime {
-  /** First 16 digits of the SHA-256 over the certificate, in hex. */
+  /** The first 16 hexadecimal digits of the SHA-256 fingerprint. */
   readonly fingerprint: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
-/** What the files hold. */
+/** The contents of the files. */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
@@ -38,8 +38,8 @@ export interface TlsTexts {
 }
 
 /**
- * Material of what was read.
- * @throws PreconditionError INVALID_TLS_FILE naming the file and what is wrong with it
+ * Parses and validates the contents of the files.
+ * @throws PreconditionError INVALID_TLS_FILE naming the file and the problem
  */
 export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): TlsMaterial {
   const chain = certificatesOf(names.certFile, texts.cert);
@@ -47,7 +47,7 @@ export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): T
   if (certificate.validToDate <= now)
     throw badTlsFile(names.certFile, `expired at ${certificate.validToDate.toISOString()}`);
   if (!certificate.checkPrivateKey(keyOf(names.keyFile, texts.key)))
-    throw badTlsFile(names.keyFile, `holds another key than that of ${names.certFile}`);
+    throw badTlsFile(names.keyFile, `does not match the certificate of ${names.certFile}`);
   const { ca } = texts;
   const authorities = names.caFile === undefined ? [] : certificatesOf(names.caFile, ca ?? '');
   const material = {
@@ -72,12 +72,12 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
 function certificatesOf(file: string, pem: string): [X509Certificate, ...X509Certificate[]] {
   const [first, ...others] = pem.match(CERTIFICATE) ?? [];
-  if (first === undefined) throw badTlsFile(file, 'holds no certificate in PEM');
+  if (first === undefined) throw badTlsFile(file, 'contains no certificate in PEM format');
   const read = (text: string): X509Certificate => {
     try {
       return new X509Certificate(text);
     } catch (cause) {
-      throw badTlsFile(file, 'holds a certificate that cannot be read', cause);
+      throw badTlsFile(file, 'contains an invalid certificate', cause);
     }
   };
   return [read(first), ...others.map(read)];
@@ -95,8 +95,8 @@ function keyOf(file: string, pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    // The reason may quote the text, which is a secret.
-    throw badTlsFile(file, 'holds no private key in PEM');
+    // The cause is omitted: it may quote the key.
+    throw badTlsFile(file, 'contains no private key in PEM format');
   }
 }
 

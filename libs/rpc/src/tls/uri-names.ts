@@ -1,6 +1,6 @@
 /**
- * The URIs among the alternative names of a certificate, as Node prints them. Names that Node has to
- * quote are none that Writ gives, and could be made to look like others: then there are no URIs.
+ * Returns the URIs among the subject alternative names of a certificate, as Node prints them. Returns
+ * none when Node quotes a name: Writ issues no such names, and they could imitate others.
  */
 export function uriNames(subjectAltName: string | undefined): readonly string[] {
   if (subjectAltName === undefined || subjectAltName.includes('"')) return [];

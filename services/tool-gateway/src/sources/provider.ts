@@ -36,7 +36,7 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
 ]);
 
 /** What libs/rpc says of a call that found no connection; of an error that the provider sent it says nothing. */
-const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica can be called: /;
+const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica available: /;
 
 /**
  * Opens a program that serves ToolProviderService as a source of tools (TG-6). It is called when a
@@ -45,7 +45,7 @@ const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica 
 export function openProviderSource(options: ProviderSourceOptions): ToolSource {
   const { address, telemetry, serviceToken, tls } = options;
   // Tool authors' servers may know no health checks, and be busy for long without being lost.
-  const called = { address, telemetry, serviceToken, tls, health: 'unasked' } as const;
+  const called = { address, telemetry, serviceToken, tls, health: 'unchecked' } as const;
   const client = createRpcClient(ToolProviderService, called);
   return {
     invoke: (invocation) => invoke(options, client, invocation),

@@ -27,7 +27,7 @@ export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise
     address,
     telemetry,
     tls: tls?.to('supervisor'),
-    health: 'unasked',
+    health: 'unchecked',
   });
   try {
     const { keys } = await client.getKeys({});

@@ -14,7 +14,7 @@ export async function isServing(gateway: GatewayUnderTest, service: string): Pro
     ...gateway.as('supervisor'),
     timeoutMs: 3_000,
     // Over the same connection as all other calls, so that those find it once this does.
-    health: 'answering',
+    health: 'responding',
   });
   try {
     const { status } = await client.check({ service });

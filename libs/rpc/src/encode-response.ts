@@ -3,10 +3,10 @@ import { OverloadedError } from '@writ/kernel';
 import type { ServedMethod } from './served-service.ts';
 
 /**
- * The protobuf bytes of an answer; the size limit counts these whatever format the client gets.
+ * Encodes a response as protobuf. The size limit applies to these bytes, whatever format is sent.
  * @throws OverloadedError MESSAGE_TOO_LARGE with the limit
  */
-export function encodeAnswer(
+export function encodeResponse(
   { name, implementation }: ServedMethod,
   message: Message,
   maxBytes: number,
@@ -15,7 +15,7 @@ export function encodeAnswer(
   if (bytes.byteLength <= maxBytes) return bytes;
   throw new OverloadedError(
     'MESSAGE_TOO_LARGE',
-    `The answer of ${name} has ${bytes.byteLength} bytes; the limit is ${maxBytes}.`,
+    `The response of ${name} has ${bytes.byteLength} bytes; the limit is ${maxBytes}.`,
     { limit: String(maxBytes) },
   );
 }
