@@ -1,8 +1,8 @@
-/** Writes the table of docs/metrics.md from the one that the services measure by. */
+/** Writes the table of docs/reference/metrics.md from the one that the services measure by. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 
-const PAGE = 'docs/metrics.md';
+const PAGE = 'docs/reference/metrics.md';
 const BEGIN = '<!-- the table: node scripts/metrics-page.ts -->';
 const END = '<!-- end of the table -->';
 

@@ -1,11 +1,11 @@
 /**
- * Lists the tests of each requirement: writes dist/requirements.md from docs/requirements.md and the test titles.
+ * Lists the tests of each requirement: writes dist/requirements.md from docs/reference/requirements.md and the test titles.
  * Fails when a title names an id that the page does not define; `--check` only checks.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 
-const PAGE = 'docs/requirements.md';
+const PAGE = 'docs/reference/requirements.md';
 const OUTPUT = 'dist/requirements.md';
 const ID = /\b(?:SUP|SB|EM|TG|SV|AG|RT|HK|SYS|AP|BD|PE|CO)-\d+\b/g;
 const TITLE = /\b(?:it|test|describe)(?:\.each\([^)]*\))?\(\s*(['"`])((?:\\.|(?!\1).)*)\1/gs;

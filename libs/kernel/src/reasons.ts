@@ -131,7 +131,7 @@ export const REASONS = {
   INVALID_DURATION: { status: 'invalid_argument', meaning: 'The text is not a duration with a unit.', action: 'Write a duration such as 30s or 1m30s.' },
   INVALID_ADDRESS: { status: 'invalid_argument', meaning: 'The text is not host:port.', action: 'Write the address as host:port.' },
   INVALID_RUN_META: { status: 'invalid_argument', meaning: 'The metadata of a run is malformed.', action: FIX },
-  INVALID_RUN_DATA: { status: 'invalid_argument', meaning: 'data_json is not a JSON object.', action: 'Send a JSON object.' },
+  INVALID_RUN_DATA: { status: 'invalid_argument', meaning: 'The field data_json is not a JSON object.', action: 'Send a JSON object.' },
   INVALID_STOP_REASON: { status: 'invalid_argument', meaning: 'The stop reason does not exist.', action: 'Send a documented stop reason.' },
   INVALID_JSON: { status: 'invalid_argument', meaning: 'The text is not valid JSON.', action: 'Correct the JSON at the position that the message names.' },
   JSON_TOO_LARGE: { status: 'invalid_argument', meaning: 'The JSON exceeds its size limit.', action: 'Send less JSON.' },
@@ -187,7 +187,7 @@ export const REASONS = {
   CHECKPOINT_UNEXPECTED: { status: 'internal', meaning: 'An agent takes a checkpoint and did not read the one before.', action: 'Read the previous checkpoint first.' },
   INVALID_DECISION: { status: 'data_loss', meaning: 'The supervisor returned an incomplete decision.', action: 'Check that supervisor and worker use compatible versions.' },
   CREDENTIALS_MISSING: { status: 'data_loss', meaning: 'The supervisor returned no credentials.', action: 'Check that supervisor and worker use compatible versions.' },
-  INVALID_SLOT: { status: 'data_loss', meaning: 'spawn-budget returned an incomplete slot.', action: 'Check that spawn-budget and worker use compatible versions.' },
+  INVALID_SLOT: { status: 'data_loss', meaning: 'The service spawn-budget returned an incomplete slot.', action: 'Check that spawn-budget and worker use compatible versions.' },
   INVALID_CALL_STATUS: { status: 'data_loss', meaning: 'The tool gateway returned a call without a status.', action: 'Check that gateway and worker use compatible versions.' },
   MODEL_CALL_INCOMPLETE: { status: 'unavailable', meaning: 'The stream of a model call ended without an answer.', action: 'Repeat the call with the same call_id.' },
 
@@ -284,7 +284,7 @@ export const REASONS = {
 
   // Audit, events and the bus
   AUDIT_CHAIN_LAGGING: { status: 'unavailable', meaning: 'The newest audit records are not yet part of the chain.', action: RETRY },
-  AUDIT_RECORD_NOT_FOUND: { status: 'invalid_argument', meaning: 'after_sequence is beyond the last audit record.', action: 'Send a sequence up to metadata.last.' },
+  AUDIT_RECORD_NOT_FOUND: { status: 'invalid_argument', meaning: 'The field after_sequence is beyond the last audit record.', action: 'Send a sequence up to metadata.last.' },
   EXPORTS_NOT_COMPARABLE: { status: 'invalid_argument', meaning: 'The two exports have no record in common.', action: 'Compare exports that overlap.' },
   EXPORT_HEAD_MISSING: { status: 'invalid_argument', meaning: 'The file does not end with the head of an export.', action: 'Export the chain again.' },
   RECORD_UNREADABLE: { status: 'data_loss', meaning: 'An audit record of the export cannot be read.', action: 'Export again; if it fails again, restore the database.' },

@@ -89,7 +89,7 @@ export function isTerminal(state: RunState): state is TerminalState {
   return (TERMINAL_STATES as readonly RunState[]).includes(state);
 }
 
-/** Whether `text` is a stop reason of the table in docs/stop-reasons.md. */
+/** Whether `text` is a stop reason of the table in docs/reference/stop-reasons.md. */
 export function isStopReason(text: string): boolean {
   return stateOf(text) !== undefined;
 }

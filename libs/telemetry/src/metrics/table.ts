@@ -31,7 +31,7 @@ const CHAT_LABELS = [
   ATTR_GEN_AI_REQUEST_MODEL,
 ];
 
-/** Every metric of Writ, once; docs/metrics.md and the dashboards are held against it (SYS-1). */
+/** Every metric of Writ, once; docs/reference/metrics.md and the dashboards are held against it (SYS-1). */
 export const METRICS = {
   rpcServed: {
     name: 'rpc.server.call.duration',

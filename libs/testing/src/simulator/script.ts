@@ -90,7 +90,7 @@ export interface ScriptEntry {
   readonly reply: Reply;
 }
 
-/** How a run that this script answers should end, as in docs/stop-reasons.md. */
+/** How a run that this script answers should end, as in docs/reference/stop-reasons.md. */
 export interface ScriptExpectation {
   readonly status: 'ok' | 'partial' | 'stopped';
   readonly stop_reason: string;

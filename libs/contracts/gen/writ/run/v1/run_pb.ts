@@ -220,7 +220,7 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
   status: RunStatus;
 
   /**
-   * In detail, as in docs/stop-reasons.md.
+   * In detail, as in docs/reference/stop-reasons.md.
    *
    * @generated from field: string stop_reason = 2;
    */

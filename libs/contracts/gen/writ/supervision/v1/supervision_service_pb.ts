@@ -314,7 +314,7 @@ export type ReportOutcomeRequest = Message<"writ.supervision.v1.ReportOutcomeReq
   requestId: string;
 
   /**
-   * One of the stop reasons of the table in docs/stop-reasons.md.
+   * One of the stop reasons of the table in docs/reference/stop-reasons.md.
    *
    * @generated from field: string stop_reason = 2;
    */
