@@ -17,6 +17,8 @@ export interface PlatformConfig {
   readonly toolGatewayAddress?: string;
   /** Gives the address at which the others find a service, by its own; default: that one. */
   readonly reroute?: Reroute;
+  /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` keeps the wire (SYS-5). */
+  readonly loopback: 'memory' | 'grpc';
   /** What the services' own settings are read from. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for every service's telemetry. */
@@ -62,15 +64,20 @@ export function readPlatformConfig(
     logStream,
   }: PlatformOptions,
 ): PlatformConfig {
-  const { toolGatewayAddress } = readEnv(env, {
+  const { toolGatewayAddress, loopback } = readEnv(env, {
     toolGatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
       optional: true,
       pattern: /^\S+:\d{1,5}$/,
       about: 'another tool gateway, as host:port; the platform then starts none',
     }),
+    loopback: variable.enum('WRIT_LOOPBACK', ['memory', 'grpc'], {
+      default: 'memory',
+      about: 'how services of one process call each other; grpc uses HTTP/2, as between processes',
+    }),
   });
   return {
     dataDir,
+    loopback,
     ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
     ...(reroute === undefined ? {} : { reroute }),
     env: {

@@ -5,6 +5,7 @@ import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
 import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
+import { Loopback } from '@writ/rpc';
 import { readWireSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
@@ -36,8 +37,8 @@ const START_ORDER = [
 ] as const satisfies readonly ServiceName[];
 
 /**
- * Starts the embedded platform: every service on its own port, talking gRPC to the others exactly as when
- * apart. Nothing is half-started: what a failed start had started is stopped again.
+ * Starts the embedded platform: every service on its own port. Their calls to each other skip HTTP/2 and
+ * nothing else, unless `WRIT_LOOPBACK=grpc` keeps the wire. Nothing is half-started: what a failed start had started is stopped again.
  *
  * @throws WritError or ConfigError, one sentence that names the file, the setting or the port
  */
@@ -96,6 +97,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   stops.push(() => bus.close());
   // One certificate cannot be five services: among themselves they stay on loopback, in cleartext.
   const { cleartext } = readWireSettings(env);
+  const loopback = config.loopback === 'memory' ? new Loopback() : undefined;
   const addresses = new Map<ServiceName, string>();
   const addressOf = (service: ServiceName): string => {
     const address = addresses.get(service);
@@ -106,7 +108,13 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     name: ServiceName,
     create: (parts: ServiceParts) => Promise<S>,
   ): Promise<S> => {
-    const service = await create({ telemetry: telemetryOf(name), bus, addressOf, cleartext });
+    const service = await create({
+      telemetry: telemetryOf(name),
+      bus,
+      addressOf,
+      cleartext,
+      loopback,
+    });
     const { address } = service;
     addresses.set(name, (await config.reroute?.(name, address)) ?? address);
     stops.push(() => service.stop());

@@ -81,7 +81,7 @@ describe('npm run demo', () => {
 
   it("passes on why a person's answer was refused, and leaves with 2 (SV-5, SYS-3)", async () => {
     const { code, stderr } = await run('demo.ts', ['--json', '--human', 'cap:900']);
-    expect(stderr).toMatch(/amount_usd 900 is above .*cap of 800/);
+    expect(stderr).toMatch(/amount_usd 900 exceeds .*cap of 800/);
     expect(code).toBe(2);
   });
 

@@ -73,6 +73,8 @@ describe('a platform with a collector', () => {
         OTEL_EXPORTER_OTLP_ENDPOINT: receiver.httpUrl,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
         OTEL_METRIC_EXPORT_INTERVAL: '500',
+        // Connections have metrics of their own.
+        WRIT_LOOPBACK: 'grpc',
       },
     });
     await runOnce(test, 'sim-escalate-1200', () =>

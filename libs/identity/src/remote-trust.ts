@@ -4,7 +4,7 @@ import {
   type PublicKey as PublicKeyMessage,
 } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { type Clock, isJsonObject, type JsonValue, systemClock } from '@writ/kernel';
-import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
+import { type ClosableRpcClient, createRpcClient, type Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { keyIdOf, publicKey } from './ed25519.ts';
 import { IssuerKeys } from './issuer-keys.ts';
@@ -25,6 +25,8 @@ export interface TrustOptions {
   readonly self?: Signer;
   /** Left out, keys are fetched in cleartext. */
   readonly tls?: ServiceTls | undefined;
+  /** Servers of this process, which are asked without a connection. */
+  readonly loopback?: Loopback | undefined;
   /** Default: the machine's. */
   readonly clock?: Clock;
   /** Longest wait for an answer, in milliseconds; default 3,000. */
@@ -37,7 +39,7 @@ export interface TrustOptions {
  * id costs at most one fetch a second and service.
  */
 export function createTrust(options: TrustOptions): Trust {
-  const { telemetry, self, tls, clock = systemClock, timeoutMs = 3_000 } = options;
+  const { telemetry, self, tls, loopback, clock = systemClock, timeoutMs = 3_000 } = options;
   const clients = new Map<string, ClosableRpcClient<typeof KeyService>>();
   const connect = (issuer: ServiceName, address: string) =>
     createRpcClient(KeyService, {
@@ -45,6 +47,7 @@ export function createTrust(options: TrustOptions): Trust {
       telemetry,
       timeoutMs,
       tls: tls?.to(issuer),
+      loopback,
       // A service that is starting calls others, who need its keys to believe it.
       health: 'responding',
     });

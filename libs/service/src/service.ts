@@ -1,6 +1,7 @@
 import type { Bus } from '@writ/bus';
 import type { ServiceName, ServiceTls } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
+import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 
 /** What a service shares with the process that it runs in. */
@@ -15,6 +16,8 @@ export interface ServiceParts {
   readonly tls?: ServiceTls | undefined;
   /** Where the port for services may speak cleartext; default `loopback`. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
+  /** The servers of the process, which call each other without HTTP/2 (SYS-5). */
+  readonly loopback?: Loopback | undefined;
 }
 
 /** What all five services are to whoever runs them. */

@@ -81,6 +81,7 @@ async function open(
     clock = systemClock,
     addressOf,
     tls,
+    loopback,
     openStore = openWorkerStore,
   } = parts;
   const { workerId, tenants } = config;
@@ -95,7 +96,15 @@ async function open(
   opened.defer(() => store.close());
   observeOutbox(telemetry, store, clock);
   observeAgents(telemetry, store);
-  const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants, tls });
+  const peers = createPeers({
+    telemetry,
+    signer,
+    addressOf,
+    workerId,
+    tenants,
+    tls,
+    loopback,
+  });
   opened.defer(async () => {
     for (const peer of Object.values(peers)) peer.close();
   });
@@ -184,20 +193,21 @@ function noFactory(kind: string, name: string): never {
 
 async function listen(
   config: AgentWorkerConfig,
-  parts: Pick<AgentWorkerParts, 'telemetry' | 'addressOf' | 'tls' | 'cleartext'> & {
+  parts: Pick<AgentWorkerParts, 'telemetry' | 'addressOf' | 'tls' | 'cleartext' | 'loopback'> & {
     readonly clock: Clock;
     readonly signer: Signer;
     readonly routes: readonly Route[];
     readonly opened: AsyncDisposableStack;
   },
 ): Promise<RpcServer> {
-  const { telemetry, clock, addressOf, signer, routes, opened, tls, cleartext } = parts;
+  const { telemetry, clock, addressOf, signer, routes, opened, tls, cleartext, loopback } = parts;
   const trust = createTrust({
     addresses: () => ({ supervisor: addressOf('supervisor') }),
     telemetry,
     self: signer,
     clock,
     tls,
+    loopback,
   });
   opened.defer(async () => trust.close());
   assertRows(routes);
@@ -214,6 +224,7 @@ async function listen(
     port,
     portSetting,
     tls: tls?.server,
+    loopback,
     cleartext,
     routes,
     gate,

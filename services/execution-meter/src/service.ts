@@ -113,7 +113,7 @@ async function create(
 
 async function createContext(
   config: ExecutionMeterConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, loopback }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<{
   readonly context: Omit<RpcContext, 'calls' | 'prices' | 'hurryEvents'>;
@@ -137,6 +137,7 @@ async function createContext(
     self: signer,
     clock,
     tls,
+    loopback,
   });
   opened.defer(async () => trust.close());
   let relay: OutboxRelay | undefined;

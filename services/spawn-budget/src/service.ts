@@ -49,7 +49,7 @@ export async function createSpawnBudget(
 
 async function open(
   config: SpawnBudgetConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext, loopback }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<SpawnBudgetService> {
   const { log } = telemetry;
@@ -60,7 +60,7 @@ async function open(
     rotateEveryMs: config.keyRotationMs,
   });
   const addresses = () => knownAddresses(addressOf);
-  const trust = createTrust({ addresses, telemetry, self: signer, clock, tls });
+  const trust = createTrust({ addresses, telemetry, self: signer, clock, tls, loopback });
   opened.defer(() => trust.close());
   const store = await openSpawnStore(config.store, observeCommits(telemetry));
   opened.defer(() => store.close());
@@ -92,6 +92,7 @@ async function open(
     port: config.port,
     tls: tls?.server,
     cleartext,
+    loopback,
     routes,
     // None of its RPCs asks for a slot grant: it is the one that gives them.
     gate: internalGate({

@@ -138,7 +138,7 @@ interface Opened {
 
 async function createContext(
   config: SupervisorConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, loopback }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<Opened> {
   const agents = await FollowedAgents.open(config.agents, telemetry.log);
@@ -155,6 +155,7 @@ async function createContext(
     self: signer,
     clock,
     tls,
+    loopback,
   });
   opened.defer(async () => trust.close());
   let relay: OutboxRelay | undefined;
@@ -173,7 +174,7 @@ async function createContext(
     // What it tells is in the timeline already, and there is little of it.
     flushIntervalMs: 0,
   });
-  const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls });
+  const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls, loopback });
   opened.defer(async () => {
     for (const peer of Object.values(peers)) peer.close();
   });

@@ -66,7 +66,7 @@ export async function createToolGateway(
 
 async function open(
   config: ToolGatewayConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext }: ServiceParts,
+  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext, loopback }: ServiceParts,
   opened: AsyncDisposableStack,
 ): Promise<ToolGateway> {
   const signer = await openSigner({
@@ -98,6 +98,7 @@ async function open(
     self: signer,
     clock,
     tls,
+    loopback,
   });
   opened.defer(() => trust.close());
   const verifier = createVerifier({ trust, clock });
@@ -105,6 +106,7 @@ async function open(
     address: () => addressOf('supervisor'),
     serviceToken: tokenFor('supervisor'),
     tls: tls?.to('supervisor'),
+    loopback,
     telemetry,
   });
   opened.defer(() => supervisor.close());
@@ -144,6 +146,7 @@ async function open(
     portSetting: 'WRIT_TOOL_GATEWAY_PORT',
     tls: tls?.server,
     cleartext,
+    loopback,
     routes,
     gate: internalGate({
       service: 'tool-gateway',

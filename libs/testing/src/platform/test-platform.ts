@@ -47,7 +47,8 @@ export interface TestPlatform {
 /** Starts all five services with a simulated model on free ports (SYS-5). */
 export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-test-'));
-  const env = { WRIT_LOG_LEVEL: 'silent', ...options.env };
+  const { WRIT_LOOPBACK = 'memory' } = process.env;
+  const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
   const { reroute, onLogLine } = options;

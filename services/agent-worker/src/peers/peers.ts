@@ -1,4 +1,5 @@
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
+import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
 import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
@@ -24,6 +25,7 @@ export interface PeerParts {
   readonly tenants: readonly string[];
   /** Left out, they are called in cleartext. */
   readonly tls?: ServiceTls | undefined;
+  readonly loopback?: Loopback | undefined;
 }
 
 /** Connects to the services that the worker calls; a connection is made with the first call. */
@@ -34,12 +36,14 @@ export function createPeers({
   workerId,
   tenants,
   tls,
+  loopback,
 }: PeerParts): WorkerPeers {
   const to = (service: ServiceName) => ({
     address: () => addressOf(service),
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: workerId, tenants }),
     tls: tls?.to(service),
+    loopback,
   });
   return {
     supervisor: createSupervisorPeer(to('supervisor')),

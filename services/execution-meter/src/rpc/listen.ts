@@ -10,7 +10,7 @@ import type { RpcContext } from './rpc-context.ts';
  */
 export async function openDoor(
   context: RpcContext,
-  { tls, cleartext }: Pick<ServiceParts, 'tls' | 'cleartext'>,
+  { tls, cleartext, loopback }: Pick<ServiceParts, 'tls' | 'cleartext' | 'loopback'>,
 ): Promise<RpcServer> {
   const { config, telemetry, verifier } = context;
   const routes = meterRoutes(context);
@@ -21,6 +21,7 @@ export async function openDoor(
     portSetting: 'WRIT_EXECUTION_METER_PORT',
     tls: tls?.server,
     cleartext,
+    loopback,
     routes,
     gate: internalGate({
       service: 'execution-meter',

@@ -1,5 +1,6 @@
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
+import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../config.ts';
 import { type AgentWorkerPeer, createAgentWorkerPeer } from './agent-worker.ts';
@@ -23,13 +24,15 @@ export function createPeers(given: {
   readonly clock: Clock;
   readonly addressOf: (service: ServiceName) => string;
   readonly tls?: ServiceTls | undefined;
+  readonly loopback?: Loopback | undefined;
 }): SupervisorPeers {
-  const { config, telemetry, signer, clock, addressOf, tls } = given;
+  const { config, telemetry, signer, clock, addressOf, tls, loopback } = given;
   const optionsFor = (service: ServiceName) => ({
     address: () => addressOf(service),
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: config.replica }),
     tls: tls?.to(service),
+    loopback,
   });
   return {
     spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),

@@ -27,7 +27,7 @@ export interface Doors {
  */
 export async function openDoors(
   context: OrderContext,
-  { tls, cleartext }: Pick<ServiceParts, 'tls' | 'cleartext'>,
+  { tls, cleartext, loopback }: Pick<ServiceParts, 'tls' | 'cleartext' | 'loopback'>,
 ): Promise<Doors> {
   const { config, telemetry, verifier, clock } = context;
   const forServices = internalRoutes(context);
@@ -39,6 +39,7 @@ export async function openDoors(
     portSetting: 'WRIT_SUPERVISOR_PORT',
     tls: tls?.server,
     cleartext,
+    loopback,
     routes: forServices,
     gate: internalGate({
       service: 'supervisor',

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { type ChannelTls, createRpcClient } from '@writ/rpc';
+import { type ChannelTls, createRpcClient, type Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { Refusal } from '../store/refusals.ts';
 
@@ -26,6 +26,7 @@ export interface SupervisorOptions {
   readonly serviceToken: () => Promise<string>;
   readonly telemetry: Telemetry;
   readonly tls?: ChannelTls | undefined;
+  readonly loopback?: Loopback | undefined;
 }
 
 /** The supervisor, over gRPC; connected at the first call. */
