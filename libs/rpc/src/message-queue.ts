@@ -1,17 +1,17 @@
-/** Bytes that may wait for the reader; the message that passes this bound still enters. */
+/** Maximum buffered bytes; the message that exceeds the limit is still accepted. */
 const HIGH_WATER_BYTES = 64 * 1024;
 
-/** Messages on their way from a handler to its one reader in the same process: in order, and bounded. */
+/** A bounded FIFO queue between a handler and its reader in the same process. */
 export class MessageQueue implements AsyncIterable<Buffer> {
-  readonly #waiting: Buffer[] = [];
+  readonly #buffered: Buffer[] = [];
   #bytes = 0;
   #end: { readonly error?: Error } | undefined;
   #wakeReader: (() => void) | undefined;
   #wakeWriter: (() => void) | undefined;
 
-  /** Adds a message; resolves when there is room for the next one, rejects when `signal` aborts before. */
+  /** Adds a message; resolves when the queue has capacity again, rejects when `signal` aborts. */
   async push(message: Buffer, signal: AbortSignal): Promise<void> {
-    this.#waiting.push(message);
+    this.#buffered.push(message);
     this.#bytes += message.byteLength;
     this.#wakeReader?.();
     while (this.#bytes > HIGH_WATER_BYTES) {
@@ -23,13 +23,13 @@ export class MessageQueue implements AsyncIterable<Buffer> {
     }
   }
 
-  /** Ends the iteration after the messages that wait. */
+  /** Ends the iteration after the buffered messages. */
   end(): void {
     this.#end ??= {};
     this.#wakeReader?.();
   }
 
-  /** Throws `error` to the reader after the messages that wait. */
+  /** Throws `error` to the reader after the buffered messages. */
   fail(error: Error): void {
     this.#end ??= { error };
     this.#wakeReader?.();
@@ -37,7 +37,7 @@ export class MessageQueue implements AsyncIterable<Buffer> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void> {
     for (;;) {
-      const message = this.#waiting.shift();
+      const message = this.#buffered.shift();
       if (message !== undefined) {
         this.#bytes -= message.byteLength;
         this.#wakeWriter?.();

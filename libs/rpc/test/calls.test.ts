@@ -3,7 +3,7 @@ import { requirePerson } from '../src/index.ts';
 import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('a unary call is answered (SYS-2)', async () => {
+  it('handles a unary call (SYS-2)', async () => {
     const { client } = await start(transport, {
       startRun: async ({ goal }, call) => ({
         run: { runId: `${goal} ${requirePerson(call).tenant}` },
@@ -13,7 +13,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(run?.runId).toBe('Refund it. acme');
   });
 
-  it('a stream gives every message in order (SYS-2)', async () => {
+  it('streams every message in order (SYS-2)', async () => {
     const { client } = await start(transport, {
       async *watchRun({ afterSequence }) {
         for (let n = afterSequence + 1n; n <= 500n; n += 1n) yield { event: { sequence: n } };
@@ -27,7 +27,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     );
   });
 
-  it('a handler sees who calls, the headers, the epoch and the deadline (SUP-5)', async () => {
+  it('passes caller, headers, epoch and deadline to the handler (SUP-5)', async () => {
     let seen: unknown;
     const { client, lines } = await start(transport, {
       startRun: async (_request, call) => {
@@ -59,7 +59,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     });
   });
 
-  it('every call leaves one line of ids, code and duration, and nothing of its content (SYS-1)', async () => {
+  it('logs ids, code and duration of every call, and none of its content (SYS-1)', async () => {
     const { client, lines } = await start(transport, { startRun: async () => ({}) });
     await client().startRun({ ...START, goal: 'swordfish' }, ALLOWED);
     await rejection(client().startRun({ ...START, agent: 'SWORDFISH' }, ALLOWED));

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../src/index.ts';
 import { ALLOWED, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
-/** Never resolves by itself. */
+/** Never settles. */
 const forever = (): Promise<never> => new Promise(() => undefined);
 
 /** Resolves with the reason of `signal` when it aborts. */
@@ -16,7 +16,7 @@ const aborted = (signal: AbortSignal): Promise<unknown> =>
   });
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('a cancelled call aborts the handler and throws the reason of the signal (SUP-5)', async () => {
+  it('aborts the handler of a cancelled call and throws the reason of the signal (SUP-5)', async () => {
     const begun = Promise.withResolvers<CallContext>();
     const { client } = await start(transport, {
       startRun: (_request, call) => {
@@ -34,7 +34,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(await aborted(signal)).toBeInstanceOf(CancellationError);
   });
 
-  it('leaving a stream aborts its signal and runs its finally blocks (SUP-5)', async () => {
+  it('aborts the signal and runs the finally blocks of an abandoned stream (SUP-5)', async () => {
     const left = Promise.withResolvers<unknown>();
     const { client } = await start(transport, {
       async *watchRun(_request, { signal }) {
@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(await left.promise).toBeInstanceOf(CancellationError);
   });
 
-  it('a call whose signal has aborted already is not made (SUP-5)', async () => {
+  it('does not start a call whose signal has already aborted (SUP-5)', async () => {
     let calls = 0;
     const { client } = await start(transport, {
       startRun: async () => {
@@ -66,7 +66,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(calls).toBe(0);
   });
 
-  it('a client that stops reading and leaves frees a handler that is blocked (SUP-5)', async () => {
+  it('releases a handler blocked by flow control when the client cancels (SUP-5)', async () => {
     const left = Promise.withResolvers<bigint>();
     let count = 0n;
     const { client } = await start(transport, {
@@ -86,7 +86,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const options = { ...ALLOWED, signal: stop.signal };
     const stream = client().watchRun({ runId: 'run-1' }, options)[Symbol.asyncIterator]();
     await stream.next();
-    // Not reading, the client lets the flow control of the connection fill up.
+    // Without reads, the flow-control window of the connection fills up.
     for (let seen = -1n; seen < count; await new Promise((resolve) => setTimeout(resolve, 20))) {
       seen = count;
     }
@@ -94,7 +94,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(await left.promise).toBeLessThanOrEqual(count + 1n);
   });
 
-  it('the handler knows the deadline, and its signal aborts there (SUP-5)', async () => {
+  it('passes the deadline to the handler and aborts its signal when it passes (SUP-5)', async () => {
     const seen = Promise.withResolvers<CallContext>();
     const { client } = await start(transport, {
       startRun: async (_request, call) => {
@@ -106,16 +106,16 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const before = Date.now();
     const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60 }));
     const { signal, deadline } = await seen.promise;
-    // It is counted from when the call came in, which a busy machine sees late.
+    // The server computes it when the call arrives, which is late on a busy machine.
     expect(deadline?.getTime()).toBeGreaterThanOrEqual(before);
     expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 90);
     expect(await called).toBeInstanceOf(DeadlineError);
-    // The client gives up at the same moment; which of the two is heard first is chance.
+    // The client gives up at the same moment, so either reason may come first.
     const reason = await aborted(signal);
     expect(reason instanceof DeadlineError || reason instanceof CancellationError).toBe(true);
   });
 
-  it('a unary call has a limit even if its client allows more, and a stream has none (SUP-5)', async () => {
+  it('caps the deadline of a unary call, but not of a stream (SUP-5)', async () => {
     const deadlines: (Date | undefined)[] = [];
     const { client } = await start(
       transport,
@@ -140,13 +140,13 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(deadlines).toEqual([expect.any(Date), undefined]);
   });
 
-  it('a gate that hangs is under the deadline too (SYS-4)', async () => {
+  it('applies the deadline to a gate that hangs (SYS-4)', async () => {
     const { client } = await start(transport, {}, { gate: forever, limits: { maxUnaryMs: 30 } });
     expect(await rejection(client().startRun(START))).toBeInstanceOf(DeadlineError);
   });
 });
 
-it('a browser that closes its HTTP/1.1 connection aborts the handler (SUP-5)', async () => {
+it('aborts the handler when a browser closes its HTTP/1.1 connection (SUP-5)', async () => {
   const begun = Promise.withResolvers<AbortSignal>();
   const { server, lines } = await start('edge', {
     startRun: (_request, { signal }) => {
@@ -160,11 +160,11 @@ it('a browser that closes its HTTP/1.1 connection aborts the handler (SUP-5)', a
     method: 'POST',
     headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
   });
-  const gone = new Promise((resolve) => request.once('error', resolve));
+  const failed = new Promise((resolve) => request.once('error', resolve));
   request.end(JSON.stringify(START));
   const signal = await begun.promise;
   request.destroy();
   expect(await aborted(signal)).toBeInstanceOf(CancellationError);
-  await gone;
+  await failed;
   await expect.poll(lines).toMatchObject([{ code: 'CANCELLED' }]);
 });

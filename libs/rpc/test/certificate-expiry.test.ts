@@ -8,10 +8,10 @@ import { TlsFiles } from '../src/index.ts';
 import { certificates } from './certificates.ts';
 
 const DAY_MS = 86_400_000;
-/** An authority puts the beginning of what it issues so long before now. */
+/** The authority backdates the start of the certificates that it issues. */
 const BACKDATED_MS = 5 * 60_000;
 
-/** A service whose certificate can be replaced by one of any life, and what it tells of it. */
+/** A service whose certificate can be replaced by one of any lifetime, with its log and metrics. */
 async function observed() {
   const { dir, ca } = await certificates();
   const authority = { cert: ca, key: readFileSync(join(dir, 'ca.key'), 'utf8') };
@@ -31,7 +31,7 @@ async function observed() {
   return {
     authority,
     names,
-    /** Replaces the certificate by one that ends so long from now, after a life of `lifeMs`. */
+    /** Replaces the certificate by one that expires in `leftMs` after a lifetime of `lifeMs`. */
     async issue(leftMs: number, lifeMs: number): Promise<Date> {
       const began = new Date(Date.now() + leftMs - lifeMs + BACKDATED_MS);
       const { cert, key } = await issueCertificate(authority, {
@@ -48,13 +48,13 @@ async function observed() {
       onTestFinished(() => files.close());
       return files;
     },
-    /** What was told of certificates that end, as level, certificate and sentence. */
-    told: () =>
+    /** The log lines about expiry, as level, certificate and message. */
+    logged: () =>
       lines
         .map((line) => JSON.parse(line) as Record<string, unknown>)
         .filter(({ msg }) => String(msg).includes('expire'))
         .map(({ level, certificate, msg }) => `${level} ${certificate}: ${msg}`),
-    /** Seconds that are left, by certificate. */
+    /** Seconds until expiry, by certificate. */
     async left() {
       const points = (await Promise.all(gauges.map((read) => read()))).flat();
       return new Map(
@@ -64,14 +64,14 @@ async function observed() {
   };
 }
 
-/** The name of an authority's series. */
+/** The name of the time series of an authority. */
 const seriesOf = (pem: string) => {
   const { fingerprint256 } = new X509Certificate(pem);
   return `authority ${fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`;
 };
 const secondsUntil = (date: Date) => (date.getTime() - Date.now()) / 1000;
 
-it('measures how long its certificate and each authority are good, and follows their replacement (SYS-1, SYS-6)', async () => {
+it('measures the time until its certificate and each authority expire, also after replacement (SYS-1, SYS-6)', async () => {
   const { authority, names, issue, open, left } = await observed();
   const first = await issue(30 * 60_000, 60 * 60_000);
   const files = open();
@@ -96,7 +96,7 @@ it('measures how long its certificate and each authority are good, and follows t
   expect((await left()).size).toBe(0);
 });
 
-it('measures the certificate of its chain that ends first', async () => {
+it('measures the certificate of the chain that expires first', async () => {
   const { authority, names, issue, open, left } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
   const between = await issueCertificate(authority, { commonName: 'between', lifeMs: 600_000 });
@@ -105,22 +105,22 @@ it('measures the certificate of its chain that ends first', async () => {
   expect((await left()).get('service')).toBeLessThan(601);
 });
 
-it('warns at a fifth of its life and at a twentieth, says when it is over, and each but once (SYS-4)', async () => {
-  const { issue, open, told } = await observed();
+it('warns once at a fifth and at a twentieth of the lifetime, and logs one error at expiry (SYS-4)', async () => {
+  const { issue, open, logged } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
   const files = open();
-  expect(told()).toEqual([]);
+  expect(logged()).toEqual([]);
   const replace = async (leftMs: number): Promise<void> => {
     const { current } = files;
     await issue(leftMs, 60 * 60_000);
     await expect.poll(() => files.current).not.toBe(current);
   };
   await replace(11 * 60_000);
-  await expect.poll(told).toEqual(['warn service: TLS certificate expires soon']);
+  await expect.poll(logged).toEqual(['warn service: TLS certificate expires soon']);
   await replace(50 * 60_000);
   await replace(2_000);
   await expect
-    .poll(told, { timeout: 10_000 })
+    .poll(logged, { timeout: 10_000 })
     .toEqual([
       'warn service: TLS certificate expires soon',
       'warn service: TLS certificate expires soon',
@@ -128,8 +128,8 @@ it('warns at a fifth of its life and at a twentieth, says when it is over, and e
     ]);
 });
 
-it('warns of an authority no earlier than 30 days before its end, however long it lived (SYS-4)', async () => {
-  const { names, issue, open, told } = await observed();
+it('warns about an authority at most 30 days before it expires (SYS-4)', async () => {
+  const { names, issue, open, logged } = await observed();
   await issue(50 * 60_000, 60 * 60_000);
   const yearsOld = (leftMs: number) =>
     createAuthority({
@@ -140,14 +140,14 @@ it('warns of an authority no earlier than 30 days before its end, however long i
   const own = readFileSync(names.caFile, 'utf8');
   writeFileSync(names.caFile, own + (await yearsOld(31 * DAY_MS)).cert);
   const files = open();
-  expect(told()).toEqual([]);
+  expect(logged()).toEqual([]);
   const { current } = files;
   writeFileSync(names.caFile, own + (await yearsOld(29 * DAY_MS)).cert);
   await expect.poll(() => files.current).not.toBe(current);
-  await expect.poll(told).toEqual(['warn authority: TLS certificate expires soon']);
+  await expect.poll(logged).toEqual(['warn authority: TLS certificate expires soon']);
 });
 
-it('does not take up a bundle of authorities in which one cannot be read (SYS-4)', async () => {
+it('rejects a bundle of authorities with one invalid certificate (SYS-4)', async () => {
   const { names, open } = await observed();
   const broken = '-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n';
   writeFileSync(names.caFile, readFileSync(names.caFile, 'utf8') + broken);

@@ -10,24 +10,24 @@ const HOUR_MS = 3_600_000;
 const SERVICES = ['supervisor', 'agent-worker'] as const;
 type Name = (typeof SERVICES)[number];
 
-/** A folder of certificates, and what servers and clients make of it. */
+/** A folder of certificates with TLS settings for servers and clients. */
 export interface Certificates {
   readonly dir: string;
-  /** Every line that was logged about files. */
+  /** Every log line of the TLS files. */
   readonly lines: string[];
   readonly files: (name: Name) => TlsFiles;
   readonly server: (name: Name) => ServerTls;
-  /** What an edge shows to clients, who show nothing. */
+  /** TLS of an edge, without client certificates. */
   readonly edge: () => ServerTls;
   /** The authority, in PEM. */
   readonly ca: string;
-  /** A client that is `name`, and wants to talk to `peer`. */
+  /** TLS of a client with the certificate of `name` that expects `peer`. */
   readonly client: (name: Name, peer?: Name) => ChannelTls;
-  /** Issues new certificates in place of the old. */
+  /** Replaces all certificates by new ones. */
   readonly renew: () => Promise<unknown>;
 }
 
-/** Makes a folder that is gone when the test is over. */
+/** Creates a folder of certificates; removed when the test has finished. */
 export async function certificates(trustDomain = 'test.local'): Promise<Certificates> {
   const dir = mkdtempSync(join(tmpdir(), 'writ-tls-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));

@@ -16,29 +16,29 @@ const telemetry = createTelemetry({
 const QUICK = { initialDelayMs: 1 };
 
 describe('a client', () => {
-  it('asks for the address at the first call, and again until it is known', async () => {
+  it('resolves the address at the first call, and again until it succeeds', async () => {
     const { address } = await start('grpc-js', { startRun: async () => ({}) });
     let known: string | undefined;
-    let asked = 0;
+    let lookups = 0;
     const client = createRpcClient(RunService, {
       telemetry,
       address: () => {
-        asked += 1;
+        lookups += 1;
         if (known === undefined) throw new UnavailableError('UNAVAILABLE', 'Not known yet.');
         return known;
       },
     });
     onTestFinished(() => client.close());
-    expect(asked).toBe(0);
+    expect(lookups).toBe(0);
     expect(await rejection(client.startRun(START))).toMatchObject({ reason: 'UNAVAILABLE' });
     known = address;
     await client.startRun(START, ALLOWED);
-    const askedByThen = asked;
+    const lookupsBefore = lookups;
     await client.startRun(START, ALLOWED);
-    expect(asked).toBe(askedByThen);
+    expect(lookups).toBe(lookupsBefore);
   });
 
-  it('survives a function that fails to know the address (SYS-3)', async () => {
+  it('reports a bug in the address function as an internal error (SYS-3)', async () => {
     const client = createRpcClient(RunService, {
       telemetry,
       address: () => {
@@ -50,7 +50,7 @@ describe('a client', () => {
     expect(spans.spans()).toMatchObject([{ kind: 'client', status: { code: 'error' } }]);
   });
 
-  it('carries credentials and epoch under the agreed keys (SUP-5, RT-2)', async () => {
+  it('sends credentials and epoch in their metadata keys (SUP-5, RT-2)', async () => {
     const seen: Record<string, string | undefined> = {};
     const { client } = await start(
       'grpc-js',
@@ -87,7 +87,7 @@ describe('a client', () => {
     });
   });
 
-  it('never quotes a credential that no header may have', async () => {
+  it('does not quote a credential that is not a valid header value', async () => {
     const { client } = await start('grpc-js', {});
     const error = await rejection(client().startRun(START, { agentToken: 'hunter2\u0000' }));
     expect(error).toMatchObject({
@@ -105,7 +105,7 @@ describe('a client', () => {
     expect((error as Error).message).toContain('page_size');
   });
 
-  it('always sends a deadline with a unary call: ten seconds, or what it is told (SUP-5)', async () => {
+  it('sends a deadline with every unary call, ten seconds by default (SUP-5)', async () => {
     const left: number[] = [];
     const { client } = await start('grpc-js', {
       startRun: async (_request, { deadline }) => {
@@ -116,7 +116,7 @@ describe('a client', () => {
     await client().startRun(START, ALLOWED);
     await client({ timeoutMs: 3000 }).startRun(START, ALLOWED);
     await client().startRun(START, { ...ALLOWED, timeoutMs: 2000 });
-    // Longer than any timer can wait, which grpc-js would take for a time long past.
+    // Longer than any timer; grpc-js would treat the deadline as passed.
     await client().startRun(START, { ...ALLOWED, timeoutMs: 1e12 });
     for (const [index, limit] of [10_000, 3000, 2000, 60_000].entries()) {
       expect(left[index]).toBeLessThanOrEqual(limit);
@@ -126,7 +126,7 @@ describe('a client', () => {
     expect(spent).toBeInstanceOf(DeadlineError);
   });
 
-  it('gives up on a peer that takes connections and says nothing (SYS-4)', async () => {
+  it('times out on a peer that accepts connections and does not respond (SYS-4)', async () => {
     const sockets: Socket[] = [];
     const silent = createServer((socket) => sockets.push(socket));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -169,7 +169,7 @@ describe('a client', () => {
     expect(await called).toBeInstanceOf(UnavailableError);
   });
 
-  it('says that it was closed (SYS-3)', async () => {
+  it('fails calls after close with CLIENT_CLOSED (SYS-3)', async () => {
     const { client } = await start('grpc-js', {});
     const caller = client();
     caller.close();
@@ -178,7 +178,7 @@ describe('a client', () => {
   });
 });
 
-describe('a call that fails for the moment', () => {
+describe('a call that fails with a transient error', () => {
   const failing = (failures: number, error: Error) => {
     const counter = { calls: 0 };
     const startRun = async () => {
@@ -188,11 +188,11 @@ describe('a call that fails for the moment', () => {
     };
     return { counter, startRun };
   };
-  const away = new UnavailableError('UNAVAILABLE', 'Away.');
-  const raced = new ConflictError('STORE_CONFLICT', 'Somebody was first.');
+  const unavailable = new UnavailableError('UNAVAILABLE', 'Unavailable.');
+  const raced = new ConflictError('STORE_CONFLICT', 'Another call was first.');
 
-  it('is made again when it is idempotent, in one span with an event a retry', async () => {
-    const { counter, startRun } = failing(3, away);
+  it('is retried when it is idempotent, in one span with an event per retry', async () => {
+    const { counter, startRun } = failing(3, unavailable);
     const { client } = await start('grpc-js', { startRun });
     spans.clear();
     const caller = client({ retry: QUICK, telemetry });
@@ -205,15 +205,15 @@ describe('a call that fails for the moment', () => {
     );
   });
 
-  it('is not made again when nobody says that it is idempotent', async () => {
-    const { counter, startRun } = failing(1, away);
+  it('is not retried unless it is declared idempotent', async () => {
+    const { counter, startRun } = failing(1, unavailable);
     const { client } = await start('grpc-js', { startRun });
     const error = await rejection(client({ retry: QUICK }).startRun(START, ALLOWED));
     expect(error).toMatchObject({ reason: 'UNAVAILABLE' });
     expect(counter.calls).toBe(1);
   });
 
-  it('is made again after ABORTED only when the call allows that', async () => {
+  it('is retried after ABORTED only when the call allows it', async () => {
     const { counter, startRun } = failing(1, raced);
     const { client } = await start('grpc-js', { startRun });
     const caller = client({ retry: QUICK });
@@ -224,8 +224,8 @@ describe('a call that fails for the moment', () => {
     expect(counter.calls).toBe(2);
   });
 
-  it('is given up after the last attempt, or when the next would miss the deadline', async () => {
-    const { counter, startRun } = failing(Infinity, away);
+  it('fails after the last attempt, or when the next delay would pass the deadline', async () => {
+    const { counter, startRun } = failing(Infinity, unavailable);
     const { client } = await start('grpc-js', { startRun });
     const idempotent = { ...ALLOWED, retry: true };
     const thrice = client({ retry: { ...QUICK, maxAttempts: 3 } });
@@ -240,8 +240,8 @@ describe('a call that fails for the moment', () => {
     expect(performance.now() - before).toBeLessThan(30_000);
   });
 
-  it('is not waited for once it is cancelled', async () => {
-    const { startRun } = failing(Infinity, away);
+  it('is not retried once it is cancelled', async () => {
+    const { startRun } = failing(Infinity, unavailable);
     const { client } = await start('grpc-js', { startRun });
     const stop = new AbortController();
     const patient = client({ retry: { initialDelayMs: 5000, maxDelayMs: 5000 } });
@@ -251,7 +251,7 @@ describe('a call that fails for the moment', () => {
     expect(await called).toMatchObject({ kind: 'cancelled', cancelReason: 'enough' });
   });
 
-  it('reaches a peer that comes back at the same address', async () => {
+  it('reaches a peer that restarts at the same address', async () => {
     const first = await start('grpc-js', { startRun: async () => ({ run: { runId: 'one' } }) });
     const caller = clientOf(first.address, telemetry);
     await caller.startRun(START, ALLOWED);

@@ -14,7 +14,7 @@ import {
 } from './fixture.ts';
 
 describe.each(TRANSPORTS)('closing %s', (transport) => {
-  it('lets calls in flight finish and refuses new ones (SYS-5)', async () => {
+  it('finishes calls in flight and rejects new ones (SYS-5)', async () => {
     const begun = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const { server, client, address, telemetry } = await start(transport, {
@@ -35,7 +35,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     await closed;
   });
 
-  it('ends what is left after the grace with UNAVAILABLE, however stuck it is (SYS-5)', async () => {
+  it('aborts calls that hang after the grace period with UNAVAILABLE (SYS-5)', async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     const { server, client } = await start(transport, {
       startRun: (_request, { signal }) => {
@@ -50,7 +50,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     expect(signal.reason).toMatchObject({ reason: 'DRAINING' });
   });
 
-  it('ends endless streams at once, and gives the others the grace (SYS-5)', async () => {
+  it('ends endless streams at once and waits for the others (SYS-5)', async () => {
     const release = Promise.withResolvers<void>();
     const { server, client } = await start(transport, {
       watchRun: endless(async function* () {
@@ -76,7 +76,7 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     await closed;
   });
 
-  it('is quick when clients merely stay connected (SYS-5)', async () => {
+  it('does not wait for idle connections (SYS-5)', async () => {
     const { server, client } = await start(transport, { startRun: async () => ({}) });
     const caller = client();
     await caller.startRun(START, ALLOWED);
@@ -88,10 +88,10 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
     });
   });
 
-  it('a port in use is named, with the setting that chooses another (SYS-3)', async () => {
-    const taken = createServer();
-    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-    const address = taken.address();
+  it('names a port in use and the setting that changes it (SYS-3)', async () => {
+    const occupant = createServer();
+    await new Promise<void>((resolve) => occupant.listen(0, '127.0.0.1', resolve));
+    const address = occupant.address();
     const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
     const { telemetry } = await start(transport, {});
     const create = transport === 'edge' ? createEdge : createRpcServer;
@@ -104,9 +104,9 @@ describe.each(TRANSPORTS)('closing %s', (transport) => {
       message: `Port ${port} on 127.0.0.1 is in use; stop the process that listens there, or set WRIT_TEST_PORT to another port.`,
       metadata: { port: String(port) },
     });
-    await new Promise((resolve) => taken.close(resolve));
-    const elsewhere = { host: '192.0.2.1', port: 0, routes: [], gate, telemetry };
-    const bound = create({ ...elsewhere, cleartext: 'anywhere' });
+    await new Promise((resolve) => occupant.close(resolve));
+    const unassigned = { host: '192.0.2.1', port: 0, routes: [], gate, telemetry };
+    const bound = create({ ...unassigned, cleartext: 'anywhere' });
     expect(await rejection(bound)).toMatchObject({ reason: 'LISTEN_FAILED' });
   });
 });

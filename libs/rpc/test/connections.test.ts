@@ -15,14 +15,14 @@ const PREFACE = Buffer.concat([
 async function dial(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
-  // That it ends is what is waited for, however it ends.
+  // Tests wait for the end of the connection, with or without an error.
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
 }
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('a connection whose other end does not hear is ended (SYS-4)', async () => {
+  it('closes a connection whose client does not respond to pings (SYS-4)', async () => {
     const { server } = await start(transport, {}, { limits: { connectionPingMs: 100 } });
     const socket = await dial(server.port);
     socket.write(PREFACE);
@@ -30,7 +30,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await once(socket, 'close');
   });
 
-  it('a connection without calls is closed after a while, and one with calls is not (SYS-4)', async () => {
+  it('closes an idle connection, but not one with calls (SYS-4)', async () => {
     const limits = { connectionIdleMs: 1_000, connectionPingMs: 1_000 };
     const { server, client } = await start(
       transport,
@@ -57,7 +57,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await ended;
   });
 
-  it('connections beyond the limit are closed, and the log says so (SYS-4)', async () => {
+  it('closes connections over the limit and logs it (SYS-4)', async () => {
     const { server, client, lines } = await start(
       transport,
       { startRun: async () => ({}) },
@@ -77,7 +77,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 
-  it('open calls have a limit of their own, and take no room from others (SYS-4)', async () => {
+  it('limits open calls separately from other calls (SYS-4)', async () => {
     const { address, client, telemetry } = await start(
       transport,
       { startRun: async () => ({}) },

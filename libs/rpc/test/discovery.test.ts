@@ -19,7 +19,7 @@ const keyRoute = route(KeyService, {
   getKeys: async ({ keyId }) => ({ service: 'supervisor', keys: [{ keyId }] }),
 });
 
-/** Calls a method with nothing but reflection to know it by; resolves with what buf prints. */
+/** Calls a method using reflection only; resolves with the output of buf. */
 async function curl(address: string, method: string, data: unknown, ...flags: string[]) {
   const url = `http://${address}/${method}`;
   const args = ['curl', '--protocol', 'grpc', '--http2-prior-knowledge', ...flags];
@@ -35,7 +35,7 @@ const parsedLines = (text: string): unknown[] =>
     .map((each) => JSON.parse(each));
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('buf curl calls unary and streaming methods by reflection alone (SYS-2)', async () => {
+  it('serves unary and streaming methods to buf curl by reflection alone (SYS-2)', async () => {
     const routes = [
       keyRoute,
       runRoute({
@@ -46,11 +46,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       }),
     ];
     const { address } = await start(transport, {}, { routes });
-    const authorised = ['--header', `authorization: Bearer ${KEY}`];
+    const authorized = ['--header', `authorization: Bearer ${KEY}`];
     const [keys, events, invalid, health, listed] = await Promise.all([
-      curl(address, 'writ.identity.v1.KeyService/GetKeys', { key_id: 'k1' }, ...authorised),
-      curl(address, `${SERVICE}/WatchRun`, { run_id: 'run-1' }, ...authorised),
-      curl(address, `${SERVICE}/StartRun`, { ...START, goal: '' }, ...authorised),
+      curl(address, 'writ.identity.v1.KeyService/GetKeys', { key_id: 'k1' }, ...authorized),
+      curl(address, `${SERVICE}/WatchRun`, { run_id: 'run-1' }, ...authorized),
+      curl(address, `${SERVICE}/StartRun`, { ...START, goal: '' }, ...authorized),
       curl(address, 'grpc.health.v1.Health/Check', { service: SERVICE }),
       curl(address, 'grpc.reflection.v1.ServerReflection/ServerReflectionInfo', {
         list_services: '*',
@@ -75,11 +75,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     ]);
   });
 
-  it('reflection answers by symbol, file and extension, in both versions (SYS-2)', async () => {
+  it('finds descriptors by symbol, file and extension in both reflection versions (SYS-2)', async () => {
     const { address } = await start(transport, {});
     for (const version of ['v1', 'v1alpha']) {
       const method = `grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
-      const questions = [
+      const lookups = [
         { file_containing_symbol: `${SERVICE}.StartRun` },
         { file_containing_symbol: 'google.rpc.ErrorInfo' },
         { file_containing_symbol: 'writ.run.v1.RUN_STATE_COMPLETED' },
@@ -91,10 +91,10 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
           },
         },
         { all_extension_numbers_of_type: 'google.protobuf.FieldOptions' },
-        { file_containing_symbol: 'nobody.Knows' },
+        { file_containing_symbol: 'unknown.Service' },
         {},
       ];
-      const requests = questions.map((each) => JSON.stringify(each)).join('\n');
+      const requests = lookups.map((each) => JSON.stringify(each)).join('\n');
       const [symbol, rpcType, value, file, extension, numbers, unknown, nothing] = parsedLines(
         await curlStream(address, method, requests),
       );
@@ -116,7 +116,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     }
   });
 
-  it('health tells the whole and each service, and NOT_SERVING until told otherwise (SYS-2)', async () => {
+  it('reports the health of the server and each service, NOT_SERVING at first (SYS-2)', async () => {
     const { server, telemetry, address } = await start(transport, {});
     server.setServing(false);
     const health = createRpcClient(Health, { address, telemetry, health: 'responding' });
@@ -129,15 +129,15 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       '': expect.objectContaining({ status: ServingStatus.SERVING }),
       [SERVICE]: expect.objectContaining({ status: ServingStatus.SERVING }),
     });
-    expect(await rejection(check('nobody.Knows'))).toMatchObject({ kind: 'not_found' });
+    expect(await rejection(check('unknown.Service'))).toMatchObject({ kind: 'not_found' });
     health.close();
   });
 
-  it('a watcher sees every change, the last of them before the server closes (SYS-2)', async () => {
+  it('streams every health change, including the last one before the server closes (SYS-2)', async () => {
     const { server, address } = await start(transport, {});
     server.setServing(false);
     const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${address}` }));
-    const unknown = health.watch({ service: 'nobody.Knows' })[Symbol.asyncIterator]();
+    const unknown = health.watch({ service: 'unknown.Service' })[Symbol.asyncIterator]();
     expect((await unknown.next()).value?.status).toBe(ServingStatus.SERVICE_UNKNOWN);
     const stream = health.watch({ service: SERVICE })[Symbol.asyncIterator]();
     const next = async () => (await stream.next()).value?.status;
@@ -151,7 +151,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await closed;
   });
 
-  it('health and reflection leave no spans and no lines (SYS-1)', async () => {
+  it('records no spans and log lines of health and reflection (SYS-1)', async () => {
     const { address, spans, lines, telemetry } = await start(transport, {});
     const silent = createRpcClient(Health, { address, telemetry });
     await silent.check({});

@@ -43,7 +43,7 @@ const TRANSPORTS: Readonly<Record<string, (baseUrl: string, ca: string) => Trans
 
 describe('an edge with TLS', () => {
   it.each(Object.entries(TRANSPORTS))(
-    'answers %s on its one port, single answers and streams (SYS-2)',
+    'serves %s on its single port, unary and streaming (SYS-2)',
     async (_, transportOf) => {
       const { address, certs } = await edge();
       const runs = createClient(RunService, transportOf(`https://${address}`, certs.ca));
@@ -57,14 +57,14 @@ describe('an edge with TLS', () => {
     },
   );
 
-  it('answers ordinary gRPC clients, who choose HTTP/2 by ALPN (SYS-2)', async () => {
+  it('serves gRPC clients that select HTTP/2 by ALPN (SYS-2)', async () => {
     const { client, certs } = await edge();
     const creds = credentials.createSsl(Buffer.from(certs.ca));
     const runs = client({ tls: { credentials: () => creds, serverName: 'supervisor' } });
     expect((await runs.startRun(START, ALLOWED)).run?.runId).toBe('run-1');
   });
 
-  it('answers JSON to whoever knows nothing of ALPN, as curl --http1.1 does (SYS-2)', async () => {
+  it('serves JSON to clients without ALPN, such as curl --http1.1 (SYS-2)', async () => {
     const { address, certs } = await edge();
     const url = `https://${address}/writ.run.v1.RunService/StartRun`;
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
@@ -76,12 +76,12 @@ describe('an edge with TLS', () => {
     expect(JSON.parse(await promise)).toMatchObject({ run: { runId: 'run-1' } });
   });
 
-  it('says nothing in cleartext (SYS-4)', async () => {
+  it('rejects cleartext (SYS-4)', async () => {
     const { address } = await edge();
     await expect(fetch(`http://${address}/`)).rejects.toThrow();
   });
 
-  it('speaks no protocol older than TLS 1.2 (SYS-4)', async () => {
+  it('rejects protocols older than TLS 1.2 (SYS-4)', async () => {
     const { address, certs } = await edge();
     const [host = '', port = ''] = address.split(':');
     const old = connect({
@@ -90,7 +90,7 @@ describe('an edge with TLS', () => {
       ca: certs.ca,
       minVersion: 'TLSv1.1',
       maxVersion: 'TLSv1.1',
-      // The client would be too careful itself.
+      // Otherwise the client itself would refuse the protocol.
       ciphers: 'DEFAULT@SECLEVEL=0',
     });
     const failed = new Promise((_, reject) => old.on('error', reject));
@@ -98,7 +98,7 @@ describe('an edge with TLS', () => {
     expect(error).toMatchObject({ code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' });
   });
 
-  it('shows a new certificate without a restart, and asks clients to leave old connections (SYS-6)', async () => {
+  it('presents a new certificate without a restart and closes old connections (SYS-6)', async () => {
     const { address, certs } = await edge();
     const old = connectHttp2(`https://${address}`, { ca: certs.ca });
     const before = await shownBy(old);
@@ -111,10 +111,10 @@ describe('an edge with TLS', () => {
   });
 });
 
-/** The serial number of the certificate of a session's server. */
+/** Returns the serial number of the server certificate of a session. */
 async function shownBy(session: ClientHttp2Session): Promise<string> {
   await new Promise((resolve) => session.once('connect', resolve));
   const { socket } = session;
-  if (!(socket instanceof TLSSocket)) throw new TypeError('It does not speak TLS.');
+  if (!(socket instanceof TLSSocket)) throw new TypeError('The connection does not use TLS.');
   return socket.getPeerCertificate().serialNumber;
 }

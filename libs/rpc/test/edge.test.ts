@@ -33,7 +33,7 @@ async function post(address: string, method: string, body: unknown, headers = HE
 }
 
 describe('JSON over HTTP/1.1', () => {
-  it('takes both spellings of a field and answers in camelCase (SYS-2)', async () => {
+  it('accepts both spellings of a field and responds in camelCase (SYS-2)', async () => {
     const { address } = await edge();
     for (const body of [START, { request_id: 'req-1', agent: 'desk', goal: 'Refund it.' }]) {
       const { status, json } = await post(address, 'StartRun', body);
@@ -42,7 +42,7 @@ describe('JSON over HTTP/1.1', () => {
     }
   });
 
-  it('is refused with one sentence and ErrorInfo when a field has another type (SYS-3)', async () => {
+  it('is rejected with one sentence and ErrorInfo when a field has the wrong type (SYS-3)', async () => {
     const { address } = await edge();
     const { status, json } = await post(address, 'StartRun', { ...START, goal: 5 });
     expect(status).toBe(400);
@@ -57,7 +57,7 @@ describe('JSON over HTTP/1.1', () => {
     expect(json.details[0].debug.metadata.field).toBe('goal');
   });
 
-  it('is refused when a field is misspelt, since a lost budget would be no budget (SYS-4)', async () => {
+  it('is rejected when a field is misspelled, because an ignored budget would be unlimited (SYS-4)', async () => {
     const { address } = await edge();
     const { status, json } = await post(address, 'StartRun', { ...START, run_bugdet: {} });
     expect(status).toBe(400);
@@ -65,7 +65,7 @@ describe('JSON over HTTP/1.1', () => {
     expect(json.details[0].debug.reason).toBe('MALFORMED_MESSAGE');
   });
 
-  it('is refused when it is no JSON, and told nothing without a key (SYS-3)', async () => {
+  it('is rejected when it is not valid JSON, without details for callers without a key (SYS-3)', async () => {
     const { address, lines } = await edge();
     expect((await post(address, 'StartRun', '{"goal":')).status).toBe(400);
     const { authorization: _none, ...anonymous } = HEADERS;
@@ -74,7 +74,7 @@ describe('JSON over HTTP/1.1', () => {
     expect(lines()).toMatchObject([{ reason: 'MALFORMED_MESSAGE' }, { reason: 'TOKEN_MISSING' }]);
   });
 
-  it('says when it is too large (SYS-3)', async () => {
+  it('is rejected with RESOURCE_EXHAUSTED when it is too large (SYS-3)', async () => {
     const { address } = await edge({ limits: { maxMessageBytes: 1000 } });
     const { status, json } = await post(address, 'StartRun', { ...START, goal: 'x'.repeat(2000) });
     expect(status).toBe(429);
@@ -101,7 +101,7 @@ describe('JSON over HTTP/1.1', () => {
 });
 
 describe('one port', () => {
-  it('serves every protocol of Connect over both versions of HTTP (SYS-2)', async () => {
+  it('serves every Connect protocol over both HTTP versions (SYS-2)', async () => {
     const { address } = await edge();
     const baseUrl = `http://${address}`;
     const transports = [
@@ -119,7 +119,7 @@ describe('one port', () => {
     }
   });
 
-  it('recognises each version however its first bytes are cut (SYS-2)', async () => {
+  it('detects the HTTP version from fragmented first bytes (SYS-2)', async () => {
     const { server } = await edge();
     const dial = async (...pieces: string[]): Promise<string> => {
       const socket: Socket = connect(server.port, '127.0.0.1');
@@ -146,7 +146,7 @@ describe('one port', () => {
     expect(await dial('PR', 'X\r\n\r\n')).toMatch(/^HTTP\/1\.1 400/);
   });
 
-  it('gives what is no RPC to the web hook, and what that does not know is 404 (SYS-2)', async () => {
+  it('passes other requests to the web hook and responds 404 to the rest (SYS-2)', async () => {
     const { address } = await edge({
       web: (request, response) => {
         if (request.url !== '/') return false;
@@ -165,8 +165,8 @@ describe('one port', () => {
 describe('a script from another origin', () => {
   const CONSOLE = 'https://console.example';
 
-  /** Unlike fetch, this lets a test be the browser. */
-  async function ask(port: number, method: string, headers: Record<string, string>) {
+  /** Sends the headers of a browser, which fetch does not allow. */
+  async function send(port: number, method: string, headers: Record<string, string>) {
     return new Promise<{ status: number | undefined; headers: Record<string, unknown> }>(
       (resolve, reject) => {
         const path = '/writ.run.v1.RunService/StartRun';
@@ -180,9 +180,9 @@ describe('a script from another origin', () => {
     );
   }
 
-  it('may call when its origin is listed', async () => {
+  it('is allowed when its origin is listed', async () => {
     const { server } = await edge({ allowedOrigins: [CONSOLE] });
-    const preflight = await ask(server.port, 'OPTIONS', {
+    const preflight = await send(server.port, 'OPTIONS', {
       origin: CONSOLE,
       'access-control-request-method': 'POST',
     });
@@ -192,17 +192,17 @@ describe('a script from another origin', () => {
       'access-control-allow-methods': expect.stringContaining('POST'),
       'access-control-allow-headers': expect.stringContaining('authorization'),
     });
-    const call = await ask(server.port, 'POST', { ...HEADERS, origin: CONSOLE });
+    const call = await send(server.port, 'POST', { ...HEADERS, origin: CONSOLE });
     expect(call.status).toBe(200);
     expect(call.headers['access-control-allow-origin']).toBe(CONSOLE);
   });
 
-  it('may not otherwise, which is the default', async () => {
+  it('is rejected otherwise, which is the default', async () => {
     for (const allowedOrigins of [[], [CONSOLE]]) {
       const { server } = await edge({ allowedOrigins });
       const origin = 'https://evil.example';
       const headers = { origin, 'access-control-request-method': 'POST' };
-      const preflight = await ask(server.port, 'OPTIONS', headers);
+      const preflight = await send(server.port, 'OPTIONS', headers);
       expect(preflight.status).toBe(403);
       expect(preflight.headers).not.toHaveProperty('access-control-allow-origin');
     }

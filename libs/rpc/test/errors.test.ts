@@ -50,7 +50,7 @@ const EVERY_KIND = [
 ];
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('every named error comes out of the client as it was thrown (SYS-3)', async () => {
+  it('reproduces every named error in the client (SYS-3)', async () => {
     let next: Error = new Error('unset');
     const { client } = await start(transport, {
       startRun: async () => {
@@ -73,7 +73,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     }
   });
 
-  it('what is no named error tells the caller nothing, and the log its stack (SYS-3)', async () => {
+  it('hides an unexpected error from the caller and logs its stack (SYS-3)', async () => {
     const { client, lines } = await start(transport, {
       startRun: async () => {
         throw new TypeError('password=hunter2');
@@ -90,7 +90,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     ]);
   });
 
-  it('bad input is answered with a sentence that names the field (SYS-3)', async () => {
+  it('rejects invalid input with a message that names the field (SYS-3)', async () => {
     const { client } = await start(transport, {});
     const { goal: _goal, ...rest } = START;
     const error = await rejection(client().startRun(rest, ALLOWED));
@@ -104,7 +104,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     });
   });
 
-  it('several bad fields are all listed, nested ones with their path (SYS-3)', async () => {
+  it('lists all invalid fields, nested ones with their path (SYS-3)', async () => {
     const { client } = await start(transport, {});
     const request = { start: { ...START, agent: 'A!', labels: { 'A B': 'x' } } };
     const { error } = await drained(client().runAgent(request, ALLOWED));
@@ -114,7 +114,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     });
   });
 
-  it('a caller without a credential learns nothing of what is wrong with the content (SYS-3)', async () => {
+  it('hides the validity of the content from a caller without credentials (SYS-3)', async () => {
     const { address, client } = await start(transport, {});
     const refused = { kind: 'unauthenticated', reason: 'TOKEN_MISSING' };
     expect(await rejection(client().startRun({}))).toMatchObject(refused);
@@ -123,7 +123,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(garbage.code).toBe(status.UNAUTHENTICATED);
   });
 
-  it('a message that is none is refused by name (SYS-3)', async () => {
+  it('rejects malformed bytes, naming the message type (SYS-3)', async () => {
     const { address } = await start(transport, {});
     const metadata = new Metadata();
     metadata.set('authorization', `Bearer ${KEY}`);
@@ -133,7 +133,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(detailsOf(error)?.info).toMatchObject({ domain: 'writ', reason: 'MALFORMED_MESSAGE' });
   });
 
-  it('a plain grpc-js client reads ErrorInfo and BadRequest from grpc-status-details-bin (SYS-3)', async () => {
+  it('sends ErrorInfo and BadRequest in grpc-status-details-bin to a plain grpc-js client (SYS-3)', async () => {
     const { address } = await start(transport, {});
     const metadata = new Metadata();
     metadata.set('authorization', `Bearer ${KEY}`);
@@ -155,7 +155,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     ]);
   });
 
-  it('a method that is declared but not offered says so, unary or streaming (SYS-3)', async () => {
+  it('reports a declared but unimplemented method, unary or streaming (SYS-3)', async () => {
     const { client } = await start(transport, {});
     const expected = { kind: 'unimplemented', reason: 'METHOD_NOT_IMPLEMENTED' };
     expect(await rejection(client().getRun({ runId: 'a' }, ALLOWED))).toMatchObject(expected);
@@ -164,14 +164,14 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     );
   });
 
-  it('a method that does not exist is UNIMPLEMENTED (SYS-2)', async () => {
+  it('reports an unknown method as UNIMPLEMENTED (SYS-2)', async () => {
     const { address } = await start(transport, {});
     const error = await raw(address, 'Nonsense', Buffer.alloc(0), new Metadata());
     expect(error.code).toBe(status.UNIMPLEMENTED);
     expect(error.details).toContain('method /writ.run.v1.RunService/Nonsense');
   });
 
-  it('a sentence that headers cannot carry is cut and mended, not lost (SYS-3)', async () => {
+  it('truncates and repairs a message that does not fit into headers (SYS-3)', async () => {
     const { client } = await start(transport, {
       startRun: async () => {
         throw new PreconditionError('RUN_ENDED', `\ud800${'x'.repeat(100_000)}`);
@@ -227,7 +227,7 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
 });
 
 describe('a status without details', () => {
-  it('of a peer that is not there is an UnavailableError that names it (SYS-3)', async () => {
+  it('becomes an UnavailableError that names an unreachable peer (SYS-3)', async () => {
     const { server, address, telemetry } = await start('grpc-js', {});
     await server.close(0);
     const error = await rejection(clientOf(address, telemetry).startRun(START));
@@ -245,7 +245,7 @@ describe('a status without details', () => {
     expect(bare(Code.ResourceExhausted)).toBeInstanceOf(OverloadedError);
   });
 
-  it('is an UnavailableError when the connection was lost, whatever Connect makes of that (SYS-3)', () => {
+  it('becomes an UnavailableError when the connection was lost, whatever code Connect reports (SYS-3)', () => {
     for (const code of ['EPIPE', 'ECONNRESET', 'ECONNREFUSED']) {
       const cause = Object.assign(new Error(`write ${code}`), { code });
       const lost = new ConnectError(cause.message, Code.Internal, undefined, undefined, cause);
@@ -253,14 +253,14 @@ describe('a status without details', () => {
     }
   });
 
-  it('of another domain keeps its code and not its reason (SYS-3)', () => {
-    const value = create(ErrorInfoSchema, { domain: 'elsewhere', reason: 'TOKEN_INVALID' });
+  it('keeps the code but not the reason of another domain (SYS-3)', () => {
+    const value = create(ErrorInfoSchema, { domain: 'other.example', reason: 'TOKEN_INVALID' });
     const details = [{ desc: ErrorInfoSchema, value }];
     const foreign = new ConnectError('No.', Code.NotFound, undefined, details);
     expect(fromConnectError(foreign)).toMatchObject({ kind: 'not_found', reason: 'NOT_FOUND' });
   });
 
-  it('is not what a named error becomes on its way to Connect and back (SYS-3)', () => {
+  it('is not produced by converting a named error to Connect and back (SYS-3)', () => {
     for (const error of EVERY_KIND) {
       const { kind, reason, message, metadata } = error;
       const back = fromConnectError(toConnectError(error));
@@ -269,7 +269,7 @@ describe('a status without details', () => {
   });
 });
 
-/** Calls without any of this library; resolves with the error. */
+/** Makes a call with grpc-js alone; resolves with the error. */
 async function raw(
   address: string,
   method: string,
@@ -282,7 +282,7 @@ async function raw(
   return new Promise((resolve, reject) => {
     const path = `/writ.run.v1.RunService/${method}`;
     client.makeUnaryRequest(path, bytes, bytes, request, metadata, (error) =>
-      error === null ? reject(new Error('The call went well.')) : resolve(error),
+      error === null ? reject(new Error('The call succeeded.')) : resolve(error),
     );
   });
 }

@@ -22,20 +22,20 @@ import {
 type RunHandlers = Handlers<typeof RunService>;
 type RunClient = ClosableRpcClient<typeof RunService>;
 
-/** The servers, and the ways to them, which must behave alike. */
+/** The transports, which must behave alike. */
 export const TRANSPORTS = ['grpc-js', 'loopback', 'edge'] as const;
 export type Transport = (typeof TRANSPORTS)[number];
 
-/** Whoever brings this may call. */
+/** The API key that the gate accepts. */
 export const KEY = 'hunter2';
 export const ALLOWED: CallOptions = { headers: { authorization: `Bearer ${KEY}` } };
 
-/** A request that keeps all rules. */
+/** A valid request. */
 export const START = { requestId: 'req-1', agent: 'desk', goal: 'Refund it.' };
 
 export const gate: Gate = async ({ header }) => {
   if (header('Authorization') !== `Bearer ${KEY}`) {
-    throw new UnauthenticatedError('TOKEN_MISSING', 'authorization: a key is needed.');
+    throw new UnauthenticatedError('TOKEN_MISSING', 'authorization: is required.');
   }
   const epoch = header('writ-epoch');
   return {
@@ -60,7 +60,7 @@ export function runRoute(handlers: Partial<RunHandlers>): Route {
   });
 }
 
-/** A started server with its telemetry; it is closed when the test is over. */
+/** A started server with its telemetry; closed when the test has finished. */
 export interface Started {
   readonly server: RpcServer;
   readonly address: string;
@@ -68,7 +68,7 @@ export interface Started {
   readonly spans: InMemorySpans;
   /** Log lines so far. */
   readonly lines: () => Record<string, unknown>[];
-  /** Where its clients find it without a connection, over `loopback`. */
+  /** The registry through which clients reach it without a connection; only for `loopback`. */
   readonly loopback: Loopback | undefined;
   /** A client of RunService. */
   readonly client: (options?: Partial<RpcClientOptions>) => RunClient;
@@ -112,7 +112,7 @@ export async function start(
   };
 }
 
-/** A client of RunService that is closed when the test is over. */
+/** Creates a client of RunService; closed when the test has finished. */
 export function clientOf(
   address: string,
   telemetry: Telemetry,
@@ -123,7 +123,7 @@ export function clientOf(
   return client;
 }
 
-/** All that a stream gives, and the error that it ends with, if any. */
+/** All messages of a stream, and the error that ended it, if any. */
 export async function drained<T>(stream: AsyncIterable<T>): Promise<{ got: T[]; error?: unknown }> {
   const got: T[] = [];
   try {
@@ -134,7 +134,7 @@ export async function drained<T>(stream: AsyncIterable<T>): Promise<{ got: T[]; 
   return { got };
 }
 
-/** What `promise` is rejected with. */
+/** The error with which `promise` rejects. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     (value) => {

@@ -8,12 +8,12 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ALLOWED, clientOf, rejection, START } from './fixture.ts';
 
 const PROGRAM = fileURLToPath(new URL('./replica-program.ts', import.meta.url));
-/** A replica is missed after so long at most; calls of before are made again elsewhere then. */
-const MISSED_MS = 7_000;
-/** No call takes so long once it is missed, on the slowest of machines. */
+/** Maximum time until a hung replica is ejected; its calls are then retried on another replica. */
+const EJECTED_MS = 7_000;
+/** Maximum duration of a call after the ejection, on a slow machine. */
 const QUICK_MS = 2_000;
 const LIMIT_MS = 30_000;
-const AGAIN = { ...ALLOWED, retry: true, timeoutMs: LIMIT_MS };
+const RETRYING = { ...ALLOWED, retry: true, timeoutMs: LIMIT_MS };
 
 interface Replica {
   readonly process: ChildProcess;
@@ -29,7 +29,7 @@ async function replica(name: string): Promise<Replica> {
   return { process: child, address };
 }
 
-/** Replicas in processes of their own, and a client of all of them. */
+/** Starts replicas in separate processes, and a client of all of them. */
 async function replicas(...names: string[]) {
   const started = await Promise.all(names.map(replica));
   const lines: Record<string, unknown>[] = [];
@@ -38,10 +38,10 @@ async function replicas(...names: string[]) {
     logStream: { write: (line: string) => void lines.push(JSON.parse(line)) },
   });
   const client = clientOf(started.map(({ address }) => address).join(','), telemetry);
-  /** Who answers, and how long that took. */
+  /** Returns the replica that responded, and the duration. */
   const call = async (goal = START.goal) => {
     const startedAt = performance.now();
-    const { run } = await client.startRun({ ...START, goal }, AGAIN);
+    const { run } = await client.startRun({ ...START, goal }, RETRYING);
     return { from: run?.runId, tookMs: performance.now() - startedAt };
   };
   const answers = async (count: number) => {
@@ -49,44 +49,44 @@ async function replicas(...names: string[]) {
     for (let each = 0; each < count; each += 1) all.push(await call());
     return all;
   };
-  const everybodyAnswers = () =>
+  const allRespond = () =>
     vi.waitFor(async () => {
       const from = (await answers(2 * names.length)).map((each) => each.from);
       expect(new Set(from)).toEqual(new Set(names));
     }, LIMIT_MS);
-  await everybodyAnswers();
-  return { started, client, lines, call, answers, everybodyAnswers };
+  await allRespond();
+  return { started, client, lines, call, answers, allRespond };
 }
 
-describe('a client of a service with a replica that hangs', () => {
-  it('makes calls elsewhere, and comes back when it hears again (SYS-4, SYS-5)', async () => {
-    const { started, lines, call, answers, everybodyAnswers } = await replicas('a', 'b');
+describe('a client of a service with a hung replica', () => {
+  it('ejects it, and readmits it when it responds again (SYS-4, SYS-5)', async () => {
+    const { started, lines, call, answers, allRespond } = await replicas('a', 'b');
     const [a] = started;
     a?.process.kill('SIGSTOP');
-    const underWay = await Promise.all(Array.from({ length: 20 }, () => call()));
-    expect(new Set(underWay.map(({ from }) => from))).toEqual(new Set(['b']));
-    // Those that had gone to it were given up long before their limit.
-    expect(Math.max(...underWay.map(({ tookMs }) => tookMs))).toBeLessThan(MISSED_MS + QUICK_MS);
+    const inFlight = await Promise.all(Array.from({ length: 20 }, () => call()));
+    expect(new Set(inFlight.map(({ from }) => from))).toEqual(new Set(['b']));
+    // Calls in flight on it fail long before their deadline.
+    expect(Math.max(...inFlight.map(({ tookMs }) => tookMs))).toBeLessThan(EJECTED_MS + QUICK_MS);
     const later = await answers(50);
     expect(new Set(later.map(({ from }) => from))).toEqual(new Set(['b']));
     expect(Math.max(...later.map(({ tookMs }) => tookMs))).toBeLessThan(QUICK_MS);
     a?.process.kill('SIGCONT');
-    await everybodyAnswers();
-    const told = lines.filter(({ replica: about }) => about === a?.address);
-    expect(told.at(0)).toMatchObject({
+    await allRespond();
+    const logged = lines.filter(({ replica: about }) => about === a?.address);
+    expect(logged.at(0)).toMatchObject({
       msg: 'replica ejected from load balancing',
       rpc_service: RunService.typeName,
     });
-    expect(told.at(-1)).toMatchObject({
+    expect(logged.at(-1)).toMatchObject({
       msg: 'replica readmitted to load balancing',
       standing: 'serving',
     });
-    for (const line of told) expect(line).not.toHaveProperty('trace_id');
+    for (const line of logged) expect(line).not.toHaveProperty('trace_id');
   });
 
-  it('does not wait for one whose event loop is blocked (SYS-4, SYS-5)', async () => {
-    const { started, client, answers, everybodyAnswers } = await replicas('a', 'b');
-    // Not idempotent here, so that it does not block the other one too.
+  it('ejects a replica whose event loop is blocked (SYS-4, SYS-5)', async () => {
+    const { started, client, answers, allRespond } = await replicas('a', 'b');
+    // Without retries, so that it does not block the other replica too.
     const blocked = client.startRun(
       { ...START, goal: 'hang 8 s' },
       { ...ALLOWED, retry: false, timeoutMs: LIMIT_MS },
@@ -96,11 +96,11 @@ describe('a client of a service with a replica that hangs', () => {
     expect(new Set(later.map(({ from }) => from)).size).toBe(1);
     expect(Math.max(...later.map(({ tookMs }) => tookMs))).toBeLessThan(QUICK_MS);
     expect(started).toHaveLength(2);
-    await everybodyAnswers();
+    await allRespond();
   });
 
-  it('fails at once when there is no other one (SYS-4)', async () => {
-    const { started, client, everybodyAnswers } = await replicas('a');
+  it('fails at once when it is the only replica (SYS-4)', async () => {
+    const { started, client, allRespond } = await replicas('a');
     started[0]?.process.kill('SIGSTOP');
     await vi.waitFor(async () => {
       const startedAt = performance.now();
@@ -110,6 +110,6 @@ describe('a client of a service with a replica that hangs', () => {
       expect(performance.now() - startedAt).toBeLessThan(QUICK_MS);
     }, LIMIT_MS);
     started[0]?.process.kill('SIGCONT');
-    await everybodyAnswers();
+    await allRespond();
   });
 });

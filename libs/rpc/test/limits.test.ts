@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('a request over the size limit is RESOURCE_EXHAUSTED, with details (SYS-3)', async () => {
+  it('rejects a request over the size limit as RESOURCE_EXHAUSTED, with details (SYS-3)', async () => {
     const limits = { maxMessageBytes: 1000 };
     const { client } = await start(transport, { startRun: async () => ({}) }, { limits });
     const caller = client();
@@ -14,7 +14,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await caller.startRun({ ...START, goal: 'x'.repeat(900) }, ALLOWED);
   });
 
-  it('an answer over the size limit is RESOURCE_EXHAUSTED, unary or streamed (SYS-3)', async () => {
+  it('rejects a response over the size limit as RESOURCE_EXHAUSTED, unary or streaming (SYS-3)', async () => {
     const runId = 'x'.repeat(1001);
     const { client } = await start(
       transport,
@@ -35,7 +35,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(error).toMatchObject(expected);
   });
 
-  it('a call over the number allowed is refused with the limit, and later ones go through (SYS-3)', async () => {
+  it('rejects a call over the limit of calls in flight, and accepts later ones (SYS-3)', async () => {
     const begun = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const { client } = await start(
@@ -62,7 +62,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await caller.startRun(START, ALLOWED);
   });
 
-  it('cancelling thousands of calls at once leaves the connection usable (SUP-8)', async () => {
+  it('keeps the connection usable when thousands of calls are cancelled at once (SUP-8)', async () => {
     let open = 0;
     const { client } = await start(
       transport,

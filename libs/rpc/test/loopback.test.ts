@@ -4,8 +4,8 @@ import { expect, it, vi } from 'vitest';
 import { Loopback } from '../src/index.ts';
 import { ALLOWED, clientOf, drained, rejection, START, start } from './fixture.ts';
 
-/** Nothing listens there, so only a call without a connection can succeed. */
-const NOWHERE = '127.0.0.1:1';
+/** An unused address, where only a call without a connection can succeed. */
+const UNUSED = '127.0.0.1:1';
 
 it('calls a server of the same process without a connection (SYS-5)', async () => {
   const { server, telemetry, loopback } = await start('loopback', {
@@ -16,13 +16,13 @@ it('calls a server of the same process without a connection (SYS-5)', async () =
   });
   const found = loopback?.find(server.address);
   if (found === undefined || loopback === undefined) throw new Error('The server is not added.');
-  loopback.add(NOWHERE, found);
-  const client = clientOf(NOWHERE, telemetry, { loopback });
+  loopback.add(UNUSED, found);
+  const client = clientOf(UNUSED, telemetry, { loopback });
   expect((await client.startRun(START, ALLOWED)).run?.runId).toBe('local');
   expect(await drained(client.watchRun({ runId: 'r' }, ALLOWED))).toMatchObject({
     got: [{ event: { sequence: 1n } }],
   });
-  const apart = clientOf(NOWHERE, telemetry, {
+  const apart = clientOf(UNUSED, telemetry, {
     loopback: new Loopback(),
     retry: { maxAttempts: 1 },
   });
@@ -61,7 +61,7 @@ it('runs a handler outside the context of the code that calls it (SYS-5)', async
   expect(seen).toEqual([undefined, undefined, undefined]);
 });
 
-it('stops a stream ahead of a slow reader, and ends it when the reader leaves (BD-1)', async () => {
+it('applies backpressure of a slow reader, and ends the stream when the reader stops (BD-1)', async () => {
   let produced = 0;
   const ended = Promise.withResolvers<unknown>();
   const { client } = await start('loopback', {

@@ -6,7 +6,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createRpcClient } from '../src/index.ts';
 
-/** How a peer loses a stream without a word of gRPC. */
+/** The ways in which a peer ends a stream without a gRPC status. */
 const LOSSES: Readonly<Record<string, (stream: ServerHttp2Stream) => void>> = {
   'reset with INTERNAL_ERROR': (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
   'reset with PROTOCOL_ERROR': (stream) => stream.close(constants.NGHTTP2_PROTOCOL_ERROR),
@@ -24,7 +24,7 @@ describe('a stream that is lost', () => {
   });
 
   it.each(Object.entries(LOSSES))(
-    'when %s is UNAVAILABLE, which may be tried again, and no fault of the peer (SYS-3, SYS-4)',
+    'is UNAVAILABLE, hence retryable, when %s (SYS-3, SYS-4)',
     async (_, lose) => {
       server = createServer();
       server.on('stream', (stream) => {

@@ -1,4 +1,4 @@
-/** A replica in a process of its own: answers with its name, and hangs for as many seconds as a request asks. */
+/** A replica in a separate process: responds with its name, and blocks for the seconds given in the goal. */
 import { createTelemetry } from '@writ/telemetry';
 import { createRpcServer } from '../src/index.ts';
 import { gate, runRoute } from './fixture.ts';
@@ -13,7 +13,7 @@ const server = await createRpcServer({
     runRoute({
       startRun: async ({ goal }) => {
         const seconds = Number(HANG.exec(goal)?.[1] ?? 0);
-        // Nothing else happens in this process meanwhile.
+        // Blocks the event loop.
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1_000);
         return { run: { runId: name } };
       },

@@ -6,7 +6,7 @@ import { ALLOWED, rejection, START, start } from './fixture.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
-/** Replicas of a service that answer with their own number, and a client of all of them. */
+/** Starts replicas that respond with their number, and a client of all of them. */
 async function replicas(count: number) {
   const servers = await Promise.all(
     Array.from({ length: count }, (_, index) =>
@@ -19,7 +19,7 @@ async function replicas(count: number) {
   });
   onTestFinished(() => client.close());
   const call = async () => (await client.startRun(START, { ...ALLOWED, retry: true })).run?.runId;
-  /** Who answers so many calls, one after the other. */
+  /** Makes `calls` sequential calls and returns the replicas that responded. */
   const answers = async (calls: number) => {
     const from: (string | undefined)[] = [];
     for (let each = 0; each < calls; each += 1) from.push(await call());
@@ -32,14 +32,14 @@ const times = (answers: readonly unknown[], from: string) =>
   answers.filter((answer) => answer === from).length;
 
 describe('a client of a service with several replicas', () => {
-  it('goes round all of them, and sticks to none (SYS-5)', async () => {
+  it('balances calls round robin (SYS-5)', async () => {
     const { answers } = await replicas(3);
     await vi.waitFor(async () => expect(new Set(await answers(3)).size).toBe(3));
     const from = await answers(30);
     expect([0, 1, 2].map((index) => times(from, `from-${index}`))).toEqual([10, 10, 10]);
   });
 
-  it('leaves out one that drains, without a call that fails (SYS-4, SYS-5)', async () => {
+  it('ejects a draining replica without a failed call (SYS-4, SYS-5)', async () => {
     const { answers, servers } = await replicas(2);
     await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
     const closing = servers[0]?.server.close();
@@ -48,7 +48,7 @@ describe('a client of a service with several replicas', () => {
     expect(times(await answers(10), 'from-1')).toBe(10);
   });
 
-  it('leaves out one that says that it does not serve, and fails at once where all do (SYS-4, SYS-5)', async () => {
+  it('ejects a replica that reports NOT_SERVING, and fails at once when all do (SYS-4, SYS-5)', async () => {
     const { answers, servers } = await replicas(2);
     await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
     servers[0]?.server.setServing(false);
@@ -63,7 +63,7 @@ describe('a client of a service with several replicas', () => {
     await vi.waitFor(async () => expect(new Set(await answers(2)).size).toBe(2));
   });
 
-  it('calls those that do not serve when it asks for what they always know (SYS-5)', async () => {
+  it('calls replicas that report NOT_SERVING with health `responding` (SYS-5)', async () => {
     const { server, client } = await start('grpc-js', {
       startRun: async () => ({ run: { runId: 'r' } }),
     });
@@ -73,11 +73,11 @@ describe('a client of a service with several replicas', () => {
     });
   });
 
-  it('finds every address that a name has, and passes by names that have none (SYS-5)', async () => {
+  it('resolves every address of a name and ignores unresolvable names (SYS-5)', async () => {
     const { server } = await start('grpc-js', { startRun: async () => ({ run: { runId: 'r' } }) });
     const client = createRpcClient(RunService, {
       telemetry,
-      address: `nobody.invalid:1,localhost:${server.port}`,
+      address: `unknown.invalid:1,localhost:${server.port}`,
     });
     onTestFinished(() => client.close());
     expect(await client.startRun(START, ALLOWED)).toMatchObject({ run: { runId: 'r' } });

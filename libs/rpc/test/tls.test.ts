@@ -12,7 +12,7 @@ import { createEdge, createRpcServer, type GateCall, TlsFiles } from '../src/ind
 import { type Certificates, certificates } from './certificates.ts';
 import { clientOf, rejection, START, start } from './fixture.ts';
 
-/** A server that shows the certificate of the supervisor, and tells what its gate saw. */
+/** Starts a server with the certificate of the supervisor that records what its gate saw. */
 async function guarded(certs: Certificates) {
   const seen: GateCall['peerUris'][] = [];
   const started = await start(
@@ -33,8 +33,8 @@ const reason = (error: unknown): string | undefined =>
   isWritError(error) ? `${error.kind} ${error.message}` : undefined;
 
 /**
- * The serial number of the certificate that a server shows to `dir`'s worker, or to whoever shows
- * nothing; rejects unless the server begins to speak HTTP/2 with it.
+ * Returns the serial number of the server certificate, as presented to the worker of `dir` or to a
+ * client without a certificate; rejects unless the server starts HTTP/2.
  */
 function shownBy(address: string, { dir }: Certificates, named = true): Promise<string> {
   const [host = '', port = ''] = address.split(':');
@@ -56,7 +56,7 @@ function shownBy(address: string, { dir }: Certificates, named = true): Promise<
 }
 
 describe('an internal port with TLS', () => {
-  it('tells its gate by which URI a client is known (SYS-6)', async () => {
+  it('passes the URI names of the client certificate to its gate (SYS-6)', async () => {
     const certs = await certificates();
     const { client, seen } = await guarded(certs);
     const { run } = await client({ tls: certs.client('agent-worker') }).startRun(START);
@@ -64,14 +64,14 @@ describe('an internal port with TLS', () => {
     expect(seen).toEqual([['spiffe://test.local/writ/agent-worker']]);
   });
 
-  it('lets nobody in who shows no certificate, or one of another authority (SYS-4, SYS-6)', async () => {
+  it('rejects clients without a certificate or with one of another authority (SYS-4, SYS-6)', async () => {
     const certs = await certificates();
-    const strangers = await certificates();
-    // They believe the server, so that it is the server that refuses.
-    copyFileSync(join(certs.dir, 'ca.crt'), join(strangers.dir, 'ca.crt'));
+    const untrusted = await certificates();
+    // These clients trust the server, so that the server is the one that rejects.
+    copyFileSync(join(certs.dir, 'ca.crt'), join(untrusted.dir, 'ca.crt'));
     const { client, seen, address } = await guarded(certs);
-    const strange = client({ tls: strangers.client('agent-worker'), timeoutMs: 3_000 });
-    expect(reason(await rejection(strange.startRun(START)))).toMatch(/^unavailable /);
+    const stranger = client({ tls: untrusted.client('agent-worker'), timeoutMs: 3_000 });
+    expect(reason(await rejection(stranger.startRun(START)))).toMatch(/^unavailable /);
     const plain = client({ timeoutMs: 3_000 });
     expect(reason(await rejection(plain.startRun(START)))).toMatch(/^unavailable /);
     await expect(shownBy(address, certs, false)).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe('an internal port with TLS', () => {
     expect(seen).toEqual([]);
   });
 
-  it('tells of a failed handshake, and not of whoever only looks whether the port is open', async () => {
+  it('logs a failed handshake, but a port probe only at debug level', async () => {
     const certs = await certificates();
     const lines: string[] = [];
     const logStream = { write: (line: string) => void lines.push(line) };
@@ -96,22 +96,22 @@ describe('an internal port with TLS', () => {
       telemetry,
       tls,
     });
-    const come = (bytes: string): Promise<unknown> => {
+    const send = (bytes: string): Promise<unknown> => {
       const socket = connectTcp(server.port, '127.0.0.1');
       socket.on('error', () => undefined);
       socket.end(bytes);
       return once(socket, 'close');
     };
-    const told = () => lines.map((line) => JSON.parse(line) as { level: string; msg: string });
-    await come('');
+    const logged = () => lines.map((line) => JSON.parse(line) as { level: string; msg: string });
+    await send('');
     await expect
-      .poll(told)
+      .poll(logged)
       .toMatchObject([
         { level: 'debug', msg: expect.stringContaining('before its TLS handshake') },
       ]);
-    await come('GET / HTTP/1.1\r\n\r\n');
+    await send('GET / HTTP/1.1\r\n\r\n');
     await expect
-      .poll(() => told()[1])
+      .poll(() => logged()[1])
       .toMatchObject({
         level: 'info',
         msg: expect.stringContaining('handshake failed'),
@@ -119,7 +119,7 @@ describe('an internal port with TLS', () => {
     await server.close(0);
   });
 
-  it('is called by nobody who expects another service there (SYS-6)', async () => {
+  it('is rejected by a client that expects another service (SYS-6)', async () => {
     const certs = await certificates();
     const { client, seen } = await guarded(certs);
     const misled = client({ tls: certs.client('agent-worker', 'agent-worker'), timeoutMs: 3_000 });
@@ -129,7 +129,7 @@ describe('an internal port with TLS', () => {
     expect(seen).toEqual([]);
   });
 
-  it('takes new certificates without a restart: old connections end their calls, new ones use them (SYS-6)', async () => {
+  it('uses new certificates for new connections without a restart and finishes calls on old ones (SYS-6)', async () => {
     const certs = await certificates();
     const proceed = Promise.withResolvers<void>();
     const { address, telemetry } = await start(
@@ -144,7 +144,7 @@ describe('an internal port with TLS', () => {
     );
     const client = clientOf(address, telemetry, { tls: certs.client('agent-worker') });
     await client.startRun(START);
-    const underWay = client.startRun({ ...START, goal: 'wait' });
+    const inFlight = client.startRun({ ...START, goal: 'wait' });
     const before = await shownBy(address, certs);
     await certs.renew();
     await expect.poll(() => shownBy(address, certs)).not.toBe(before);
@@ -153,22 +153,22 @@ describe('an internal port with TLS', () => {
       expect(run?.runId).toBe('now');
     }
     proceed.resolve();
-    expect((await underWay).run?.runId).toBe('wait');
+    expect((await inFlight).run?.runId).toBe('wait');
   });
 
-  it('replaces its authority step by step, and refuses nobody meanwhile (SYS-6)', async () => {
+  it('replaces its authority step by step without rejecting calls (SYS-6)', async () => {
     const certs = await certificates();
     const next = await certificates();
     const { client } = await guarded(certs);
     const runs = client({ tls: certs.client('agent-worker') });
-    const taken = () => certs.lines.filter((line) => line.includes('TLS files reloaded')).length;
+    const reloads = () => certs.lines.filter((line) => line.includes('TLS files reloaded')).length;
     const step = async (count: number, change: () => void): Promise<void> => {
       change();
-      await expect.poll(taken).toBeGreaterThanOrEqual(count);
+      await expect.poll(reloads).toBeGreaterThanOrEqual(count);
       expect((await runs.startRun(START)).run?.runId).toBe('run-1');
     };
     const caFile = join(certs.dir, 'ca.crt');
-    // Each of the two ends takes each step.
+    // Both sides reload at every step.
     await step(2, () => appendFileSync(caFile, next.ca));
     await step(4, () => {
       for (const name of ['supervisor', 'agent-worker'])
@@ -178,7 +178,7 @@ describe('an internal port with TLS', () => {
     await step(6, () => writeFileSync(caFile, next.ca));
   });
 
-  it("ends a connection with its client's certificate (SYS-4)", async () => {
+  it('closes a connection when the client certificate expires (SYS-4)', async () => {
     const certs = await certificates();
     const { address } = await guarded(certs);
     const authority = { cert: certs.ca, key: readFileSync(join(certs.dir, 'ca.key'), 'utf8') };
@@ -186,14 +186,14 @@ describe('an internal port with TLS', () => {
     const [host = '', port = ''] = address.split(':');
     const to = { host, port: Number(port), ALPNProtocols: ['h2'], ca: certs.ca };
     const socket = connect({ ...to, ...brief });
-    // Rejects when the certificate is over before it is shown.
+    // Rejects when the certificate expires before the handshake.
     await once(socket, 'data');
     await once(socket, 'close');
-    // A timer may be early by a millisecond.
+    // A timer may fire a millisecond early.
     expect(Date.now()).toBeGreaterThan(new X509Certificate(brief.cert).validToDate.getTime() - 100);
   });
 
-  it('lets those in no more whose authority was taken away (SYS-4)', async () => {
+  it('rejects clients of a removed authority (SYS-4)', async () => {
     const certs = await certificates();
     const successor = await certificates();
     const { address } = await guarded(certs);
@@ -204,7 +204,7 @@ describe('an internal port with TLS', () => {
     await expect(shownBy(address, certs)).rejects.toThrow();
   });
 
-  it('binds no address that other machines reach in cleartext, unless a plain word allows it (SYS-4)', async () => {
+  it('refuses cleartext on a public address unless it is explicitly allowed (SYS-4)', async () => {
     const { telemetry } = await start('grpc-js', {});
     const open = { host: '0.0.0.0', port: 0, routes: [], gate: async () => ({}), telemetry };
     const refused = await rejection(createRpcServer(open));
@@ -218,18 +218,18 @@ describe('an internal port with TLS', () => {
 describe.each([
   ['an internal port', createRpcServer],
   ['an edge', createEdge],
-] as const)('%s that is taken', (_, create) => {
-  it('is not opened, and watches over no files (SYS-4)', async () => {
+] as const)('%s whose port is in use', (_, create) => {
+  it('fails and does not watch TLS files (SYS-4)', async () => {
     const certs = await certificates();
     const { telemetry, server } = await start('grpc-js', {});
     const tls = certs.server('supervisor');
     let watching = 0;
     const onChange = tls.files.onChange.bind(tls.files);
     vi.spyOn(tls.files, 'onChange').mockImplementation((listener) => {
-      const forget = onChange(listener);
+      const unsubscribe = onChange(listener);
       watching += 1;
       return () => {
-        forget();
+        unsubscribe();
         watching -= 1;
       };
     });
@@ -241,38 +241,38 @@ describe.each([
 });
 
 describe('TLS files', () => {
-  it('that are of no use leave the old in place, and are told of once (SYS-4)', async () => {
+  it('keep the previous material when they are invalid, and log it once (SYS-4)', async () => {
     const certs = await certificates();
     const files = certs.files('supervisor');
     const { current } = files;
     const certFile = join(certs.dir, 'supervisor.crt');
     writeFileSync(certFile, 'no certificate');
-    const told = () => certs.lines.filter((line) => line.includes('keeping the previous ones'));
-    await expect.poll(told).toHaveLength(1);
-    expect(told()[0]).toContain(`${certFile} contains no certificate in PEM format.`);
+    const errors = () => certs.lines.filter((line) => line.includes('keeping the previous ones'));
+    await expect.poll(errors).toHaveLength(1);
+    expect(errors()[0]).toContain(`${certFile} contains no certificate in PEM format.`);
     await certs.renew();
     await expect.poll(() => files.current).not.toBe(current);
-    expect(told()).toHaveLength(1);
+    expect(errors()).toHaveLength(1);
   });
 
   it.each([
     ['supervisor.crt', '', 'contains no certificate in PEM format.'],
     ['supervisor.key', 'x', 'contains no private key in PEM format.'],
     ['ca.crt', 'x', 'contains no certificate in PEM format.'],
-  ])('are refused at the start when %s is broken (SYS-4)', async (file, text, sentence) => {
+  ])('are rejected at startup when %s is invalid (SYS-4)', async (file, text, sentence) => {
     const certs = await certificates();
     writeFileSync(join(certs.dir, file), text);
     expect(() => certs.files('supervisor')).toThrow(`${join(certs.dir, file)} ${sentence}`);
   });
 
-  it('are refused when the key is not that of the certificate (SYS-4)', async () => {
+  it('are rejected when the key does not match the certificate (SYS-4)', async () => {
     const certs = await certificates();
     const keyFile = join(certs.dir, 'supervisor.key');
     copyFileSync(join(certs.dir, 'agent-worker.key'), keyFile);
     expect(() => certs.files('supervisor')).toThrow(`${keyFile} does not match the certificate of`);
   });
 
-  it('are refused when a file is missing (SYS-4)', async () => {
+  it('are rejected when a file is missing (SYS-4)', async () => {
     const { lines: _, ...certs } = await certificates();
     const open = () =>
       TlsFiles.open({

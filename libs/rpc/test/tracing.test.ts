@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ALLOWED, clientOf, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
-  it('a call is one trace: caller, client span, server span, what the handler does (SYS-1)', async () => {
+  it('records one trace: caller, client span, server span, spans of the handler (SYS-1)', async () => {
     const { client, spans, telemetry } = await start(transport, {
       startRun: async (_request, call) =>
         withSpan(telemetry.tracer, 'work', {}, () => ({ run: { runId: call.traceparent } })),
@@ -36,7 +36,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(JSON.stringify(spans.spans())).not.toContain(START.goal);
   });
 
-  it('a stream keeps its trace for every message, also between awaits (SYS-1)', async () => {
+  it('keeps the trace of a stream across messages and awaits (SYS-1)', async () => {
     const inner = await start(transport, { startRun: async () => ({}) });
     const onward = clientOf(inner.address, inner.telemetry);
     const active: (string | undefined)[] = [];
@@ -52,7 +52,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const caller = client();
     await withSpan(telemetry.tracer, 'caller', {}, async () => {
       const stream = caller.watchRun({ runId: 'run-1' }, ALLOWED);
-      // Whoever reads does so from another context.
+      // The reader iterates in another context.
       await context.with(trace.deleteSpan(context.active()), () => drained(stream));
     });
     const [server, clientSide, outer] = await settled(spans, 3);
@@ -67,7 +67,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(parents).toEqual(active);
   });
 
-  it('an answer that is no fault of the server marks only the client span failed (SYS-1)', async () => {
+  it('marks only the client span failed for errors that are not server errors (SYS-1)', async () => {
     const { client, spans } = await start(transport, {
       startRun: async () => {
         throw new NotFoundError('AGENT_NOT_FOUND', 'No such agent.');
@@ -88,7 +88,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(faulty).toMatchObject({ kind: 'server', status: { code: 'error' } });
   });
 
-  it('a stream that is left early still ends its spans (SYS-1)', async () => {
+  it('ends the spans of a stream that is cancelled early (SYS-1)', async () => {
     const { client, spans } = await start(transport, {
       async *watchRun() {
         for (;;) yield {};
@@ -100,7 +100,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   });
 });
 
-it('a foreign trace is gone on with, and a malformed one refuses nothing (SYS-1)', async () => {
+it('continues a valid traceparent and ignores a malformed one (SYS-1)', async () => {
   const { address, spans } = await start('edge', { startRun: async () => ({}) });
   const call = (traceparent: string) =>
     fetch(`http://${address}/writ.run.v1.RunService/StartRun`, {
@@ -121,7 +121,7 @@ it('a foreign trace is gone on with, and a malformed one refuses nothing (SYS-1)
   expect(fresh).not.toHaveProperty('parentSpanId');
 });
 
-/** The first `count` finished spans; a server span may end a moment after the answer is there. */
+/** The first `count` finished spans; a server span may end shortly after the response. */
 async function settled(spans: InMemorySpans, count: number): Promise<readonly RecordedSpan[]> {
   while (spans.spans().length < count) await new Promise(setImmediate);
   return spans.spans();
