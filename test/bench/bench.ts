@@ -4,40 +4,40 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { type Program, SERVICE_MAINS, startProgram } from '../load/program.ts';
-import { contest } from './contest.ts';
+import { compare } from './compare.ts';
 import type { Operation } from './measure.ts';
 
-/** Who the measured service serves. */
-export interface Subject {
+/** A measured service and its operation. */
+export interface BenchTarget {
   readonly service: 'spawn-budget' | 'execution-meter';
-  /** What one operation is called: two RPCs, one after the other, of one commit each. */
+  /** Name of the operation, which makes two RPCs in sequence with one commit each. */
   readonly name: string;
-  /** Variables beside the usual ones. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * Prepares the service, and gives the operation.
-   * @param prefix of the ids of its requests
+   * Prepares the service and returns the operation.
+   * @param prefix prefix of the request ids
    */
   prepare(supervisor: KeyPeer, address: string, prefix: string): Promise<Operation>;
 }
 
-/** How the bench is run. */
+/** Options of a benchmark. */
 export interface BenchOptions {
-  /** Folder for CPU profiles of the servers; none are made without it. */
+  /** Folder for CPU profiles of the servers; default no profiles. */
   readonly profileDir?: string | undefined;
 }
 
-const ECHOES = 'the same, echoed';
-const TWICE = 'echoed + commits';
-/** Of the operations/s of two echoes plus two commits. */
-const WANTED = 0.6;
+const ECHOES = 'echo of both RPCs';
+const ECHOES_WITH_COMMITS = 'echoes + commits';
+/** Minimum throughput relative to two echoes plus two commits. */
+const MIN_RATIO = 0.6;
 
 /**
- * Measures a service beside the floor that it stands on, each in a process of its own: the same two
- * RPCs with a handler that does nothing, and with one that commits one row. Prints the figures and
- * whether the service reaches its part of the floor; resolves with that.
+ * Measures a service beside its baseline, each in its own process: the same two RPCs with a handler that does
+ * nothing, and with one that commits one row. Prints the figures and returns whether the service reaches
+ * {@link MIN_RATIO} of the baseline.
  */
-export async function bench(subject: Subject, { profileDir }: BenchOptions): Promise<boolean> {
+export async function bench(target: BenchTarget, { profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
     const dir = await mkdtemp(join(tmpdir(), 'writ-bench-'));
@@ -52,38 +52,38 @@ export async function bench(subject: Subject, { profileDir }: BenchOptions): Pro
     stack.defer(() => supervisor.close());
     const echo = await start(fileURLToPath(new URL('same-rpc-server.ts', import.meta.url)), {
       ECHO_FILE: join(dir, 'echo.db'),
-      ECHO_SERVICE: subject.service,
+      ECHO_SERVICE: target.service,
       WRIT_SUPERVISOR_ADDRESS: supervisor.address,
     });
-    const service = await start(SERVICE_MAINS[subject.service], {
+    const service = await start(SERVICE_MAINS[target.service], {
       WRIT_DATA: dir,
       WRIT_EXECUTION_METER_PORT: '0',
       WRIT_SPAWN_BUDGET_PORT: '0',
       WRIT_SUPERVISOR_ADDRESS: supervisor.address,
       WRIT_LOG_LEVEL: 'warn',
-      ...subject.env,
+      ...target.env,
     });
-    const entrants = {
-      [ECHOES]: await subject.prepare(supervisor, echo.address, 'echo-'),
-      [TWICE]: await subject.prepare(supervisor, echo.address, 'commit-'),
-      [subject.name]: await subject.prepare(supervisor, service.address, ''),
+    const operations = {
+      [ECHOES]: await target.prepare(supervisor, echo.address, 'echo-'),
+      [ECHOES_WITH_COMMITS]: await target.prepare(supervisor, echo.address, 'commit-'),
+      [target.name]: await target.prepare(supervisor, service.address, ''),
     };
-    const results = await contest(entrants, {
+    const results = await compare(operations, {
       [ECHOES]: echo,
-      [TWICE]: echo,
-      [subject.name]: service,
+      [ECHOES_WITH_COMMITS]: echo,
+      [target.name]: service,
     });
-    return verdict(subject.name, results.ratio(subject.name, TWICE, 64));
+    return verdict(target.name, results.ratio(target.name, ECHOES_WITH_COMMITS, 64));
   } finally {
     await stack.disposeAsync();
   }
 }
 
 function verdict(name: string, ratio: number): boolean {
-  const isEnough = ratio >= WANTED;
+  const isEnough = ratio >= MIN_RATIO;
   const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
   console.log(
-    `${isEnough ? 'PASS' : 'FAIL'}: ${name} reaches ${percent(ratio)} of two echoes plus two commits at 64 in flight; wanted are ${percent(WANTED)}.`,
+    `${isEnough ? 'PASS' : 'FAIL'}: ${name} reaches ${percent(ratio)} of the throughput of two echoes plus two commits at 64 in flight (minimum ${percent(MIN_RATIO)}).`,
   );
   return isEnough;
 }

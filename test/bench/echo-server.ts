@@ -1,6 +1,6 @@
 /**
- * The floor that a service stands on: an RPC that does nothing, and, when it is asked for the key
- * `commit` or `two-commits`, one that inserts a row once or twice and waits each time until that is durable.
+ * The baseline of a service: an RPC that does nothing; for the key `commit` or `two-commits` it inserts a row
+ * once or twice and waits until each is durable.
  */
 import { once } from 'node:events';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
@@ -29,8 +29,8 @@ const server = await createRpcServer({
   telemetry: createTelemetry({ service: 'echo', logLevel: 'silent' }),
 });
 server.setServing(true);
-const told = once(process, 'SIGTERM');
+const terminated = once(process, 'SIGTERM');
 console.log(`echo listens on ${server.address}`);
-await told;
+await terminated;
 await server.close(0);
 await store.close();

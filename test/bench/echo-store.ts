@@ -4,14 +4,14 @@ interface EchoDatabase {
   echoes: { echoed_at: Date };
 }
 
-/** What a server that does nothing writes, when it is asked to. */
+/** The store of an echo server. */
 export interface EchoStore {
-  /** Inserts a row of one column, and waits until that is durable. */
+  /** Inserts a row with one column and waits until it is durable. */
   commit(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens the store of an echo server, in a file or in memory. */
+/** Opens the store of an echo server in a file or in memory. */
 export async function openEchoStore(file = ':memory:'): Promise<EchoStore> {
   const store = await openStore<EchoDatabase>({
     location: { dialect: 'sqlite', file },

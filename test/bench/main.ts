@@ -1,4 +1,4 @@
-/** `npm run bench` lists the benches, `npm run bench -- NAME` runs one. */
+/** `npm run bench` lists the benchmarks; `npm run bench -- NAME` runs one. */
 import { parseArgs } from 'node:util';
 import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
@@ -9,7 +9,7 @@ import { benchTool } from './tool.ts';
 
 interface Bench {
   readonly about: string;
-  /** Resolves with whether it is as fast as it should be. */
+  /** Resolves with whether the service is fast enough. */
   run(options: BenchOptions): Promise<boolean>;
 }
 
@@ -23,7 +23,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     run: (options) => bench(spawn, options),
   },
   review: {
-    about: 'ReviewAction of supervisor under fifty rules',
+    about: 'ReviewAction of supervisor with fifty rules',
     run: benchReview,
   },
   steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
@@ -39,7 +39,7 @@ const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
   for (const [known, { about }] of Object.entries(BENCHES)) {
-    console.log(`  ${known.padEnd(6)} ${about}, beside the floor that it stands on`);
+    console.log(`  ${known.padEnd(6)} ${about}, compared to its baseline`);
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {

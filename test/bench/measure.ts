@@ -1,4 +1,4 @@
-/** How fast an operation was. */
+/** The speed of an operation. */
 export interface Speed {
   readonly operations: number;
   readonly perSecond: number;
@@ -6,12 +6,12 @@ export interface Speed {
   readonly p99Ms: number;
 }
 
-/** Does one operation, the `n`th of all; throws when it goes wrong. */
+/** Runs the `n`th operation; throws when it fails. */
 export type Operation = (n: number) => Promise<unknown>;
 
 let operations = 0;
 
-/** Does `operation` for `forMs`, always `inFlight` of them at a time. */
+/** Repeats `operation` for `forMs` with `inFlight` concurrent operations. */
 export async function measure(
   operation: Operation,
   inFlight: number,
@@ -38,7 +38,7 @@ export async function measure(
   };
 }
 
-/** The median of figures in any order. */
+/** Returns the median of unsorted figures. */
 export function median(figures: readonly number[]): number {
   return quantileOf(
     figures.toSorted((a, b) => a - b),
@@ -46,7 +46,7 @@ export function median(figures: readonly number[]): number {
   );
 }
 
-/** The share `q` of figures that are sorted. */
+/** Returns the quantile `q` of sorted figures. */
 export function quantileOf(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import type { Subject } from './bench.ts';
+import type { BenchTarget } from './bench.ts';
 
 const AGENTS = 16;
 
-/** Reserve, then Settle, on the tabs of one run's agents: five levels are booked each time. */
-export const meter: Subject = {
+/** Reserve, then Settle, on the tabs of one run's agents: each books five levels. */
+export const meter: BenchTarget = {
   service: 'execution-meter',
   name: 'Reserve, Settle',
   env: {

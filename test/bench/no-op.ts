@@ -1,6 +1,6 @@
 import type { Tools } from '@writ/kernel';
 
-/** A tool that does nothing: what is left is what the gateway does. */
+/** A tool that does nothing, so that only the gateway is measured. */
 export async function createTools(): Promise<Tools> {
   return { no_op: async () => ({}) };
 }

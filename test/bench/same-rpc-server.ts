@@ -1,7 +1,7 @@
 /**
- * The floor that a service stands on: the same RPCs as the service's own, through the same server, gate
- * and validation, with callers that show the same tokens; the handler does nothing. A request whose
- * id begins with `commit` inserts one row of one column and waits until that is durable.
+ * The baseline of a service: the same RPCs through the same server, authentication and validation, with the
+ * same tokens; the handler does nothing. A request whose id starts with `commit` inserts one row with one
+ * column and waits until it is durable.
  */
 import { once } from 'node:events';
 import type { DescService } from '@bufbuild/protobuf';
@@ -18,7 +18,7 @@ const SERVED = {
   'execution-meter': ExecutionMeterService,
 } as const satisfies Readonly<Record<string, DescService>>;
 
-/** About what the service would answer; a grant is that long. */
+/** Responses of realistic size; a grant has this length. */
 const ANSWERS: Readonly<Record<string, object>> = {
   acquire: {
     slot: { agent: { name: 'child', instance: 'child-1' }, state: 1, grant: 'g'.repeat(560) },
@@ -58,9 +58,9 @@ const server = await createRpcServer({
   telemetry,
 });
 server.setServing(true);
-const told = once(process, 'SIGTERM');
+const terminated = once(process, 'SIGTERM');
 console.log(`${service} echo listens on ${server.address}`);
-await told;
+await terminated;
 await server.close(0);
 await trust.close();
 await store.close();

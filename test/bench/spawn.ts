@@ -1,9 +1,9 @@
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import type { Subject } from './bench.ts';
+import type { BenchTarget } from './bench.ts';
 
-/** Acquire, then Release, in one run's pool: a grant is signed each time. */
-export const spawn: Subject = {
+/** Acquire, then Release, in one run's pool; each acquire signs a grant. */
+export const spawn: BenchTarget = {
   service: 'spawn-budget',
   name: 'Acquire, Release',
   async prepare(supervisor, address, prefix) {

@@ -1,6 +1,6 @@
-/** `npm run chaos -- --seed N --minutes M`: everything fails for a while, and nothing that is promised breaks. */
+/** `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant. */
 import { parseArgs } from 'node:util';
-import { chaos } from './chaos.ts';
+import { runChaos } from './chaos.ts';
 
 const { values } = parseArgs({
   options: {
@@ -11,19 +11,18 @@ const { values } = parseArgs({
   },
 });
 const seed = Number(values.seed);
-try {
-  const figures = await chaos({
-    seed,
-    forMs: Number(values.minutes) * 60_000,
-    inFlight: Number(values['in-flight']),
-    ...(values.quiet ? {} : { say: (line: string) => console.log(`  ${line}`) }),
-  });
-  console.log(`holds: chaos, seed ${seed}, ${values.minutes} minutes`);
-  for (const [figure, value] of Object.entries(figures)) {
-    console.log(`  ${figure.padEnd(28)} ${value}`);
-  }
-} catch (error) {
-  console.log(`FAILS: chaos, seed ${seed}, ${values.minutes} minutes`);
-  console.log(error instanceof Error ? error.message : error);
+const title = `chaos, seed ${seed}, ${values.minutes} minutes`;
+const { figures, violations, diagnostics } = await runChaos({
+  seed,
+  forMs: Number(values.minutes) * 60_000,
+  inFlight: Number(values['in-flight']),
+  ...(values.quiet ? {} : { log: (line: string) => console.log(`  ${line}`) }),
+});
+console.log(`${violations.length === 0 ? 'PASS' : 'FAIL'}: ${title}`);
+for (const [figure, value] of Object.entries(figures)) {
+  console.log(`  ${figure.padEnd(28)} ${value}`);
+}
+if (violations.length > 0) {
+  console.log(`${violations.join('\n')}\n${diagnostics}`);
   process.exitCode = 1;
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,38 +6,41 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
 import { describeHookStreams } from '@writ/testing/nats';
 import { seeded } from '../load/random.ts';
-import { startAgain } from './faults/disturbance.ts';
+import { restart } from './faults/disturbance.ts';
 import { INVARIANTS } from './invariants/index.ts';
 import type { Evidence } from './invariants/invariant.ts';
-import { bothDesks } from './load/both-desks.ts';
+import { combinedExample } from './load/combined-example.ts';
 import { Load } from './load/load.ts';
 
-/** The load that a platform is under. */
+/** The load on the platform. */
 export interface LoadOptions {
   readonly seed: number;
-  /** Runs under way at the same time. */
+  /** Runs in flight at the same time. */
   readonly inFlight: number;
-  /** Runs in all; as many as there is time for when not given. */
+  /** Total number of runs; default unlimited. */
   readonly runs?: number;
 }
 
-/** What came of it. */
+/** The outcome of a test under load. */
 export interface LoadReport<T> {
   readonly outcome: T;
   readonly load: Load;
-  /** From the mending until every run had ended, milliseconds. */
+  /** Time from the end of the disturbances until every run had ended, milliseconds. */
   readonly endedAfterMs: number;
+  /** Broken invariants with the ids concerned; empty when every invariant holds. */
+  readonly violations: readonly string[];
+  /** The seed, the state of the hook stream and the last log lines of each replica. */
+  readonly diagnostics: string;
 }
 
-/** How long runs may take to end once everything is well again. */
+/** Liveness limit for the runs in flight after all faults have ended. */
 const END_WITHIN_MS = 180_000;
-/** How long what follows an ending may take: events, receipts, audit. */
+/** Liveness limit for events, receipts and audit records that follow the end of a run. */
 const SETTLE_WITHIN_MS = 60_000;
 
 /**
- * Two replicas of every service, with both desks at work, while `disturb` does what it does to them.
- * Then everything is mended, every run ends, and every invariant is checked.
- * @throws Error naming each broken invariant, the ids concerned and the seed
+ * Runs `disturb` against two replicas of every service under load. Then ends every fault, waits for all
+ * runs to end and checks every invariant.
  */
 export async function underLoad<T>(
   { seed, inFlight, runs }: LoadOptions,
@@ -47,30 +51,29 @@ export async function underLoad<T>(
   const giveUp = new AbortController();
   try {
     platform = await startDistributedPlatform({
-      example: bothDesks(join(folder, 'example')),
-      // What a killed worker held is taken over soon.
+      example: combinedExample(join(folder, 'example')),
+      // A short lease lets another worker take over quickly.
       env: { WRIT_WORKER_LEASE_TTL: '3s' },
     });
     const load = new Load(platform, seeded(seed + 1), runs);
     const driven = load.drive(inFlight, giveUp.signal);
     driven.catch(() => undefined);
     const outcome = await disturb({ platform, load });
-    if (runs === undefined) load.end();
-    await mend(platform);
-    const healed = performance.now();
-    const patience = setTimeout(() => giveUp.abort(new Error('runs did not end')), END_WITHIN_MS);
+    if (runs === undefined) load.stop();
+    await recover(platform);
+    const recoveredAt = performance.now();
+    const giveUpTimer = setTimeout(
+      () => giveUp.abort(new Error('runs did not end')),
+      END_WITHIN_MS,
+    );
     const failure = await driven.then(() => undefined).catch((error: unknown) => error);
-    clearTimeout(patience);
-    const endedAfterMs = performance.now() - healed;
-    const broken = await brokenInvariants({ platform, load });
-    if (failure !== undefined) broken.push(`runs: ${String(failure)}`);
-    if (broken.length > 0) {
-      const state = await describeHookStreams(platform.nats, 'p-supervisor').catch(String);
-      throw new Error(
-        `Seed ${seed} broke:\n${broken.join('\n')}\n${state}\n${lastWords(platform)}`,
-      );
-    }
-    return { outcome, load, endedAfterMs };
+    clearTimeout(giveUpTimer);
+    const endedAfterMs = performance.now() - recoveredAt;
+    const violations = await findViolations({ platform, load });
+    if (failure !== undefined) violations.push(`runs: ${String(failure)}`);
+    const state = await describeHookStreams(platform.nats, 'p-supervisor').catch(String);
+    const diagnostics = `Seed ${seed}\n${state}\n${lastLogLines(platform)}`;
+    return { outcome, load, endedAfterMs, violations, diagnostics };
   } finally {
     giveUp.abort();
     await platform?.close();
@@ -78,26 +81,31 @@ export async function underLoad<T>(
   }
 }
 
-async function mend(platform: DistributedPlatform): Promise<void> {
-  platform.heal();
-  await Promise.all(platform.replicas.map((replica) => startAgain(replica)));
+/** Throws an Error that names each broken invariant. */
+export function assertNoViolations({ violations, diagnostics }: LoadReport<unknown>): void {
+  assert.ok(violations.length === 0, `${violations.join('\n')}\n${diagnostics}`);
 }
 
-/** What is broken in the end: some of it takes a moment to come right. */
-async function brokenInvariants(evidence: Evidence): Promise<string[]> {
+async function recover(platform: DistributedPlatform): Promise<void> {
+  platform.heal();
+  await Promise.all(platform.replicas.map((replica) => restart(replica)));
+}
+
+/** Checks every invariant; retries until all hold or {@link SETTLE_WITHIN_MS} has passed. */
+async function findViolations(evidence: Evidence): Promise<string[]> {
   const until = performance.now() + SETTLE_WITHIN_MS;
   for (;;) {
-    const broken: string[] = [];
+    const found: string[] = [];
     for (const { holds, violations } of INVARIANTS) {
-      const found = await violations(evidence);
-      if (found.length > 0) broken.push(`${holds}:`, ...found.slice(0, 20).map((it) => `  ${it}`));
+      const lines = await violations(evidence);
+      if (lines.length > 0) found.push(`${holds}:`, ...lines.slice(0, 20).map((it) => `  ${it}`));
     }
-    if (broken.length === 0 || performance.now() > until) return broken;
+    if (found.length === 0 || performance.now() > until) return found;
     await pause(500);
   }
 }
 
-function lastWords({ replicas }: DistributedPlatform): string {
+function lastLogLines({ replicas }: DistributedPlatform): string {
   return replicas
     .map(
       ({ name, log }) =>

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sentReports } from '@writ/example-nightly-flow/reports';
 import { readShelf } from '@writ/example-research-team/shelf';
 import { afterEach, describe, expect, it } from 'vitest';
-import { askedAgain, PlatformProcess, recordedAnswers } from './platform-process.ts';
+import { repeatedModelCalls, PlatformProcess, recordedAnswers } from './platform-process.ts';
 
 let dataDir: string;
 let running: PlatformProcess | undefined;
@@ -30,7 +30,7 @@ async function surviveAt(example: string, text: string): Promise<string> {
   const second = start(example);
   expect(await second.exited, second.output).toBe(0);
   expect(second.output).toContain('left this run unfinished');
-  expect(askedAgain(dataDir, recorded)).toEqual([]);
+  expect(repeatedModelCalls(dataDir, recorded)).toEqual([]);
   return second.output;
 }
 

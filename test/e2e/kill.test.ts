@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { afterEach, describe, expect, it } from 'vitest';
-import { askedAgain, PlatformProcess, recordedAnswers } from './platform-process.ts';
+import { repeatedModelCalls, PlatformProcess, recordedAnswers } from './platform-process.ts';
 
 let dataDir: string;
 let running: PlatformProcess | undefined;
@@ -39,7 +39,7 @@ describe('a platform that is killed in the middle of a run', () => {
       expect(second.output).toContain('left this run unfinished');
       expect(second.output).toContain('success');
       expect(readLedger(dataDir).refunds).toMatchObject([{ user_id: 42, amount_cents: 80_000 }]);
-      expect(askedAgain(dataDir, recorded)).toEqual([]);
+      expect(repeatedModelCalls(dataDir, recorded)).toEqual([]);
     },
     180_000,
   );

@@ -97,7 +97,7 @@ export function recordedAnswers(dataDir: string): RecordedAnswer[] {
 }
 
 /** Ids of recorded answers that the model was asked for more than once. */
-export function askedAgain(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
+export function repeatedModelCalls(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
   const asked = new Map<string | null, number>();
   for (const { request_id: id } of readRequestLog(join(dataDir, 'simulator-requests.jsonl'))) {
     asked.set(id, (asked.get(id) ?? 0) + 1);

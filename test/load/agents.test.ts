@@ -3,23 +3,37 @@ import { frozenWorker } from './frozen-worker.ts';
 import { races } from './races.ts';
 import { teamKills } from './team-kills.ts';
 
-// Each proof checks itself; `npm run load` runs them at full length.
+// `npm run load` runs each of these tests at full length.
 
-it('ends every run of a team as an undisturbed one while the platform is killed under it, paying nothing and publishing nothing twice (AG-3, RT-1, TG-5, EM-7, SB-8)', async () => {
-  const { kills } = await teamKills({
+it('completes every run of a team like an undisturbed run while the platform is killed, without paying or publishing twice (AG-3, RT-1, TG-5, EM-7, SB-8)', async () => {
+  const figures = await teamKills({
     runs: 20,
     batch: 10,
     seed: 1,
     killAfterMs: [500, 2_000],
-    mostKills: 4,
+    maxKills: 4,
   });
-  expect(kills).toBeGreaterThan(0);
+  expect(figures.kills).toBeGreaterThan(0);
+  expect(figures).toMatchObject({
+    'runs with the answer of an undisturbed run': 20,
+    'briefs published': 21,
+    'model answers requested again': 0,
+    'leaked rows': 0,
+  });
 }, 300_000);
 
-it('refuses every write of a worker that was frozen past its lease, whenever it was frozen (RT-2)', async () => {
-  await frozenWorker({ rounds: 5, seed: 1 });
+it('refuses every write of a worker that was frozen past its lease, at any point of the run (RT-2)', async () => {
+  const figures = await frozenWorker({ rounds: 5, seed: 1 });
+  expect(figures).toMatchObject({
+    'runs taken over': 5,
+    'runs changed after the thaw': 0,
+    'refunds issued': 5,
+    'model answers requested again': 0,
+  });
+  expect(figures['writes refused after the thaw']).toBe(figures['writes attempted after the thaw']);
 }, 120_000);
 
-it('gives a run one end, whichever of its finish, a cancellation, a deadline, a halt and a preemption comes first (RT-4, AG-7, SUP-8)', async () => {
-  await races({ runs: 60, seed: 1 });
+it('gives a run exactly one end when its finish races with a cancellation, a deadline, a halt and a preemption (RT-4, AG-7, SUP-8)', async () => {
+  const figures = await races({ runs: 60, seed: 1 });
+  expect(figures).toMatchObject({ runs: 60, 'RUN_END events': 60, 'leaked rows': 0 });
 }, 120_000);

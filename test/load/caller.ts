@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { COMPILE_CACHE } from './program.ts';
 
-/** A client in a process of its own, which is given orders and answers each of them. */
+/** A client in a child process, which answers the requests of this process. */
 export interface Caller {
-  /** Hands it its order; resolves with its answer, or with undefined when it died before. */
-  ask(order: unknown): Promise<unknown>;
+  /** Sends a request; resolves with the response, or with undefined when the process dies first. */
+  send(request: unknown): Promise<unknown>;
   /** kill -9. */
   kill(): Promise<void>;
 }
 
-/** Starts a client program of this folder; resolves when it is ready for orders. */
+/** Starts a client program of this folder; resolves when it accepts requests. */
 export async function startCaller(file: string): Promise<Caller> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
     serialization: 'advanced',
@@ -21,9 +21,9 @@ export async function startCaller(file: string): Promise<Caller> {
   const ended = once(child, 'exit').then(() => undefined);
   await Promise.race([once(child, 'message'), ended]);
   return {
-    async ask(order) {
+    async send(request) {
       const answer = once(child, 'message').then(([message]: unknown[]) => message);
-      child.send(order as object);
+      child.send(request as object);
       return await Promise.race([answer, ended]);
     },
     async kill() {

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { AGENT_WORKER_DEFAULTS } from '@writ/agent-worker';
 import type { TestPlatform } from '@writ/testing/platform';
 import { until } from '../e2e/scripted/until.ts';
-import type { WorkerNews, WorkerOrder, WorkerSettings } from './frozen-worker-child.ts';
-import { storeIn } from './worker-book.ts';
+import type { WorkerCommand, WorkerMessage, WorkerSettings } from './frozen-worker-child.ts';
+import { sharedStoreFile } from './worker-database.ts';
 
 const CHILD = fileURLToPath(new URL('frozen-worker-child.ts', import.meta.url));
 const LEASE_MS = 400;
 
-/** One of two workers on one store, in a process that can be frozen. */
+/** A worker process that can be frozen; two workers share one store. */
 export class ForkedWorker {
   readonly address: string;
   readonly #child: ChildProcess;
@@ -28,28 +28,28 @@ export class ForkedWorker {
         ...AGENT_WORKER_DEFAULTS,
         port: 0,
         dataDir,
-        store: { dialect: 'sqlite', file: storeIn(dataDir) },
+        store: { dialect: 'sqlite', file: sharedStoreFile(dataDir) },
         workerId,
         leaseTtlMs: LEASE_MS,
-        // Only the one that agents are delivered to takes them up before their lease is over.
+        // A worker that was not delivered the agent claims it only after the lease has expired.
         pollMs: LEASE_MS / 2,
         drainMs: 500,
       },
     };
     const child = fork(CHILD, [JSON.stringify(settings)], { execArgv: [] });
-    const { address } = await newsOf(child, 'up');
+    const { address } = await nextMessage(child, 'started');
     return new ForkedWorker(child, address);
   }
 
-  news<K extends WorkerNews['kind']>(kind: K): Promise<Extract<WorkerNews, { kind: K }>> {
-    return newsOf(this.#child, kind);
+  next<K extends WorkerMessage['kind']>(kind: K): Promise<Extract<WorkerMessage, { kind: K }>> {
+    return nextMessage(this.#child, kind);
   }
 
-  /** Gives an order; answers how many transactions there were since the last one. */
-  async order(order: Extract<WorkerOrder, { kind: 'freeze' }>) {
-    const counted = this.news('count');
-    this.#child.send(order);
-    // It may have frozen late, in a round that was over without it.
+  /** Sends a command; resolves with the number of transactions since the previous one. */
+  async send(command: Extract<WorkerCommand, { kind: 'freeze' }>) {
+    const counted = this.next('count');
+    this.#child.send(command);
+    // The child may have frozen itself late, after the round was over.
     const thaw = setInterval(() => this.signal('SIGCONT'), 100);
     try {
       return await counted;
@@ -62,16 +62,16 @@ export class ForkedWorker {
     this.#child.kill(name);
   }
 
-  /** Resolves when the kernel says that it is stopped. */
-  async standsStill(): Promise<void> {
+  /** Resolves when the kernel reports that the process is stopped. */
+  async untilStopped(): Promise<void> {
     const stat = `/proc/${this.#child.pid}/stat`;
     const isStopped = () => / T /.test(readFileSync(stat, 'utf8')) || undefined;
-    await until('the worker to stand still', isStopped, 1);
+    await until('the worker to stop', isStopped, 1);
   }
 
   async stop(): Promise<void> {
     const exited = once(this.#child, 'exit');
-    this.#child.send({ kind: 'stop' } satisfies WorkerOrder);
+    this.#child.send({ kind: 'stop' } satisfies WorkerCommand);
     await exited;
   }
 
@@ -80,19 +80,19 @@ export class ForkedWorker {
   }
 }
 
-function newsOf<K extends WorkerNews['kind']>(
+function nextMessage<K extends WorkerMessage['kind']>(
   child: ChildProcess,
   kind: K,
-): Promise<Extract<WorkerNews, { kind: K }>> {
-  return new Promise((found, fail) => {
-    const ended = () => fail(new Error(`A worker ended before it said ${kind}.`));
-    const look = (news: WorkerNews) => {
-      if (news.kind !== kind) return;
-      child.off('message', look);
+): Promise<Extract<WorkerMessage, { kind: K }>> {
+  return new Promise((resolve, reject) => {
+    const ended = () => reject(new Error(`A worker exited before it sent ${kind}.`));
+    const receive = (message: WorkerMessage) => {
+      if (message.kind !== kind) return;
+      child.off('message', receive);
       child.off('exit', ended);
-      found(news as Extract<WorkerNews, { kind: K }>);
+      resolve(message as Extract<WorkerMessage, { kind: K }>);
     };
-    child.on('message', look);
+    child.on('message', receive);
     child.once('exit', ended);
   });
 }

@@ -1,4 +1,4 @@
-// Forked, frozen and thawed by frozen-worker.ts: one of two workers on one store.
+// Started, frozen and thawed by frozen-worker.ts: one of two workers on one store.
 import {
   type AgentWorkerConfig,
   createAgentWorker,
@@ -10,33 +10,33 @@ import type { ServiceName } from '@writ/identity';
 import { isWritError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 
-/** What it is started with, as JSON in its first argument. */
+/** The first argument of the process, as JSON. */
 export interface WorkerSettings {
   readonly config: AgentWorkerConfig;
   readonly addresses: Readonly<Record<ServiceName, string>>;
 }
 
-/** What it is told. */
-export type WorkerOrder =
-  /** Freeze right before the so-manieth transaction from now on; 0 = not at all. */
+/** Messages to this process. */
+export type WorkerCommand =
+  /** Freeze before the n-th transaction from now on; 0 = do not freeze. */
   { readonly kind: 'freeze'; readonly before: number } | { readonly kind: 'stop' };
 
-/** What it tells. */
-export type WorkerNews =
-  | { readonly kind: 'up'; readonly address: string }
+/** Messages of this process. */
+export type WorkerMessage =
+  | { readonly kind: 'started'; readonly address: string }
   | { readonly kind: 'freezing' }
-  /** What became of the transaction before which it froze. */
+  /** `refused` is the error of the transaction that the freeze interrupted; empty when it committed. */
   | { readonly kind: 'thawed'; readonly refused: string }
-  /** Transactions since the last order. */
+  /** Transactions since the last command. */
   | { readonly kind: 'count'; readonly transactions: number };
 
 let freezeBefore = 0;
 let transactions = 0;
 
-const told = (news: WorkerNews): Promise<void> =>
-  new Promise((done) => process.send?.(news, () => done()));
+const send = (message: WorkerMessage): Promise<void> =>
+  new Promise((done) => process.send?.(message, () => done()));
 
-/** The store, with a process that stands still at the worst moment: when everything was checked but the write. */
+/** A store that stops the process at the worst moment: after all checks and before the write. */
 async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> {
   const store = await openWorkerStore(location);
   const transaction: WorkerStore['transaction'] = async (work, options) => {
@@ -44,14 +44,14 @@ async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> 
     transactions += 1;
     if (transactions !== freezeBefore) return await store.transaction(work, options);
     freezeBefore = 0;
-    await told({ kind: 'freezing' });
+    await send({ kind: 'freezing' });
     process.kill(process.pid, 'SIGSTOP');
     try {
       const result = await store.transaction(work, options);
-      await told({ kind: 'thawed', refused: '' });
+      await send({ kind: 'thawed', refused: '' });
       return result;
     } catch (error) {
-      await told({ kind: 'thawed', refused: isWritError(error) ? error.reason : String(error) });
+      await send({ kind: 'thawed', refused: isWritError(error) ? error.reason : String(error) });
       throw error;
     }
   };
@@ -72,20 +72,20 @@ async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> 
 const { config, addresses } = JSON.parse(process.argv[2] ?? '') as WorkerSettings;
 const worker = await createAgentWorker(config, {
   telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),
-  // Its events stay where they are written, to be counted.
-  bus: createInProcessBus({ requiredConsumers: ['nobody'], onError: () => undefined }),
+  // Events stay in the outbox, so that the test can count them.
+  bus: createInProcessBus({ requiredConsumers: ['no-consumer'], onError: () => undefined }),
   addressOf: (service) => addresses[service],
   openStore: open,
 });
-process.on('message', async (order: WorkerOrder) => {
-  if (order.kind === 'freeze') {
-    await told({ kind: 'count', transactions });
+process.on('message', async (command: WorkerCommand) => {
+  if (command.kind === 'freeze') {
+    await send({ kind: 'count', transactions });
     transactions = 0;
-    freezeBefore = order.before;
+    freezeBefore = command.before;
     return;
   }
   await worker.stop();
   process.disconnect();
 });
 await worker.start();
-await told({ kind: 'up', address: worker.address });
+await send({ kind: 'started', address: worker.address });

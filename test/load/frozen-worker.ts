@@ -4,22 +4,22 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { startFaultProxy } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { askedAgain, recordedAnswers } from '../e2e/platform-process.ts';
+import { recordedAnswers, repeatedModelCalls } from '../e2e/platform-process.ts';
 import { until } from '../e2e/scripted/until.ts';
 import { ForkedWorker } from './forked-worker.ts';
 import { seeded } from './random.ts';
-import { WorkerBook } from './worker-book.ts';
+import { WorkerDatabase } from './worker-database.ts';
 
-/** Deliver and claim come before the first write under a lease. */
+/** Deliver and claim are the transactions before the first write under a lease. */
 const FIRST_LEASED_WRITE = 3;
-/** About as long as a run takes. */
+/** Approximate duration of a run. */
 const RUN_MS = 60;
 
 /**
- * Two worker processes on one store: the one that runs an agent is frozen (SIGSTOP) past its lease, the
- * other one takes the agent over and finishes it, the first one is thawed. What it then tries to write
- * is refused, and not a row of the run changes any more (RT-2). In every other round it is frozen right
- * before a write, when everything was checked but the lease in the write itself; else at any moment.
+ * Freezes (SIGSTOP) the worker that runs an agent past its lease. The other worker on the same store takes
+ * over and finishes the run, then the first one is thawed. Its next write is refused, and no row of the
+ * run changes (RT-2). Every other round freezes right before a write, after all checks except the lease
+ * check in the write itself; the rounds between freeze at a random moment.
  */
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
@@ -34,45 +34,53 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
     workers.push(frozen);
     known.worker = frozen;
     workers.push(await ForkedWorker.start(test, 'worker-b'));
-    const book = new WorkerBook(test);
-    const lastWrite = await undisturbed(test, frozen, book);
+    const database = new WorkerDatabase(test);
+    const lastWrite = await undisturbedRun(test, frozen, database);
     const left = new Map<string, string>();
+    let attempted = 0;
     let refused = 0;
     for (let tries = 0; left.size < rounds; tries += 1) {
       const span = lastWrite - FIRST_LEASED_WRITE + 1;
       const before = tries % 2 === 0 ? FIRST_LEASED_WRITE + Math.floor(random() * span) : 0;
-      await frozen.order({ kind: 'freeze', before });
+      await frozen.send({ kind: 'freeze', before });
       const runId = await begin(test, `round-${tries}`);
       if (before === 0) {
-        await book.until(runId, ({ owner, ended }) => owner === 'worker-a' || ended);
+        await database.until(runId, ({ owner, ended }) => owner === 'worker-a' || ended);
         await pause(random() * RUN_MS);
         frozen.signal('SIGSTOP');
       } else {
-        const isOver = book.until(runId, ({ ended }) => ended);
-        const freezing = await Promise.race([frozen.news('freezing'), isOver]);
+        const isOver = database.until(runId, ({ ended }) => ended);
+        const freezing = await Promise.race([frozen.next('freezing'), isOver]);
         if (freezing === undefined) continue;
       }
-      await frozen.standsStill();
-      const { owner, epoch } = book.agent(runId);
-      // Who is frozen in the middle of a transaction keeps the file locked for everybody.
-      if (owner === 'worker-a' && book.isFree()) {
-        await book.until(runId, (agent) => agent.ended && agent.epoch > epoch);
-        left.set(runId, book.rows(runId));
+      await frozen.untilStopped();
+      const { owner, epoch } = database.agent(runId);
+      // A worker that is frozen inside a transaction keeps the database locked.
+      if (owner === 'worker-a' && database.isUnlocked()) {
+        await database.until(runId, (agent) => agent.ended && agent.epoch > epoch);
+        left.set(runId, database.rows(runId));
       }
-      const thawed = before === 0 ? undefined : frozen.news('thawed');
+      const thawed = before === 0 ? undefined : frozen.next('thawed');
       frozen.signal('SIGCONT');
       const outcome = await thawed;
       if (outcome !== undefined && left.has(runId)) {
+        attempted += 1;
         assert.equal(outcome.refused, 'STALE_EPOCH', `round ${left.size}, before write ${before}`);
         refused += 1;
       }
     }
     await endAll(test, left.keys());
     await Promise.all(workers.map((worker) => worker.stop()));
-    for (const [runId, rows] of left) assert.equal(book.rows(runId), rows, runId);
-    book.close();
-    assertDoneOnce(test, left.keys());
-    return { rounds, 'writes tried right after the thaw, and refused': refused };
+    const changed = [...left].filter(([runId, rows]) => database.rows(runId) !== rows);
+    assert.deepEqual(changed, [], 'rows that changed after the thaw');
+    database.close();
+    return {
+      'runs taken over': left.size,
+      'runs changed after the thaw': changed.length,
+      'writes attempted after the thaw': attempted,
+      'writes refused after the thaw': refused,
+      ...checkEffects(test, [...left.keys()]),
+    };
   } finally {
     for (const worker of workers) worker.kill();
     await wire.close();
@@ -80,19 +88,19 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
   }
 }
 
-/** Has the worker run one from its beginning to its end; answers in how many transactions. */
-async function undisturbed(
+/** Runs one agent to its end; returns the number of transactions. */
+async function undisturbedRun(
   test: TestPlatform,
   worker: ForkedWorker,
-  book: WorkerBook,
+  database: WorkerDatabase,
 ): Promise<number> {
   for (let tries = 0; ; tries += 1) {
-    await worker.order({ kind: 'freeze', before: 0 });
+    await worker.send({ kind: 'freeze', before: 0 });
     const runId = await begin(test, `undisturbed-${tries}`);
-    await book.until(runId, ({ ended }) => ended);
-    const { transactions } = await worker.order({ kind: 'freeze', before: 0 });
-    // The other worker may have been faster.
-    if (transactions > FIRST_LEASED_WRITE && book.agent(runId).epoch === 1) return transactions;
+    await database.until(runId, ({ ended }) => ended);
+    const { transactions } = await worker.send({ kind: 'freeze', before: 0 });
+    // The other worker may have claimed the agent first.
+    if (transactions > FIRST_LEASED_WRITE && database.agent(runId).epoch === 1) return transactions;
   }
 }
 
@@ -116,8 +124,13 @@ async function endAll({ client }: TestPlatform, runIds: Iterable<string>): Promi
   }
 }
 
-function assertDoneOnce({ dataDir }: TestPlatform, runIds: Iterable<string>): void {
-  const refunds = readLedger(dataDir).refunds.map(({ run_id: id }) => id);
-  for (const runId of runIds) assert.equal(refunds.filter((id) => id === runId).length, 1, runId);
-  assert.deepEqual(askedAgain(dataDir, recordedAnswers(dataDir)), []);
+/** Checks that each run issued one refund and that no recorded model answer was requested again. */
+function checkEffects({ dataDir }: TestPlatform, runIds: readonly string[]) {
+  const refunds = readLedger(dataDir)
+    .refunds.map(({ run_id: id }) => id)
+    .filter((id) => runIds.includes(id));
+  assert.deepEqual(refunds.toSorted(), runIds.toSorted(), 'refunds');
+  const repeated = repeatedModelCalls(dataDir, recordedAnswers(dataDir));
+  assert.deepEqual(repeated, [], 'model answers requested again');
+  return { 'refunds issued': refunds.length, 'model answers requested again': repeated.length };
 }

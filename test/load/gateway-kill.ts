@@ -3,28 +3,28 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
-import { GatewayStage, type StagedCall } from './gateway-kill-stage.ts';
+import { GatewayHarness, type ToolCall } from './gateway-harness.ts';
 import { seeded } from './random.ts';
 
-/** Where a kill falls: between sending a call and its answer, as the tool and its caller see it. */
+/** The points of a call at which the gateway is killed, from request to response. */
 const POINTS = ['sent', 'begun', 'worked', 'answered'] as const;
 
-/** What is in flight at each kill. */
+/** The calls that are in flight at each kill. */
 const TOOLS = ['pay', 'pay', 'pay', 'charge', 'look'] as const;
 
-/** How each kind of tool may end; a call that a kill kept from its intent is made when it is repeated. */
-const ENDINGS: Readonly<Record<string, readonly CallStatus[]>> = {
+/** Valid outcomes by tool; a call that was killed before its intent is executed on the retry. */
+const OUTCOMES: Readonly<Record<string, readonly CallStatus[]>> = {
   pay: [CallStatus.OK, CallStatus.REFUSED, CallStatus.UNKNOWN],
   charge: [CallStatus.OK],
   look: [CallStatus.OK],
 };
 
 /**
- * Kills the gateway again and again at seeded points between intent and outcome of calls, and repeats
- * on the next one what has no answer (TG-5). The tools run elsewhere and append what they do to a file
- * before they answer: that ledger shows no destructive tool executed twice, and every call ends as
- * done, refused or outcome_unknown.
- * @param kills how many are to fall while a destructive call has intent and no outcome
+ * Kills the gateway at seeded points between intent and outcome of calls and repeats the unanswered calls
+ * after each restart (TG-5). The tools run in this process and append each execution to a ledger before
+ * they answer. The ledger shows that no destructive tool ran twice; every call ends as done, refused or
+ * outcome_unknown.
+ * @param kills number of kills that must hit a destructive call between intent and outcome
  */
 export async function gatewayKill({
   kills,
@@ -34,11 +34,11 @@ export async function gatewayKill({
   readonly seed: number;
 }) {
   const random = seeded(seed);
-  let due: { readonly point: (typeof POINTS)[number]; readonly callId: string } | undefined;
+  let target: { readonly point: (typeof POINTS)[number]; readonly callId: string } | undefined;
   let ledger = '';
-  let strike: () => void = () => undefined;
+  let kill: () => void = () => undefined;
   const reach = (point: (typeof POINTS)[number], callId: string): void => {
-    if (due?.point === point && due.callId === callId) strike();
+    if (target?.point === point && target.callId === callId) kill();
   };
   const run = async ({ tool, callId, idempotencyKey }: Record<string, unknown>): Promise<void> => {
     reach('begun', String(callId));
@@ -46,11 +46,11 @@ export async function gatewayKill({
     appendFileSync(ledger, `${tool} ${callId} ${idempotencyKey}\n`);
     reach('worked', String(callId));
     await after(random() * 4);
-    // The answer is on its way when this is over.
+    // The response is in flight by then.
     setTimeout(() => reach('answered', String(callId)), random() * 6);
   };
   const source = 'desk';
-  const stage = await GatewayStage.start({
+  const harness = await GatewayHarness.start({
     tools: {
       pay: { entry: { side_effect: 'destructive', source }, run: (call) => run({ ...call }) },
       charge: { entry: { side_effect: 'idempotent', source }, run: (call) => run({ ...call }) },
@@ -59,101 +59,105 @@ export async function gatewayKill({
     sources: { [source]: {} },
   });
   try {
-    ledger = join(stage.dir, 'ledger.txt');
+    ledger = join(harness.dir, 'ledger.txt');
     writeFileSync(ledger, '');
-    const open = new Map<string, StagedCall>();
+    const open = new Map<string, ToolCall>();
     const ended = new Map<string, { readonly tool: string; readonly status: CallStatus }>();
-    const ask = async (call: StagedCall): Promise<void> => {
-      const answer = await stage.call(await stage.order(call)).catch(() => undefined);
+    const attempt = async (call: ToolCall): Promise<void> => {
+      const answer = await harness.call(await harness.sign(call)).catch(() => undefined);
       if (answer === undefined) return;
       const { status, stopReason } = answer;
       const { tool, callId } = call;
-      assert.ok(ENDINGS[tool]?.includes(status), `${tool} ended as ${status} (${stopReason}).`);
+      assert.ok(OUTCOMES[tool]?.includes(status), `${tool} ended as ${status} (${stopReason}).`);
       if (status === CallStatus.UNKNOWN) assert.equal(stopReason, `outcome_unknown:${tool}`);
       const before = ended.get(callId)?.status;
-      assert.ok(before === undefined || before === status, `${callId} ended in two ways.`);
+      assert.ok(before === undefined || before === status, `${callId} has two different outcomes.`);
       ended.set(callId, { tool, status });
       open.delete(callId);
     };
-    let counted = 0;
+    let hits = 0;
     let rounds = 0;
-    let between = 0;
-    for (; counted < kills && rounds < 3 * kills + 10; rounds += 1) {
+    let callsHit = 0;
+    for (; hits < kills && rounds < 3 * kills + 10; rounds += 1) {
       for (const [index, tool] of TOOLS.entries()) {
         const callId = `op-${rounds}-${index}`;
         open.set(callId, { tool, callId });
       }
       const point = POINTS[Math.floor(random() * POINTS.length)] ?? 'sent';
-      due = { point, callId: `op-${rounds}-${Math.floor(random() * 3)}` };
-      const struck = Promise.withResolvers<void>();
-      strike = () => {
-        due = undefined;
-        void stage.kill().then(struck.resolve);
+      target = { point, callId: `op-${rounds}-${Math.floor(random() * 3)}` };
+      const killed = Promise.withResolvers<void>();
+      kill = () => {
+        target = undefined;
+        void harness.kill().then(killed.resolve);
       };
-      // Whatever became of the call that was to be hit, nobody waits for ever.
-      const latest = setTimeout(strike, 2_000);
+      // Kill the gateway even when the targeted call never reaches the point.
+      const latest = setTimeout(kill, 2_000);
       const waits = Array.from(open.values(), () => random() * 8);
-      const asked = Array.from(open.values(), async (call, index) => {
+      const attempts = Array.from(open.values(), async (call, index) => {
         await after(waits[index] ?? 0);
-        await ask(call);
+        await attempt(call);
       });
-      if (point === 'sent') setTimeout(() => strike(), random() * 25);
-      await struck.promise;
+      if (point === 'sent') setTimeout(() => kill(), random() * 25);
+      await killed.promise;
       clearTimeout(latest);
-      await Promise.all(asked);
-      const underWay = stage.underWay();
-      between += underWay;
-      if (underWay > 0) counted += 1;
-      await stage.boot();
+      await Promise.all(attempts);
+      const inFlight = harness.inFlight();
+      callsHit += inFlight;
+      if (inFlight > 0) hits += 1;
+      await harness.boot();
     }
-    assert.equal(counted, kills, 'Too few kills fell between intent and outcome.');
-    due = undefined;
-    await Promise.all(Array.from(open.values(), ask));
-    assert.equal(open.size, 0, 'A call has no ending.');
+    assert.equal(hits, kills, 'Too few kills hit a call between intent and outcome.');
+    target = undefined;
+    await Promise.all(Array.from(open.values(), attempt));
+    assert.equal(open.size, 0, 'A call has no outcome.');
     return {
       ...check(ledger, ended),
       kills: rounds,
-      'of them between intent and outcome': counted,
-      'destructive calls hit there': between,
+      'kills between intent and outcome': hits,
+      'destructive calls hit': callsHit,
+      'calls without an outcome': open.size,
     };
   } finally {
-    await stage.close();
+    await harness.close();
   }
 }
 
-/** Holds what the callers were told against what the tools did. */
+/** Compares the outcomes that the callers received with the ledger of the tools. */
 function check(
   ledger: string,
   ended: ReadonlyMap<string, { readonly tool: string; readonly status: CallStatus }>,
 ) {
-  const work = new Map<string, number>();
+  const executions = new Map<string, number>();
   const keys = new Map<string, string>();
   for (const line of readFileSync(ledger, 'utf8').trimEnd().split('\n')) {
     const [, callId = '', key = ''] = line.split(' ');
-    work.set(callId, (work.get(callId) ?? 0) + 1);
-    assert.ok((keys.get(callId) ?? key) === key, `${callId} ran under two idempotency keys.`);
+    executions.set(callId, (executions.get(callId) ?? 0) + 1);
+    assert.ok((keys.get(callId) ?? key) === key, `${callId} ran with two idempotency keys.`);
     keys.set(callId, key);
   }
   const counts = { done: 0, refused: 0, outcome_unknown: 0 };
   let repeated = 0;
+  const executedTwice: string[] = [];
   for (const [callId, { tool, status }] of ended) {
-    const times = work.get(callId) ?? 0;
+    const times = executions.get(callId) ?? 0;
     if (tool !== 'pay') {
-      assert.ok(times > 0, `${callId} of ${tool} ended well and did nothing.`);
+      assert.ok(times > 0, `${callId} of ${tool} succeeded without an execution.`);
       if (times > 1) repeated += 1;
       continue;
     }
-    assert.ok(times <= 1, `${callId} of a destructive tool ran ${times} times.`);
-    if (status === CallStatus.OK) assert.equal(times, 1, `${callId} is done and did nothing.`);
-    if (status === CallStatus.REFUSED) assert.equal(times, 0, `${callId} was refused and ran.`);
+    if (times > 1) executedTwice.push(callId);
+    if (status === CallStatus.OK) assert.equal(times, 1, `${callId} is done without an execution.`);
+    if (status === CallStatus.REFUSED)
+      assert.equal(times, 0, `${callId} was refused but executed.`);
     if (status === CallStatus.OK) counts.done += 1;
     else if (status === CallStatus.REFUSED) counts.refused += 1;
     else counts.outcome_unknown += 1;
   }
+  assert.deepEqual(executedTwice, [], 'destructive calls executed twice');
   return {
     'destructive calls': counts.done + counts.refused + counts.outcome_unknown,
     ...counts,
-    'destructive calls executed twice': 0,
-    'other calls run again under the same key': repeated,
+    'destructive calls executed twice': executedTwice.length,
+    'other calls executed again with the same key': repeated,
   };
 }

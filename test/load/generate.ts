@@ -8,7 +8,7 @@ export interface ModelCall {
   readonly model: string;
 }
 
-/** Makes a call and resolves with its `finished`; throws what it failed with. */
+/** Makes a model call and returns its `finished` chunk; throws when the call fails. */
 export async function generate(
   models: RpcClient<typeof ModelService>,
   { callId, model }: ModelCall,

@@ -1,63 +1,63 @@
-/** `npm run load` lists the proofs, `npm run load -- NAME [--seed N]` runs one; `all` runs all of them. */
+/** `npm run load` lists the load tests; `npm run load -- NAME [--seed N]` runs one, `all` runs every one. */
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
 import { flood } from './flood.ts';
 import { frozenWorker } from './frozen-worker.ts';
 import { gatewayKill } from './gateway-kill.ts';
 import { meterCap } from './meter-cap.ts';
-import { MeterStage } from './meter-stage.ts';
+import { MeterHarness } from './meter-harness.ts';
 import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
 import { races } from './races.ts';
 import { cuts } from './replicated/cuts.ts';
 import { natsDown } from './replicated/nats-down.ts';
 import { sharedRuns } from './replicated/shared-runs.ts';
-import { sleepers } from './sleepers/sleepers.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { longRun } from './steps/long-run.ts';
 import { streamAbort } from './stream-abort.ts';
+import { suspendedAgents } from './suspended/suspended-agents.ts';
 import { teamKills } from './team-kills.ts';
 
-type Figures = Readonly<Record<string, string | number | undefined>>;
+type Figures = Readonly<Record<string, string | number | bigint | undefined>>;
 
-interface Proof {
+interface LoadTest {
   readonly about: string;
   run(seed: number): Promise<Figures>;
 }
 
-const PROOFS: Readonly<Record<string, Proof>> = {
+const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   'meter-cap': {
     about: '1,000 concurrent calls of $0.10 against a cap of $5.00 (EM-3)',
-    run: () => onMeter((stage) => meterCap(stage, { calls: 1_000 })),
+    run: () => onMeter((harness) => meterCap(harness, { calls: 1_000 })),
   },
   'meter-kills': {
-    about: 'the same with the meter killed at random moments, 20 rounds (EM-3, EM-7)',
+    about: 'meter-cap with the meter killed at random moments, 20 rounds (EM-3, EM-7)',
     run: (seed) =>
-      onMeter((stage) => meterCap(stage, { calls: 1_000, kills: { rounds: 20, seed } })),
+      onMeter((harness) => meterCap(harness, { calls: 1_000, kills: { rounds: 20, seed } })),
   },
   'spawn-cap': {
     about: '1,000 acquires from 4 processes against max_agents 20 (SB-2, SB-6)',
     run: () => spawnCap({ acquires: 1_000 }),
   },
   'model-share': {
-    about: 'CRITICAL, NORMAL and BACKGROUND at a model with one slot for 10 s (SUP-3)',
-    run: () => onMeter((stage) => modelShare(stage, { forMs: 10_000 })),
+    about: 'CRITICAL, NORMAL and BACKGROUND calls on a model with one slot for 10 s (SUP-3)',
+    run: () => onMeter((harness) => modelShare(harness, { forMs: 10_000 })),
   },
   'stream-abort': {
-    about: 'how soon a provider sees that a stream was aborted (EM-8, EM-9)',
-    run: () => onMeter((stage) => streamAbort(stage, { times: 50 })),
+    about: 'latency until a provider sees that a stream was aborted (EM-8, EM-9)',
+    run: () => onMeter((harness) => streamAbort(harness, { times: 50 })),
   },
   'gateway-kill': {
     about: '300 kill -9 of the gateway between intent and outcome of calls (TG-5)',
     run: (seed) => gatewayKill({ kills: 300, seed }),
   },
   flood: {
-    about: '10,000 calls at once on one slow source, beside the calls of another (TG-6)',
+    about: '10,000 concurrent calls of one slow source beside the calls of another (TG-6)',
     run: () => flood({ calls: 10_000, idleMs: 4_000 }),
   },
   'answered-then-killed': {
     about: 'workers killed after the provider answered (EM-7)',
-    run: () => onMeter((stage) => answeredThenKilled(stage, { times: 20 })),
+    run: () => onMeter((harness) => answeredThenKilled(harness, { times: 20 })),
   },
   'team-kills': {
     about: '500 runs of the research team, the platform killed every 3 to 10 s (AG-3, RT-1, TG-5)',
@@ -68,34 +68,34 @@ const PROOFS: Readonly<Record<string, Proof>> = {
     run: (seed) => frozenWorker({ rounds: 200, seed }),
   },
   races: {
-    about: '5,000 runs whose finish races with cancel, deadline, halt and preemption (RT-4, AG-7)',
+    about:
+      '5,000 runs whose finish races with a cancellation, deadline, halt and preemption (RT-4, AG-7)',
     run: (seed) => races({ runs: 5_000, seed }),
   },
-  sleepers: {
-    about: '100,000 suspended runs: what they take of the worker, and how fast a signal wakes one',
-    run: () => sleepers({ many: 100_000, wakes: 300 }),
+  'suspended-agents': {
+    about: '100,000 suspended agents: memory of the worker, and wake-up latency of a signal',
+    run: () => suspendedAgents({ many: 100_000, wakes: 300 }),
   },
   'long-run': {
     about:
-      'one run of 10,000 steps: the last cost what the first do, and it is resumed from few rows',
+      'one run of 10,000 steps: constant cost per step, and resume from a bounded number of rows',
     run: () => longRun({ steps: 10_000 }),
   },
   'order-kills': {
     about:
-      'the platform killed at each step of every order, and again while it recovers (SUP-8, SUP-9)',
+      'the platform killed at each step of every order, and again during recovery (SUP-8, SUP-9)',
     run: (seed) => orderKills({ furtherKills: 6, seed }),
   },
   'nats-down': {
-    about:
-      'NATS away for 60 s in the middle of 50 runs over two replicas of everything (HK-1, HK-2)',
+    about: 'NATS down for 60 s during 50 runs on two replicas of every service (HK-1, HK-2)',
     run: (seed) => natsDown({ seed, runs: 50, inFlight: 10, downMs: 60_000 }),
   },
   cuts: {
-    about: 'the workers cut off from each of their peers in turn, 30 s each (SYS-4, RT-2)',
+    about: 'the workers partitioned from each of their peers in turn, 30 s each (SYS-4, RT-2)',
     run: (seed) => cuts({ seed, forMs: 30_000 }),
   },
   'shared-runs': {
-    about: 'two workers share 200 runs, and what the second one adds (RT-2, SYS-5)',
+    about: 'two workers share 200 runs: balance and added throughput (RT-2, SYS-5)',
     run: () => sharedRuns({ runs: 200 }),
   },
 };
@@ -105,13 +105,13 @@ const { positionals, values } = parseArgs({
   options: { seed: { type: 'string', default: '1' } },
 });
 const [name = ''] = positionals;
-const chosen = Object.entries(PROOFS).filter(([known]) => name === 'all' || known === name);
+const chosen = Object.entries(LOAD_TESTS).filter(([known]) => name === 'all' || known === name);
 if (chosen.length === 0) {
   console.log('npm run load -- NAME [--seed N]');
-  for (const [known, { about }] of Object.entries(PROOFS)) {
+  for (const [known, { about }] of Object.entries(LOAD_TESTS)) {
     console.log(`  ${known.padEnd(20)}  ${about}`);
   }
-  console.log(`  ${'all'.padEnd(20)}  one after the other`);
+  console.log(`  ${'all'.padEnd(20)}  runs every load test in turn`);
   process.exitCode = name === '' ? 0 : 1;
 }
 for (const [known, { run }] of chosen) {
@@ -119,20 +119,20 @@ for (const [known, { run }] of chosen) {
   try {
     const figures = await run(Number(values.seed));
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-    console.log(`holds: ${known}, seed ${values.seed}, ${seconds} s`);
+    console.log(`PASS: ${known}, seed ${values.seed}, ${seconds} s`);
     for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);
   } catch (error) {
-    console.log(`FAILS: ${known}, seed ${values.seed}`);
+    console.log(`FAIL: ${known}, seed ${values.seed}`);
     console.log(error);
     process.exitCode = 1;
   }
 }
 
-async function onMeter(proof: (stage: MeterStage) => Promise<Figures>): Promise<Figures> {
-  const stage = await MeterStage.start();
+async function onMeter(test: (harness: MeterHarness) => Promise<Figures>): Promise<Figures> {
+  const harness = await MeterHarness.start();
   try {
-    return await proof(stage);
+    return await test(harness);
   } finally {
-    await stage.close();
+    await harness.close();
   }
 }

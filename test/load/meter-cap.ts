@@ -4,116 +4,129 @@ import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { isWritError } from '@writ/kernel';
 import { generate } from './generate.ts';
-import { type Agent, type MeterStage, TENTH } from './meter-stage.ts';
+import { type Agent, type MeterHarness, TENTH } from './meter-harness.ts';
 import { seeded } from './random.ts';
 
 const CAP = 5_000_000_000n;
-const MOST = Number(CAP / TENTH);
+const MAX_CALLS = Number(CAP / TENTH);
 
-/** How much is asked for, and how often the meter is killed meanwhile. */
+/** Options of the cap test. */
 export interface MeterCapOptions {
   readonly calls: number;
-  /** Rounds, each a run of its own, in which the meter is killed; none means one round without. */
+  /** Each round is a run during which the meter is killed; default one round without a kill. */
   readonly kills?: { readonly rounds: number; readonly seed: number };
 }
 
-/** What happened in one round. */
+/** The figures of one round. */
 interface Round {
   readonly answered: number;
   readonly refused: number;
   readonly attempts: number;
   readonly lost: number;
   readonly reached: number;
+  /** Reserved at the end: tokens and nano-USD. */
+  readonly reserved: bigint;
 }
 
 /**
- * Many concurrent calls of $0.10 against a cap of $5.00 (EM-3): at most 50 reach the provider, the tab
- * never exceeds the cap at any event, nothing stays reserved; and, when the meter is killed in between,
- * what was sent and never answered stays on the tab (EM-7).
+ * Makes many concurrent calls of $0.10 against a cap of $5.00 (EM-3). At most 50 reach the provider, the tab
+ * never exceeds the cap at any event, and no reservation remains. When the meter is killed in between,
+ * requests that were sent and never answered stay on the tab (EM-7).
  */
-export async function meterCap(stage: MeterStage, { calls, kills }: MeterCapOptions) {
+export async function meterCap(harness: MeterHarness, { calls, kills }: MeterCapOptions) {
   const random = seeded(kills?.seed ?? 0);
   const rounds: Round[] = [];
   for (let round = 0; round < (kills?.rounds ?? 1); round += 1) {
     const agent = { runId: `cap-${calls}-${kills?.rounds ?? 0}-${round}`, instance: 'desk-1' };
-    await stage.openTab(agent, CAP);
-    const reachedBefore = stage.simulator.requests().length;
-    const asked = askAll(stage, agent, calls);
-    if (kills !== undefined) await killSomewhere(stage, reachedBefore, random);
-    const outcomes = await asked;
-    rounds.push(await check(stage, agent, outcomes, reachedBefore));
+    await harness.openTab(agent, CAP);
+    const reachedBefore = harness.simulator.requests().length;
+    const pending = callAll(harness, agent, calls);
+    if (kills !== undefined) await killAtRandom(harness, reachedBefore, random);
+    const outcomes = await pending;
+    rounds.push(await check(harness, agent, outcomes, reachedBefore));
   }
-  const sum = (figure: keyof Round): number =>
+  const sum = (figure: keyof Omit<Round, 'reserved'>): number =>
     rounds.reduce((total, round) => total + round[figure], 0);
-  if (kills === undefined) assert.equal(sum('reached'), MOST);
+  if (kills === undefined) assert.equal(sum('reached'), MAX_CALLS);
   return {
     rounds: rounds.length,
-    'most that reached the provider': Math.max(...rounds.map(({ reached }) => reached)),
+    'calls that the cap pays': MAX_CALLS,
+    'most calls that reached the provider': Math.max(...rounds.map(({ reached }) => reached)),
     attempts: sum('attempts'),
     answered: sum('answered'),
     refused: sum('refused'),
-    'lost with the meter, on the tab': sum('lost'),
+    'lost with the meter and charged': sum('lost'),
+    'still reserved': rounds.reduce((total, { reserved }) => total + reserved, 0n),
   };
 }
 
-/** All calls at once, each until it is answered or refused; answers with how many were answered. */
-async function askAll(stage: MeterStage, agent: Agent, calls: number): Promise<readonly boolean[]> {
-  const options = await stage.credentials(agent);
-  const ask = async (callId: string): Promise<boolean> => {
+/** Makes all calls concurrently and retries each until it is answered or refused. */
+async function callAll(
+  harness: MeterHarness,
+  agent: Agent,
+  calls: number,
+): Promise<readonly boolean[]> {
+  const options = await harness.credentials(agent);
+  const call = async (callId: string): Promise<boolean> => {
     for (;;) {
-      const { models } = await stage.up();
+      const { models } = await harness.running();
       try {
         await generate(models, { callId, model: 'tenth' }, options);
         return true;
       } catch (error) {
         if (!isWritError(error)) throw error;
         if (error.reason === 'BUDGET_EXHAUSTED') return false;
-        // The process is gone; the next one is not up yet when it was the kill that ended the call.
+        // The process was killed, and the next one does not serve yet.
         if (error.kind !== 'unavailable') throw error;
         await sleep(5);
       }
     }
   };
-  return await Promise.all(Array.from({ length: calls }, (_, index) => ask(`op-${index}`)));
+  return await Promise.all(Array.from({ length: calls }, (_, index) => call(`op-${index}`)));
 }
 
-/** Kills the meter some time after the provider got some request of this round. */
-async function killSomewhere(
-  stage: MeterStage,
+/** Kills the meter after the provider has received a random number of requests of this round. */
+async function killAtRandom(
+  harness: MeterHarness,
   reachedBefore: number,
   random: () => number,
 ): Promise<void> {
   const after = Math.floor(random() * 30);
-  if (after > 0) await stage.simulator.until(({ call }) => call >= reachedBefore + after);
+  if (after > 0) await harness.simulator.until(({ call }) => call >= reachedBefore + after);
   await sleep(random() * 12);
-  await stage.crash();
+  await harness.crash();
 }
 
 async function check(
-  stage: MeterStage,
+  harness: MeterHarness,
   agent: Agent,
   outcomes: readonly boolean[],
   reachedBefore: number,
 ): Promise<Round> {
-  const reached = stage.simulator.requests().length - reachedBefore;
-  assert.ok(reached <= MOST, `${reached} calls reached the provider where the cap pays ${MOST}.`);
-  const { attempts, lost } = replay(stage.events(agent.runId));
+  const reached = harness.simulator.requests().length - reachedBefore;
+  assert.ok(
+    reached <= MAX_CALLS,
+    `${reached} calls reached the provider; the cap pays ${MAX_CALLS}.`,
+  );
+  const { attempts, lost } = replay(harness.events(agent.runId));
+  let reserved = 0n;
   for (const name of [BudgetLevel.AGENT, BudgetLevel.RUN]) {
-    const level = await stage.level(agent, name);
-    assert.equal(level.reservedCostNanoUsd, 0n, 'Something stays reserved.');
-    assert.equal(level.reservedTokens, 0n, 'Something stays reserved.');
+    const level = await harness.level(agent, name);
+    assert.equal(level.reservedCostNanoUsd, 0n, 'Cost stays reserved.');
+    assert.equal(level.reservedTokens, 0n, 'Tokens stay reserved.');
+    reserved += level.reservedCostNanoUsd + level.reservedTokens;
     assert.ok(name === BudgetLevel.RUN || level.usedCostNanoUsd <= CAP, 'The cap is exceeded.');
     assert.equal(level.usedCostNanoUsd, TENTH * BigInt(attempts), 'An attempt is not on the tab.');
   }
   const answered = outcomes.filter(Boolean).length;
   assert.ok(reached <= attempts, 'The provider got a call that is not on the tab.');
   assert.equal(attempts, answered + lost, 'An attempt is neither answered nor lost.');
-  return { answered, refused: outcomes.length - answered, attempts, lost, reached };
+  return { answered, refused: outcomes.length - answered, attempts, lost, reached, reserved };
 }
 
-/** Follows the tab event by event: what is held and what is spent never exceed the cap together. */
+/** Replays the events of the tab: reserved and spent cost together never exceed the cap. */
 function replay(events: readonly HookEvent[]): { attempts: number; lost: number } {
-  const held = new Set<string>();
+  const reserved = new Set<string>();
   let spent = 0n;
   let lost = 0;
   let attempts = 0;
@@ -121,15 +134,15 @@ function replay(events: readonly HookEvent[]): { attempts: number; lost: number 
     const name = `${callId}/${attempt}`;
     if (type === HookEventType.LLM_START) {
       attempts += 1;
-      held.add(name);
+      reserved.add(name);
     } else if (type === HookEventType.LLM_END) {
-      assert.ok(held.delete(name), `${name} ended without a start.`);
+      assert.ok(reserved.delete(name), `${name} ended without a start.`);
       spent += costNanoUsd;
       if (status === 'interrupted') lost += 1;
     }
-    const committed = spent + TENTH * BigInt(held.size);
-    assert.ok(committed <= CAP, `${committed} nano-USD are committed at an event.`);
+    const committed = spent + TENTH * BigInt(reserved.size);
+    assert.ok(committed <= CAP, `${committed} nano-USD are committed after an event.`);
   }
-  assert.equal(held.size, 0, 'An attempt never ended.');
+  assert.equal(reserved.size, 0, 'An attempt never ended.');
   return { attempts, lost };
 }

@@ -1,35 +1,57 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { Priority } from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answeredThenKilled } from './answered-then-killed.ts';
 import { meterCap } from './meter-cap.ts';
-import { MeterStage } from './meter-stage.ts';
+import { MeterHarness } from './meter-harness.ts';
 import { modelShare } from './model-share.ts';
 import { streamAbort } from './stream-abort.ts';
 
-// Each proof checks itself; `npm run load` runs them at full length.
-describe('the meter in a process of its own', () => {
-  let stage: MeterStage;
+// `npm run load` runs each of these tests at full length.
+describe('the meter in its own process', () => {
+  let harness: MeterHarness;
   beforeAll(async () => {
-    stage = await MeterStage.start();
+    harness = await MeterHarness.start();
   });
-  afterAll(() => stage.close());
+  afterAll(() => harness.close());
 
-  it('lets no more concurrent calls reach the provider than the cap pays, and reserves nothing at the end (EM-3)', async () => {
-    await meterCap(stage, { calls: 100 });
-  });
-
-  it('gives a model’s one slot by weight, and BACKGROUND what is left over (SUP-3)', async () => {
-    await modelShare(stage, { forMs: 1_000 });
-  });
-
-  it('closes the provider’s connection when a stream is aborted, and settles an estimate (EM-8, EM-9)', async () => {
-    await streamAbort(stage, { times: 3 });
+  it('lets at most as many concurrent calls reach the provider as the cap pays, and reserves nothing at the end (EM-3)', async () => {
+    const figures = await meterCap(harness, { calls: 100 });
+    expect(figures).toMatchObject({
+      'most calls that reached the provider': 50,
+      answered: 50,
+      refused: 50,
+      'still reserved': 0n,
+    });
   });
 
-  it('answers from the record when a worker was killed after the provider had answered (EM-7)', async () => {
-    await answeredThenKilled(stage, { times: 2 });
+  it('shares the one slot of a model by weight and gives BACKGROUND the idle capacity (SUP-3)', async () => {
+    const figures = await modelShare(harness, { forMs: 1_000 });
+    const wanted = Priority.CRITICAL / Priority.NORMAL;
+    expect(Math.abs(figures.ratio / wanted - 1)).toBeLessThanOrEqual(0.15);
+    expect(figures['BACKGROUND during saturation']).toBe(0);
+    expect(figures['BACKGROUND afterwards']).toBe(10);
   });
 
-  it('keeps what was sent and never answered on the tab when it is killed at random moments, within the cap (EM-3, EM-7)', async () => {
-    await meterCap(stage, { calls: 80, kills: { rounds: 2, seed: 7 } });
+  it('closes the connection to the provider when a stream is aborted, and settles an estimate (EM-8, EM-9)', async () => {
+    const figures = await streamAbort(harness, { times: 3 });
+    expect(figures).toMatchObject({
+      'aborted at the provider': 3,
+      'estimated turns': 3,
+      'still reserved': 0n,
+    });
+  });
+
+  it('replays the recorded answer when a worker was killed after the provider had answered (EM-7)', async () => {
+    const figures = await answeredThenKilled(harness, { times: 2 });
+    expect(figures['provider requests']).toBe(2);
+    expect(figures['recorded answers']).toBeGreaterThan(0);
+  });
+
+  it('keeps unanswered requests on the tab, within the cap, when the meter is killed at random moments (EM-3, EM-7)', async () => {
+    const figures = await meterCap(harness, { calls: 80, kills: { rounds: 2, seed: 7 } });
+    expect(figures['most calls that reached the provider']).toBeLessThanOrEqual(50);
+    expect(figures.attempts).toBe(figures.answered + figures['lost with the meter and charged']);
+    expect(figures.answered + figures.refused).toBe(160);
+    expect(figures['still reserved']).toBe(0n);
   });
 });

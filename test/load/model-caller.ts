@@ -1,18 +1,18 @@
-/** A worker: makes the call that it is ordered, and answers with what it was told. */
+/** A worker that makes one model call per request and returns the answer. */
 import { flushCompileCache } from 'node:module';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { generate, type ModelCall } from './generate.ts';
-import type { Credentials } from './meter-stage.ts';
+import type { Credentials } from './meter-harness.ts';
 
-/** What a worker needs for one call. */
-export interface ModelOrder extends ModelCall, Credentials {
+/** The parameters of one model call. */
+export interface ModelRequest extends ModelCall, Credentials {
   readonly address: string;
   readonly serviceToken: string;
 }
 
-/** What it was told. */
+/** The answer of the meter. */
 export interface ModelAnswer {
   readonly text: string;
   readonly replayed: boolean;
@@ -20,13 +20,13 @@ export interface ModelAnswer {
 }
 
 process.on('message', (message) => {
-  void answer(message as ModelOrder);
+  void answer(message as ModelRequest);
 });
 process.send?.('ready');
-// It ends by kill -9, which would leave the next process nothing.
+// kill -9 ends this process, so the compile cache is written now.
 flushCompileCache();
 
-async function answer({ address, serviceToken, ...order }: ModelOrder): Promise<void> {
+async function answer({ address, serviceToken, ...order }: ModelRequest): Promise<void> {
   const models = createRpcClient(ModelService, {
     address,
     telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),

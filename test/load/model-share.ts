@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Priority } from '@writ/kernel';
 import { generate } from './generate.ts';
-import type { MeterStage } from './meter-stage.ts';
+import type { MeterHarness } from './meter-harness.ts';
 
 const WEIGHTS = {
   critical: Priority.CRITICAL,
@@ -11,27 +11,27 @@ const WEIGHTS = {
 
 type Name = keyof typeof WEIGHTS;
 
-/** Calls that each of the two saturating agents always has open. */
-const OPEN = 12;
+/** Concurrent calls of each of the two saturating agents. */
+const CONCURRENCY = 12;
 const BACKGROUND_CALLS = 10;
 
 /**
- * CRITICAL and NORMAL saturate a model with one slot (SUP-3): the provider gets their calls in the ratio
- * of their weights, within 15 %; BACKGROUND gets none meanwhile, and all afterwards.
+ * CRITICAL and NORMAL saturate a model with one slot (SUP-3). The provider receives their calls in the ratio
+ * of their weights, within 15 %. BACKGROUND receives no slot until both are idle.
  */
-export async function modelShare(stage: MeterStage, { forMs }: { readonly forMs: number }) {
-  const { models } = await stage.up();
+export async function modelShare(harness: MeterHarness, { forMs }: { readonly forMs: number }) {
+  const { models } = await harness.running();
   const runId = `share-${forMs}`;
   const names = new Map<string, Name>();
   const callerOf = async (name: Name): Promise<() => Promise<void>> => {
     const agent = { runId, instance: name };
-    await stage.openTab(agent);
-    const credentials = await stage.credentials(agent, { priority: WEIGHTS[name] });
+    await harness.openTab(agent);
+    const credentials = await harness.credentials(agent, { priority: WEIGHTS[name] });
     let calls = 0;
     return async () => {
       calls += 1;
       const callId = `op-${calls}`;
-      names.set(stage.requestId(agent, callId), name);
+      names.set(harness.requestId(agent, callId), name);
       await generate(models, { callId, model: 'slot' }, credentials);
     };
   };
@@ -42,33 +42,33 @@ export async function modelShare(stage: MeterStage, { forMs }: { readonly forMs:
   ]);
   const started = performance.now();
   const saturate = (call: () => Promise<void>): Promise<void>[] =>
-    Array.from({ length: OPEN }, async () => {
+    Array.from({ length: CONCURRENCY }, async () => {
       while (performance.now() - started < forMs) await call();
     });
   const saturated = Promise.all([...saturate(critical), ...saturate(normal)]);
-  const begun = stage.simulator.until(({ request_id }) => names.has(request_id ?? ''));
+  const begun = harness.simulator.until(({ request_id }) => names.has(request_id ?? ''));
   await Promise.race([begun, saturated]);
-  const patient = Array.from({ length: BACKGROUND_CALLS }, background);
-  await Promise.all([saturated, ...patient]);
+  const idle = Array.from({ length: BACKGROUND_CALLS }, background);
+  await Promise.all([saturated, ...idle]);
 
-  const order = stage.simulator
+  const order = harness.simulator
     .requests()
     .map(({ request_id }) => names.get(request_id ?? ''))
     .filter((name) => name !== undefined);
-  // Once one of the two has nothing left to ask, the other one gets every slot.
+  // When one of the two has no more calls, the other one gets every slot.
   const end = Math.min(order.lastIndexOf('critical'), order.lastIndexOf('normal'));
-  const meanwhile = order.slice(order.indexOf('critical'), end);
-  const count = (name: Name): number => meanwhile.filter((other) => other === name).length;
+  const saturation = order.slice(order.indexOf('critical'), end);
+  const count = (name: Name): number => saturation.filter((other) => other === name).length;
   const ratio = count('critical') / count('normal');
   const wanted = Priority.CRITICAL / Priority.NORMAL;
-  assert.ok(Math.abs(ratio / wanted - 1) <= 0.15, `The ratio is ${ratio}, and not ${wanted}.`);
-  assert.equal(count('background'), 0, 'BACKGROUND got a slot that others wanted.');
+  assert.ok(Math.abs(ratio / wanted - 1) <= 0.15, `The ratio is ${ratio}; expected ${wanted}.`);
+  assert.equal(count('background'), 0, 'BACKGROUND got a slot during saturation.');
   assert.equal(order.filter((name) => name === 'background').length, BACKGROUND_CALLS);
   return {
     CRITICAL: count('critical'),
     NORMAL: count('normal'),
-    ratio: ratio.toFixed(2),
-    'BACKGROUND meanwhile': count('background'),
+    ratio,
+    'BACKGROUND during saturation': count('background'),
     'BACKGROUND afterwards': BACKGROUND_CALLS,
   };
 }

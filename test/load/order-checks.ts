@@ -4,11 +4,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { NotFoundError } from '@writ/kernel';
-import type { OrderRun, OrderStage } from './order-run.ts';
+import type { OrderHarness, OrderRun } from './order-run.ts';
 
-/** Checks that a run is over, and that each of its orders was carried out once and left nothing behind. */
-export async function assertWhole(
-  { client, worker, slots, tabs }: OrderStage,
+/** Checks that a run completed, that each order was carried out once and that no resource leaked. */
+export async function assertCompleted(
+  { client, worker, slots, tabs }: OrderHarness,
   dataDir: string,
   { name, runId }: OrderRun,
 ): Promise<void> {
@@ -22,35 +22,35 @@ export async function assertWhole(
   await assertNothingHeld({ worker, slots, tabs }, runId);
 
   const events = await Array.fromAsync(client.runs.watchRun({ runId }));
-  const told = (type: HookEventType) =>
+  const count = (type: HookEventType) =>
     events.filter(({ event }) => event?.entry.case === 'hook' && event.entry.value.type === type)
       .length;
   const { RUN_START, HANDOFF, APPROVAL_DECIDED, RUN_END } = HookEventType;
   for (const type of [RUN_START, HANDOFF, APPROVAL_DECIDED, RUN_END]) {
-    assert.equal(told(type), 1, `${name}: events of type ${type}`);
+    assert.equal(count(type), 1, `${name}: events of type ${type}`);
   }
   assert.deepEqual(ordersOf(dataDir, runId), ORDERS, name);
 }
 
-/** Checks that a run was ended while it was being set up, and that nothing is left of what there was. */
-export async function assertUndone(
-  stage: OrderStage,
+/** Checks that a run that was cancelled during setup released every resource. */
+export async function assertReleased(
+  harness: OrderHarness,
   dataDir: string,
   { name, runId }: OrderRun,
 ): Promise<void> {
-  assert.ok(stage.worker.delivered(runId).length <= 2, name);
-  await assertNothingHeld(stage, runId);
+  assert.ok(harness.worker.delivered(runId).length <= 2, name);
+  await assertNothingHeld(harness, runId);
   for (const { kind, state } of ordersOf(dataDir, runId)) {
     assert.equal(state, 'done', `${name}: ${kind}`);
   }
 }
 
 async function assertNothingHeld(
-  { worker, slots, tabs }: Pick<OrderStage, 'worker' | 'slots' | 'tabs'>,
+  { worker, slots, tabs }: Pick<OrderHarness, 'worker' | 'slots' | 'tabs'>,
   runId: string,
 ): Promise<void> {
-  // A run that was ended before it had a pool has none.
-  const pool = await unlessUnknown(slots.getPool({ tenant: 'default', runId }));
+  // A run that was cancelled before its pool was opened has no pool.
+  const pool = await ignoreNotFound(slots.getPool({ tenant: 'default', runId }));
   assert.notEqual(pool?.pool?.closed, false, runId);
   assert.deepEqual(pool?.pool?.waiting ?? [], [], runId);
   for (const { instance, state } of worker.delivered(runId)) {
@@ -64,7 +64,7 @@ async function assertNothingHeld(
   }
 }
 
-async function unlessUnknown<T>(call: Promise<T>): Promise<T | undefined> {
+async function ignoreNotFound<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
   } catch (error) {
@@ -79,13 +79,13 @@ const ORDERS = ['end_child', 'end_run', 'spawn_child', 'start_run', 'wake_agent'
 }));
 
 function ordersOf(dataDir: string, runId: string) {
-  const book = new DatabaseSync(join(dataDir, 'supervisor.db'), { readOnly: true });
+  const database = new DatabaseSync(join(dataDir, 'supervisor.db'), { readOnly: true });
   try {
-    const rows = book
+    const rows = database
       .prepare('SELECT kind, state FROM orders WHERE run_id = ? ORDER BY kind')
       .all(runId);
     return rows.map((row) => ({ ...row }));
   } finally {
-    book.close();
+    database.close();
   }
 }

@@ -1,4 +1,4 @@
-// Forked and killed by orders.ts: the whole platform, whose supervisor can be held at its calls to peers.
+// Started and killed by orders.ts: the whole platform, which can hold the supervisor's calls to its peers.
 import { type DescMessage, fromBinary, toJson } from '@bufbuild/protobuf';
 import { Client, type ClientUnaryCall } from '@grpc/grpc-js';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
@@ -9,21 +9,21 @@ import type { JsonValue } from '@writ/kernel';
 import { startTestPlatform } from '@writ/testing/platform';
 import { familySettings } from '../e2e/scripted/family.ts';
 
-/** What this process tells. */
-export type OrderNews =
+/** Messages of this process. */
+export type PlatformMessage =
   | {
-      readonly kind: 'up';
+      readonly kind: 'started';
       readonly edgeUrl: string;
       readonly apiKey: string;
       readonly addresses: Readonly<Record<string, string>>;
     }
-  /** A call to a peer, the first time that it is made. */
+  /** The first attempt of a call to a peer. */
   | { readonly kind: 'call'; readonly runId: string; readonly call: string }
-  /** The order stands still here for ever. */
+  /** The order is blocked at this point until the process is killed. */
   | { readonly kind: 'held'; readonly runId: string; readonly stop: string };
 
-/** What it is told: where the runs that begin from now on are held, one each. */
-export interface HoldOrder {
+/** The points at which the next runs are held, one per run. */
+export interface HoldCommand {
   readonly stops: readonly string[];
 }
 
@@ -45,34 +45,43 @@ const INPUTS = new Map<string, DescMessage>(
 );
 
 const waiting: string[] = [];
-/** By run: where it is held. */
+/** The hold point of each run. */
 const stops = new Map<string, string | undefined>();
-/** By run and method: the ids under which it was called; a call that is made again is the same call. */
+/** Call ids by run and method; a retry has the same id. */
 const ids = new Map<string, string[]>();
 
-const tell = (news: OrderNews): boolean | undefined => process.send?.(news);
+const send = (message: PlatformMessage): boolean | undefined => process.send?.(message);
 
 const { prototype } = Client as unknown as { prototype: { makeUnaryRequest: Unary } };
-const send = prototype.makeUnaryRequest;
+const makeUnaryRequest = prototype.makeUnaryRequest;
 prototype.makeUnaryRequest = function (this: Client, ...args) {
   const [path, serialize, deserialize, request, metadata, options, callback] = args;
   const known = callOf(path, request);
-  if (known === undefined) return send.apply(this, args);
+  if (known === undefined) return makeUnaryRequest.apply(this, args);
   const { runId, call } = known;
   const stop = stops.get(runId);
   const holdAt = (moment: string) => {
     if (stop !== moment) return false;
-    tell({ kind: 'held', runId, stop });
+    send({ kind: 'held', runId, stop });
     return true;
   };
   if (holdAt(`before ${call}`)) return { cancel: () => undefined } as ClientUnaryCall;
   const answered: typeof callback = (error, response) => {
     if (error !== null || !holdAt(`after ${call}`)) callback(error, response);
   };
-  return send.call(this, path, serialize, deserialize, request, metadata, options, answered);
+  return makeUnaryRequest.call(
+    this,
+    path,
+    serialize,
+    deserialize,
+    request,
+    metadata,
+    options,
+    answered,
+  );
 };
 
-/** A call that belongs to a run, by a name that is the same in every run. */
+/** Identifies a call of a run by a name that is the same in every run. */
 function callOf(path: string, request: Buffer): { runId: string; call: string } | undefined {
   const input = INPUTS.get(path);
   if (input === undefined) return undefined;
@@ -87,11 +96,11 @@ function callOf(path: string, request: Buffer): { runId: string; call: string } 
   const isNew = !seen.includes(id);
   if (isNew) seen.push(id);
   const call = `${method} ${seen.indexOf(id) + 1}`;
-  if (isNew) tell({ kind: 'call', runId, call });
+  if (isNew) send({ kind: 'call', runId, call });
   return { runId, call };
 }
 
-/** The first text in a message that stands under one of these names. */
+/** Returns the first string field with one of these names. */
 function textAt(value: JsonValue, names: readonly string[]): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [name, inner] of Object.entries(value)) {
@@ -102,14 +111,14 @@ function textAt(value: JsonValue, names: readonly string[]): string | undefined 
   return undefined;
 }
 
-process.on('message', (order: HoldOrder) => {
-  waiting.push(...order.stops);
+process.on('message', (command: HoldCommand) => {
+  waiting.push(...command.stops);
 });
 
-// Nobody is left who could kill it.
+// Without the parent process, no process would end this one.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 const dataDir = process.env.WRIT_DATA ?? '';
 const { platform } = await startTestPlatform({ dataDir, env: familySettings(dataDir) });
 const { edgeUrl, apiKey, addresses } = platform;
-tell({ kind: 'up', edgeUrl, apiKey, addresses });
+send({ kind: 'started', edgeUrl, apiKey, addresses });

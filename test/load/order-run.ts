@@ -11,8 +11,8 @@ import { ScriptedWorker } from '../e2e/scripted/scripted-worker.ts';
 import { until } from '../e2e/scripted/until.ts';
 import { type Stage, supervisorClient } from '../e2e/scripted/worker-clients.ts';
 
-/** A platform that is up, with everybody who calls it. */
-export interface OrderStage {
+/** A running platform with its clients and a scripted worker. */
+export interface OrderHarness {
   readonly client: WritClient;
   readonly worker: ScriptedWorker;
   readonly slots: ClosableRpcClient<typeof SpawnBudgetService>;
@@ -20,15 +20,15 @@ export interface OrderStage {
   close(): void;
 }
 
-/** Opens a stage. */
-export async function openStage(
-  up: Stage & { readonly edgeUrl: string; readonly apiKey: string },
-): Promise<OrderStage> {
-  const worker = await ScriptedWorker.start(up);
-  const slots = await supervisorClient(up, SpawnBudgetService, 'spawn-budget');
-  const tabs = await supervisorClient(up, ExecutionMeterService, 'execution-meter');
+/** Connects to a running platform. */
+export async function openHarness(
+  platform: Stage & { readonly edgeUrl: string; readonly apiKey: string },
+): Promise<OrderHarness> {
+  const worker = await ScriptedWorker.start(platform);
+  const slots = await supervisorClient(platform, SpawnBudgetService, 'spawn-budget');
+  const tabs = await supervisorClient(platform, ExecutionMeterService, 'execution-meter');
   return {
-    client: createWritClient({ baseUrl: up.edgeUrl, apiKey: up.apiKey }),
+    client: createWritClient({ baseUrl: platform.edgeUrl, apiKey: platform.apiKey }),
     worker,
     slots,
     tabs,
@@ -38,46 +38,52 @@ export async function openStage(
   };
 }
 
-/** What is under way, or late: asked again, the answer is of the same order. */
+/** Errors of a pending or late order; a retry returns the result of the same order. */
 const PENDING: readonly string[] = ['SPAWN_PENDING', 'END_PENDING', 'DEADLINE_EXCEEDED'];
 
-type Step = (run: OrderRun, stage: OrderStage) => Promise<unknown>;
+type Step = (run: OrderRun, harness: OrderHarness) => Promise<unknown>;
 
-/** Each makes the supervisor place an order and waits for it; made again after a kill, it changes nothing. */
+/**
+ * Each step makes the supervisor place an order and waits for it; a step that is repeated after a kill is
+ * idempotent.
+ */
 const STEPS: readonly Step[] = [
-  async (run, stage) => await run.root(stage),
-  async (run, stage) => {
-    const { child } = await (await run.root(stage)).spawn('op-1', 'scout');
+  async (run, harness) => await run.root(harness),
+  async (run, harness) => {
+    const { child } = await (await run.root(harness)).spawn('op-1', 'scout');
     run.child = child?.instance ?? '';
-    await stage.worker.take(run.runId, run.child);
+    await harness.worker.take(run.runId, run.child);
   },
-  async (run, stage) => {
-    const root = await run.root(stage);
+  async (run, harness) => {
+    const root = await run.root(harness);
     await root.endChild(run.child, 'end-1');
-    await assertGivenBack(stage, root, run.child);
+    await assertReleased(harness, root, run.child);
   },
-  async (run, stage) => {
-    const { approvalId = '' } = (await (await run.root(stage)).propose('op-2', 7)) ?? {};
+  async (run, harness) => {
+    const { approvalId = '' } = (await (await run.root(harness)).propose('op-2', 7)) ?? {};
     const answer = { case: 'approve', value: {} } as const;
-    await stage.client.approvals.decideApproval({
+    await harness.client.approvals.decideApproval({
       requestId: `yes-${run.name}`,
       approvalId,
       answer,
     });
-    await until(`${run.name} to be woken`, () => stage.worker.isSignalled(run.runId) || undefined);
+    await until(
+      `${run.name} to be woken`,
+      () => harness.worker.isSignalled(run.runId) || undefined,
+    );
   },
-  async (run, stage) => await (await run.root(stage)).final('op-3'),
-  async (run, stage) => {
+  async (run, harness) => await (await run.root(harness)).final('op-3'),
+  async (run, harness) => {
     await until(`the end of ${run.name}`, async () => {
-      const { run: now } = await stage.client.runs.getRun({ runId: run.runId });
+      const { run: now } = await harness.client.runs.getRun({ runId: run.runId });
       return now?.state === RunState.COMPLETED || undefined;
     });
   },
 ];
 
-/** What a child had is free again as soon as its ending is answered, not with the end of its run. */
-async function assertGivenBack(
-  { slots, tabs }: OrderStage,
+/** Checks that the slot and the tab of a child are released when EndChild answers, before the run ends. */
+async function assertReleased(
+  { slots, tabs }: OrderHarness,
   { runId, instance }: ScriptedAgent,
   child: string,
 ): Promise<void> {
@@ -88,40 +94,40 @@ async function assertGivenBack(
   assert.equal(tab?.state, TabState.CLOSED);
 }
 
-/** A run that makes a child, ends it, asks a person, and ends: every order of a run is in it. */
+/** A run that spawns and ends a child, escalates a call and completes: it places every kind of order. */
 export class OrderRun {
   readonly name: string;
   runId = '';
   child = '';
-  #root: { readonly stage: OrderStage; readonly agent: ScriptedAgent } | undefined;
+  #root: { readonly harness: OrderHarness; readonly agent: ScriptedAgent } | undefined;
   #next = 0;
 
   constructor(name: string) {
     this.name = name;
   }
 
-  /** Starts it, once. */
-  async begin({ client }: OrderStage): Promise<void> {
+  /** Starts the run. */
+  async begin({ client }: OrderHarness): Promise<void> {
     const request = { requestId: `start-${this.name}`, agent: 'lead', goal: this.name };
     const { run } = await client.runs.startRun(request);
     assert.ok(run);
     this.runId = run.runId;
   }
 
-  /** Takes every step that was not taken. */
-  async drive(stage: OrderStage): Promise<void> {
-    if (this.runId === '') await this.begin(stage);
+  /** Takes every remaining step. */
+  async drive(harness: OrderHarness): Promise<void> {
+    if (this.runId === '') await this.begin(harness);
     for (const step of STEPS.slice(this.#next)) {
-      await this.#take(step, stage);
+      await this.#take(step, harness);
       this.#next += 1;
     }
   }
 
-  /** As a worker does: what is still under way is asked for again. */
-  async #take(step: Step, stage: OrderStage): Promise<void> {
+  /** Retries a step while its order is pending, as a worker does. */
+  async #take(step: Step, harness: OrderHarness): Promise<void> {
     for (;;) {
       try {
-        await step(this, stage);
+        await step(this, harness);
         return;
       } catch (error) {
         if (!isWritError(error) || !PENDING.includes(error.reason)) throw error;
@@ -129,8 +135,8 @@ export class OrderRun {
     }
   }
 
-  /** Ends it in the middle of whatever it is at. */
-  async cancel({ client }: OrderStage): Promise<void> {
+  /** Cancels the run and waits for its end. */
+  async cancel({ client }: OrderHarness): Promise<void> {
     const { runId } = this;
     await client.runs.cancelRun({ requestId: `cancel-${this.name}`, runId });
     await until(`the end of ${this.name}`, async () => {
@@ -139,10 +145,10 @@ export class OrderRun {
     });
   }
 
-  /** Its root, with a slot grant of this stage. */
-  async root(stage: OrderStage): Promise<ScriptedAgent> {
-    if (this.#root?.stage !== stage) {
-      this.#root = { stage, agent: await stage.worker.take(this.runId) };
+  /** The root agent with a current slot grant. */
+  async root(harness: OrderHarness): Promise<ScriptedAgent> {
+    if (this.#root?.harness !== harness) {
+      this.#root = { harness, agent: await harness.worker.take(this.runId) };
     }
     await this.#root.agent.renew();
     return this.#root.agent;

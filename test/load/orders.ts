@@ -8,29 +8,28 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceName } from '@writ/identity';
 import { until } from '../e2e/scripted/until.ts';
-import { assertUndone, assertWhole } from './order-checks.ts';
-import type { HoldOrder, OrderNews } from './order-platform.ts';
-import { OrderRun, type OrderStage, openStage } from './order-run.ts';
+import { assertCompleted, assertReleased } from './order-checks.ts';
+import type { HoldCommand, PlatformMessage } from './order-platform.ts';
+import { type OrderHarness, OrderRun, openHarness } from './order-run.ts';
 import { COMPILE_CACHE } from './program.ts';
 import { seeded } from './random.ts';
 
 interface Platform {
-  readonly stage: OrderStage;
+  readonly harness: OrderHarness;
   hold(stops: readonly string[]): void;
-  /** Where a run is held; resolves when it is. */
+  /** Resolves when a run is held. */
   held(run: OrderRun): Promise<unknown>;
-  /** The calls that a run led to, in their order. */
+  /** The calls of a run in their order. */
   calls(run: OrderRun): readonly string[];
   /** kill -9. */
   kill(): Promise<void>;
 }
 
 /**
- * The platform is killed while as many runs as there are calls in a run's orders are held at one of them
- * each, before it is made or after it is answered; then it is started again. Every order is driven to its
- * end from where it was: each run has made one child, ended it, and given everything back; those that
- * are cancelled while they are set up leave nothing behind (SUP-8, SUP-9).
- * The calls are taken from a run that nobody holds, so that a new step is tried by itself.
+ * Holds one run at each point before and after every call of a run's orders, kills the platform, and restarts
+ * it. Every order completes from where it was: each run spawns one child, ends it and releases every
+ * resource; runs that are cancelled during setup release theirs (SUP-8, SUP-9).
+ * The points are recorded from a run that is not held, so a new step is covered without a change here.
  */
 export async function orderKills({ furtherKills = 0, seed = 1 }) {
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-orders-'));
@@ -39,7 +38,7 @@ export async function orderKills({ furtherKills = 0, seed = 1 }) {
   try {
     platform = await start(dataDir);
     const free = new OrderRun('free');
-    await free.drive(platform.stage);
+    await free.drive(platform.harness);
     const stops = platform.calls(free).flatMap((call) => [`before ${call}`, `after ${call}`]);
     const setUp = stops.slice(0, stops.indexOf('before ExecutionMeterService.Freeze 1'));
     platform.hold([...stops, ...setUp]);
@@ -49,24 +48,25 @@ export async function orderKills({ furtherKills = 0, seed = 1 }) {
     await platform.kill();
     for (let kill = 0; kill < furtherKills; kill += 1) {
       platform = await start(dataDir);
-      const { stage } = platform;
-      const going = Promise.allSettled(runs.map((run) => run.drive(stage)));
+      const { harness } = platform;
+      const driving = Promise.allSettled(runs.map((run) => run.drive(harness)));
       await pause(random() * 1_500);
       await platform.kill();
-      await going;
+      await driving;
     }
     platform = await start(dataDir);
-    const { stage } = platform;
+    const { harness } = platform;
     await Promise.all([
-      ...unwanted.map((run) => run.cancel(stage)),
-      ...runs.map((run) => run.drive(stage)),
+      ...unwanted.map((run) => run.cancel(harness)),
+      ...runs.map((run) => run.drive(harness)),
     ]);
-    await Promise.all(unwanted.map((run) => assertUndone(stage, dataDir, run)));
-    await Promise.all([free, ...runs].map((run) => assertWhole(stage, dataDir, run)));
+    await Promise.all(unwanted.map((run) => assertReleased(harness, dataDir, run)));
+    await Promise.all([free, ...runs].map((run) => assertCompleted(harness, dataDir, run)));
     return {
-      'steps at which it was killed': stops.length,
-      'runs undone in the middle': unwanted.length,
-      'times killed': 1 + furtherKills,
+      'kill points': stops.length,
+      'runs completed': runs.length + 1,
+      'runs cancelled during setup': unwanted.length,
+      kills: 1 + furtherKills,
     };
   } finally {
     await platform?.kill();
@@ -74,15 +74,15 @@ export async function orderKills({ furtherKills = 0, seed = 1 }) {
   }
 }
 
-/** Begins the runs one after the other, so that each is held where it should be. */
+/** Starts the runs and resolves when each is held at its point. */
 async function holdAll(platform: Platform, runs: readonly OrderRun[]): Promise<void> {
   const failures: unknown[] = [];
   const held = runs.map(async (run) => {
-    await run.begin(platform.stage);
+    await run.begin(platform.harness);
     let isHeld = false;
-    const driving = run.drive(platform.stage).then(
+    const driving = run.drive(platform.harness).then(
       () => failures.push(new Error(`${run.name} was never held.`)),
-      // A call that waits for what is held gives up some time.
+      // A call that waits for a held order times out eventually.
       (error: unknown) => isHeld || failures.push(error),
     );
     await Promise.race([
@@ -103,24 +103,28 @@ async function start(dataDir: string): Promise<Platform> {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, WRIT_DATA: dataDir },
   });
   const exited = once(child, 'exit');
-  const news: OrderNews[] = [];
-  child.on('message', (each: OrderNews) => news.push(each));
-  const up = await until('the platform', () => news.find(({ kind }) => kind === 'up'));
-  assert.ok(up.kind === 'up');
-  const { edgeUrl, apiKey } = up;
-  const addresses = up.addresses as Record<ServiceName, string>;
-  const stage = await openStage({ dataDir, edgeUrl, apiKey, addresses });
+  const messages: PlatformMessage[] = [];
+  child.on('message', (message: PlatformMessage) => messages.push(message));
+  const started = await until('the platform', () =>
+    messages.find(({ kind }) => kind === 'started'),
+  );
+  assert.ok(started.kind === 'started');
+  const { edgeUrl, apiKey } = started;
+  const addresses = started.addresses as Record<ServiceName, string>;
+  const harness = await openHarness({ dataDir, edgeUrl, apiKey, addresses });
   return {
-    stage,
-    hold: (stops) => child.send({ stops } satisfies HoldOrder),
+    harness,
+    hold: (stops) => child.send({ stops } satisfies HoldCommand),
     held: (run) =>
       until(`${run.name} to be held`, () =>
-        news.find((each) => each.kind === 'held' && each.runId === run.runId),
+        messages.find((message) => message.kind === 'held' && message.runId === run.runId),
       ),
     calls: (run) =>
-      news.flatMap((each) => (each.kind === 'call' && each.runId === run.runId ? [each.call] : [])),
+      messages.flatMap((message) =>
+        message.kind === 'call' && message.runId === run.runId ? [message.call] : [],
+      ),
     async kill() {
-      stage.close();
+      harness.close();
       child.kill('SIGKILL');
       await exited;
     },

@@ -6,24 +6,24 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { waitForLine } from '@writ/testing/processes';
 
-/** A server in a process of its own. */
+/** A server in its own process. */
 export interface Program {
-  /** `host:port`, as its first line said. */
+  /** `host:port` from its first output line. */
   readonly address: string;
-  /** `host:port` for clients; empty when it has no such door. */
+  /** `host:port` of the client listener; empty when the server has none. */
   readonly edgeAddress: string;
-  /** Milliseconds of processor time that it has used so far, all its threads; undefined where the system does not say. */
+  /** CPU time of all threads so far, milliseconds; undefined when the system does not report it. */
   cpuMs(): number | undefined;
-  /** SIGTERM; resolves when it has ended. */
+  /** Sends SIGTERM; resolves when the process has exited. */
   stop(): Promise<void>;
-  /** kill -9; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
 }
 
-/** Where processes keep compiled modules for those that start after them: a third of a start is compiling. */
+/** Compile cache that the child processes share; compiling takes a third of a start. */
 export const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 
-/** The service processes as their users start them. */
+/** Entry points of the service processes. */
 export const SERVICE_MAINS = {
   'execution-meter': pathOf('../../services/execution-meter/src/main.ts'),
   'spawn-budget': pathOf('../../services/spawn-budget/src/main.ts'),
@@ -32,9 +32,9 @@ export const SERVICE_MAINS = {
 } as const;
 
 /**
- * Starts a TypeScript program with these variables and no others, and waits for its line
+ * Starts a TypeScript program with exactly these variables and waits for its line
  * `… listens on <address>`.
- * @param flags for node itself
+ * @param flags flags of node
  */
 export async function startProgram(
   file: string,
@@ -56,11 +56,11 @@ export async function startProgram(
   return { address, edgeAddress, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }
 
-/** Linux counts it in hundredths of a second, in the 14th and 15th field of this file. */
+/** Reads fields 14 and 15 of /proc/PID/stat, in units of 10 ms. */
 function processorMs(pid: number | undefined): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The 2nd field, in brackets, may hold blanks; the 3rd follows it.
+    // The second field, in parentheses, may contain spaces; the third field follows it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) * 10;
   } catch {

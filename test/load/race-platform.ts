@@ -46,7 +46,7 @@ models:
     max_retries: 2
 `;
 
-/** The minor one thinks for so long that the major one comes meanwhile and takes its slot. */
+/** The child `minor` is slow, so that `major` preempts its slot. */
 const SCRIPT: Script = {
   name: 'races',
   entries: [
@@ -66,16 +66,16 @@ const SCRIPT: Script = {
   ],
 };
 
-/** A platform whose runs are short. */
+/** A platform with short runs. */
 export interface RacePlatform {
   readonly client: WritClient;
   readonly dataDir: string;
-  /** Stops it; its state can be looked at until {@link remove}. */
+  /** Stops the platform; its data remains readable until {@link remove}. */
   stop(): Promise<void>;
   remove(): void;
 }
 
-/** Starts all services with one agent that works alone, and a team of which one has to make room for another. */
+/** Starts all services with a solo agent and a team in which one child preempts another. */
 export async function startRacePlatform(): Promise<RacePlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-races-'));
   const write = (name: string, content: string): string => {

@@ -6,22 +6,22 @@ import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type RunEvent, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, outcomeOf } from '@writ/kernel';
-import { LEFT_OVER, rowsOf } from './left-over.ts';
+import { LEAK_QUERIES, rowsOf } from './leaks.ts';
 import { type RacePlatform, startRacePlatform } from './race-platform.ts';
 import { seeded } from './random.ts';
 
-/** How often a run has each of them beside its own finish; those that have several race with all. */
+/** Share of the runs with each competing end; a run can have several. */
 const CANCELLED = 0.5;
 const TIMED_OUT = 0.4;
 const HALTED = 0.3;
-/** Runs in which one agent takes another one's slot. */
+/** Share of the runs in which one agent preempts another. */
 const TEAMS = 0.25;
 const LANES = 24;
 
 /**
- * Runs in which the finish races with a cancellation, a deadline, a halt that ends the run, and
- * preemption, all about when the run would be over by itself. Each has one terminal state, one RUN_END
- * and one result, whoever wins, and nothing is left over (RT-4, AG-7, SUP-8).
+ * Races the finish of each run against a cancellation, a deadline, a halt that ends the run, and preemption,
+ * all close to the natural end of the run. Each run has one terminal state, one RUN_END and one result, and
+ * no resource leaks (RT-4, AG-7, SUP-8).
  */
 export async function races({ runs, seed }: { readonly runs: number; readonly seed: number }) {
   const random = seeded(seed);
@@ -39,17 +39,17 @@ export async function races({ runs, seed }: { readonly runs: number; readonly se
     };
     await Promise.all(Array.from({ length: LANES }, lane));
     await platform.stop();
-    assertEndedOnce(platform, seen);
+    const ends = assertEndedOnce(platform, seen);
     const pauses = rowsOf(platform.dataDir, 'spawn-budget', 'SELECT total_pauses FROM pools');
     const preempted = pauses.filter((row) => Number(row.total_pauses) > 0).length;
-    return { runs: seen.size, ...countsOf(seen.values()), 'with a preemption': preempted };
+    return { runs: seen.size, ...countsOf(seen.values()), ...ends, 'with a preemption': preempted };
   } finally {
     await platform.stop();
     platform.remove();
   }
 }
 
-/** How long runs of a kind take now that end by themselves, in ms. */
+/** Moving average of the duration of undisturbed runs by agent, milliseconds. */
 class Pace {
   readonly #ms = new Map([
     ['solo', 200],
@@ -65,13 +65,13 @@ class Pace {
   }
 }
 
-/** Runs one with what it drew; answers how it ended for whoever watched. */
+/** Runs one agent with the ends that it draws; returns the stop reason that the watcher received. */
 async function race(
   client: WritClient,
   { number, random, pace }: { number: number; random: () => number; pace: Pace },
 ): Promise<[runId: string, stopReason: string]> {
   const agent = random() < TEAMS ? 'lead' : 'solo';
-  /** Mostly near the finish; whole ms. */
+  /** A moment close to the natural end, whole milliseconds. */
   const moment = () => Math.ceil(pace.of(agent) * (0.2 + random() * 1.1));
   const draw = (share: number) => (random() < share ? moment() : undefined);
   const [cancelAt, deadlineAt, haltAt] = [draw(CANCELLED), draw(TIMED_OUT), draw(HALTED)];
@@ -86,23 +86,23 @@ async function race(
   const at = async (ms: number | undefined, act: () => Promise<unknown>): Promise<void> => {
     if (ms === undefined) return;
     await pause(Math.max(0, started + ms - performance.now()));
-    await unlessOver(act());
+    await ignoreEnded(act());
   };
   const [events] = await Promise.all([
     Array.fromAsync(client.runs.watchRun({ runId })),
     at(cancelAt, () => client.runs.cancelRun({ requestId: `cancel-${number}`, runId })),
     at(haltAt, () => haltRun(client, { requestId: `halt-${number}`, tenant, runId })),
   ]);
-  const told = events.flatMap(({ event }) => (event === undefined ? [] : [event]));
-  assert.equal(told.filter(isRunEnd).length, 1, `RUN_END of ${runId} for who watches`);
-  const results = told.flatMap(({ entry }) => (entry.case === 'result' ? [entry.value] : []));
+  const received = events.flatMap(({ event }) => (event === undefined ? [] : [event]));
+  assert.equal(received.filter(isRunEnd).length, 1, `RUN_END events of ${runId}`);
+  const results = received.flatMap(({ entry }) => (entry.case === 'result' ? [entry.value] : []));
   assert.equal(results.length, 1, `results of ${runId}`);
   const stopReason = results[0]?.stopReason ?? '';
   if (stopReason === 'success') pace.took(agent, performance.now() - started);
   return [runId, stopReason];
 }
 
-/** Ends a run by a halt; one that is in force and not carried out yet is asked for again. */
+/** Halts and ends a run; retries while the halt is pending. */
 async function haltRun(
   client: WritClient,
   { requestId, tenant, runId }: Readonly<Record<'requestId' | 'tenant' | 'runId', string>>,
@@ -119,8 +119,8 @@ async function haltRun(
   }
 }
 
-/** A run that is over can be neither cancelled nor halted. */
-async function unlessOver(order: Promise<unknown>): Promise<void> {
+/** Ignores the rejection of a cancel or halt of a run that has ended. */
+async function ignoreEnded(order: Promise<unknown>): Promise<void> {
   try {
     await order;
   } catch (error) {
@@ -132,8 +132,8 @@ function isRunEnd({ entry }: RunEvent): boolean {
   return entry.case === 'hook' && entry.value.type === HookEventType.RUN_END;
 }
 
-/** Checks that each run stands as it was seen to end, with one RUN_END in its timeline, and left nothing. */
-function assertEndedOnce({ dataDir }: RacePlatform, seen: ReadonlyMap<string, string>): void {
+/** Checks that the stored end of each run matches the watched one, with one RUN_END and no leaked rows. */
+function assertEndedOnce({ dataDir }: RacePlatform, seen: ReadonlyMap<string, string>) {
   const states = rowsOf(dataDir, 'supervisor', 'SELECT run_id, state, result FROM runs');
   assert.equal(states.length, seen.size);
   for (const { run_id: id, state, result } of states) {
@@ -145,10 +145,14 @@ function assertEndedOnce({ dataDir }: RacePlatform, seen: ReadonlyMap<string, st
     ({ run_id: id, entry }) =>
       isRunEnd(fromBinary(RunEventSchema, entry as Uint8Array)) ? [String(id)] : [],
   );
-  assert.deepEqual(ends.toSorted(), [...seen.keys()].toSorted(), 'RUN_ENDs in timelines');
-  for (const [what, service, query] of LEFT_OVER) {
-    assert.deepEqual(rowsOf(dataDir, service, query), [], what);
+  assert.deepEqual(ends.toSorted(), [...seen.keys()].toSorted(), 'RUN_END events in the timelines');
+  let leaked = 0;
+  for (const [label, service, query] of LEAK_QUERIES) {
+    const rows = rowsOf(dataDir, service, query);
+    assert.deepEqual(rows, [], label);
+    leaked += rows.length;
   }
+  return { 'RUN_END events': ends.length, 'leaked rows': leaked };
 }
 
 function countsOf(stopReasons: Iterable<string>): Record<string, number> {

@@ -1,4 +1,4 @@
-/** A generator of numbers from 0 to below 1, the same for the same seed (mulberry32). */
+/** Returns a deterministic generator of numbers in [0, 1) (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -1,4 +1,4 @@
-/** One of several supervisors: makes all the acquires that it is ordered at once, and answers with what came of them. */
+/** One of several supervisors: makes all acquires of a request concurrently and returns the outcomes. */
 import { flushCompileCache } from 'node:module';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { contractPriority } from '@writ/identity';
@@ -15,7 +15,7 @@ export interface SpawnOrder {
   readonly children: readonly { readonly instance: string; readonly priority: Priority }[];
 }
 
-/** What came of one acquire. */
+/** The outcome of one acquire. */
 export interface SpawnOutcome {
   readonly instance: string;
   readonly priority: Priority;
@@ -28,7 +28,7 @@ process.on('message', (message) => {
   void acquireAll(message as SpawnOrder);
 });
 process.send?.('ready');
-// It ends by kill -9, which would leave the next process nothing.
+// kill -9 ends this process, so the compile cache is written now.
 flushCompileCache();
 
 async function acquireAll(order: SpawnOrder): Promise<void> {

@@ -14,15 +14,16 @@ const TENANT = 'acme';
 const MAX_AGENTS = 20;
 const CLIENTS = 4;
 
-interface Stage {
+interface Processes {
   readonly supervisor: KeyPeer;
   readonly address: string;
   readonly callers: readonly Caller[];
 }
 
 /**
- * Concurrent acquires from four client processes against max_agents 20 (SB-2, SB-6): 19 are granted
- * beside the root; with HIGH among LOW the cap holds at every look, and every pause has one beneficiary.
+ * Concurrent acquires from four client processes against max_agents 20 (SB-2, SB-6). With equal priorities 19
+ * are granted beside the root; with HIGH among LOW the cap holds at every poll, and every pause has one
+ * beneficiary.
  */
 export async function spawnCap({ acquires }: { readonly acquires: number }) {
   const stack = new AsyncDisposableStack();
@@ -42,19 +43,21 @@ export async function spawnCap({ acquires }: { readonly acquires: number }) {
     ]);
     stack.defer(() => program.kill());
     for (const caller of callers) stack.defer(() => caller.kill());
-    const stage = { supervisor, address: program.address, callers };
-    const alike = await race(stage, 'alike', acquires, () => Priority.NORMAL);
+    const harness = { supervisor, address: program.address, callers };
+    const alike = await race(harness, 'alike', acquires, () => Priority.NORMAL);
     assert.equal(alike.granted.length, MAX_AGENTS - 1);
     assert.equal(alike.pool.totalPauses, 0);
-    const mixed = await race(stage, 'mixed', acquires, (index) =>
+    const mixed = await race(harness, 'mixed', acquires, (index) =>
       index % 10 === 0 ? Priority.HIGH : Priority.LOW,
     );
     const pauses = checkPauses(mixed);
     return {
       acquires,
-      'granted of equals': alike.granted.length,
-      'granted, HIGH among LOW': mixed.granted.length,
-      'of these paused for another': pauses,
+      'granted with equal priority': alike.granted.length,
+      'granted with HIGH among LOW': mixed.granted.length,
+      'paused for a higher priority': pauses.length,
+      beneficiaries: new Set(pauses.map(({ beneficiary }) => beneficiary)).size,
+      'most slots held at a time': Math.max(alike.mostHeld, mixed.mostHeld),
     };
   } finally {
     await stack.disposeAsync();
@@ -64,7 +67,7 @@ export async function spawnCap({ acquires }: { readonly acquires: number }) {
 type Race = Awaited<ReturnType<typeof race>>;
 
 async function race(
-  { supervisor, address, callers }: Stage,
+  { supervisor, address, callers }: Processes,
   runId: string,
   acquires: number,
   priorityOf: (index: number) => Priority,
@@ -86,21 +89,23 @@ async function race(
   const order = { address, serviceToken, ...run };
   const answers = callers.map(
     (caller, turn) =>
-      caller.ask({
+      caller.send({
         ...order,
         children: children.filter((_, index) => index % CLIENTS === turn),
       } satisfies SpawnOrder) as Promise<SpawnOutcome[] | undefined>,
   );
   let racing = true;
-  const looking = (async () => {
+  let mostHeld = 0;
+  const polling = (async () => {
     while (racing) {
       const { pool } = await client.getPool(run);
-      assert.ok((pool?.held ?? 0) <= MAX_AGENTS, `${pool?.held} agents hold a slot.`);
+      mostHeld = Math.max(mostHeld, pool?.held ?? 0);
+      assert.ok(mostHeld <= MAX_AGENTS, `${mostHeld} agents hold a slot.`);
     }
   })();
   const outcomes = (await Promise.all(answers)).flatMap((answer) => answer ?? []);
   racing = false;
-  await looking;
+  await polling;
   assert.equal(outcomes.length, acquires, 'A client died.');
   const granted = outcomes.filter(({ reason }) => reason === '');
   const refusals = new Set(outcomes.map(({ reason }) => reason).filter(Boolean));
@@ -111,27 +116,31 @@ async function race(
   assert.equal(pool.totalSpawns, granted.length);
   assert.equal(pool.totalRefusals, acquires - granted.length);
   const high = children.filter(({ priority }) => priority === Priority.HIGH).length;
-  return { granted, pool, asked: { high } };
+  return { granted, pool, mostHeld, requested: { high } };
 }
 
-/** Answers with how many were paused. */
-function checkPauses({ granted, pool, asked }: Race): number {
+/** Checks that each pause has one LOW victim and one beneficiary; returns the pauses. */
+function checkPauses({ granted, pool, requested }: Race) {
   const pauses = granted.flatMap(({ instance, paused }) => {
-    assert.ok(paused.length <= 1, `${instance} paused more than one.`);
+    assert.ok(paused.length <= 1, `${instance} paused more than one agent.`);
     for (const { beneficiary } of paused) assert.equal(beneficiary, instance);
     return paused;
   });
-  assert.ok(pauses.length > 0, 'Nobody was paused.');
+  assert.ok(pauses.length > 0, 'No agent was paused.');
   assert.equal(new Set(pauses.map(({ victim }) => victim)).size, pauses.length);
   assert.equal(pool.totalPauses, pauses.length);
   const weights = new Map(granted.map(({ instance, priority }) => [instance, priority]));
   for (const { victim } of pauses) assert.equal(weights.get(victim), Priority.LOW);
   const holders = pool.holders.map(({ agent }) => agent?.instance ?? '');
   const high = holders.filter((instance) => weights.get(instance) === Priority.HIGH);
-  assert.equal(high.length, Math.min(MAX_AGENTS - 1, asked.high), 'LOW kept what HIGH wanted.');
+  assert.equal(
+    high.length,
+    Math.min(MAX_AGENTS - 1, requested.high),
+    'LOW kept a slot that HIGH requested.',
+  );
   assert.deepEqual(
     new Set(pool.paused.map(({ agent }) => agent?.instance)),
     new Set(pauses.map(({ victim }) => victim)),
   );
-  return pauses.length;
+  return pauses;
 }

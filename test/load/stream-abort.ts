@@ -3,62 +3,67 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { isWritError } from '@writ/kernel';
 import { generate } from './generate.ts';
-import { type MeterStage, TENANT } from './meter-stage.ts';
+import { type MeterHarness, TENANT } from './meter-harness.ts';
 
 /**
- * A worker aborts a stream (EM-8, EM-9): the provider's connection closes at once, long before the answer
- * would end, and a settled, estimated entry is left. Tells how long it took until the provider saw it.
+ * Aborts streams (EM-8, EM-9): the connection to the provider closes at once, long before the answer would
+ * end, and a settled entry with an estimate remains. Measures the latency until the provider sees the abort.
  */
-export async function streamAbort(stage: MeterStage, { times }: { readonly times: number }) {
-  const { models, tabs } = await stage.up();
+export async function streamAbort(harness: MeterHarness, { times }: { readonly times: number }) {
+  const { models, tabs } = await harness.running();
   const agent = { runId: `abort-${times}`, instance: 'desk-1' };
-  await stage.openTab(agent);
-  const credentials = await stage.credentials(agent);
+  await harness.openTab(agent);
+  const credentials = await harness.credentials(agent);
   const delays: number[] = [];
+  let aborted = 0;
   for (let time = 0; time < times; time += 1) {
     const callId = `op-${time}`;
-    const requestId = stage.requestId(agent, callId);
+    const requestId = harness.requestId(agent, callId);
     const stop = new AbortController();
     const options = { ...credentials, signal: stop.signal };
     const call = generate(models, { callId, model: 'endless' }, options).catch(
       (error: unknown) => error,
     );
-    const begun = stage.simulator.until(({ request_id }) => request_id === requestId);
+    const begun = harness.simulator.until(({ request_id }) => request_id === requestId);
     await Promise.race([begun, call]);
     await sleep(30);
     const at = performance.now();
     stop.abort();
-    const seen = await stage.simulator.until(
+    const seen = await harness.simulator.until(
       ({ request_id, outcome }) => request_id === requestId && outcome !== 'open',
     );
     delays.push(performance.now() - at);
     assert.equal(seen.outcome, 'aborted');
+    aborted += 1;
     const error = await call;
     assert.ok(isWritError(error) && error.kind === 'cancelled', String(error));
   }
-  await untilNothingReserved(stage, agent);
+  await untilNothingReserved(harness, agent);
   const { tab } = await tabs.getTab({
     tab: { tenant: TENANT, runId: agent.runId, agentInstance: agent.instance },
   });
   assert.equal(tab?.totals?.turns, BigInt(times));
-  assert.equal(tab.totals.estimatedTurns, BigInt(times), 'An aborted stream is not estimated.');
-  assert.ok(tab.totals.costNanoUsd > 0n, 'What had come is not on the tab.');
+  assert.equal(tab.totals.estimatedTurns, BigInt(times), 'An aborted stream has no estimate.');
+  assert.ok(tab.totals.costNanoUsd > 0n, 'The received output is not on the tab.');
   delays.sort((a, b) => a - b);
   return {
     times,
-    'median ms until the provider saw it': delays[Math.floor(times / 2)]?.toFixed(1),
-    'at most ms': delays.at(-1)?.toFixed(1),
+    'aborted at the provider': aborted,
+    'estimated turns': Number(tab.totals.estimatedTurns),
+    'still reserved': (await harness.level(agent, BudgetLevel.AGENT)).reservedTokens,
+    'median latency, ms': delays[Math.floor(times / 2)]?.toFixed(1),
+    'maximum latency, ms': delays.at(-1)?.toFixed(1),
   };
 }
 
 async function untilNothingReserved(
-  stage: MeterStage,
+  harness: MeterHarness,
   agent: { readonly runId: string; readonly instance: string },
 ): Promise<void> {
   for (let tries = 0; tries < 500; tries += 1) {
-    const { reservedTokens } = await stage.level(agent, BudgetLevel.AGENT);
+    const { reservedTokens } = await harness.level(agent, BudgetLevel.AGENT);
     if (reservedTokens === 0n) return;
     await sleep(10);
   }
-  throw new Error('What was aborted stays reserved.');
+  throw new Error('Tokens of an aborted stream stay reserved.');
 }

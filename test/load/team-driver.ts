@@ -10,7 +10,7 @@ import { derivedId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createSayings } from '@writ/platform/console';
 
-/** Runs to be driven to their ends; those that are there already are collected in `ended`. */
+/** Runs to drive to their ends; `ended` collects the completed ones. */
 export interface TeamJob {
   readonly name: string;
   readonly runs: number;
@@ -18,7 +18,7 @@ export interface TeamJob {
   readonly ended: Map<string, Run>;
 }
 
-/** Starts what is missing, answers people's questions, and waits until all have ended. */
+/** Starts the missing runs, answers questions to humans, and waits until all have ended. */
 export async function driveTeams(
   client: WritClient,
   dataDir: string,
@@ -31,15 +31,15 @@ export async function driveTeams(
     while (next < job.runs && !signal.aborted) {
       const number = next;
       next += 1;
-      // The same request finds the same run after a restart.
+      // The request id makes the start idempotent across restarts.
       const requestId = `${job.name}-${number}`;
       const { run } = await client.runs.startRun({ requestId, agent, goal });
       const runId = run?.runId ?? '';
       if (job.ended.has(runId)) continue;
-      const answer = createSayings(client, signals);
+      const reply = createSayings(client, signals);
       for await (const { event } of client.runs.watchRun({ runId }, { signal })) {
         if (event === undefined) continue;
-        await answer(runId, event);
+        await reply(runId, event);
         const hook = event.entry.case === 'hook' ? event.entry.value : undefined;
         if (hook?.type === HookEventType.APPROVAL_REQUESTED) {
           await resolveCall(client, dataDir, runId, hook.approvalId);
@@ -52,15 +52,15 @@ export async function driveTeams(
   await Promise.all(Array.from({ length: job.batch }, lane));
 }
 
-/** A person looks whether the brief of a call that nobody knows of is on the shelf, and puts it there if not. */
+/** Resolves a call of unknown outcome as a human does: publishes the brief if it is not on the shelf. */
 async function resolveCall(client: WritClient, dataDir: string, runId: string, approvalId: string) {
-  const isThere = readShelf(dataDir).some((one) => one.run_id === runId);
+  const isPublished = readShelf(dataDir).some((one) => one.run_id === runId);
   const { approval } = await client.approvals.getApproval({ approvalId });
   const action = approval?.action?.kind;
   assert.ok(action?.case === 'tool');
   const { title, text } = JSON.parse(action.value.argumentsJson) as Pick<Brief, 'title' | 'text'>;
   const brief = { title, text, run_id: runId, idempotency_key: approvalId };
-  if (!isThere) publish(dataDir, brief);
+  if (!isPublished) publish(dataDir, brief);
   const resultJson = JSON.stringify({ status: 'ok', number: 1, title });
   const value = create(ResolveSchema, { outcome: ResolvedOutcome.DONE, resultJson });
   const requestId = derivedId('req', approvalId);

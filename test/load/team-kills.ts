@@ -5,36 +5,41 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { readShelf } from '@writ/example-research-team/shelf';
-import { askedAgain, type RecordedAnswer, recordedAnswers } from '../e2e/platform-process.ts';
+import {
+  type RecordedAnswer,
+  recordedAnswers,
+  repeatedModelCalls,
+} from '../e2e/platform-process.ts';
 import { servePlatform } from '../e2e/served-platform.ts';
-import { LEFT_OVER, rowsOf } from './left-over.ts';
+import { LEAK_QUERIES, rowsOf } from './leaks.ts';
 import { seeded } from './random.ts';
 import { driveTeams } from './team-driver.ts';
 
-/** How the proof is made. Times are milliseconds. */
+/** Options of the kill test. Times are milliseconds. */
 export interface TeamKillOptions {
   readonly runs: number;
-  /** Runs that are under way at the same time. */
+  /** Runs in flight at the same time. */
   readonly batch: number;
   readonly seed: number;
-  /** Between a start that is up and its end by kill -9: anything from here to there. */
+  /** Bounds of the time between a start and the kill. */
   readonly killAfterMs: readonly [number, number];
-  /** After so many it is left alone; unlimited when not given. */
-  readonly mostKills?: number;
+  /** Maximum number of kills; default unlimited. */
+  readonly maxKills?: number;
 }
 
 /**
- * Runs the research team many times while the whole platform is killed at random moments and started
- * again. All runs end with the answer of an undisturbed one; no recorded model answer is asked for
- * again, no brief published twice, no slot and no reservation left.
+ * Runs the research team many times while the whole platform is killed at random moments and restarted. All
+ * runs end with the answer of an undisturbed run; no recorded model answer is requested again, no brief is
+ * published twice, and no resource leaks.
  */
 export async function teamKills(options: TeamKillOptions) {
-  const { runs, batch, seed, killAfterMs, mostKills = Number.POSITIVE_INFINITY } = options;
+  const { runs, batch, seed, killAfterMs, maxKills = Number.POSITIVE_INFINITY } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-team-'));
   const random = seeded(seed);
   const ended = new Map<string, Run>();
   const recorded = new Map<string, RecordedAnswer>();
   let kills = 0;
+  let requestedAgain = 0;
   try {
     const undisturbed = await answerOf(dataDir);
     while (ended.size < runs) {
@@ -48,37 +53,47 @@ export async function teamKills(options: TeamKillOptions) {
       );
       const done = driven.then(() => true);
       const [from, to] = killAfterMs;
-      const lives = from + random() * (to - from);
-      const isDone = await (kills < mostKills ? Promise.race([done, delay(lives, false)]) : done);
+      const upMs = from + random() * (to - from);
+      const isDone = await (kills < maxKills ? Promise.race([done, delay(upMs, false)]) : done);
       work.abort();
       if (!isDone) kills += 1;
       await platform.kill();
       await driven.catch(() => undefined);
       for (const answer of recordedAnswers(dataDir)) recorded.set(answer.thisAttempt, answer);
-      assert.deepEqual(
-        askedAgain(dataDir, [...recorded.values()]),
-        [],
-        'model answers asked again',
-      );
+      const repeated = repeatedModelCalls(dataDir, [...recorded.values()]);
+      assert.deepEqual(repeated, [], 'model answers requested again');
+      requestedAgain += repeated.length;
     }
     for (const { runId, result } of ended.values()) {
       assert.equal(result?.answer, undisturbed, runId);
       const bad = result?.trace.filter(({ ok }) => !ok) ?? [];
-      assert.deepEqual(bad, [], `steps of ${runId} that did not go well`);
+      assert.deepEqual(bad, [], `failed steps of ${runId}`);
     }
     const published = readShelf(dataDir).map(({ run_id: id }) => id);
     assert.equal(new Set(published).size, 1 + runs, 'runs that published');
     assert.equal(published.length, 1 + runs, 'briefs');
-    for (const [what, service, query] of LEFT_OVER) {
-      assert.deepEqual(rowsOf(dataDir, service, query), [], what);
+    let leaked = 0;
+    for (const [label, service, query] of LEAK_QUERIES) {
+      const rows = rowsOf(dataDir, service, query);
+      assert.deepEqual(rows, [], label);
+      leaked += rows.length;
     }
-    return { runs, kills, model_answers: recorded.size, agents: runs * 5 };
+    const answers = [...ended.values()].map(({ result }) => result?.answer);
+    return {
+      kills,
+      'runs with the answer of an undisturbed run': answers.filter((one) => one === undisturbed)
+        .length,
+      'briefs published': published.length,
+      'recorded model answers': recorded.size,
+      'model answers requested again': requestedAgain,
+      'leaked rows': leaked,
+    };
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-/** The answer of a run that nothing disturbs. */
+/** Returns the answer of an undisturbed run. */
 async function answerOf(dataDir: string): Promise<string> {
   const platform = await servePlatform(dataDir, 'research-team');
   try {

@@ -1,18 +1,18 @@
 import type { DistributedPlatform, Replica, Selector } from '@writ/testing/distributed';
 import type { ProxyFault } from '@writ/testing/faults';
 
-/** Something that goes wrong for a while. */
+/** A fault that is injected for a limited time. */
 export interface Disturbance {
-  /** One phrase, such as `kill agent-worker-1`. */
+  /** One phrase, such as `kill -9 agent-worker-1`. */
   readonly what: string;
-  /** What is disturbed; nothing is disturbed twice at the same time. */
+  /** The component that is disturbed; at most one disturbance per target is active. */
   readonly target: string;
   readonly begin: () => Promise<void> | void;
   readonly end: () => Promise<void> | void;
   readonly forMs: number;
 }
 
-/** Takes one of several, as chance has it. */
+/** Picks one element at random. */
 export type Choose = <T>(from: readonly T[]) => T;
 
 type Kind = (
@@ -41,7 +41,7 @@ const killReplica: Kind = ({ replicas }, choose, between) => {
     what: `kill -9 ${replica.name}`,
     target: replica.name,
     begin: () => replica.kill(),
-    end: () => startAgain(replica),
+    end: () => restart(replica),
     forMs: between(200, 3_000),
   };
 };
@@ -52,7 +52,7 @@ const stopReplica: Kind = ({ replicas }, choose, between) => {
     what: `SIGTERM ${replica.name}`,
     target: replica.name,
     begin: async () => void (await replica.stop()),
-    end: () => startAgain(replica),
+    end: () => restart(replica),
     forMs: between(200, 3_000),
   };
 };
@@ -71,7 +71,7 @@ const pauseReplica: Kind = ({ replicas }, choose, between) => {
 const failLink: Kind = (platform, choose, between) => {
   const [from, to] = choose(LINKS);
   const fault = choose(FAULTS);
-  const name = typeof fault === 'string' ? fault : `late by ${fault.delayMs} ms`;
+  const name = typeof fault === 'string' ? fault : `delay ${fault.delayMs} ms`;
   return {
     what: `${name}: ${from} to ${to}`,
     target: `${from} to ${to}`,
@@ -126,7 +126,7 @@ const pausePostgres: Kind = ({ postgres }, _choose, between) => ({
   forMs: between(300, 3_000),
 });
 
-/** Every kind of fault, the usual ones more than once. */
+/** Every kind of fault; frequent kinds are listed more than once. */
 export const KINDS: readonly Kind[] = [
   killReplica,
   killReplica,
@@ -145,8 +145,8 @@ export const KINDS: readonly Kind[] = [
 
 const TRIES = 60;
 
-/** As whoever keeps processes running does: a start that fails, since a store is away, is made again. */
-export async function startAgain(replica: Replica): Promise<void> {
+/** Starts a replica and retries while it fails to start, for example because its store is down. */
+export async function restart(replica: Replica): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       if (!replica.isUp) await replica.start();

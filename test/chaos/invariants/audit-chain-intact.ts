@@ -7,7 +7,7 @@ import type { DistributedPlatform } from '@writ/testing/distributed';
 import type { Invariant } from './invariant.ts';
 
 export const auditChainIntact: Invariant = {
-  holds: 'every audit record is in one unbroken, signed chain (SV-8)',
+  holds: 'every audit record is linked in one unbroken, signed chain (SV-8)',
   violations: async ({ platform }) => {
     const unlinked = await platform.rows(
       'supervisor',
@@ -22,7 +22,7 @@ export const auditChainIntact: Invariant = {
     return [
       ...unlinked.map((row) => `not linked: ${JSON.stringify(row)}`),
       ...(verdict.holds ? [] : [verdict.sentence]),
-      ...(Number(all?.records) > 0 ? [] : ['there is no audit record']),
+      ...(Number(all?.records) > 0 ? [] : ['the audit log is empty']),
     ];
   },
 };
@@ -30,7 +30,7 @@ export const auditChainIntact: Invariant = {
 async function exportLines({ client }: DistributedPlatform): Promise<string[]> {
   const lines: string[] = [];
   for await (const { entry } of client.audit.exportAudit({})) {
-    if (entry.case === undefined) throw new Error('An entry of an export is empty.');
+    if (entry.case === undefined) throw new Error('The export contains an empty entry.');
     if (entry.case === 'record') {
       const { sequence, previousHash, hash, canonicalJson } = entry.value;
       const record = JSON.parse(canonicalJson) as JsonObject;

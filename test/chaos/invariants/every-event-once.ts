@@ -7,32 +7,34 @@ import type { Invariant } from './invariant.ts';
 
 export const everyEventOnce: Invariant = {
   holds:
-    'each event is in its timeline once, in order per emitter and run, and none besides (HK-1, HK-2)',
+    'each event is in its timeline exactly once, in order per emitter and run, and no other events are (HK-1, HK-2)',
   violations: async ({ platform }) => {
     const timeline = await platform.rows(
       'supervisor',
       'select run_id, event_id, sequence, entry from timeline',
     );
-    const places = new Map(timeline.map((row) => [keyOf(row.run_id, row.event_id), row.sequence]));
+    const positions = new Map(
+      timeline.map((row) => [keyOf(row.run_id, row.event_id), row.sequence]),
+    );
     const emitted = new Set<string>();
     const problems: string[] = [];
     for (const emitter of HOOK_EMITTER_NAMES) {
       const last = new Map<string, number>();
       for (const { runId, eventId, event, isPublished } of await outboxOf(platform, emitter)) {
-        const about = `${event} of ${runId} (${eventId})`;
+        const description = `${event} of ${runId} (${eventId})`;
         const key = keyOf(runId, timelineId(emitter, eventId));
-        const place = Number(places.get(key) ?? Number.NaN);
+        const position = Number(positions.get(key) ?? Number.NaN);
         emitted.add(key);
-        if (!isPublished) problems.push(`not published: ${about}`);
-        if (Number.isNaN(place)) problems.push(`lost: ${about}`);
-        else if (place < (last.get(runId) ?? 0)) problems.push(`out of order: ${about}`);
-        last.set(runId, place);
+        if (!isPublished) problems.push(`not published: ${description}`);
+        if (Number.isNaN(position)) problems.push(`lost: ${description}`);
+        else if (position < (last.get(runId) ?? 0)) problems.push(`out of order: ${description}`);
+        last.set(runId, position);
       }
     }
-    const invented = timeline.filter(
+    const unexpected = timeline.filter(
       (row) => isHook(row.entry) && !emitted.has(keyOf(row.run_id, row.event_id)),
     );
-    problems.push(...invented.map((row) => `invented: ${keyOf(row.run_id, row.event_id)}`));
+    problems.push(...unexpected.map((row) => `unexpected: ${keyOf(row.run_id, row.event_id)}`));
     return problems;
   },
 };
@@ -52,7 +54,7 @@ async function outboxOf(
   });
 }
 
-/** Decisions and results are in a timeline, too, and nobody emits them. */
+/** A timeline also holds decisions and results, which are not hook events. */
 function isHook(entry: unknown): boolean {
   return fromBinary(RunEventSchema, entry as Uint8Array).entry.case === 'hook';
 }

@@ -3,15 +3,15 @@ import { readShelf } from '@writ/example-research-team/shelf';
 import type { Invariant } from './invariant.ts';
 
 export const executedOnce: Invariant = {
-  holds: 'a destructive call is begun once, and the world was changed once a run (TG-1, TG-5)',
+  holds: 'a destructive call is executed at most once, with one effect per run (TG-1, TG-5)',
   violations: async ({ platform }) => {
-    const begun = await platform.rows(
+    const repeatedCalls = await platform.rows(
       'tool-gateway',
       "select run_id, call_id, tool, attempts from calls where side_effect = 'destructive' and attempts > 1",
     );
     const { refunds, emails } = readLedger(platform.dataDir);
     return [
-      ...begun.map((row) => `begun again: ${JSON.stringify(row)}`),
+      ...repeatedCalls.map((row) => `executed again: ${JSON.stringify(row)}`),
       ...repeated('refund', refunds),
       ...repeated('email', emails),
       ...repeated('brief', readShelf(platform.dataDir)),

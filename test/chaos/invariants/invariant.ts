@@ -1,16 +1,16 @@
 import type { DistributedPlatform } from '@writ/testing/distributed';
 import type { Load } from '../load/load.ts';
 
-/** What is left when everything is over, to be judged. */
+/** The final state of a chaos test, which the invariants are checked against. */
 export interface Evidence {
   readonly platform: DistributedPlatform;
   readonly load: Load;
 }
 
-/** Something that holds whatever fails. */
+/** A property that must hold under any fault. */
 export interface Invariant {
   /** One phrase, with SPEC ids. */
   readonly holds: string;
-  /** Whatever breaks it, one line with ids each; empty when it holds. */
+  /** One line with ids per violation; empty when the invariant holds. */
   readonly violations: (evidence: Evidence) => Promise<string[]>;
 }

@@ -2,7 +2,7 @@ import type { Invariant } from './invariant.ts';
 
 export const noLostApproval: Invariant = {
   holds:
-    'what a person decided is recorded and was acted upon, and nobody is asked in vain (SV-5, RT-3)',
+    'an acknowledged human decision is recorded and executed, and no approval stays pending (SV-5, RT-3)',
   violations: async ({ platform, load }) => {
     const approvals = await platform.rows(
       'supervisor',
@@ -12,7 +12,7 @@ export const noLostApproval: Invariant = {
        from approvals a join runs r on r.run_id = a.run_id`,
     );
     const byId = new Map(approvals.map((row) => [String(row.approval_id), row]));
-    const lost = [...load.people.decided].filter(
+    const lost = [...load.reviewers.decided].filter(
       ([approvalId, requestId]) => byId.get(approvalId)?.request_id !== requestId,
     );
     return [
@@ -23,7 +23,7 @@ export const noLostApproval: Invariant = {
       ...approvals
         .filter(({ approved, has_receipt: has }) => approved === true && has === false)
         .filter(({ run_state: state }) => state === 'COMPLETED')
-        .map((row) => `approved and not executed: ${row.approval_id} of ${row.run_id}`),
+        .map((row) => `approved but not executed: ${row.approval_id} of ${row.run_id}`),
     ];
   },
 };

@@ -3,7 +3,7 @@ import type { Invariant } from './invariant.ts';
 const DIMENSIONS = ['tokens', 'cost', 'turns'];
 
 export const noOverspend: Invariant = {
-  holds: 'no level spends more than its cap, and nothing stays reserved (EM-3)',
+  holds: 'no budget level spends more than its cap, and no reservation remains (EM-3)',
   violations: async ({ platform }) => {
     const over = DIMENSIONS.map((one) => `(cap_${one} is not null and used_${one} > cap_${one})`);
     const held = DIMENSIONS.map((one) => `reserved_${one} <> 0`);

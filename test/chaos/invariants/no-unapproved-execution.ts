@@ -1,7 +1,7 @@
 import type { Invariant } from './invariant.ts';
 
 export const noUnapprovedExecution: Invariant = {
-  holds: 'nothing is executed but what was approved, byte for byte (SV-1, SV-6, TG-1)',
+  holds: 'only approved calls are executed, byte for byte (SV-1, SV-6, TG-1)',
   violations: async ({ platform }) => {
     const executed = await platform.rows(
       'tool-gateway',

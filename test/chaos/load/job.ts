@@ -1,14 +1,14 @@
-/** One kind of run that the load is made of. */
+/** One kind of run in the load. */
 export interface Job {
   readonly name: string;
   readonly agent: string;
-  /** Absent for the model of the agent's own manifest. */
+  /** Absent: the model of the agent's manifest. */
   readonly model?: string;
-  /** The stop reason of a run that nothing disturbs. */
+  /** The destructive tool that the run calls. */
   readonly tool: 'issue_refund' | 'publish_brief';
 }
 
-/** What runs under load: a refund that passes, one that a person decides, and a team with a person to ask. */
+/** An automatically approved refund, a refund that a human decides, and a team that asks a human. */
 export const JOBS: readonly Job[] = [
   {
     name: 'refund',
@@ -17,7 +17,7 @@ export const JOBS: readonly Job[] = [
     tool: 'issue_refund',
   },
   {
-    name: 'refund-asked',
+    name: 'refund-escalated',
     agent: 'refund-worker',
     model: 'sim-escalate-1200',
     tool: 'issue_refund',

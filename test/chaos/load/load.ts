@@ -3,10 +3,10 @@ import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError } from '@writ/kernel';
 import type { DistributedPlatform } from '@writ/testing/distributed';
 import { JOBS, type Job } from './job.ts';
-import { PatientClient } from './patient-client.ts';
-import { People } from './people.ts';
+import { RetryingClient } from './retrying-client.ts';
+import { Reviewers } from './reviewers.ts';
 
-const WATCH_MS = 10_000;
+const WATCH_TIMEOUT_MS = 10_000;
 
 /** A run whose start was acknowledged. */
 export interface StartedRun {
@@ -14,40 +14,40 @@ export interface StartedRun {
   readonly runId: string;
 }
 
-/** Keeps a bounded number of runs in flight, each followed to its end whatever fails. */
+/** Keeps a bounded number of runs in flight and follows each to its end through any fault. */
 export class Load {
   readonly started: StartedRun[] = [];
   readonly ended = new Map<string, Run>();
-  readonly people: People;
+  readonly reviewers: Reviewers;
   readonly #platform: DistributedPlatform;
   readonly #random: () => number;
-  readonly #most: number;
-  #taken = 0;
-  #isOver = false;
+  readonly #maxRuns: number;
+  #startedCount = 0;
+  #isStopped = false;
 
-  /** @param most runs in all; unlimited when not given */
+  /** @param maxRuns total number of runs; default unlimited */
   constructor(
     platform: DistributedPlatform,
     random: () => number,
-    most: number = Number.POSITIVE_INFINITY,
+    maxRuns: number = Number.POSITIVE_INFINITY,
   ) {
     this.#platform = platform;
     this.#random = random;
-    this.#most = most;
-    this.people = new People(platform.dataDir);
+    this.#maxRuns = maxRuns;
+    this.reviewers = new Reviewers(platform.dataDir);
   }
 
-  /** Starts no further runs; those in flight go on. */
-  end(): void {
-    this.#isOver = true;
+  /** Stops starting runs; runs in flight continue. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
-  /** Resolves when there is nothing more to start, and every run is over. */
+  /** Resolves when all runs are started and have ended. */
   async drive(inFlight: number, signal: AbortSignal): Promise<void> {
     const lane = async (number: number): Promise<void> => {
-      const client = new PatientClient(this.#platform.clients, number);
-      for (let turn = 0; !this.#isOver && this.#taken < this.#most; turn += 1) {
-        this.#taken += 1;
+      const client = new RetryingClient(this.#platform.clients, number);
+      for (let turn = 0; !this.#isStopped && this.#startedCount < this.#maxRuns; turn += 1) {
+        this.#startedCount += 1;
         const job = JOBS[Math.floor(this.#random() * JOBS.length)] ?? JOBS[0];
         if (job === undefined) return;
         await this.#run(client, job, `chaos-${number}-${turn}`, signal);
@@ -57,7 +57,7 @@ export class Load {
   }
 
   async #run(
-    client: PatientClient,
+    client: RetryingClient,
     job: Job,
     requestId: string,
     signal: AbortSignal,
@@ -70,21 +70,24 @@ export class Load {
     await this.#follow(client, runId, signal);
   }
 
-  /** Watches a run through whichever supervisor answers, from where the last one left off. */
-  async #follow(client: PatientClient, runId: string, signal: AbortSignal): Promise<void> {
+  /** Watches a run through any available supervisor and resumes the watch after the last sequence number. */
+  async #follow(client: RetryingClient, runId: string, signal: AbortSignal): Promise<void> {
     let last = 0n;
     for (;;) {
       const watch = async (to: { readonly signal: AbortSignal }, from: number) => {
         const { runs } = this.#platform.clients[from] ?? this.#platform.client;
         for await (const { event } of runs.watchRun({ runId, afterSequence: last }, to)) {
           if (event === undefined) continue;
-          await this.people.heed(client, runId, event, signal);
+          await this.reviewers.respond(client, runId, event, signal);
           last = event.sequence;
         }
       };
       const from = Math.floor(this.#random() * this.#platform.clients.length);
       try {
-        await watch({ signal: AbortSignal.any([signal, AbortSignal.timeout(WATCH_MS)]) }, from);
+        await watch(
+          { signal: AbortSignal.any([signal, AbortSignal.timeout(WATCH_TIMEOUT_MS)]) },
+          from,
+        );
       } catch (error) {
         signal.throwIfAborted();
         if (!isWritError(error)) throw error;
@@ -99,8 +102,8 @@ export class Load {
   }
 }
 
-/** How many runs ended how. */
-export function runFigures({ started, ended, people }: Load): Record<string, number> {
+/** The number of runs by stop reason. */
+export function runFigures({ started, ended, reviewers }: Load) {
   const reasons = new Map<string, number>();
   for (const { result } of ended.values()) {
     const reason = `ended ${result?.stopReason ?? 'none'}`;
@@ -109,6 +112,6 @@ export function runFigures({ started, ended, people }: Load): Record<string, num
   return {
     runs: started.length,
     ...Object.fromEntries(reasons),
-    'decisions of people': people.decided.size,
+    'human decisions': reviewers.decided.size,
   };
 }

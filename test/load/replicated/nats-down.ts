@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { runFigures } from '../../chaos/load/load.ts';
-import { underLoad } from '../../chaos/under-load.ts';
+import { assertNoViolations, underLoad } from '../../chaos/under-load.ts';
 import { until } from '../../e2e/scripted/until.ts';
 
-/** How the proof is made. Times are milliseconds. */
+/** Options of the outage test. Times are milliseconds. */
 export interface NatsDownOptions {
   readonly seed: number;
   readonly runs: number;
@@ -12,11 +12,11 @@ export interface NatsDownOptions {
 }
 
 /**
- * NATS is gone for a while in the middle of runs. All of them finish; afterwards each event is in its
- * timeline once, in order per emitter and run, which is one of the invariants (HK-1, HK-2).
+ * Stops NATS for a while during runs. All runs finish; afterwards the invariants check that each event is in
+ * its timeline once, in order per emitter and run (HK-1, HK-2).
  */
 export async function natsDown({ seed, runs, inFlight, downMs }: NatsDownOptions) {
-  const { outcome, load, endedAfterMs } = await underLoad(
+  const report = await underLoad(
     { seed, inFlight, runs },
     async ({ platform, load: { started, ended } }) => {
       const some = Math.ceil(runs / 10);
@@ -24,15 +24,19 @@ export async function natsDown({ seed, runs, inFlight, downMs }: NatsDownOptions
       const before = ended.size;
       await platform.nats.kill();
       await pause(downMs);
-      const meanwhile = ended.size - before;
-      const underWay = started.length - ended.size;
+      const during = ended.size - before;
+      const inFlight = started.length - ended.size;
       await platform.nats.start();
-      return { before, meanwhile, underWay };
+      return { before, during, inFlight };
     },
   );
+  assertNoViolations(report);
+  const { outcome, load, endedAfterMs } = report;
   return {
     ...runFigures(load),
-    'ended before NATS went, while it was away': `${outcome.before}, ${outcome.meanwhile} (${outcome.underWay} under way when it came back)`,
-    's from its return to the last end': (endedAfterMs / 1_000).toFixed(1),
+    'runs ended before the outage': outcome.before,
+    'runs ended during the outage': outcome.during,
+    'runs in flight at the end of the outage': outcome.inFlight,
+    'seconds from the end of the outage to the last end': (endedAfterMs / 1_000).toFixed(1),
   };
 }

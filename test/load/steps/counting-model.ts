@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A model without a mind: calls the tool `count` with one number more each time, up to a limit. */
+/** A model that calls the tool `count` with the next number until it reaches a limit. */
 export interface CountingModel {
   /** Base URL for OpenAI clients. */
   readonly url: string;
-  /** Told when a request comes: how far is counted, which number is next, and the last user message. */
+  /** Called for each request with the limit, the next number and the last user message. */
   asked: (limit: number, next: number, goal: string) => void;
   close(): Promise<void>;
 }
@@ -16,8 +16,8 @@ interface Message {
 }
 
 /**
- * Starts it on a free port. Everything that it has to know stands in the request: the limit in the
- * system prompt (`Count to 50.`), how far it is in the last tool message.
+ * Starts the model on a free port. It is stateless: the limit is in the system prompt (`Count to 50.`), the
+ * last number in the last tool message.
  */
 export async function startCountingModel(): Promise<CountingModel> {
   const model: Pick<CountingModel, 'asked'> = { asked: () => undefined };

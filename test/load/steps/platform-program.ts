@@ -1,18 +1,40 @@
-/** The embedded platform in a process of its own, which answers messages of the one that started it. */
+/** The embedded platform in a child process that answers messages of its parent. */
 
 import { readPlatformConfig, startPlatform } from '@writ/platform';
 import { SpanKind, type SpanProcessor } from '@writ/telemetry';
 
 const folder = process.env.STEPS_FOLDER ?? '';
 const hops = new Map<string, number>();
+/** Commits by the operation that waited for them. */
+const commits = new Map<string, number>();
+/** The operation that encloses each span, by span id: an RPC, an event handler or `invoke_agent`. */
+const operations = new Map<string, string>();
+
+function add(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
 const counter: SpanProcessor = {
-  onStart: () => undefined,
+  onStart: (span) => {
+    const { kind, name, parentSpanContext: parent, links } = span;
+    const isOperation = kind !== SpanKind.INTERNAL && kind !== SpanKind.CLIENT;
+    const enclosing = isOperation ? undefined : operations.get(parent?.spanId ?? '');
+    const isAgent = name.startsWith('invoke_agent ');
+    operations.set(span.spanContext().spanId, isAgent ? 'invoke_agent' : (enclosing ?? name));
+    if (name !== 'commit') return;
+    // A group commit has the first of its transactions as parent and links to the others.
+    const transactions = [parent?.spanId, ...links.map((link) => link.context.spanId)];
+    for (const operation of new Set(transactions.map((id) => operations.get(id ?? '')))) {
+      if (operation !== undefined) add(commits, operation);
+    }
+  },
   onEnd: ({ kind, name }) => {
-    if (kind === SpanKind.CLIENT) hops.set(name, (hops.get(name) ?? 0) + 1);
+    if (kind === SpanKind.CLIENT) add(hops, name);
   },
   forceFlush: async () => undefined,
   shutdown: async () => undefined,
 };
+
 const platform = await startPlatform(
   readPlatformConfig(process.env, {
     example: {
@@ -34,13 +56,13 @@ const platform = await startPlatform(
 );
 process.on('message', () => {
   process.send?.({
-    commits: platform.commits(),
+    commits: Object.fromEntries(commits),
     hops: Object.fromEntries(hops),
     rss: process.memoryUsage().rss,
     cpuMs: process.cpuUsage().user / 1_000 + process.cpuUsage().system / 1_000,
   });
 });
-// Whoever started it is gone.
+// The parent process has exited.
 process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => {
   void platform.stop().then(() => process.exit());

@@ -1,4 +1,4 @@
-import { StepsStage } from './steps-stage.ts';
+import { StepsHarness } from './steps-harness.ts';
 
 const STEP_RPCS = {
   Generate: 'writ.model.v1.ModelService/Generate',
@@ -6,54 +6,67 @@ const STEP_RPCS = {
   CallTool: 'writ.tool.v1.ToolGatewayService/CallTool',
 } as const;
 
-const BESIDE = [
-  'writ.spawn.v1.SpawnBudgetService/Renew',
-  'writ.supervision.v1.SupervisionService/ReportReceipts',
-];
+/** The operations of a step that commit: its RPCs, and the worker's own work. */
+const STEP_OPERATIONS = { ...STEP_RPCS, worker: 'invoke_agent' } as const;
 
-/** What one governed step takes. */
+/** The cost of one governed step. */
 export interface StepCounts {
-  /** Durable commits of all services that a request waits for. */
-  readonly commits: number;
-  /** Calls in the background, by time and not by step: each may have taken one of the commits. */
-  readonly beside: number;
-  /** Calls between services. */
+  /** Durable commits that each operation waits for. */
+  readonly commits: Readonly<Record<keyof typeof STEP_OPERATIONS, number>>;
+  /** RPCs between services. */
   readonly hops: Readonly<Record<keyof typeof STEP_RPCS, number>>;
-  /** Requests to the model's provider over HTTP, as the provider counts them. */
-  readonly questions: number;
+  /** HTTP requests to the model provider. */
+  readonly modelRequests: number;
 }
 
-/** Counts hops and commits of a step: what a longer run has more of than a short one (RT-1). */
+/**
+ * Counts the RPCs and commits of a step: the difference between a long and a short run (RT-1). Only the
+ * step's own operations count, so that work in the background does not change the result.
+ */
 export async function stepCounts(short: number, long: number): Promise<StepCounts> {
-  const stage = await StepsStage.start({ counts: [short, long], countHops: true });
-  let asked = 0;
-  stage.model.asked = () => {
-    asked += 1;
+  const harness = await StepsHarness.start({ counts: [short, long], countHops: true });
+  let modelRequests = 0;
+  harness.model.asked = () => {
+    modelRequests += 1;
   };
   try {
-    const taken = async (count: number) => {
-      const before = await stage.figures();
-      const askedBefore = asked;
-      await stage.count(count, 'count');
-      const after = await stage.figures();
-      const hops = (rpc: string) => (after.hops[rpc] ?? 0) - (before.hops[rpc] ?? 0);
-      return { commits: after.commits - before.commits, hops, questions: asked - askedBefore };
+    const costOf = async (count: number) => {
+      const before = { ...(await harness.counters()), modelRequests };
+      await harness.count(count, 'count');
+      const after = { ...(await harness.counters()), modelRequests };
+      const difference = (counter: 'commits' | 'hops') => (name: string) =>
+        (after[counter][name] ?? 0) - (before[counter][name] ?? 0);
+      return {
+        commits: difference('commits'),
+        hops: difference('hops'),
+        modelRequests: after.modelRequests - before.modelRequests,
+      };
     };
     // The first run also fetches keys and lists tools.
-    await taken(short);
-    const [few, many] = [await taken(short), await taken(long)];
-    const perStep = (rpc: string) => (many.hops(rpc) - few.hops(rpc)) / (long - short);
+    await costOf(short);
+    const [few, many] = [await costOf(short), await costOf(long)];
+    const steps = long - short;
+    const commits = (operation: keyof typeof STEP_OPERATIONS) => {
+      const name = STEP_OPERATIONS[operation];
+      return (many.commits(name) - few.commits(name)) / steps;
+    };
+    const hops = (rpc: keyof typeof STEP_RPCS) =>
+      (many.hops(STEP_RPCS[rpc]) - few.hops(STEP_RPCS[rpc])) / steps;
     return {
-      commits: (many.commits - few.commits) / (long - short),
-      beside: BESIDE.reduce((sum, rpc) => sum + Math.max(0, perStep(rpc)), 0),
-      hops: {
-        Generate: perStep(STEP_RPCS.Generate),
-        ReviewAction: perStep(STEP_RPCS.ReviewAction),
-        CallTool: perStep(STEP_RPCS.CallTool),
+      commits: {
+        Generate: commits('Generate'),
+        ReviewAction: commits('ReviewAction'),
+        CallTool: commits('CallTool'),
+        worker: commits('worker'),
       },
-      questions: (many.questions - few.questions) / (long - short),
+      hops: {
+        Generate: hops('Generate'),
+        ReviewAction: hops('ReviewAction'),
+        CallTool: hops('CallTool'),
+      },
+      modelRequests: (many.modelRequests - few.modelRequests) / steps,
     };
   } finally {
-    await stage.close();
+    await harness.close();
   }
 }

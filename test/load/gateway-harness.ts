@@ -19,19 +19,19 @@ const AGENT = { name: 'payer', instance: 'payer-1' };
 const TENANT = 'acme';
 const HOUR_MS = 3_600_000;
 
-/** What a tool of the stage does; it runs in this process, which nobody kills. */
+/** The effect of a tool; it runs in this process, which outlives the gateway. */
 export type Tool = (call: InvokeRequest) => Promise<void>;
 
-/** A tool call that can be asked for again and again. */
-export interface StagedCall {
+/** A tool call that can be repeated. */
+export interface ToolCall {
   readonly tool: string;
   readonly callId: string;
   /** Default `run-1`. */
   readonly runId?: string;
 }
 
-/** A call with the writ that orders it, as a worker sends it. */
-export interface StagedOrder {
+/** A call with its writ, as a worker sends it. */
+export interface SignedCall {
   readonly call: {
     readonly tenant: string;
     readonly runId: string;
@@ -43,18 +43,18 @@ export interface StagedOrder {
   readonly writ: string;
 }
 
-/** How a stage is set. */
-export interface GatewayStageOptions {
-  /** What tools.yaml says of each tool, and what the tool does. */
+/** The tools and sources of a harness. */
+export interface GatewayHarnessOptions {
+  /** The entry of each tool in tools.yaml, and its effect. */
   readonly tools: Readonly<Record<string, { readonly entry: object; readonly run: Tool }>>;
-  /** Settings of sources, by name; each is served by a program of its own in this process. */
+  /** Settings of the sources by name; each source has its own provider in this process. */
   readonly sources: Readonly<Record<string, object>>;
 }
 
 type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
 
-/** A tool gateway in a process of its own, between a supervisor, a worker and tools that outlive it. */
-export class GatewayStage {
+/** A tool gateway process between a supervisor, a worker and tools that outlive it. */
+export class GatewayHarness {
   readonly dir: string;
   readonly #stack: AsyncDisposableStack;
   readonly #supervisor: KeyPeer;
@@ -63,7 +63,7 @@ export class GatewayStage {
   #asWorker: Gateway | undefined;
   #digests: ReadonlyMap<string, string> = new Map();
 
-  static async start(options: GatewayStageOptions): Promise<GatewayStage> {
+  static async start(options: GatewayHarnessOptions): Promise<GatewayHarness> {
     const dir = await mkdtemp(join(tmpdir(), 'writ-load-'));
     const stack = new AsyncDisposableStack();
     stack.defer(() => rm(dir, { recursive: true, force: true }));
@@ -86,9 +86,9 @@ export class GatewayStage {
     const supervisor = await startKeyPeer('supervisor');
     const worker = await startKeyPeer('agent-worker');
     stack.defer(() => Promise.all([supervisor.close(), worker.close()]).then(() => undefined));
-    const stage = new GatewayStage(dir, stack, supervisor, worker);
-    await stage.boot();
-    return stage;
+    const harness = new GatewayHarness(dir, stack, supervisor, worker);
+    await harness.boot();
+    return harness;
   }
 
   private constructor(
@@ -103,7 +103,7 @@ export class GatewayStage {
     this.#worker = worker;
   }
 
-  /** Starts the gateway's process on what is stored. */
+  /** Starts the gateway process on the stored data. */
   async boot(): Promise<void> {
     this.#asWorker?.close();
     this.#program = await startProgram(SERVICE_MAINS['tool-gateway'], {
@@ -121,13 +121,13 @@ export class GatewayStage {
     this.#digests = new Map(tools.map((tool) => [tool.name, tool.definitionDigest]));
   }
 
-  /** kill -9, at once; resolves when the process is gone. */
+  /** kill -9; resolves when the process has exited. */
   async kill(): Promise<void> {
     await this.#program?.kill();
   }
 
-  /** A request with a writ for exactly this call, fresh each time. */
-  async order({ tool, callId, runId = 'run-1' }: StagedCall): Promise<StagedOrder> {
+  /** Signs a new writ for a call. */
+  async sign({ tool, callId, runId = 'run-1' }: ToolCall): Promise<SignedCall> {
     const argumentsJson = '{}';
     const { token: writ } = await mintWrit(
       this.#supervisor.signer,
@@ -151,23 +151,23 @@ export class GatewayStage {
     return { call, tool, argumentsJson, writ };
   }
 
-  /** What another process needs to call as the worker. */
-  async door(): Promise<{ readonly address: string; readonly serviceToken: string }> {
+  /** The address and the service token with which another process calls as the worker. */
+  async endpoint(): Promise<{ readonly address: string; readonly serviceToken: string }> {
     const address = this.#program?.address ?? '';
     return { address, serviceToken: await this.#worker.serviceToken('tool-gateway')() };
   }
 
-  /** Asks the gateway that runs now. */
-  call(order: StagedOrder): ReturnType<Gateway['callTool']> {
-    if (this.#asWorker === undefined) throw new Error('The gateway has not been started.');
-    return this.#asWorker.callTool(order, { epoch: 1n, timeoutMs: 120_000 });
+  /** Calls the running gateway. */
+  call(request: SignedCall): ReturnType<Gateway['callTool']> {
+    if (this.#asWorker === undefined) throw new Error('The gateway is not running.');
+    return this.#asWorker.callTool(request, { epoch: 1n, timeoutMs: 120_000 });
   }
 
   /**
-   * Destructive calls whose intent is recorded and whose outcome is not, in the gateway's own file:
-   * none of them is older than its last start, which settles those that it finds.
+   * The number of destructive calls with a recorded intent and no recorded outcome, read from the gateway's
+   * database. Every start of the gateway settles the calls that it finds.
    */
-  underWay(): number {
+  inFlight(): number {
     const file = new DatabaseSync(join(this.dir, 'tool-gateway.db'), { readOnly: true });
     try {
       const row = file
@@ -188,7 +188,7 @@ export class GatewayStage {
   }
 }
 
-async function serveTools(tools: GatewayStageOptions['tools']): Promise<RpcServer> {
+async function serveTools(tools: GatewayHarnessOptions['tools']): Promise<RpcServer> {
   const server = await createRpcServer({
     host: '127.0.0.1',
     port: 0,

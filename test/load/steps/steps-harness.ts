@@ -10,60 +10,60 @@ import { newId } from '@writ/kernel';
 import { COMPILE_CACHE } from '../program.ts';
 import { type CountingModel, startCountingModel } from './counting-model.ts';
 
-/** What a platform process tells of itself. */
-export interface Figures {
-  /** Durable commits of all services that a request waited for. */
-  readonly commits: number;
-  /** Calls between services by RPC; only with `countHops`. */
+/** Counters of a platform process. */
+export interface Counters {
+  /** Durable commits by the operation that waited for them; only with `countHops`. */
+  readonly commits: Readonly<Record<string, number>>;
+  /** RPCs between services by method; only with `countHops`. */
   readonly hops: Readonly<Record<string, number>>;
   /** Resident memory, bytes. */
   readonly rss: number;
-  /** Time on a processor so far, milliseconds. */
+  /** CPU time so far, milliseconds. */
   readonly cpuMs: number;
 }
 
-/** How the platform is started. */
-export interface StageOptions {
-  /** How far the agents count: one `counter-<n>` each. */
+/** Options of the platform. */
+export interface HarnessOptions {
+  /** The limits to which the agents count: one agent `counter-<n>` each. */
   readonly counts: readonly number[];
-  /** Tokens of a conversation that the model sees; everything when left out. */
+  /** Context window in tokens; default unlimited. */
   readonly contextWindow?: number;
-  /** Count the calls between services: that takes time of its own. */
+  /** Count the RPCs between services, which adds overhead. */
   readonly countHops?: boolean;
-  /** Flags for node itself. */
+  /** Flags of node. */
   readonly flags?: readonly string[];
 }
 
-/** An embedded platform in a process of its own, with agents that count, one tool call a step. */
-export class StepsStage {
+/** An embedded platform process with agents that count, one tool call per step. */
+export class StepsHarness {
   readonly dataDir: string;
   readonly model: CountingModel;
-  readonly #options: StageOptions;
+  readonly #options: HarnessOptions;
   #child: ChildProcess | undefined;
   #client: WritClient | undefined;
 
-  private constructor(dataDir: string, model: CountingModel, options: StageOptions) {
+  private constructor(dataDir: string, model: CountingModel, options: HarnessOptions) {
     this.dataDir = dataDir;
     this.model = model;
     this.#options = options;
   }
 
-  /** Starts everything. */
-  static async start(options: StageOptions): Promise<StepsStage> {
+  /** Starts the model and the platform. */
+  static async start(options: HarnessOptions): Promise<StepsHarness> {
     const dataDir = await mkdtemp(join(tmpdir(), 'writ-steps-'));
-    const stage = new StepsStage(dataDir, await startCountingModel(), options);
-    await stage.#writeFiles();
-    await stage.startPlatform();
-    return stage;
+    const harness = new StepsHarness(dataDir, await startCountingModel(), options);
+    await harness.#writeFiles();
+    await harness.startPlatform();
+    return harness;
   }
 
-  /** A client of the platform. */
+  /** A client of the running platform. */
   get client(): WritClient {
-    if (this.#client === undefined) throw new Error('The platform is not up.');
+    if (this.#client === undefined) throw new Error('The platform is not running.');
     return this.#client;
   }
 
-  /** Starts the platform again on the same data. */
+  /** Starts the platform on the stored data. */
   async startPlatform(): Promise<void> {
     const program = fileURLToPath(new URL('platform-program.ts', import.meta.url));
     const child = fork(program, {
@@ -79,26 +79,26 @@ export class StepsStage {
       },
     });
     this.#child = child;
-    const [door] = (await once(child, 'message')) as [{ edgeUrl: string; apiKey: string }];
-    this.#client = createWritClient({ baseUrl: door.edgeUrl, apiKey: door.apiKey });
+    const [started] = (await once(child, 'message')) as [{ edgeUrl: string; apiKey: string }];
+    this.#client = createWritClient({ baseUrl: started.edgeUrl, apiKey: started.apiKey });
   }
 
-  /** Kills the platform without warning. */
+  /** kill -9. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
-  /** What the platform tells of itself. */
-  async figures(): Promise<Figures> {
+  /** Reads the counters of the platform. */
+  async counters(): Promise<Counters> {
     const child = this.#child;
-    if (child === undefined) throw new Error('The platform is not up.');
+    if (child === undefined) throw new Error('The platform is not running.');
     const answered = once(child, 'message');
-    child.send('figures');
-    const [figures] = (await answered) as [Figures];
-    return figures;
+    child.send('counters');
+    const [counters] = (await answered) as [Counters];
+    return counters;
   }
 
-  /** Starts a run that counts. */
+  /** Starts a run that counts to `count`. */
   async startRun(count: number, goal: string): Promise<string> {
     const { run } = await this.client.runs.startRun({
       requestId: newId('req'),
@@ -108,12 +108,12 @@ export class StepsStage {
     return run?.runId ?? '';
   }
 
-  /** Counts once; resolves when the run has ended well. */
+  /** Starts a run and resolves when it has completed. */
   async count(count: number, goal: string): Promise<Run> {
     return await this.untilEnded(await this.startRun(count, goal), count);
   }
 
-  /** Resolves when a run that counts has ended well. */
+  /** Resolves when a run has completed with the expected answer. */
   async untilEnded(runId: string, count: number): Promise<Run> {
     for await (const _ of this.client.runs.watchRun({ runId })) {
       // The stream ends with the run.
@@ -126,7 +126,7 @@ export class StepsStage {
     return run;
   }
 
-  /** Stops everything and removes the data. */
+  /** Stops every process and removes the data. */
   async close(): Promise<void> {
     await this.#end('SIGTERM');
     await this.model.close();
@@ -144,7 +144,7 @@ export class StepsStage {
 
   async #writeFiles(): Promise<void> {
     const { counts, contextWindow } = this.#options;
-    const most = 1_000_000;
+    const max = 1_000_000;
     const files = {
       agents: {
         agents: counts.map((count) => ({
@@ -153,7 +153,7 @@ export class StepsStage {
           instructions: `Count to ${count}.`,
           model: { model: 'counting' },
           tools: ['count'],
-          limits: { max_iterations: most, max_steps: most, max_tool_calls: most },
+          limits: { max_iterations: max, max_steps: max, max_tool_calls: max },
           ...(contextWindow !== undefined && { context: { context_window: contextWindow } }),
         })),
       },
@@ -175,15 +175,15 @@ export class StepsStage {
         tools: [
           {
             name: 'count',
-            description: 'Gives back a number.',
+            description: 'Returns a number.',
             input_schema: {
               type: 'object',
               properties: { n: { type: 'integer' } },
               required: ['n'],
             },
             side_effect: 'idempotent',
-            max_calls_per_agent: most,
-            max_repeats: most,
+            max_calls_per_agent: max,
+            max_repeats: max,
             risk: 0,
             source: 'steps',
           },

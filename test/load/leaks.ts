@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-/** What must not be there once every run is over: what it is, whose, and how it is found. */
-export const LEFT_OVER = [
+/** Rows that must not remain after every run has ended: label, service and query. */
+export const LEAK_QUERIES = [
   ['slots', 'spawn-budget', "SELECT * FROM members WHERE state != 'released'"],
   ['pools', 'spawn-budget', 'SELECT * FROM pools WHERE closed_at IS NULL'],
   [

@@ -20,36 +20,36 @@ import type {
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { newId } from '@writ/kernel';
-import type { Counter, FloorSigners } from './counter.ts';
-import { ANY_DIGEST, createPapers, type Papers, TOOL } from './papers.ts';
+import type { BaselineSigners, Counter } from './counter.ts';
+import { ANY_DIGEST, createTokens, TOOL, type Tokens } from './tokens.ts';
 
-/** What a step says and hears: the messages of an agent that counts, one tool call a step. */
+/** The messages of one step of an agent that counts, with one tool call. */
 export interface StepMessages {
   readonly generate: MessageInitShape<typeof GenerateRequestSchema>;
   readonly attemptStarted: MessageInitShape<typeof GenerateResponseSchema>;
   readonly finished: MessageInitShape<typeof GenerateResponseSchema>;
   readonly review: MessageInitShape<typeof ReviewActionRequestSchema>;
   readonly decision: MessageInitShape<typeof DecisionSchema>;
-  /** Without the writ, which is the decision's. */
+  /** Without the writ, which the decision contains. */
   readonly call: MessageInitShape<typeof CallToolRequestSchema>;
   readonly outcome: MessageInitShape<typeof CallToolResponseSchema>;
 }
 
 const MODEL = 'counting';
-/** Tells the model's questions apart from those of governed steps. */
-const GOAL = 'the floor itself';
+/** Distinguishes the model requests of the baseline from those of governed steps. */
+const GOAL = 'baseline';
 
-/** The messages of every step of a run that counts to `limit`, the first step's first. */
+/** Creates the messages of every step of a run that counts to `limit`, in order. */
 export async function createMessages(
-  signers: FloorSigners,
+  signers: BaselineSigners,
   counter: Counter,
   limit: number,
 ): Promise<readonly StepMessages[]> {
-  const papers = await createPapers(signers, counter);
+  const tokens = await createTokens(signers, counter);
   return Array.from({ length: limit }, (_, index) => ({
     ...modelMessages(index + 1, limit),
-    ...reviewMessages(index + 1, papers),
-    ...toolMessages(index + 1, papers, counter),
+    ...reviewMessages(index + 1, tokens),
+    ...toolMessages(index + 1, tokens, counter),
   }));
 }
 
@@ -61,7 +61,7 @@ function modelMessages(
     { role: ChatRole.SYSTEM, parts: [{ kind: { case: 'text', value: `Count to ${limit}.` } }] },
     { role: ChatRole.USER, parts: [{ kind: { case: 'text', value: GOAL } }] },
   ];
-  for (let n = 1; n < step; n += 1) messages.push(wish(n), result(n));
+  for (let n = 1; n < step; n += 1) messages.push(toolUseMessage(n), toolResultMessage(n));
   const inputSchema = {
     type: 'object',
     properties: { n: { type: 'integer' } },
@@ -75,7 +75,7 @@ function modelMessages(
       tools: [
         {
           name: TOOL,
-          description: 'Gives back a number.',
+          description: 'Returns a number.',
           inputSchemaJson: JSON.stringify(inputSchema),
         },
       ],
@@ -90,7 +90,7 @@ function modelMessages(
       chunk: {
         case: 'finished',
         value: {
-          message: wish(step),
+          message: toolUseMessage(step),
           endReason: EndReason.TOOL_USE,
           usage: { inputTokens: 100n, outputTokens: 10n },
           costNanoUsd: 56_000n,
@@ -106,11 +106,11 @@ function modelMessages(
 
 function reviewMessages(
   step: number,
-  { writ, receipt }: Papers,
+  { writ, receipt }: Tokens,
 ): Pick<StepMessages, 'review' | 'decision'> {
   const value = { tool: TOOL, argumentsJson: args(step) };
   const action = { kind: { case: 'tool', value } } as const;
-  // What the step before came to is shown with the next proposal.
+  // A proposal carries the receipt of the previous step.
   const isFirst = step === 1;
   return {
     review: {
@@ -142,7 +142,7 @@ function reviewMessages(
 
 function toolMessages(
   step: number,
-  { receipt }: Papers,
+  { receipt }: Tokens,
   { tenant, runId, agent }: Counter,
 ): Pick<StepMessages, 'call' | 'outcome'> {
   return {
@@ -166,7 +166,7 @@ function toolMessages(
   };
 }
 
-/** A step has two calls: the model's, and the one that it proposes. */
+/** A step has two calls: the model call and the call that it proposes. */
 function modelCallId(step: number): string {
   return `op-${2 * step}`;
 }
@@ -179,12 +179,12 @@ function args(n: number): string {
   return JSON.stringify({ n });
 }
 
-function wish(n: number): MessageInitShape<typeof ChatMessageSchema> {
+function toolUseMessage(n: number): MessageInitShape<typeof ChatMessageSchema> {
   const value = { toolUseId: `call_${n}`, tool: TOOL, argumentsJson: args(n) };
   return { role: ChatRole.ASSISTANT, parts: [{ kind: { case: 'toolUse', value } }] };
 }
 
-function result(n: number): MessageInitShape<typeof ChatMessageSchema> {
+function toolResultMessage(n: number): MessageInitShape<typeof ChatMessageSchema> {
   const value = { toolUseId: `call_${n}`, content: args(n) };
   return { role: ChatRole.TOOL, parts: [{ kind: { case: 'toolResult', value } }] };
 }

@@ -2,9 +2,9 @@ import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { type ClosableRpcClient, createRpcClient, createRpcServer, route } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { measuredModel } from './measured-model.ts';
-import type { FloorStores } from './stores.ts';
+import type { BaselineStores } from './stores.ts';
 
-/** What each call waits for, one after the other. */
+/** What each call waits for, in this order. */
 const CALLS = {
   meter: ['meter', 'model', 'meter'],
   supervisor: ['supervisor'],
@@ -12,17 +12,17 @@ const CALLS = {
 } as const;
 
 /**
- * Starts three servers, and gives the bare step: as many hops and commits as a governed one has, and
- * nothing else.
+ * Starts three servers and returns the bare step: as many RPCs and commits as a governed step, and nothing
+ * else.
  *
- * - three unary calls one after the other, to three servers on loopback, with the client and server of
- *   libs/rpc, grpc-js, protobuf and spans included; without tokens, and with messages of a few bytes;
- * - in the first of them a request over HTTP to the model, with `fetch`, its answer read but not parsed;
- * - two, one and two commits in these calls and one of the caller's own.
+ * - three sequential unary calls to three servers on loopback, with the client and server of libs/rpc,
+ *   grpc-js, protobuf and spans, without tokens and with messages of a few bytes;
+ * - in the first call an HTTP request to the model with `fetch`, whose response is read but not parsed;
+ * - two, one and two commits in these calls and one commit of the caller.
  */
 export async function createBareStep(
   folder: string,
-  stores: FloorStores,
+  stores: BaselineStores,
   telemetry: Telemetry,
 ): Promise<() => Promise<void>> {
   const works = { ...stores, model: bareQuestion(folder) };

@@ -1,9 +1,9 @@
 import { derivedId } from '@writ/kernel';
 import type { Invariant } from './invariant.ts';
 
-export const modelOnTheBooks: Invariant = {
+export const modelCallsMetered: Invariant = {
   holds:
-    'the model is asked for what is on the books only, and never again for what it answered (EM-6, EM-7)',
+    'every request to the model has a ledger entry, and an answered call is not sent again (EM-6, EM-7)',
   violations: async ({ platform }) => {
     const entries = await platform.rows(
       'execution-meter',
@@ -30,8 +30,8 @@ export const modelOnTheBooks: Invariant = {
         times(idOf(row, Number(row.attempts) + 1)) > 0,
     );
     return [
-      ...[...asked.keys()].filter((id) => !booked.has(id)).map((id) => `off the books: ${id}`),
-      ...again.map((row) => `asked again: ${row.run_id} ${row.agent_instance} ${row.call_id}`),
+      ...[...asked.keys()].filter((id) => !booked.has(id)).map((id) => `no ledger entry: ${id}`),
+      ...again.map((row) => `sent again: ${row.run_id} ${row.agent_instance} ${row.call_id}`),
     ];
   },
 };

@@ -15,7 +15,7 @@ import { type Program, SERVICE_MAINS, startProgram } from './program.ts';
 
 export const TENANT = 'acme';
 
-/** What one call of the model `tenth` costs at most, and exactly: $0.10. */
+/** The exact cost of one call of the model `tenth`: $0.10. */
 export const TENTH = 100_000_000n;
 
 /** An agent of a run. */
@@ -27,12 +27,12 @@ export interface Agent {
 const SCRIPTS: readonly Script[] = [
   reply('tenth', { text: 'Ten cents.', delay_ms: 8 }),
   reply('slot', { text: 'Next.', delay_ms: 2 }),
-  // Minutes long; nobody hears the end of it.
+  // The stream lasts minutes; tests abort it.
   reply('endless', { text: 'and on '.repeat(2_000), chunk_size: 4, chunk_delay_ms: 20 }),
   reply('quick', { text: 'Quick.', delay_ms: 10 }),
 ];
 
-/** 100 output tokens at $1,000 a million are $0.10, and prompts cost nothing. */
+/** 100 output tokens at $1,000 per million tokens cost $0.10; input tokens are free. */
 const MODELS = `
 templates:
   sim:
@@ -48,10 +48,10 @@ models:
   quick: { template: sim, model: "sim:quick" }
 `;
 
-/** Longer than any proof. */
+/** Longer than any test. */
 const LONG_MS = 3_600_000;
 
-/** What a worker shows with every call. */
+/** The credentials that a worker sends with every call. */
 export interface Credentials {
   readonly agentToken: string;
   readonly slotGrant: string;
@@ -66,8 +66,8 @@ interface Running {
   readonly models: ClosableRpcClient<typeof ModelService>;
 }
 
-/** An execution meter in a process of its own, between a provider, a supervisor and workers. */
-export class MeterStage {
+/** An execution meter process between a provider, a supervisor and workers. */
+export class MeterHarness {
   readonly simulator: ModelSimulator;
   readonly supervisor: KeyPeer;
   readonly worker: KeyPeer;
@@ -75,7 +75,7 @@ export class MeterStage {
   readonly #dir: string;
   #running: Promise<Running>;
 
-  static async start(): Promise<MeterStage> {
+  static async start(): Promise<MeterHarness> {
     const dir = await mkdtemp(join(tmpdir(), 'writ-load-'));
     await writeFile(join(dir, 'models.yaml'), MODELS);
     const [simulator, supervisor, worker, spawnBudget] = await Promise.all([
@@ -84,9 +84,9 @@ export class MeterStage {
       startKeyPeer('agent-worker'),
       startKeyPeer('spawn-budget'),
     ]);
-    const stage = new MeterStage(dir, simulator, { supervisor, worker, spawnBudget });
-    await stage.up();
-    return stage;
+    const harness = new MeterHarness(dir, simulator, { supervisor, worker, spawnBudget });
+    await harness.running();
+    return harness;
   }
 
   private constructor(
@@ -102,12 +102,12 @@ export class MeterStage {
     this.#running = this.#boot();
   }
 
-  /** Clients of the process that runs, or of the next one once it is up. */
-  up(): Promise<Running> {
+  /** Clients of the running process; waits for a restart. */
+  running(): Promise<Running> {
     return this.#running;
   }
 
-  /** kill -9, and the next process on the same data. */
+  /** kill -9 and restart on the same data. */
   async crash(): Promise<void> {
     const { program } = await this.#running;
     await program.kill();
@@ -117,7 +117,7 @@ export class MeterStage {
 
   /** Opens an agent's tab for all models. */
   async openTab({ runId, instance }: Agent, maxCostNanoUsd?: bigint): Promise<void> {
-    const { tabs } = await this.up();
+    const { tabs } = await this.running();
     await tabs.openTab({
       requestId: `open-${instance}`,
       tenant: TENANT,
@@ -129,7 +129,7 @@ export class MeterStage {
     });
   }
 
-  /** What proves an agent's worker to the meter, and that the agent holds a slot. */
+  /** Issues an agent token and a slot grant. */
   async credentials(
     { runId, instance }: Agent,
     { priority = Priority.NORMAL, epoch = 1n }: { priority?: Priority; epoch?: bigint } = {},
@@ -148,18 +148,18 @@ export class MeterStage {
     return { agentToken, slotGrant: await this.#spawnBudget.slotGrant(holder, LONG_MS), epoch };
   }
 
-  /** One level of an agent's tab, as it is now. */
+  /** Returns the current balance of one level of an agent's tab. */
   async level({ runId, instance }: Agent, level: BudgetLevel): Promise<LevelBalance> {
-    const { tabs } = await this.up();
+    const { tabs } = await this.running();
     const { tab } = await tabs.getTab({
       tab: { tenant: TENANT, runId, agentInstance: instance },
     });
     const found = tab?.levels.find((balance) => balance.level === level);
-    if (found === undefined) throw new Error('The tab lacks a level.');
+    if (found === undefined) throw new Error('The tab does not have this level.');
     return found;
   }
 
-  /** The model events of a run in the order of their commits: the outbox is kept until somebody takes them. */
+  /** The model events of a run in commit order; the outbox keeps them because no consumer is connected. */
   events(runId: string): HookEvent[] {
     const file = new DatabaseSync(join(this.#dir, 'execution-meter.db'), { readOnly: true });
     try {
@@ -172,7 +172,7 @@ export class MeterStage {
     }
   }
 
-  /** The id under which the provider sees an attempt of a call. */
+  /** The request id that the provider receives for an attempt of a call. */
   requestId({ runId, instance }: Agent, callId: string, attempt = 1): string {
     return derivedId('call', TENANT, runId, instance, callId, String(attempt));
   }

@@ -3,15 +3,15 @@ import { mintAgentCredentials, mintSlotGrant, openSigner, type Signer } from '@w
 import { newId, systemClock } from '@writ/kernel';
 import type { CallOptions } from '@writ/rpc';
 
-/** Who signs what a step shows. */
-export interface FloorSigners {
+/** The signers of the tokens in a step. */
+export interface BaselineSigners {
   readonly supervisor: Signer;
   readonly spawnBudget: Signer;
   readonly gateway: Signer;
   readonly worker: Signer;
 }
 
-/** An agent that counts, as its tokens name it. */
+/** The identity of an agent that counts. */
 export interface Counter {
   readonly tenant: string;
   readonly runId: string;
@@ -19,22 +19,22 @@ export interface Counter {
   readonly agent: { readonly name: string; readonly instance: string };
 }
 
-/** What a worker shows with an agent's calls. */
-export interface Shown {
+/** The call options of a worker for each service. */
+export interface AgentCallOptions {
   readonly toMeter: CallOptions;
   readonly toSupervisor: CallOptions;
-  /** Without token and grant: the writ says it all. */
+  /** Without agent token and slot grant: the writ is sufficient. */
   readonly toGateway: CallOptions;
 }
 
-/** Longer than any bench, so that nothing has to be renewed. */
+/** Longer than any benchmark, so that no token is renewed. */
 const TTL_MS = 3_600_000;
-/** As the worker sets it. */
+/** The deadline that the worker sets. */
 const CALL_MS = 10_000;
 const EPOCH = 1n;
 
-/** Opens keys of the floor's own in `folder`. */
-export async function openFloorSigners(folder: string): Promise<FloorSigners> {
+/** Creates signing keys in `folder`. */
+export async function openBaselineSigners(folder: string): Promise<BaselineSigners> {
   const open = (service: Signer['service']) =>
     openSigner({ service, keyDir: folder, clock: systemClock });
   return {
@@ -45,18 +45,18 @@ export async function openFloorSigners(folder: string): Promise<FloorSigners> {
   };
 }
 
-/** An agent that counts to `limit`, with a name and ids as long as a real one's. */
+/** Creates an agent that counts to `limit`, with a name and ids of realistic length. */
 export function createCounter(limit: number): Counter {
   const name = `counter-${limit}`;
-  const agent = { name, instance: `${name}-1floor` };
+  const agent = { name, instance: `${name}-1model` };
   return { tenant: 'default', runId: newId('run'), sessionId: newId('ses'), agent };
 }
 
-/** Mints an agent's tokens and its slot grant, which are shown as they are with every call. */
-export async function createShown(
-  { supervisor, spawnBudget }: FloorSigners,
+/** Mints the tokens and the slot grant of an agent, which every call sends. */
+export async function createCallOptions(
+  { supervisor, spawnBudget }: BaselineSigners,
   { tenant, runId, sessionId, agent }: Counter,
-): Promise<Shown> {
+): Promise<AgentCallOptions> {
   const priority = Priority.NORMAL;
   const { supervisorToken, executionMeterToken } = await mintAgentCredentials(
     supervisor,

@@ -1,4 +1,4 @@
-/** A worker in a process of its own, which tells its resident memory when it is asked. */
+/** A worker process that reports its resident memory. */
 import { type AgentWorkerConfig, createAgentWorker } from '@writ/agent-worker';
 import { createInProcessBus } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
@@ -17,11 +17,11 @@ const worker = await createAgentWorker(config, {
 });
 await worker.start();
 process.on('message', () => {
-  // Garbage that is not collected yet is nobody's memory.
+  // Collect garbage first, so that only live memory counts.
   globalThis.gc?.();
   process.send?.(process.memoryUsage().rss);
 });
-// Whoever started it is gone.
+// The parent process has exited.
 process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => {
   void worker.stop().then(() => process.exit());

@@ -1,8 +1,8 @@
 import type { Invariant } from './invariant.ts';
 
-export const noErrorOfOurs: Invariant = {
+export const noInternalError: Invariant = {
   holds:
-    'no run ends for an error without a stop reason of its own: it is tried again (SYS-4, AG-7)',
+    'no run ends with an error that has no stop reason of its own; such errors are retried (SYS-4, AG-7)',
   violations: async ({ load }) =>
     [...load.ended.values()]
       .filter(({ result }) => result?.stopReason.startsWith('error:'))

@@ -2,26 +2,26 @@ import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { mintReceipt, mintWrit } from '@writ/identity';
 import { newId, sha256Hex } from '@writ/kernel';
-import type { Counter, FloorSigners } from './counter.ts';
+import type { BaselineSigners, Counter } from './counter.ts';
 
-/** The order and the proof that every step shows: as long as a step's own, and signed once. */
-export interface Papers {
+/** The writ and the receipt of a step, as long as real ones and signed once. */
+export interface Tokens {
   readonly writ: string;
   readonly receipt: string;
 }
 
-/** Nobody reads them. */
+/** The tokens are not verified. */
 const TTL_MS = 60_000;
 /** The tool that every step calls. */
 export const TOOL = 'count';
-/** Stands for every digest that a step names: nobody compares them here, and all are of one length. */
-export const ANY_DIGEST = sha256Hex('floor');
+/** Stands for every digest of a step: all digests have the same length, and none is compared. */
+export const ANY_DIGEST = sha256Hex('baseline');
 
-/** Signs them for a call of `counter`. */
-export async function createPapers(
-  { supervisor, gateway }: FloorSigners,
+/** Signs the tokens for a call of `counter`. */
+export async function createTokens(
+  { supervisor, gateway }: BaselineSigners,
   { tenant, runId, sessionId, agent }: Counter,
-): Promise<Papers> {
+): Promise<Tokens> {
   const call = { tenant, runId, agent, callId: 'op-3', tool: TOOL };
   const of = { ...call, definitionDigest: ANY_DIGEST, argsSha256: ANY_DIGEST };
   const order = {

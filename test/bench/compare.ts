@@ -1,24 +1,24 @@
 import type { Program } from '../load/program.ts';
 import { measure, median, type Operation, type Speed } from './measure.ts';
 
-/** What is measured, by the name that is printed. */
-export type Entrants = Readonly<Record<string, Operation>>;
+/** The measured operations by printed name. */
+export type Operations = Readonly<Record<string, Operation>>;
 
-/** Who serves an entrant, by its name. */
+/** The servers of the operations, by name. */
 export type Servers = Readonly<Record<string, Pick<Program, 'cpuMs'>>>;
 
-/** A speed, and what it cost. */
+/** A speed with the CPU time. */
 interface Run extends Speed {
-  /** Of the server; NaN where that is not known. */
+  /** CPU time of the server; NaN when unknown. */
   readonly cpuMs: number;
 }
 
-/** Medians of every entrant over all rounds, by in-flight and name. */
+/** Comparisons of the operations over all rounds. */
 export interface Results {
-  /** Median over the rounds of how one entrant's operations/s compare to another's in the same round. */
-  ratio(entrant: string, to: string, inFlight: number): number;
-  /** The same of their p50: how many times as long one takes. */
-  p50Ratio(entrant: string, to: string, inFlight: number): number;
+  /** Median over the rounds of the ratio between the throughputs of two operations in the same round. */
+  ratio(operation: string, to: string, inFlight: number): number;
+  /** The same ratio of the p50 latencies. */
+  p50Ratio(operation: string, to: string, inFlight: number): number;
 }
 
 const IN_FLIGHT = [1, 64] as const;
@@ -27,17 +27,16 @@ const ROUND_MS = 600;
 const WARM_UP_MS = 1_000;
 
 /**
- * Measures the entrants in turns, round after round, so that a machine that drifts is the same for
- * all of them; prints a table of the medians, and of the processor time that the servers took for an
- * operation, which other work on the machine hardly moves.
+ * Measures the operations in turns, round after round, so that drift of the machine affects all alike. Prints
+ * the medians and the CPU time of the servers per operation, which is stable under other load.
  */
-export async function contest(entrants: Entrants, servers: Servers = {}): Promise<Results> {
-  const names = Object.keys(entrants);
+export async function compare(operations: Operations, servers: Servers = {}): Promise<Results> {
+  const names = Object.keys(operations);
   const runs = new Map<string, Run[]>();
-  for (const operation of Object.values(entrants)) await measure(operation, 64, WARM_UP_MS);
+  for (const operation of Object.values(operations)) await measure(operation, 64, WARM_UP_MS);
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const inFlight of IN_FLIGHT) {
-      for (const [name, operation] of Object.entries(entrants)) {
+      for (const [name, operation] of Object.entries(operations)) {
         const key = `${inFlight} ${name}`;
         const cpuMs = () => servers[name]?.cpuMs() ?? Number.NaN;
         const before = cpuMs();
@@ -64,17 +63,17 @@ export async function contest(entrants: Entrants, servers: Servers = {}): Promis
       console.log([name.padEnd(width), ...columns].join('  '));
     }
   }
-  const compare = (figure: keyof Speed) => (entrant: string, to: string, inFlight: number) => {
-    const floor = of(inFlight, to);
-    const ratios = of(inFlight, entrant).map(
-      (run, round) => run[figure] / (floor[round]?.[figure] ?? Number.NaN),
+  const ratioOf = (figure: keyof Speed) => (name: string, to: string, inFlight: number) => {
+    const baseline = of(inFlight, to);
+    const ratios = of(inFlight, name).map(
+      (run, round) => run[figure] / (baseline[round]?.[figure] ?? Number.NaN),
     );
     return median(ratios);
   };
-  return { ratio: compare('perSecond'), p50Ratio: compare('p50Ms') };
+  return { ratio: ratioOf('perSecond'), p50Ratio: ratioOf('p50Ms') };
 }
 
-/** The server's processor time for one operation, in milliseconds. */
+/** CPU time of the server per operation, milliseconds. */
 function costOf(runs: readonly Run[]): string {
   const sum = (figure: 'operations' | 'cpuMs'): number =>
     runs.reduce((total, run) => total + run[figure], 0);

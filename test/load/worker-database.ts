@@ -6,12 +6,12 @@ import { until } from '../e2e/scripted/until.ts';
 /** Tables in which a worker writes under a lease. */
 const TABLES = ['agents', 'journal', 'payloads', 'signals', 'timers', 'inbox', 'history'];
 
-/** What stands in the store that the two share. */
-export class WorkerBook {
+/** The database that the two workers share. */
+export class WorkerDatabase {
   readonly #database: DatabaseSync;
 
   constructor({ dataDir }: TestPlatform) {
-    this.#database = new DatabaseSync(storeIn(dataDir), { timeout: 300 });
+    this.#database = new DatabaseSync(sharedStoreFile(dataDir), { timeout: 300 });
   }
 
   agent(runId: string): { owner: string; epoch: number; ended: boolean } {
@@ -23,17 +23,17 @@ export class WorkerBook {
     };
   }
 
-  /** Resolves when the agent of a run is as it should be. */
+  /** Resolves when the agent of a run meets a condition. */
   async until(
     runId: string,
-    is: (agent: ReturnType<WorkerBook['agent']>) => boolean,
+    condition: (agent: ReturnType<WorkerDatabase['agent']>) => boolean,
   ): Promise<undefined> {
-    const look = () => is(this.agent(runId)) || undefined;
-    await until(`the agent of ${runId}`, look, 2);
+    const check = () => condition(this.agent(runId)) || undefined;
+    await until(`the agent of ${runId}`, check, 2);
   }
 
-  /** Whether nobody is in the middle of a transaction. */
-  isFree(): boolean {
+  /** Returns whether no transaction holds the write lock. */
+  isUnlocked(): boolean {
     try {
       this.#database.exec('BEGIN IMMEDIATE');
     } catch {
@@ -43,14 +43,14 @@ export class WorkerBook {
     return true;
   }
 
-  /** Everything that the workers have written about a run, as text. */
+  /** All rows of a run, as text. */
   rows(runId: string): string {
     const rows = (table: string) =>
       this.#database.prepare(`SELECT * FROM ${table} WHERE run_id = ?`).all(runId);
-    // Events are only added while nobody takes them.
+    // The outbox only grows because no consumer is connected.
     const events = this.#database.prepare('SELECT * FROM outbox').all();
-    const about = events.filter((event) => String(event.subject).includes(runId));
-    return JSON.stringify([...TABLES.map(rows), about], (_, value: unknown) =>
+    const runEvents = events.filter((event) => String(event.subject).includes(runId));
+    return JSON.stringify([...TABLES.map(rows), runEvents], (_, value: unknown) =>
       typeof value === 'bigint' ? String(value) : value,
     );
   }
@@ -60,7 +60,7 @@ export class WorkerBook {
   }
 }
 
-/** The file of the store that the workers share. */
-export function storeIn(dataDir: string): string {
+/** The path of the shared database. */
+export function sharedStoreFile(dataDir: string): string {
   return join(dataDir, 'two-workers.db');
 }

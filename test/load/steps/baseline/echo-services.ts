@@ -12,19 +12,19 @@ import type { Telemetry } from '@writ/telemetry';
 import { createOpenAiProvider } from '../../../../services/execution-meter/src/providers/openai/ask-openai.ts';
 import type { Attempt } from '../../../../services/execution-meter/src/providers/provider.ts';
 import { readChatRequest } from '../../../../services/execution-meter/src/rpc/messages/chat-request.ts';
-import type { FloorSigners } from './counter.ts';
+import type { BaselineSigners } from './counter.ts';
 import { measuredModel } from './measured-model.ts';
 import type { StepMessages } from './messages.ts';
-import type { FloorStores } from './stores.ts';
+import type { BaselineStores } from './stores.ts';
 
-/** What the echoes are made of. */
-export interface EchoParts {
-  /** Where the models.yaml of the measured platform is. */
+/** The dependencies of the echo services. */
+export interface EchoOptions {
+  /** Folder of the models.yaml of the measured platform. */
   readonly folder: string;
-  readonly stores: FloorStores;
+  readonly stores: BaselineStores;
   readonly telemetry: Telemetry;
-  readonly signers: FloorSigners;
-  /** What is said in each step. */
+  readonly signers: BaselineSigners;
+  /** The messages of each step. */
   readonly messages: readonly StepMessages[];
 }
 
@@ -36,24 +36,24 @@ export interface EchoAddresses {
 }
 
 /**
- * Starts the three services of a step, with handlers that only commit and answer what was put together
- * before. The meter's also asks the model between its two commits, with the meter's own provider and the
- * catalog entry of the measured platform.
+ * Starts the three services of a step with handlers that only commit and return prepared answers. The meter
+ * also calls the model between its two commits, through its own provider and the catalog entry of the
+ * measured platform.
  */
-export async function startEchoes(parts: EchoParts): Promise<EchoAddresses> {
+export async function startEchoServices(parts: EchoOptions): Promise<EchoAddresses> {
   const { stores, messages } = parts;
-  const saidOf = byCallId(messages, (said) => said);
+  const messagesOf = byCallId(messages, (prepared) => prepared);
   const supervisor = routeOf(ReviewService, {
     async reviewAction({ callId }) {
       await stores.supervisor();
-      return { decision: saidOf(callId).decision };
+      return { decision: messagesOf(callId).decision };
     },
   });
   const gateway = routeOf(ToolGatewayService, {
     async callTool({ call }) {
       await stores.gateway();
       await stores.gateway();
-      return saidOf(call?.callId).outcome;
+      return messagesOf(call?.callId).outcome;
     },
   });
   return {
@@ -63,61 +63,61 @@ export async function startEchoes(parts: EchoParts): Promise<EchoAddresses> {
   };
 }
 
-function meterRoute({ folder, stores, messages }: EchoParts): Route {
+function meterRoute({ folder, stores, messages }: EchoOptions): Route {
   const model = measuredModel(folder);
-  const ask = createOpenAiProvider();
-  const saidOf = byCallId(messages, (said) => {
+  const callModel = createOpenAiProvider();
+  const messagesOf = byCallId(messages, (prepared) => {
     const attempt: Omit<Attempt, 'signal' | 'requestId'> = {
       model,
       apiKey: 'none',
-      chat: readChatRequest(create(GenerateRequestSchema, said.generate)),
+      chat: readChatRequest(create(GenerateRequestSchema, prepared.generate)),
       maxOutputTokens: BigInt(model.maxOutputTokens),
       timeoutMs: model.timeoutMs,
       traceparent: undefined,
       onText: () => undefined,
     };
-    return { ...said, attempt };
+    return { ...prepared, attempt };
   });
   return routeOf(ModelService, {
     async *generate({ callId }, { signal }) {
-      const { attempt, attemptStarted, finished } = saidOf(callId);
+      const { attempt, attemptStarted, finished } = messagesOf(callId);
       await stores.meter();
       yield attemptStarted;
-      const { type } = await ask({ ...attempt, requestId: callId, signal });
-      if (type !== 'answered') throw new Error(`A question of the floor ${type}.`);
+      const { type } = await callModel({ ...attempt, requestId: callId, signal });
+      if (type !== 'answered') throw new Error(`A model call of the baseline ${type}.`);
       await stores.meter();
       yield finished;
     },
   });
 }
 
-/** What was prepared for a call, be it the model's or the one that is proposed. */
+/** Looks up prepared data by the id of the model call or of the proposed call. */
 function byCallId<T>(
   messages: readonly StepMessages[],
-  prepare: (said: StepMessages) => T,
+  prepare: (step: StepMessages) => T,
 ): (callId: string | undefined) => T {
   const prepared = new Map(
-    messages.flatMap((said) => {
-      const one = prepare(said);
-      return [said.generate.callId, said.review.callId].map((callId) => [callId, one] as const);
+    messages.flatMap((step) => {
+      const one = prepare(step);
+      return [step.generate.callId, step.review.callId].map((callId) => [callId, one] as const);
     }),
   );
   return (callId) => {
     const found = prepared.get(callId);
-    if (found === undefined) throw new Error(`Nothing was prepared for ${callId}.`);
+    if (found === undefined) throw new Error(`No messages are prepared for ${callId}.`);
     return found;
   };
 }
 
 function routeOf<S extends DescService>(service: S, handlers: Partial<Handlers<S>>): Route {
-  const none = unimplemented('Only the RPCs of a step are echoed.');
+  const none = unimplemented('The echo services implement only the RPCs of a step.');
   const others = Object.fromEntries(service.methods.map(({ localName }) => [localName, none]));
   return route(service, { ...others, ...handlers } as unknown as Handlers<S>);
 }
 
-/** The gate is the one of the service, so is what it asks for. */
+/** Serves routes with the authentication of the service. */
 async function serve(
-  { telemetry, signers }: EchoParts,
+  { telemetry, signers }: EchoOptions,
   service: ServiceName,
   ...routes: readonly Route[]
 ): Promise<string> {
@@ -129,7 +129,7 @@ async function serve(
     gate: internalGate({
       service,
       verifier: createVerifier({ trust, clock: systemClock }),
-      // The gateway goes by writs instead.
+      // The tool gateway authorizes by writ.
       enforceSlotGrants: service !== 'tool-gateway',
     }),
     telemetry,

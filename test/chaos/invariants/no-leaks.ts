@@ -1,10 +1,10 @@
-import { LEFT_OVER } from '../../load/left-over.ts';
+import { LEAK_QUERIES } from '../../load/leaks.ts';
 import type { Invariant } from './invariant.ts';
 
-export const nothingLeftOver: Invariant = {
+export const noLeaks: Invariant = {
   holds: 'no slot, pool, reservation, tab, order or agent outlives its run (SB-6, SB-8, SUP-8)',
   violations: async ({ platform }) => {
-    const found = LEFT_OVER.map(async ([what, service, query]) => {
+    const found = LEAK_QUERIES.map(async ([what, service, query]) => {
       const rows = await platform.rows(service, query);
       return rows.map((row) => `${what}: ${JSON.stringify(row).slice(0, 300)}`);
     });

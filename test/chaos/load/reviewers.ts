@@ -10,24 +10,24 @@ import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_servi
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { type Brief, publish, readShelf } from '@writ/example-research-team/shelf';
 import { derivedId, isWritError } from '@writ/kernel';
-import type { PatientClient } from './patient-client.ts';
+import type { RetryingClient } from './retrying-client.ts';
 
 const CAP_USD = 800;
-const READERS = 'It is for visitors of a mill, who know nothing of the subject.';
+const HUMAN_REPLY = 'It is for visitors of a mill, who know nothing of the subject.';
 
-/** The people beside the runs: they answer what they are asked, once, and remember what was taken from them. */
-export class People {
+/** Human reviewers: they answer each approval and question once and record the acknowledged answers. */
+export class Reviewers {
   readonly #dataDir: string;
-  /** Approvals whose answer was acknowledged, with the request that answered. */
+  /** Acknowledged decisions: request id by approval id. */
   readonly decided = new Map<string, string>();
 
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
   }
 
-  /** Does what an event of a run asks of people, if anything. */
-  async heed(
-    client: PatientClient,
+  /** Responds to an event that requests a human decision or reply. */
+  async respond(
+    client: RetryingClient,
     runId: string,
     event: RunEvent,
     signal: AbortSignal,
@@ -38,20 +38,20 @@ export class People {
       await this.#decide(client, runId, approvalId, signal);
     }
     if (type === HookEventType.STEP_START && waitingFor.startsWith('human_reply')) {
-      const saying = {
-        // The same event asks the same, whoever watches.
+      const signalRequest = {
+        // The event id makes the request idempotent across watchers.
         requestId: eventId,
         runId,
         agentInstance: agent?.instance ?? '',
         name: waitingFor,
-        payloadJson: JSON.stringify({ text: READERS }),
+        payloadJson: JSON.stringify({ text: HUMAN_REPLY }),
       };
-      await unlessOver(client.call(({ runs }, to) => runs.signalRun(saying, to), signal));
+      await unlessEnded(client.call(({ runs }, to) => runs.signalRun(signalRequest, to), signal));
     }
   }
 
   async #decide(
-    client: PatientClient,
+    client: RetryingClient,
     runId: string,
     approvalId: string,
     signal: AbortSignal,
@@ -61,39 +61,38 @@ export class People {
       signal,
     );
     const action = approval?.action?.kind;
-    if (action?.case !== 'tool') throw new Error(`${approvalId} is about no tool.`);
+    if (action?.case !== 'tool') throw new Error(`${approvalId} is not about a tool call.`);
     const args = JSON.parse(action.value.argumentsJson) as Record<string, unknown>;
     const requestId = derivedId('req', approvalId);
     const answer =
       approval?.kind === ApprovalKind.RESOLVE
-        ? this.#look(runId, action.value.tool, args as Partial<Brief>, approvalId)
+        ? this.#resolve(runId, action.value.tool, args as Partial<Brief>, approvalId)
         : ({
             case: 'approveWithEdits',
             value: create(ApproveWithEditsSchema, {
               argumentsJson: JSON.stringify({ ...args, amount_usd: CAP_USD }),
             }),
           } as const);
-    const taken = await unlessOver(
+    const isAcknowledged = await unlessEnded(
       client.call(
         ({ approvals }, to) => approvals.decideApproval({ requestId, approvalId, answer }, to),
         signal,
       ),
     );
-    if (taken) this.decided.set(approvalId, requestId);
+    if (isAcknowledged) this.decided.set(approvalId, requestId);
   }
 
-  /** Looks whether a brief of which nobody knows is on the shelf, and puts it there if not. */
-  #look(runId: string, tool: string, { title = '', text = '' }: Partial<Brief>, id: string) {
-    // A call that was voided while nobody knew its outcome: the desk's books tell.
-    if (tool !== 'publish_brief') return this.#lookAtTheDesk(runId, tool);
-    const isThere = readShelf(this.#dataDir).some((brief) => brief.run_id === runId);
-    if (!isThere) publish(this.#dataDir, { title, text, run_id: runId, idempotency_key: id });
+  /** Resolves a call of unknown outcome: publishes the brief if it is not on the shelf. */
+  #resolve(runId: string, tool: string, { title = '', text = '' }: Partial<Brief>, id: string) {
+    if (tool !== 'publish_brief') return this.#resolveFromLedger(runId, tool);
+    const isPublished = readShelf(this.#dataDir).some((brief) => brief.run_id === runId);
+    if (!isPublished) publish(this.#dataDir, { title, text, run_id: runId, idempotency_key: id });
     const resultJson = JSON.stringify({ status: 'ok', number: 1, title });
     const value = create(ResolveSchema, { outcome: ResolvedOutcome.DONE, resultJson });
     return { case: 'resolve', value } as const;
   }
 
-  #lookAtTheDesk(runId: string, tool: string) {
+  #resolveFromLedger(runId: string, tool: string) {
     const { refunds, emails } = readLedger(this.#dataDir);
     const rows = tool === 'issue_refund' ? refunds : emails;
     const row = rows.find(({ run_id: id }) => id === runId);
@@ -107,8 +106,8 @@ export class People {
   }
 }
 
-/** Whether it was taken; not when whoever asked has ended meanwhile. */
-async function unlessOver(work: Promise<unknown>): Promise<boolean> {
+/** Returns whether the call succeeded; false when the run or agent has ended. */
+async function unlessEnded(work: Promise<unknown>): Promise<boolean> {
   try {
     await work;
     return true;

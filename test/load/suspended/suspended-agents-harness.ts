@@ -30,16 +30,16 @@ import { FaultSwitches } from '../../../services/agent-worker/test/fault-switche
 import { COMPILE_CACHE } from '../program.ts';
 
 const CORRELATION = 'question-1';
-/** Agent tokens outlive the proof. */
+/** Agent tokens that outlive the test. */
 const TOKEN_MS = 3_600_000;
 
-/** A worker in a process of its own with agents that wait for a person, and fakes around it. */
-export class SleepersStage {
+/** A worker process with suspended agents that wait for a human, and fake peers. */
+export class SuspendedAgentsHarness {
   readonly slots: FakeSlots;
   readonly #folder: string;
   readonly #supervisor: FakeSupervisor;
   readonly #peers: KeyPeer[] = [];
-  readonly #awake = new Map<string, () => void>();
+  readonly #onWake = new Map<string, () => void>();
   #child: ChildProcess | undefined;
   #client: ClosableRpcClient<typeof AgentWorkerService> | undefined;
 
@@ -50,14 +50,14 @@ export class SleepersStage {
     this.slots = new FakeSlots(faults);
   }
 
-  /** Starts the fakes; the worker is started by {@link startWorker}. */
-  static async start(): Promise<SleepersStage> {
-    const stage = new SleepersStage(await mkdtemp(join(tmpdir(), 'writ-sleepers-')));
-    await stage.#startPeers();
-    return stage;
+  /** Starts the fake peers; {@link startWorker} starts the worker. */
+  static async start(): Promise<SuspendedAgentsHarness> {
+    const harness = new SuspendedAgentsHarness(await mkdtemp(join(tmpdir(), 'writ-sleepers-')));
+    await harness.#startPeers();
+    return harness;
   }
 
-  /** Starts a worker on what is there. */
+  /** Starts a worker on the stored data. */
   async startWorker(): Promise<void> {
     const config = {
       ...AGENT_WORKER_DEFAULTS,
@@ -96,15 +96,15 @@ export class SleepersStage {
   /** Resident memory of the worker, bytes. */
   async rss(): Promise<number> {
     const child = this.#child;
-    if (child === undefined) throw new Error('No worker is up.');
+    if (child === undefined) throw new Error('The worker is not running.');
     const answered = once(child, 'message');
     child.send('rss');
     const [rss] = (await answered) as [number];
     return rss;
   }
 
-  /** Delivers an agent; resolves when it sleeps. */
-  async putToSleep(runId: string): Promise<void> {
+  /** Delivers an agent; resolves when it is suspended. */
+  async suspend(runId: string): Promise<void> {
     const manifest = { kind: AgentKind.USER_PROXY };
     await this.#worker.deliver({
       ...deliveryRequest({ runId, manifest, correlationId: CORRELATION }),
@@ -116,10 +116,10 @@ export class SleepersStage {
     }
   }
 
-  /** Signals an agent; answers after how many milliseconds its answer came to the supervisor. */
+  /** Signals an agent; resolves with the milliseconds until its answer reached the supervisor. */
   async wake(runId: string): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#awake.set(runId, resolve);
+    this.#onWake.set(runId, resolve);
     const at = performance.now();
     await this.#worker.signal({
       requestId: `wake-${runId}`,
@@ -134,8 +134,8 @@ export class SleepersStage {
   }
 
   /**
-   * Copies the rows that the worker wrote of a sleeping agent to so many more runs `copy-<n>`; those of
-   * `awaken` get tokens of their own. No worker may be up.
+   * Copies the rows of a suspended agent to `copies` more runs `copy-<n>`; those of `awaken` get their own
+   * tokens. The worker must not be running.
    */
   async copy(runId: string, copies: number, awaken: readonly number[]): Promise<void> {
     const database = new DatabaseSync(this.#database);
@@ -173,7 +173,7 @@ export class SleepersStage {
     }
   }
 
-  /** Ends everything. */
+  /** Stops every process and removes the data. */
   async close(): Promise<void> {
     await this.stopWorker();
     await Promise.all(this.#peers.map((peer) => peer.close()));
@@ -185,7 +185,7 @@ export class SleepersStage {
   }
 
   get #worker(): ClosableRpcClient<typeof AgentWorkerService> {
-    if (this.#client === undefined) throw new Error('No worker is up.');
+    if (this.#client === undefined) throw new Error('The worker is not running.');
     return this.#client;
   }
 
@@ -194,7 +194,7 @@ export class SleepersStage {
     return await this.#peer('supervisor').agentCredentials(agent, TOKEN_MS);
   }
 
-  /** Tokens as the worker keeps them. */
+  /** Tokens in the format that the worker stores. */
   async #credentialsText(runId: string): Promise<string> {
     const tokens = await this.#credentials(runId);
     return JSON.stringify({
@@ -208,7 +208,7 @@ export class SleepersStage {
 
   #peer(service: ServiceName): KeyPeer {
     const peer = this.#peers.find((candidate) => candidate.service === service);
-    if (peer === undefined) throw new Error(`There is no ${service}.`);
+    if (peer === undefined) throw new Error(`The harness has no peer ${service}.`);
     return peer;
   }
 
@@ -223,11 +223,11 @@ export class SleepersStage {
       const { answer } = JSON.parse(rawText) as { readonly answer: string };
       return { verdict: 'approve', reason: 'fine', action: { kind: 'final', answer } };
     };
-    // A run has ended once its final is approved.
+    // A run ends when its final answer is approved.
     const { endings } = this.#supervisor;
     const set = endings.set.bind(endings);
     endings.set = (runId, ending) => {
-      this.#awake.get(runId)?.();
+      this.#onWake.get(runId)?.();
       return set(runId, ending);
     };
     const faults = new FaultSwitches();

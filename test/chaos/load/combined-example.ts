@@ -5,17 +5,17 @@ import { type Example, loadExample } from '@writ/platform';
 
 type Data = Record<string, unknown>;
 
-/** The refund desk and the research team in one platform, so that both run under the same faults. */
-export function bothDesks(folder: string): Example {
+/** Merges the refund desk and the research team into one example, so that one platform runs both. */
+export function combinedExample(folder: string): Example {
   const desk = loadExample('refund-desk');
   const team = loadExample('research-team');
   mkdirSync(folder, { recursive: true });
   for (const file of ['agents', 'models', 'tools', 'policy'] as const) {
     const merged = MERGE[file](dataOf(desk, file), dataOf(team, file));
-    // JSON is YAML, too.
+    // JSON is valid YAML.
     writeFileSync(join(folder, `${file}.yaml`), JSON.stringify(merged));
   }
-  // The team's children take the model that their manifests name, which plays the default script.
+  // The children of the research team use the model of their manifests, which plays the default script.
   return { ...team, folder, scripts: [...desk.scripts, ...team.scripts] };
 }
 
@@ -31,16 +31,17 @@ const MERGE = {
   }),
   policy: (desk: Data, team: Data) => ({
     policy: 'both-desks',
-    about: 'The rules of the team, each for its agents alone, then those of the refund desk.',
+    about:
+      'The rules of the research team, each limited to its agents, followed by those of the refund desk.',
     ...objects(desk, team, 'limits'),
     ...objects(desk, team, 'facts'),
-    rules: [...(team.rules as Data[]).map(forTheTeam), ...(desk.rules as Data[])],
+    rules: [...(team.rules as Data[]).map(limitToTeam), ...(desk.rules as Data[])],
   }),
 };
 
 const TEAM = ['research-lead', 'historian', 'analyst', 'writer', 'person-at-desk'];
 
-function forTheTeam(rule: Data): Data {
+function limitToTeam(rule: Data): Data {
   return { ...rule, match: { agent: TEAM, ...(rule.match as Data) } };
 }
 
@@ -52,7 +53,7 @@ function objects(one: Data, other: Data, name: string): Data {
   return { [name]: { ...(one[name] as Data), ...(other[name] as Data) } };
 }
 
-/** What a file of an example says, with modules by their whole path. */
+/** Reads a YAML file of an example; module paths become absolute. */
 function dataOf({ folder }: Example, file: string): Data {
   const { value } = loadYaml<Data>(join(folder, `${file}.yaml`), { type: 'object' });
   if (file !== 'tools') return value;
