@@ -94,7 +94,7 @@ async function governed(harness: StepsHarness, runs: number): Promise<StepSpeed>
   const durations: number[] = [];
   let first = Number.POSITIVE_INFINITY;
   let last = 0;
-  harness.model.asked = (_limit, next, goal) => {
+  harness.model.onRequest = (_limit, next, goal) => {
     const now = performance.now();
     // The first model request of a run waits for the start of the run.
     if (next > 1) durations.push(now - (askedAt.get(goal) ?? now));
@@ -112,7 +112,7 @@ async function governed(harness: StepsHarness, runs: number): Promise<StepSpeed>
   }
   const after = await harness.counters();
   // The baselines use the same model.
-  harness.model.asked = () => undefined;
+  harness.model.onRequest = () => undefined;
   durations.sort((a, b) => a - b);
   return {
     operations: durations.length,

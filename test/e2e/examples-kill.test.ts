@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sentReports } from '@writ/example-nightly-flow/reports';
 import { readShelf } from '@writ/example-research-team/shelf';
 import { afterEach, describe, expect, it } from 'vitest';
-import { repeatedModelCalls, PlatformProcess, recordedAnswers } from './platform-process.ts';
+import { PlatformProcess, recordedAnswers, repeatedModelCalls } from './platform-process.ts';
 
 let dataDir: string;
 let running: PlatformProcess | undefined;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { afterEach, describe, expect, it } from 'vitest';
-import { repeatedModelCalls, PlatformProcess, recordedAnswers } from './platform-process.ts';
+import { PlatformProcess, recordedAnswers, repeatedModelCalls } from './platform-process.ts';
 
 let dataDir: string;
 let running: PlatformProcess | undefined;

@@ -31,16 +31,16 @@ export async function flood({ calls, idleMs, limits = DEFAULT_LIMITS }: FloodOpt
   const harness = await GatewayHarness.start({
     tools: {
       crawl: { entry: { ...entry, source: 'slow' }, run: () => after(SLOW_MS) },
-      look: { entry: { ...entry, source: 'quick' }, run: async () => undefined },
+      lookup: { entry: { ...entry, source: 'quick' }, run: async () => undefined },
     },
     sources: { slow: limits, quick: {} },
   });
   const caller = await startCaller('flood-caller.ts');
   try {
     let made = 0;
-    const look = async (): Promise<number> => {
+    const lookup = async (): Promise<number> => {
       made += 1;
-      const request = await harness.sign({ tool: 'look', callId: `look-${made}` });
+      const request = await harness.sign({ tool: 'lookup', callId: `lookup-${made}` });
       const started = performance.now();
       const { status } = await harness.call(request);
       assert.equal(status, CallStatus.OK, 'A call of the other source failed.');
@@ -49,7 +49,7 @@ export async function flood({ calls, idleMs, limits = DEFAULT_LIMITS }: FloodOpt
     const measure = async (isOver: () => boolean): Promise<number[]> => {
       const times: number[] = [];
       const one = async (): Promise<void> => {
-        while (!isOver()) times.push(await look());
+        while (!isOver()) times.push(await lookup());
       };
       await Promise.all(Array.from({ length: CONCURRENCY }, one));
       return times.toSorted((a, b) => a - b);

@@ -10,13 +10,13 @@ import { seeded } from './random.ts';
 const POINTS = ['sent', 'begun', 'worked', 'answered'] as const;
 
 /** The calls that are in flight at each kill. */
-const TOOLS = ['pay', 'pay', 'pay', 'charge', 'look'] as const;
+const TOOLS = ['pay', 'pay', 'pay', 'charge', 'lookup'] as const;
 
 /** Valid outcomes by tool; a call that was killed before its intent is executed on the retry. */
 const OUTCOMES: Readonly<Record<string, readonly CallStatus[]>> = {
   pay: [CallStatus.OK, CallStatus.REFUSED, CallStatus.UNKNOWN],
   charge: [CallStatus.OK],
-  look: [CallStatus.OK],
+  lookup: [CallStatus.OK],
 };
 
 /**
@@ -54,7 +54,7 @@ export async function gatewayKill({
     tools: {
       pay: { entry: { side_effect: 'destructive', source }, run: (call) => run({ ...call }) },
       charge: { entry: { side_effect: 'idempotent', source }, run: (call) => run({ ...call }) },
-      look: { entry: { side_effect: 'read_only', source }, run: (call) => run({ ...call }) },
+      lookup: { entry: { side_effect: 'read_only', source }, run: (call) => run({ ...call }) },
     },
     sources: { [source]: {} },
   });

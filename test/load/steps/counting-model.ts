@@ -6,7 +6,7 @@ export interface CountingModel {
   /** Base URL for OpenAI clients. */
   readonly url: string;
   /** Called for each request with the limit, the next number and the last user message. */
-  asked: (limit: number, next: number, goal: string) => void;
+  onRequest: (limit: number, next: number, goal: string) => void;
   close(): Promise<void>;
 }
 
@@ -20,9 +20,9 @@ interface Message {
  * last number in the last tool message.
  */
 export async function startCountingModel(): Promise<CountingModel> {
-  const model: Pick<CountingModel, 'asked'> = { asked: () => undefined };
+  const model: Pick<CountingModel, 'onRequest'> = { onRequest: () => undefined };
   const server = createServer((request, response) => {
-    void answer(request, response, model.asked);
+    void answer(request, response, model.onRequest);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -39,7 +39,7 @@ export async function startCountingModel(): Promise<CountingModel> {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  asked: CountingModel['asked'],
+  onRequest: CountingModel['onRequest'],
 ): Promise<void> {
   let body = '';
   for await (const chunk of request) body += String(chunk);
@@ -54,7 +54,7 @@ async function answer(
   const last = messages.at(-1)?.role === 'tool' ? numberIn(textOf('tool')) : 0;
   const limit = numberIn(textOf('system'));
   const next = last + 1;
-  asked(limit, next, textOf('user'));
+  onRequest(limit, next, textOf('user'));
   const message =
     next > limit
       ? { role: 'assistant', content: `Counted to ${limit}.` }

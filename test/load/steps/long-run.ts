@@ -31,7 +31,7 @@ export async function longRun({ steps }: { readonly steps: number }) {
     const isAtEnd = Promise.withResolvers<void>();
     const lateFrom = steps - 2 * YOUNG;
     let isBeside = false;
-    harness.model.asked = (limit, next) => {
+    harness.model.onRequest = (limit, next) => {
       const now = performance.now();
       const who = limit === YOUNG ? 'young' : 'old';
       const took = now - lastAt[who];
@@ -51,7 +51,7 @@ export async function longRun({ steps }: { readonly steps: number }) {
     await harness.kill();
     const rows = rowsToResume(harness.dataDir, runId);
     const resumed = Promise.withResolvers<void>();
-    harness.model.asked = () => resumed.resolve();
+    harness.model.onRequest = () => resumed.resolve();
     const killedAt = performance.now();
     await harness.startPlatform();
     const upAt = performance.now();

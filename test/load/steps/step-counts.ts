@@ -26,7 +26,7 @@ export interface StepCounts {
 export async function stepCounts(short: number, long: number): Promise<StepCounts> {
   const harness = await StepsHarness.start({ counts: [short, long], countHops: true });
   let modelRequests = 0;
-  harness.model.asked = () => {
+  harness.model.onRequest = () => {
     modelRequests += 1;
   };
   try {
