@@ -75,10 +75,8 @@ export async function flood({ calls, idleMs, limits = DEFAULT_LIMITS }: FloodOpt
       measure(() => isOver),
     ]);
     const seconds = (performance.now() - started) / 1_000;
-    const { 'status 1': executed = 0, TOOL_QUEUE_FULL: overloaded = 0 } = (outcomes ?? {}) as Record<
-      string,
-      number
-    >;
+    const { 'status 1': executed = 0, TOOL_QUEUE_FULL: overloaded = 0 } = (outcomes ??
+      {}) as Record<string, number>;
     const description = `Unexpected outcomes: ${JSON.stringify(outcomes)}.`;
     assert.equal(executed + overloaded, calls, description);
     assert.ok(executed > 0 && flooded.length > 0, 'No call was executed during the flood.');
