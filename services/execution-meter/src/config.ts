@@ -6,14 +6,14 @@ import type { Variables } from './domain/catalog/variables.ts';
 import { type BackOff, DEFAULT_BACK_OFF } from './domain/retry.ts';
 import type { ModelSettings } from './providers/catalog/catalog-schema.ts';
 
-/** Everything that can be set about an execution-meter. Times are milliseconds. */
+/** Configuration of an execution-meter. Times are in milliseconds. */
 export interface ExecutionMeterConfig {
-  /** Where services call; port 0 takes a free one. */
+  /** Listen address of the gRPC server; port 0 selects a free port. */
   readonly host: string;
   readonly port: number;
-  /** The signing key lives below it. */
+  /** Directory that contains the signing keys. */
   readonly dataDir: string;
-  /** How long a key signs before the next one does; undefined = for ever. */
+  /** Rotation interval of the signing key; undefined = no rotation. */
   readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
@@ -21,21 +21,24 @@ export interface ExecutionMeterConfig {
   /** The models and the tenants' caps. */
   readonly catalog: {
     readonly file: YamlInput;
-    /** Settings by alias that replace those of the file, or add to them. */
+    /** Settings by alias that override those of the file or add aliases. */
     readonly overrides?: Readonly<Record<string, ModelSettings>>;
   };
-  /** What the catalog's `${NAME}` and key variables stand for. Holds secrets: never logged. */
+  /**
+   * Values of the `${NAME}` references and key variables of the catalog. Contains secrets: never
+   * logged.
+   */
   readonly variables: Variables;
-  /** Whether spans of model calls carry what was said, where the agent's history is kept for good. */
+  /** Whether spans of model calls contain messages, for agents with permanent history retention. */
   readonly captureContent: boolean;
   readonly backOff: BackOff;
-  /** Between two looks for reservations that are over their time. */
+  /** Interval of the sweep for expired reservations. */
   readonly sweepMs: number;
-  /** How long a stop waits for calls in flight before it aborts them. */
+  /** Time that a shutdown waits for calls in flight before it aborts them. */
   readonly drainMs: number;
 }
 
-/** The defaults of everything that has one; tests start from here. */
+/** Default configuration, also the base of test configurations. */
 export const EXECUTION_METER_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'execution-meter-0',
@@ -62,7 +65,7 @@ export function readExecutionMeterConfig(
     capture: variable.enum(
       'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT',
       ['NO_CONTENT', 'SPAN_ONLY'],
-      { default: 'NO_CONTENT', about: 'whether spans of model calls carry what was said' },
+      { default: 'NO_CONTENT', about: 'whether spans of model calls contain messages' },
     ),
   });
   return {

@@ -5,7 +5,7 @@ import type { Catalog } from './domain/catalog/catalog.ts';
 import type { MeterEvents } from './events.ts';
 import type { MeterStore } from './store/meter-store.ts';
 
-/** What a call, a sweep or a handler of the meter works with; built by service.ts. */
+/** Dependencies of calls, sweeps and handlers of the meter; created by service.ts. */
 export interface MeterContext {
   readonly config: ExecutionMeterConfig;
   readonly store: MeterStore;

@@ -29,22 +29,25 @@ type EventFields = Partial<
   }
 >;
 
-/** What an event of the meter belongs to. */
+/** Scope of a meter event. */
 export interface EventScope {
   readonly tab: Pick<StoredTab, 'tenant' | 'runId' | 'sessionId' | 'agentName' | 'agentInstance'>;
-  /** The call, or the request that booked. */
+  /** The call, or the request that caused the booking. */
   readonly callId: string;
   readonly step: number;
-  /** Catalog alias; empty when no model is concerned. */
+  /** Catalog alias; empty for events without a model. */
   readonly model: string;
   /** From 1 for model calls, else 0. */
   readonly attempt: number;
   readonly traceparent: string;
 }
 
-/** Every hook event that the meter emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+/**
+ * All hook events of the meter, each emitted once, in the transaction of the change it reports
+ * (HK-1, HK-2).
+ */
 export interface MeterEvents {
-  /** An attempt of a model call is on the tab and about to be sent. */
+  /** An attempt of a model call is reserved and about to be sent. */
   llmStarted(trx: MeterTransaction, scope: EventScope, at: Date): Promise<void>;
   /** An attempt is settled; `status` is `ok`, `interrupted` or a stop reason. */
   llmEnded(
@@ -53,7 +56,7 @@ export interface MeterEvents {
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
     at: Date,
   ): Promise<void>;
-  /** A cap `refused` a reservation, or what was `settled` exceeds it: then there is a debt. */
+  /** A cap `refused` a reservation, or the `settled` amount exceeds it and becomes debt. */
   budgetExhausted(
     trx: MeterTransaction,
     scope: EventScope,
@@ -61,15 +64,15 @@ export interface MeterEvents {
     at: Date,
     how: 'refused' | 'settled',
   ): Promise<void>;
-  /** An answer warned of a budget that is nearly spent (EM-5); of no event, only counted. */
+  /** Counts an answer with a near-budget warning (EM-5); emits no event. */
   nearBudget(tenant: string): void;
-  /** Whether this transaction left an event to be carried away. */
-  toldIn(trx: MeterTransaction): boolean;
+  /** Whether the transaction wrote an event to the outbox. */
+  hasEvents(trx: MeterTransaction): boolean;
 }
 
 /** Creates the meter's events. */
 export function createMeterEvents(telemetry: Telemetry): MeterEvents {
-  const told = new WeakSet<MeterTransaction>();
+  const withEvents = new WeakSet<MeterTransaction>();
   const emit = async (
     trx: MeterTransaction,
     { tab, callId, step, model, attempt, traceparent }: EventScope,
@@ -95,7 +98,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       attempt,
       ...fields,
     });
-    told.add(trx);
+    withEvents.add(trx);
     await appendOutbox(
       trx,
       {
@@ -113,7 +116,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
   };
   const { metrics } = telemetry;
   return {
-    toldIn: (trx) => told.has(trx),
+    hasEvents: (trx) => withEvents.has(trx),
     llmStarted: (trx, scope, at) => emit(trx, scope, 'LLM_START', { status: 'ok' }, at),
     llmEnded: (trx, scope, { status, durationMs, spent }, at) => {
       const labels = { 'writ.tenant': scope.tab.tenant, [ATTR_GEN_AI_REQUEST_MODEL]: scope.model };

@@ -30,20 +30,20 @@ import { openDoor } from './rpc/listen.ts';
 import type { RpcContext } from './rpc/rpc-context.ts';
 import { openMeterStore } from './store/meter-store.ts';
 
-/** The tabs, and the wire to the models. */
+/** Keeps tabs and makes model calls. */
 export interface ExecutionMeterService extends Service {
   readonly name: 'execution-meter';
-  /** Durable commits since the start that a request waited for. */
+  /** Durable commits of requests since the start. */
   readonly commits: number;
 }
 
-/** How long the last events may take to be delivered; they stay in the outbox otherwise. */
+/** Time limit for the last flush at shutdown; undelivered events remain in the outbox. */
 const FLUSH_MS = 2_000;
 
 /**
- * Creates an execution meter: its port is bound, and nothing is served before `start()`.
- * @throws ConfigError naming what is wrong in models.yaml, UnavailableError PORT_IN_USE naming the
- *   setting, and what opening the store and the keys throws; what was opened is closed again
+ * Creates an execution meter. Its port is bound; it serves requests after `start()`.
+ * @throws ConfigError for an invalid models.yaml, UnavailableError PORT_IN_USE with the setting,
+ *   and the errors of opening store and keys
  */
 export async function createExecutionMeter(
   config: ExecutionMeterConfig,
@@ -77,13 +77,13 @@ async function create(
   opened.defer(() => watch.stop());
   const sweeps = {
     'expired reservations': () => expireReservations(context, books, calls),
-    'calls of replicas that have ended': () => settleCallsOfGone(context, books, calls),
+    'calls of dead replicas': () => settleCallsOfGone(context, books, calls),
   };
   const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
   let stopping: Promise<void> | undefined;
 
   const stop = async (): Promise<void> => {
-    // Calls under way are answered if they hurry, else aborted; in either case they are settled.
+    // Calls in flight finish within drainMs or are aborted; both are settled.
     await Promise.all([door.close(config.drainMs + 1_000), calls.close(config.drainMs)]);
     await sweeper.stop();
     await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
@@ -99,7 +99,7 @@ async function create(
     },
     async start() {
       const left = await settleLeftovers(context, books);
-      if (left > 0) telemetry.log.warn({ calls: left }, 'Calls of a former process were settled.');
+      if (left > 0) telemetry.log.warn({ calls: left }, 'settled calls of a previous process');
       relay.start();
       sweeper.start();
       door.setServing(true);
@@ -123,7 +123,7 @@ async function createContext(
   const { catalog, warnings } = readCatalog(file, config.variables, overrides);
   for (const warning of warnings) telemetry.log.warn(warning);
   if (config.captureContent)
-    telemetry.log.warn('Spans of model calls carry prompts and answers, since a setting says so.');
+    telemetry.log.warn('content capture is enabled: spans contain prompts and answers');
   const keyDir = join(config.dataDir, 'keys');
   const signer = await openSigner({
     service: 'execution-meter',
@@ -145,7 +145,7 @@ async function createContext(
   const store = await openMeterStore(
     config.store,
     (trx) => {
-      if (events.toldIn(trx)) relay?.wake();
+      if (events.hasEvents(trx)) relay?.wake();
     },
     observeCommits(telemetry),
   );

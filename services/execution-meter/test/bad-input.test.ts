@@ -8,7 +8,7 @@ const MODELS = [
   'models:',
   `  hello: { ${SIM}, api_key_env: SIM_KEY, ${PRICES} }`,
   `  extra: { ${SIM}, api_key_env: NOT_SET, ${PRICES} }`,
-  `  priceless: { ${SIM}, api_key_env: SIM_KEY, priced_as: nobody-prices-this }`,
+  `  priceless: { ${SIM}, api_key_env: SIM_KEY, priced_as: unknown-to-the-price-list }`,
 ].join('\n');
 
 let world: MeterWorld;
@@ -27,7 +27,7 @@ const reserve = (callId: string, tokens = 10n, of = tab) =>
 const settle = (callId: string, inputTokens: bigint) =>
   world.tab.settle({ tab, callId, usage: { inputTokens }, costNanoUsd: 10n, turns: 1n });
 
-/** Asks a model; throws what the call ends with. */
+/** Makes a model call; throws the error that it ends with. */
 async function ask(callId: string, model: string): Promise<void> {
   const { error } = await world.generate({ callId, model });
   if (error !== undefined) throw error;
@@ -65,8 +65,8 @@ const CASES: readonly {
     what: 'an unknown tab',
     kind: 'not_found',
     reason: 'TAB_NOT_FOUND',
-    sentence: /^Agent nobody of run run-1 has no tab\.$/,
-    attempt: () => reserve('bad', 1n, { ...tab, agentInstance: 'nobody' }),
+    sentence: /^Agent missing of run run-1 has no tab\.$/,
+    attempt: () => reserve('bad', 1n, { ...tab, agentInstance: 'missing' }),
   },
   {
     what: 'a settlement without a reservation',
@@ -100,7 +100,7 @@ const CASES: readonly {
 
 describe('bad input', () => {
   it.each(CASES)(
-    '– $what – has a reason and a sentence of its own, and leaves the ledger as it was (EM-3, SYS-3)',
+    '– $what – has a specific reason and message, and leaves the ledger unchanged (EM-3, SYS-3)',
     async ({ attempt, kind, reason, sentence }) => {
       await reserve('held', 40n);
       const before = await world.level(BudgetLevel.AGENT);
@@ -118,7 +118,7 @@ describe('bad input', () => {
     },
   );
 
-  it('– a provider that answers garbage – ends as PROVIDER_ERROR with everything that was held on the tab (EM-8, SYS-3)', async () => {
+  it('– a provider that returns garbage – ends as PROVIDER_ERROR and settles the full hold (EM-8, SYS-3)', async () => {
     await expect(ask('op-1', 'hello')).rejects.toMatchObject({
       reason: 'PROVIDER_ERROR',
       metadata: { stop_reason: 'provider_error:bad_response' },
@@ -128,7 +128,7 @@ describe('bad input', () => {
     expect(level).toMatchObject({ reservedTokens: 0n, usedTurns: 1n });
   });
 
-  it('– a settlement above its reservation – is booked, flagged, and seen by the cap’s next check (EM-3)', async () => {
+  it('– a settlement above its reservation – is booked, flagged, and included in the next cap check (EM-3)', async () => {
     await reserve('op-1', 10n);
     const { reservation } = await settle('op-1', 1_500n);
     expect(reservation?.exceeded).toBe(true);
@@ -140,12 +140,12 @@ describe('bad input', () => {
     });
   });
 
-  it('– a closed tab – takes no reservation, and still what was reserved before (EM-3)', async () => {
+  it('– a closed tab – rejects reservations and accepts settlements of earlier ones (EM-3)', async () => {
     await reserve('op-1', 10n);
     await world.tab.closeTab({ tab, requestId: 'close' });
     await expect(reserve('op-2', 1n)).rejects.toMatchObject({
       reason: 'TAB_CLOSED',
-      message: 'The tab is closed, so it takes no calls.',
+      message: 'The tab is closed and accepts no calls.',
     });
     await settle('op-1', 10n);
     expect(await world.level(BudgetLevel.AGENT)).toMatchObject({

@@ -18,7 +18,7 @@ const reserve = (runId: string, callId: string, tokens: bigint, turns = 0n) =>
 const desk = (instance: string) => ({ agent: { name: 'desk', instance } });
 
 describe('a cap', () => {
-  it('is never exceeded by 200 calls at once, and nothing stays reserved (EM-3)', async () => {
+  it('is never exceeded by 200 concurrent calls, and nothing stays reserved (EM-3)', async () => {
     const usage = { prompt_tokens: 40, completion_tokens: 60 };
     await start({
       scripts: { hello: [{ text: 'Hi.', usage, delay_ms: 2 }] },
@@ -60,7 +60,7 @@ describe('a cap', () => {
     });
   });
 
-  it('of the run holds for all its agents together (EM-1)', async () => {
+  it('of the run applies to all its agents together (EM-1)', async () => {
     await start();
     await world.openTab({ runBudget: { maxTurns: 1n } });
     await world.openTab(desk('child'));
@@ -73,7 +73,7 @@ describe('a cap', () => {
     expect(error?.message).toBe('Turn budget exceeded: 2 > 1 (the whole run)');
   });
 
-  it('of the session holds for all its runs together, and is near before it is met (EM-3, EM-5)', async () => {
+  it('of the session applies to all its runs together and warns before it is reached (EM-3, EM-5)', async () => {
     await start();
     await world.openTab({ sessionBudget: { maxTokens: 600n } });
     await world.openTab({ runId: 'run-2' });
@@ -94,7 +94,7 @@ describe('a cap', () => {
     await reserve('run-2', 'op-2', 512n);
   });
 
-  it('of a tenant holds by UTC day and month, as the catalog says (EM-3)', async () => {
+  it('of a tenant applies per UTC day and month (EM-3)', async () => {
     const clock = new ManualClock(new Date('2026-03-31T23:00:00Z'));
     const caps = 'day: { max_turns: 1 }, month: { max_turns: 2 }';
     await start({ clock, tenants: `tenants: { "*": { ${caps} } }` });
@@ -113,7 +113,7 @@ describe('a cap', () => {
     });
   });
 
-  it('tells in its refusal how many output tokens would fit, and shrinks to them when asked (EM-3)', async () => {
+  it('reports how many output tokens would fit, and shrinks to them on request (EM-3)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 5, completion_tokens: 5 } }] },
     });
@@ -129,7 +129,7 @@ describe('a cap', () => {
     expect(shrunk.finished?.fittedMaxOutputTokens).toBe(fits);
   });
 
-  it('in money is exact to the nano-USD, and near before it is met (EM-4, EM-5)', async () => {
+  it('on cost is exact to the nano-USD and warns before it is reached (EM-4, EM-5)', async () => {
     const usage = {
       prompt_tokens: 100,
       completion_tokens: 50,
@@ -152,7 +152,7 @@ describe('a cap', () => {
     expect(finished?.nearBudget).toBe(false);
   });
 
-  it('counts a refusal among the tab’s failures and tells of it (HK-1)', async () => {
+  it('counts a refusal as a failure of the tab and emits an event (HK-1)', async () => {
     await start();
     await world.openTab({ budget: { maxTurns: 0n } });
     await world.generate();
@@ -169,7 +169,7 @@ describe('a cap', () => {
   });
 });
 
-it('prices models that the catalog does not from the maintained list (EM-4)', async () => {
+it('prices models without catalog prices from the maintained list (EM-4)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 10, completion_tokens: 10 } }] },
     settings: 'prices: { input_per_million_usd: "9" }\n    priced_as: gpt-4.1-mini',

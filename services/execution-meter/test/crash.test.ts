@@ -10,7 +10,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { AGENT, ask, given, PRICES, RUN, reference, TENANT } from './meter-fixture.ts';
 import { startMeterProcess } from './meter-process.ts';
 
-it('keeps what was sent and never answered on the tab, through kill -9, and tells the record of what was (EM-3, EM-7)', async () => {
+it('settles unanswered calls in full after kill -9 and replays recorded answers (EM-3, EM-7)', async () => {
   const stack = new AsyncDisposableStack();
   onTestFinished(() => stack.disposeAsync());
   const dir = await mkdtemp(join(tmpdir(), 'writ-meter-crash-'));

@@ -44,7 +44,7 @@ const failuresOf = async () => {
 
 describe('a failing provider', () => {
   it.each([408, 409, 429, 500, 503])(
-    'is asked again after HTTP status %i, each attempt on the tab (EM-8)',
+    'is retried after HTTP status %i, with each attempt on the tab (EM-8)',
     async (status) => {
       const error = { status, message: 'no' };
       const { meter } = await start({
@@ -71,7 +71,7 @@ describe('a failing provider', () => {
     },
   );
 
-  it.each([400, 401, 404])('is believed when it says HTTP status %i (EM-8)', async (status) => {
+  it.each([400, 401, 404])('is not retried after HTTP status %i (EM-8)', async (status) => {
     const { meter } = await start({ scripts: { hello: [{ error: { status, message: 'no' } }] } });
     const before = meter.commits;
     const { finished, error } = await world.generate();
@@ -86,7 +86,7 @@ describe('a failing provider', () => {
     expect(await failuresOf()).toEqual([[`provider_error:${status}`, 1n, 'op-1']]);
   });
 
-  it('answers a repeat of a failed call with the same failure, without asking again (EM-7)', async () => {
+  it('returns the recorded failure for a repeated call without another request (EM-7)', async () => {
     await start({ scripts: { hello: [{ error: { status: 400, message: 'no' } }] } });
     const first = await world.generate();
     const repeat = await world.generate();
@@ -95,7 +95,7 @@ describe('a failing provider', () => {
     expect(world.simulator.requests()).toHaveLength(1);
   });
 
-  it('ends as llm_timeout when it takes too long, estimated (EM-8)', async () => {
+  it('ends as llm_timeout with estimated usage when it exceeds the timeout (EM-8)', async () => {
     await start({
       scripts: { hello: [{ text: 'late', delay_ms: 60_000 }] },
       settings: 'max_retries: 1',
@@ -113,7 +113,7 @@ describe('a failing provider', () => {
     await world.simulator.until(({ call, outcome }) => call === 2 && outcome === 'aborted');
   });
 
-  it('ends as llm_timeout when nobody listens there, and costs nothing (EM-8)', async () => {
+  it('ends as llm_timeout without cost when the connection is refused (EM-8)', async () => {
     server = createServer();
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -122,7 +122,7 @@ describe('a failing provider', () => {
       'models:',
       '  hello:',
       `    base_url: http://127.0.0.1:${port}/v1`,
-      '    model: nobody',
+      '    model: unreachable',
       `    ${PRICES}`,
     ].join('\n');
     await start({ models });
@@ -134,7 +134,7 @@ describe('a failing provider', () => {
     });
   });
 
-  it('ends as llm_empty when it says nothing and something was required (EM-8)', async () => {
+  it('ends as llm_empty when the answer is empty and content was required (EM-8)', async () => {
     await start({ scripts: { hello: [{ text: '' }] } });
     const { finished, error } = await world.generate({ requireContent: true });
     expect(finished?.failure?.stopReason).toBe('llm_empty');
@@ -146,7 +146,7 @@ describe('a failing provider', () => {
     expect(allowed.finished?.message?.parts).toEqual([]);
   });
 
-  it('that answers garbage is a provider error, and the attempt stays on the tab (EM-8)', async () => {
+  it('that returns garbage is a provider error, and the attempt stays on the tab (EM-8)', async () => {
     await start({ scripts: { hello: [{ text: 'Hel', garbage: 'data: {"choices": [\n\n' }] } });
     const { finished } = await world.generate();
     expect(finished?.failure?.stopReason).toBe('provider_error:bad_response');
@@ -158,7 +158,7 @@ describe('a failing provider', () => {
   });
 
   it.each([true, false])(
-    'that answers a web page is a provider error (EM-8)',
+    'that returns a web page is a provider error (EM-8)',
     async (streaming) => {
       server = createServer((_, response) => {
         response.writeHead(200, { 'content-type': 'text/html' }).end('<html>Welcome</html>');
@@ -179,7 +179,7 @@ describe('a failing provider', () => {
     },
   );
 
-  it('whose connection breaks midway is asked again (EM-8)', async () => {
+  it('is retried when its connection closes during the answer (EM-8)', async () => {
     await start({
       scripts: {
         hello: [{ text: 'One two three.', chunk_size: 4, cut_after_chunks: 2 }, { text: 'Whole.' }],
@@ -191,8 +191,8 @@ describe('a failing provider', () => {
   });
 });
 
-describe('an odd answer', () => {
-  it('that closes early keeps what came, ends as END_TURN and says so (EM-9)', async () => {
+describe('an irregular answer', () => {
+  it('that closes early keeps the received text and ends as END_TURN with a warning (EM-9)', async () => {
     await start({
       scripts: { hello: [{ text: 'All of it.', omit: ['finish_reason', 'usage', 'done'] }] },
     });
@@ -202,8 +202,8 @@ describe('an odd answer', () => {
       endReason: EndReason.END_TURN,
       estimated: true,
       warnings: [
-        'The stream closed before the provider said why it ended.',
-        'The provider reported no usage; it is estimated.',
+        'The stream closed before the provider sent a finish reason.',
+        'The provider reported no usage; usage is estimated.',
       ],
     });
     expect(generated.finished?.usage?.inputTokens).toBeGreaterThan(3n);
@@ -220,7 +220,7 @@ describe('an odd answer', () => {
     expect(finished?.endReason).toBe(EndReason.TOOL_USE);
   });
 
-  it('that settles above its reservation is recorded as debt, and the next call is refused (EM-3)', async () => {
+  it('that settles above its reservation is booked as debt, and the next call is refused (EM-3)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 900, completion_tokens: 900 } }] },
     });
@@ -245,18 +245,18 @@ describe('an odd answer', () => {
   });
 });
 
-describe('a call that cannot be made', () => {
-  it('says which variable to set when the provider key is missing', async () => {
+describe('a rejected call', () => {
+  it('names the variable to set when the provider key is missing', async () => {
     await start({
       models: `models:\n  hello: { base_url: "${reference('SIM_URL')}", api_key_env: ACME_KEY, model: "sim:hello" }`,
     });
     const { error, finished } = await world.generate();
     expect(error).toMatchObject({ reason: 'PROVIDER_KEY_MISSING', kind: 'failed_precondition' });
-    expect(error?.message).toContain('set ACME_KEY');
+    expect(error?.message).toContain('Set ACME_KEY');
     expect(finished).toBeUndefined();
   });
 
-  it('says which variable an alias lacks, and only when it is used', async () => {
+  it('names the missing variable of an alias only when it is used', async () => {
     await start({
       models: [
         'models:',
@@ -274,12 +274,12 @@ describe('a call that cannot be made', () => {
     ['an unknown model', { model: 'unknown' }, 'UNKNOWN_MODEL'],
     ['a tool choice among no tools', { toolChoice: 3 }, 'INVALID_TOOL_CHOICE'],
     [
-      'a schema that is none',
+      'an invalid schema',
       { tools: [{ name: 'a', description: '', inputSchemaJson: '[]' }] },
       'INVALID_TOOL',
     ],
     [
-      'an image that is not on the web',
+      'an image with a file URL',
       {
         messages: [
           {
@@ -291,7 +291,7 @@ describe('a call that cannot be made', () => {
       'INVALID_MESSAGE',
     ],
     [
-      'a message that a user cannot say',
+      'a part that the role does not permit',
       {
         messages: [
           { role: 2, parts: [{ kind: { case: 'toolResult' as const, value: { content: 'x' } } }] },
@@ -300,23 +300,23 @@ describe('a call that cannot be made', () => {
       'INVALID_MESSAGE',
     ],
   ];
-  it.each(refused)('refuses %s with a reason of its own', async (_, request, reason) => {
+  it.each(refused)('has a specific reason for %s', async (_, request, reason) => {
     await start();
     const { error, finished } = await world.generate(request);
     expect(error).toMatchObject({ reason });
     expect(finished).toBeUndefined();
   });
 
-  it('refuses models that the tab does not name (EM-6)', async () => {
+  it('is denied for models that the tab does not name (EM-6)', async () => {
     await start();
     await world.openTab({ agent: { name: 'desk', instance: 'narrow' }, models: [] });
     const { error } = await world.generate({}, await world.credentials('narrow'));
     expect(error).toMatchObject({ reason: 'MODEL_NOT_ALLOWED', kind: 'permission_denied' });
   });
 
-  it('refuses an agent without a tab, and one whose tab is closed', async () => {
+  it('is rejected without a tab and with a closed tab', async () => {
     await start();
-    const none = await world.generate({}, await world.credentials('nobody'));
+    const none = await world.generate({}, await world.credentials('missing'));
     expect(none.error).toMatchObject({ reason: 'TAB_NOT_FOUND' });
     const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
     await world.tab.closeTab({ tab, requestId: 'close-1' });
@@ -324,7 +324,7 @@ describe('a call that cannot be made', () => {
     expect(closed.error).toMatchObject({ reason: 'TAB_CLOSED', kind: 'failed_precondition' });
   });
 
-  it('refuses a lower epoch than it has seen, also for a record (RT-2)', async () => {
+  it('is rejected with an epoch lower than the highest seen, also when a record exists (RT-2)', async () => {
     await start();
     await world.generate({}, await world.credentials(AGENT, { epoch: 2n }));
     const stale = await world.generate({}, await world.credentials(AGENT, { epoch: 1n }));
@@ -338,7 +338,7 @@ describe('a call that cannot be made', () => {
     expect(two.error).toMatchObject({ reason: 'STALE_EPOCH' });
   });
 
-  it('refuses an unknown price under a cost cap, and only there (EM-4)', async () => {
+  it('is rejected for an unknown price only when a cost cap applies (EM-4)', async () => {
     await start({
       models: `models:\n  hello: { base_url: "${reference('SIM_URL')}", api_key_env: SIM_KEY, model: "sim:hello" }`,
     });

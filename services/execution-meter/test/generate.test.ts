@@ -11,7 +11,7 @@ const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
 afterEach(() => world[Symbol.asyncDispose]());
 
 describe('Generate', () => {
-  it('answers, meters the provider’s own figures and pays with two commits (EM-3, EM-7, EM-8)', async () => {
+  it('answers, meters the usage of the provider and takes two commits (EM-3, EM-7, EM-8)', async () => {
     const { meter } = await start({
       scripts: { hello: [{ text: 'Hello.', usage: { prompt_tokens: 20, completion_tokens: 5 } }] },
     });
@@ -41,7 +41,7 @@ describe('Generate', () => {
     });
   });
 
-  it('answers a repeat from the record, without a call or a commit (EM-7)', async () => {
+  it('replays the recorded answer of a repeat without a call or a commit (EM-7)', async () => {
     const { meter } = await start();
     await world.openTab();
     await world.generate();
@@ -56,7 +56,7 @@ describe('Generate', () => {
     expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED', kind: 'invalid_argument' });
   });
 
-  it('lets repeats join the attempt under way (EM-7)', async () => {
+  it('joins repeats to the attempt in flight (EM-7)', async () => {
     await start({ scripts: { hello: [{ text: 'Hello there.', delay_ms: 60 }] } });
     await world.openTab();
     const all = await Promise.all(
@@ -68,7 +68,7 @@ describe('Generate', () => {
     expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('streams deltas when asked to, and takes whole answers from servers that cannot (EM-8)', async () => {
+  it('streams deltas on request (EM-8)', async () => {
     await start({
       scripts: { hello: [{ text: 'One two three four.', chunk_size: 5 }] },
     });
@@ -90,7 +90,7 @@ describe('Generate', () => {
     expect(world.simulator.requests()[0]?.stream).toBe(false);
   });
 
-  it('passes on tools that the model asks for (EM-8)', async () => {
+  it('returns the tool calls of the model (EM-8)', async () => {
     await start({
       scripts: {
         hello: [{ tool_calls: [{ name: 'look_up', arguments: { user_id: 42 }, id: 'c1' }] }],
@@ -109,7 +109,7 @@ describe('Generate', () => {
     ]);
   });
 
-  it('tells of each attempt in events and spans of the run’s trace (HK-1, SYS-1)', async () => {
+  it('reports each attempt in events and in spans of the trace of the run (HK-1, SYS-1)', async () => {
     await start();
     await world.openTab();
     await world.generate({ step: 3 });
@@ -133,7 +133,7 @@ describe('Generate', () => {
     expect(span?.parentSpanId).toBeDefined();
   });
 
-  it('deletes recorded answers when their run ends, as its retention says (SUP-4)', async () => {
+  it('deletes recorded answers at the end of the run according to its retention (SUP-4)', async () => {
     await start();
     await world.openTab();
     await world.generate();
@@ -151,7 +151,7 @@ describe('Generate', () => {
     expect(world.simulator.requests()).toHaveLength(1);
   });
 
-  it('lists the models that the agent may use, with their prices (EM-6)', async () => {
+  it('lists the models that the agent is allowed to use, with prices (EM-6)', async () => {
     await start();
     await world.openTab();
     const { models } = await world.model.listModels({}, await world.credentials());
@@ -164,7 +164,7 @@ describe('Generate', () => {
     ]);
   });
 
-  it('needs a current slot grant, so a pause holds against any worker (SB-4)', async () => {
+  it('requires a current slot grant, so that a pause applies to every worker (SB-4)', async () => {
     await start();
     await world.openTab();
     const { slotGrant: _, ...without } = await world.credentials();
@@ -177,7 +177,7 @@ describe('Generate', () => {
     expect(world.simulator.requests()).toEqual([]);
   });
 
-  it('is refused with an agent token for another audience, and without an epoch (EM-6)', async () => {
+  it('is rejected with an agent token for another audience and without an epoch (EM-6)', async () => {
     await start();
     await world.openTab();
     const { epoch: _, ...without } = await world.credentials();

@@ -5,14 +5,14 @@ import {
   HookEventSchema,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 
-/** An event as it came over the bus. */
+/** A hook event received from the bus. */
 export interface HookEvent {
   readonly subject: string;
   readonly name: string;
   readonly event: HookEventMessage;
 }
 
-/** Reads an event. */
+/** Decodes a hook event. */
 export function decodeHook({ subject, payload }: BusMessage): HookEvent {
   const name = subject.split('.').at(-1) ?? '';
   return { subject, name, event: fromBinary(HookEventSchema, payload) };

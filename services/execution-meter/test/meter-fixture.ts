@@ -34,11 +34,11 @@ import {
 import { decodeHook, type HookEvent } from './hook-events.ts';
 import { type MeterProcess, startMeterProcess } from './meter-process.ts';
 
-/** What a test may say about its meter. */
+/** Options of a test meter. */
 export interface MeterWorldOptions {
-  /** What the simulator answers, by script. */
+  /** Replies of the simulator by script. */
   readonly scripts?: Readonly<Record<string, readonly Reply[]>>;
-  /** A whole models.yaml instead of one alias for each script. */
+  /** A complete models.yaml instead of one alias per script. */
   readonly models?: string;
   /** Lines below each alias, such as `max_retries: 0`. */
   readonly settings?: string;
@@ -48,17 +48,17 @@ export interface MeterWorldOptions {
   readonly config?: Partial<ExecutionMeterConfig>;
 }
 
-/** Another meter on the same data, and its clients. */
+/** Another meter on the same data, with its clients. */
 export interface Beside {
   readonly meter: ExecutionMeterService;
   readonly tab: RpcClient<typeof MeterContract>;
   readonly model: RpcClient<typeof ModelService>;
 }
 
-/** Some fields of a message. */
+/** Initializer of a message. */
 export type Init<D extends DescMessage> = Extract<MessageInitShape<D>, { $typeName?: never }>;
 
-/** How a Generate call ended, whole. */
+/** Complete result of a Generate call. */
 export interface Generated {
   readonly chunks: readonly GenerateResponse[];
   readonly finished: Finished | undefined;
@@ -69,10 +69,10 @@ export const TENANT = 'acme';
 export const RUN = 'run-1';
 export const AGENT = 'desk-1';
 
-/** 1,000 nano-USD a token, in and out. */
+/** 1,000 nano-USD per token, input and output. */
 export const PRICES = 'prices: { input_per_million_usd: "1.00", output_per_million_usd: "1.00" }';
 
-/** A meter with its peers, a simulator and a collector of everything that it emits. */
+/** A meter with its peers, a simulator and a collector of its events and spans. */
 export class MeterWorld implements AsyncDisposable {
   readonly spans = new InMemorySpans();
   readonly events: HookEvent[] = [];
@@ -137,7 +137,10 @@ export class MeterWorld implements AsyncDisposable {
     return world;
   }
 
-  /** Starts a meter on the same data, as after a crash when the one before was not stopped. */
+  /**
+   * Starts a meter on the same data; simulates a restart after a crash when the previous one was
+   * not stopped.
+   */
   async boot(): Promise<ExecutionMeterService> {
     const { file = false, clock, config } = this.#options;
     const meter = await createExecutionMeter(
@@ -175,7 +178,7 @@ export class MeterWorld implements AsyncDisposable {
     return meter;
   }
 
-  /** Starts another meter beside the one that runs; stop it with `stop()`. */
+  /** Starts another meter beside the running one; stop it with `stop()`. */
   async beside(): Promise<Beside> {
     const former = [this.#meter, this.#tab, this.#model] as const;
     const meter = await this.boot();
@@ -185,7 +188,7 @@ export class MeterWorld implements AsyncDisposable {
     return beside;
   }
 
-  /** Starts a meter in a process of its own, beside the one that runs here. */
+  /** Starts another meter in its own process. */
   async spawn(): Promise<MeterProcess & Pick<Beside, 'model'>> {
     const { config } = this.#options;
     const models = join(this.#dir, 'models.yaml');
@@ -210,17 +213,17 @@ export class MeterWorld implements AsyncDisposable {
     return given(this.#meter);
   }
 
-  /** The meter's own service, called by the supervisor. */
+  /** Client of ExecutionMeterService, called by the supervisor. */
   get tab(): RpcClient<typeof MeterContract> {
     return given(this.#tab);
   }
 
-  /** The model service, called by the worker. */
+  /** Client of ModelService, called by the worker. */
   get model(): RpcClient<typeof ModelService> {
     return given(this.#model);
   }
 
-  /** Opens the tab of an agent, with the aliases of all scripts. */
+  /** Opens the tab of an agent with the aliases of all scripts. */
   openTab(request: Init<typeof OpenTabRequestSchema> = {}) {
     const instance = request.agent?.instance ?? AGENT;
     return this.tab.openTab({
@@ -236,7 +239,7 @@ export class MeterWorld implements AsyncDisposable {
     });
   }
 
-  /** What a worker shows for an agent. */
+  /** Call options of a worker for an agent. */
   async credentials(
     instance: string = AGENT,
     { epoch = 1n, priority = Priority.NORMAL }: { epoch?: bigint; priority?: Priority } = {},
@@ -249,12 +252,12 @@ export class MeterWorld implements AsyncDisposable {
       priority,
     });
     const holder = { tenant: TENANT, runId: RUN, agentInstance: instance, priority, epoch };
-    // Long enough for everything that a test does with it.
+    // Valid for the duration of a test.
     const slotGrant = await this.spawnBudget.slotGrant(holder, 60_000);
     return { agentToken: executionMeterToken, slotGrant, epoch, timeoutMs: 15_000 };
   }
 
-  /** Asks a model and takes whatever comes. */
+  /** Makes a Generate call and collects all chunks and the error. */
   async generate(
     request: Init<typeof GenerateRequestSchema> = {},
     options?: CallOptions,
@@ -273,7 +276,7 @@ export class MeterWorld implements AsyncDisposable {
     return { chunks, finished: finals[0], error };
   }
 
-  /** One level of a tab, as it is now. */
+  /** Returns the current balance of one level of a tab. */
   async level(level: number, agentInstance: string = AGENT) {
     const { tab } = await this.tab.getTab({ tab: { tenant: TENANT, runId: RUN, agentInstance } });
     return given(tab?.levels.find((balance) => balance.level === level));
@@ -314,12 +317,12 @@ export class MeterWorld implements AsyncDisposable {
   }
 }
 
-/** How models.yaml refers to a variable. */
+/** Returns a variable reference for models.yaml. */
 export function reference(name: string): string {
   return `\${${name}}`;
 }
 
-/** A request that says one thing. */
+/** Returns a request with one message. */
 export function ask(
   request: Init<typeof GenerateRequestSchema> = {},
 ): MessageInitShape<typeof GenerateRequestSchema> {
@@ -333,7 +336,7 @@ export function ask(
   };
 }
 
-/** The text of an answer. */
+/** Returns the text of an answer. */
 export function textOf({ finished }: Generated): string {
   return (finished?.message?.parts ?? [])
     .map(({ kind }) => (kind.case === 'text' ? kind.value : ''))
@@ -341,6 +344,6 @@ export function textOf({ finished }: Generated): string {
 }
 
 export function given<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('It is not there.');
+  if (value === undefined) throw new Error('The value is undefined.');
   return value;
 }

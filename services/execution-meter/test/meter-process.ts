@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { waitForLine } from '@writ/testing/processes';
 
-/** An execution meter in a process of its own. */
+/** An execution meter in its own process. */
 export interface MeterProcess {
   readonly address: string;
-  /** kill -9. */
+  /** Kills the process with SIGKILL. */
   kill(): Promise<void>;
 }
 
-/** Starts the meter's own main with these settings, and waits until it listens. */
+/** Starts main.ts with these variables and waits until it listens. */
 export async function startMeterProcess(env: Record<string, string>): Promise<MeterProcess> {
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
   const child: ChildProcess = spawn(process.execPath, [main], {

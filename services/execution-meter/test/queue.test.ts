@@ -8,7 +8,7 @@ const start = async (options: MeterWorldOptions): Promise<void> => {
 };
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** Makes `count` calls at once for an agent. */
+/** Makes `count` concurrent calls for an agent. */
 async function saturate(instance: string, priority: Priority, count: number) {
   await world.openTab({ agent: { name: 'desk', instance } });
   const options = await world.credentials(instance, { priority });
@@ -17,7 +17,7 @@ async function saturate(instance: string, priority: Priority, count: number) {
   );
 }
 
-it('gives agents calls in the ratio of their weights, and BACKGROUND what is left over (SUP-3)', async () => {
+it('serves agents in the ratio of their weights, and BACKGROUND last (SUP-3)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', delay_ms: 3 }] },
     settings: 'max_in_flight: 1',
@@ -44,7 +44,7 @@ it('gives agents calls in the ratio of their weights, and BACKGROUND what is lef
   expect(order.slice(-4)).toEqual(Array(4).fill('background'));
 });
 
-it('refuses more than may wait, by name, and reserves nothing for who waits (SUP-3)', async () => {
+it('refuses calls above max_queued and reserves nothing for waiting calls (SUP-3)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', delay_ms: 100 }] },
     settings: 'max_in_flight: 1\n    max_queued: 2',
@@ -58,7 +58,7 @@ it('refuses more than may wait, by name, and reserves nothing for who waits (SUP
   expect(world.simulator.requests()).toHaveLength(3);
 });
 
-it('lets whoever goes away leave the queue (SUP-8)', async () => {
+it('removes a cancelled call from the queue (SUP-8)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', delay_ms: 50 }] },
     settings: 'max_in_flight: 1',

@@ -29,7 +29,7 @@ afterEach(() => world?.[Symbol.asyncDispose]());
 
 const STORE_LOCK = `hashtextextended('writ store ' || current_schema(), 0)`;
 
-/** A session of nobody in the schema of the meters. */
+/** Opens a separate session in the schema of the meters. */
 async function administrator(): Promise<pg.Client> {
   const admin = new pg.Client({ connectionString: location.url });
   await admin.connect();
@@ -50,7 +50,7 @@ const order = (waitMs: number) => ({
 });
 
 describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-5)', () => {
-  it('share one cap: what both reserve at once never exceeds it (EM-3)', async () => {
+  it('share one cap, which concurrent reservations never exceed (EM-3)', async () => {
     await start();
     await world.openTab({ budget: { maxTokens: 1_000n } });
     const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
@@ -68,7 +68,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect(outcomes.filter((outcome) => outcome === 'BUDGET_EXHAUSTED')).toHaveLength(35);
   });
 
-  it('let nothing be reserved at the other one once a freeze is answered (SV-9)', async () => {
+  it('accept no reservation on the other replica after a freeze response (SV-9)', async () => {
     await start();
     await world.openTab();
     const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
@@ -94,7 +94,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect(late).toBe(0);
   });
 
-  it('make one call for one call_id, wherever it is repeated, and pay for it once (EM-7)', async () => {
+  it('make one call per call_id across replicas and charge it once (EM-7)', async () => {
     await start({ scripts: { hello: [{ text: 'Once.', delay_ms: 100 }] } });
     await world.openTab();
     const options = await world.credentials();
@@ -108,7 +108,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect((await world.level(1)).usedTurns).toBe(1n);
   });
 
-  it('abort what the other one has at the provider, and answer the freeze when it is settled (SUP-8, SV-9)', async () => {
+  it('abort calls in flight on the other replica and answer the freeze after their settlement (SUP-8, SV-9)', async () => {
     await start({ scripts: { hello: [{ text: 'Never.', delay_ms: 60_000 }] } });
     await world.openTab();
     const call = world.generate({}, await world.credentials(), other.model);
@@ -119,14 +119,14 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect((await world.level(1)).reservedTurns).toBe(0n);
   });
 
-  it('record no answer that comes when its run has ended at the other one, as its retention says (SUP-4)', async () => {
+  it('do not record an answer that arrives after the run ended on the other replica, according to its retention (SUP-4)', async () => {
     await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 3_000 }] } });
     await world.openTab();
     const call = world.generate({}, await world.credentials(), other.model);
     await world.simulator.until(({ outcome }) => outcome === 'open');
     const admin = await administrator();
     const figure = async (query: string) => Number((await admin.query(query)).rows[0].figure);
-    // What the other meter has to write by itself is written, so that the answer comes alone.
+    // Wait for the background writes of the other meter, so that the answer is its only write.
     const unpublished = 'select count(*) as figure from outbox where published_at is null';
     await expect.poll(() => figure(unpublished)).toBe(0);
     await admin.query(`begin; select pg_advisory_xact_lock(${STORE_LOCK})`);
@@ -141,12 +141,12 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     await frozen;
     await call;
     const { rows } = await admin.query('select answer, purged, state from calls');
-    // Unless it was aborted in time.
+    // Otherwise the call was aborted in time.
     expect(rows).toMatchObject([{ answer: null, purged: rows[0].state === 'answered' }]);
     expect((await world.generate()).error?.reason).toMatch(/^(ANSWER_PURGED|RUN_ENDED|FROZEN)$/);
   });
 
-  it('never have more than max_in_flight calls at a model together, and leave no slot unused (SUP-3)', async () => {
+  it('never exceed max_in_flight together and leave no slot unused (SUP-3)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hi.', delay_ms: 20 }] },
       settings: 'max_in_flight: 3',
@@ -174,7 +174,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect(world.simulator.requests()).toHaveLength(60);
   });
 
-  it('serve agents in the ratio of their weights, wherever they ask (SUP-3)', async () => {
+  it('serve agents in the ratio of their weights across replicas (SUP-3)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hi.', delay_ms: 5 }] },
       settings: 'max_in_flight: 1',
@@ -205,7 +205,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     expect(ratio).toBeLessThan(4 * 1.4);
   });
 
-  it('have the slots of one that died, once it is known to have ended (SUP-3, EM-7)', async () => {
+  it('reuse the slots of a dead replica (SUP-3, EM-7)', async () => {
     await start({
       scripts: { hello: [{ text: 'Lost.', delay_ms: 60_000 }, { text: 'Hi.' }] },
       settings: 'max_in_flight: 1',

@@ -20,7 +20,7 @@ const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
 };
 afterEach(() => world[Symbol.asyncDispose]());
 
-/** So slow that it is under way still when a busy machine comes to stopping it. */
+/** Slow enough to be in flight when a busy machine stops it. */
 const SLOW: MeterWorldOptions = {
   scripts: {
     hello: [
@@ -29,19 +29,19 @@ const SLOW: MeterWorldOptions = {
     ],
   },
 };
-const underWay = () => world.simulator.until(({ outcome }) => outcome === 'open');
+const untilInFlight = () => world.simulator.until(({ outcome }) => outcome === 'open');
 const aborted = () => world.simulator.until(({ outcome }) => outcome === 'aborted');
 const ended = () => expect.poll(async () => (await world.level(BudgetLevel.AGENT)).reservedTokens);
 
-describe('a caller that goes away', () => {
-  it('closes the provider’s connection and leaves a settled, estimated entry (SUP-8, EM-8)', async () => {
+describe('a caller that disconnects', () => {
+  it('closes the connection to the provider and leaves a settled, estimated entry (SUP-8, EM-8)', async () => {
     await start(SLOW);
     const stop = new AbortController();
     const call = world.generate(
       { deltas: true },
       { ...(await world.credentials()), signal: stop.signal },
     );
-    await underWay();
+    await untilInFlight();
     stop.abort();
     expect((await call).error?.kind).toBe('cancelled');
     await aborted();
@@ -58,11 +58,11 @@ describe('a caller that goes away', () => {
       .toEqual(['LLM_START ok', 'LLM_END interrupted']);
   });
 
-  it('gets attempt n + 1 when it comes back, even while the first is being aborted (EM-7)', async () => {
+  it('gets attempt n + 1 when it retries, even while the first is being aborted (EM-7)', async () => {
     await start(SLOW);
     const stop = new AbortController();
     const call = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
-    await underWay();
+    await untilInFlight();
     stop.abort();
     await call;
     const again = await world.generate();
@@ -70,21 +70,21 @@ describe('a caller that goes away', () => {
     expect(again.finished).toMatchObject({ attempts: 2, estimated: true, replayed: false });
   });
 
-  it('does not disturb another one that waits for the same call (EM-7)', async () => {
+  it('does not affect another caller of the same call (EM-7)', async () => {
     await start({ scripts: { hello: [{ text: 'For both.', delay_ms: 60 }] } });
     const stop = new AbortController();
-    const gone = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
-    const stays = world.generate();
-    await underWay();
+    const cancelled = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
+    const other = world.generate();
+    await untilInFlight();
     stop.abort();
-    await gone;
-    expect(textOf(await stays)).toBe('For both.');
+    await cancelled;
+    expect(textOf(await other)).toBe('For both.');
     expect(world.simulator.requests()).toHaveLength(1);
   });
 
-  it('aborts the provider when the call’s own deadline passes (SUP-5)', async () => {
+  it('aborts the provider request when the deadline of the call passes (SUP-5)', async () => {
     await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 60_000 }, { text: 'Again.' }] } });
-    // A busy machine may need longer than that to come as far as the provider.
+    // A busy machine can need longer to reach the provider.
     for (let timeoutMs = 400; world.simulator.requests().length === 0; timeoutMs *= 2) {
       const late = await world.generate({}, { ...(await world.credentials()), timeoutMs });
       expect(late.error?.kind).toBe('deadline_exceeded');
@@ -115,7 +115,7 @@ describe('a freeze', () => {
   ];
 
   it.each(scopes)(
-    'of %s refuses calls and reservations until it is lifted (SV-9)',
+    'of %s rejects calls and reservations until it is lifted (SV-9)',
     async (_, scope) => {
       await start();
       await world.tab.freeze(order(scope, FreezeCause.HALT));
@@ -132,7 +132,7 @@ describe('a freeze', () => {
     },
   );
 
-  it('does not reach other runs, and lifting one order lifts no other (SV-9)', async () => {
+  it('does not affect other runs, and lifting one order lifts no other (SV-9)', async () => {
     await start();
     const other = { kind: { case: 'run' as const, value: { tenant: TENANT, runId: 'run-2' } } };
     await world.tab.freeze(order(other, FreezeCause.HALT, 'other'));
@@ -146,10 +146,10 @@ describe('a freeze', () => {
     });
   });
 
-  it('aborts what is in flight at the provider and answers when that is settled (SUP-8)', async () => {
+  it('aborts calls in flight and answers after their settlement (SUP-8)', async () => {
     await start(SLOW);
     const call = world.generate({ deltas: true });
-    await underWay();
+    await untilInFlight();
     const { inFlight } = await world.tab.freeze(order(run, FreezeCause.HALT));
     expect(inFlight).toEqual([]);
     expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
@@ -162,10 +162,10 @@ describe('a freeze', () => {
     await aborted();
   });
 
-  it('lists what has not ended when its wait is over (SV-9)', async () => {
+  it('lists calls in flight at the end of its wait (SV-9)', async () => {
     await start(SLOW);
     const call = world.generate();
-    await underWay();
+    await untilInFlight();
     const { order: asked } = order(run, FreezeCause.HALT);
     const wait = { seconds: 0n, nanos: 0 };
     const { inFlight } = await world.tab.freeze({ order: { ...asked, wait } });
@@ -175,10 +175,10 @@ describe('a freeze', () => {
     expect(again.inFlight).toEqual([]);
   });
 
-  it('empties the queue, too (SUP-8)', async () => {
+  it('rejects queued calls (SUP-8)', async () => {
     await start({ ...SLOW, settings: 'max_in_flight: 1' });
     const calls = [world.generate(), world.generate({ callId: 'op-2' })];
-    await underWay();
+    await untilInFlight();
     await world.tab.freeze(order(run, FreezeCause.CANCEL));
     for (const { error } of await Promise.all(calls)) {
       expect(error).toMatchObject({ reason: 'FROZEN' });
@@ -187,7 +187,7 @@ describe('a freeze', () => {
   });
 });
 
-it('aborts a call at the run’s deadline, and takes none after it (SUP-8, EM-1)', async () => {
+it('aborts a call at the deadline of the run and rejects later calls (SUP-8, EM-1)', async () => {
   const withinMs = async (ms: number) => {
     world = await MeterWorld.start(SLOW);
     await world.openTab({ deadline: timestampFromMs(Date.now() + ms) });
@@ -195,7 +195,7 @@ it('aborts a call at the run’s deadline, and takes none after it (SUP-8, EM-1)
   };
   let ms = 100;
   let late = await withinMs(ms);
-  // A busy machine may need longer than that to come as far as the provider.
+  // A busy machine can need longer to reach the provider.
   while (world.simulator.requests().length === 0) {
     await world[Symbol.asyncDispose]();
     ms *= 2;
@@ -210,11 +210,11 @@ it('aborts a call at the run’s deadline, and takes none after it (SUP-8, EM-1)
   expect(world.simulator.requests()).toHaveLength(1);
 });
 
-describe('a meter that stops', () => {
-  it('settles what is in flight before it closes, and a repeat makes the next attempt (EM-7)', async () => {
+describe('a meter that shuts down', () => {
+  it('settles calls in flight before it closes, and a repeat makes the next attempt (EM-7)', async () => {
     await start({ ...SLOW, file: true });
     const call = world.generate();
-    await underWay();
+    await untilInFlight();
     await world.meter.stop();
     expect((await call).error).toMatchObject({ kind: 'unavailable' });
     await world.boot();

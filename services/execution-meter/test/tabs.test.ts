@@ -22,13 +22,13 @@ const settle = (callId: string, tokens: bigint, costNanoUsd = 0n) =>
     usage: { outputTokens: tokens },
     costNanoUsd,
     turns: 1n,
-    model: 'elsewhere',
+    model: 'external',
   });
 const consume = (requestId: string, tokens: bigint) =>
   world.tab.consume({ tab, requestId, tokens, costNanoUsd: 0n, turns: 0n });
 
 describe('OpenTab', () => {
-  it('opens once; a repeat answers the same, another request under its id is an error', async () => {
+  it('is idempotent, and rejects a different request with the same id', async () => {
     const first = await world.openTab({ budget: { maxTokens: 10n } });
     expect(first.tab).toMatchObject({ tenant: TENANT, runId: RUN, state: TabState.OPEN });
     const { commits } = world.meter;
@@ -42,7 +42,7 @@ describe('OpenTab', () => {
     });
   });
 
-  it('sets the run’s caps once (EM-1)', async () => {
+  it('sets the caps of the run once (EM-1)', async () => {
     await world.openTab({ runBudget: { maxTokens: 100n } });
     await world.openTab({ agent: { name: 'desk', instance: 'child' } });
     expect((await world.level(BudgetLevel.RUN, 'child')).limit?.maxTokens).toBe(100n);
@@ -54,7 +54,7 @@ describe('OpenTab', () => {
     ).rejects.toMatchObject({ reason: 'RUN_BUDGET_ALREADY_SET' });
   });
 
-  it('refuses negative and absurd caps by naming the field (SYS-3)', async () => {
+  it('rejects negative caps and names the field (SYS-3)', async () => {
     await expect(world.openTab({ budget: { maxTokens: -1n } })).rejects.toMatchObject({
       kind: 'invalid_argument',
       message: expect.stringContaining('budget.max_tokens'),
@@ -63,7 +63,7 @@ describe('OpenTab', () => {
 });
 
 describe('Consume', () => {
-  it('adds and then names the cap that is exceeded, with used and limit (EM-2)', async () => {
+  it('books first and then reports the exceeded cap with used and limit (EM-2)', async () => {
     await world.openTab({ budget: { maxTokens: 4000n } });
     expect((await consume('c-1', 4000n)).tab?.totals?.usage?.inputTokens).toBe(4000n);
     const exceeded = {
@@ -78,7 +78,7 @@ describe('Consume', () => {
     await expect.poll(() => world.events.map(({ name }) => name)).toEqual(['BUDGET_EXHAUSTED']);
   });
 
-  it('is refused on an unknown and on a closed tab', async () => {
+  it('is rejected on an unknown and on a closed tab', async () => {
     await expect(consume('c-1', 1n)).rejects.toMatchObject({ reason: 'TAB_NOT_FOUND' });
     await world.openTab();
     await world.tab.closeTab({ tab, requestId: 'close-1' });
@@ -87,7 +87,7 @@ describe('Consume', () => {
 });
 
 describe('Reserve, Settle and ReleaseReservation', () => {
-  it('hold, book and give back on every level at once (EM-3)', async () => {
+  it('hold, settle and release on every level together (EM-3)', async () => {
     await world.openTab({ budget: { maxTokens: 100n } });
     const { reservation } = await reserve('r-1', 60n);
     expect(reservation).toMatchObject({ state: ReservationState.RESERVED, tokens: 60n });
@@ -113,7 +113,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('answer a repeated Settle, and refuse another one (EM-3)', async () => {
+  it('accept a repeated Settle and reject a different one (EM-3)', async () => {
     await world.openTab();
     await reserve('r-1', 60n);
     await settle('r-1', 30n);
@@ -122,7 +122,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     expect((await world.level(BudgetLevel.AGENT)).usedTokens).toBe(30n);
   });
 
-  it('record and flag what settles above the reservation, and the next check sees it (EM-3)', async () => {
+  it('record and flag a settlement above the reservation, which the next check includes (EM-3)', async () => {
     await world.openTab({ budget: { maxTokens: 100n } });
     await reserve('r-1', 60n);
     const { reservation } = await settle('r-1', 120n);
@@ -136,7 +136,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('say what is wrong with what cannot be settled or released', async () => {
+  it('report why a reservation cannot be settled or released', async () => {
     await world.openTab();
     const unknown = { reason: 'RESERVATION_NOT_FOUND' };
     await expect(settle('r-9', 1n)).rejects.toMatchObject(unknown);
@@ -162,7 +162,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     });
   });
 
-  it('settle in full, estimated, when nobody says what became of them (EM-3)', async () => {
+  it('settle in full, estimated, on expiry (EM-3)', async () => {
     await world.openTab();
     await reserve('r-1', 60n, 7n, 1n);
     clock.advance(61_000);
@@ -174,7 +174,7 @@ describe('Reserve, Settle and ReleaseReservation', () => {
     expect(corrected?.totals).toMatchObject({ costNanoUsd: 3n, turns: 1n, estimatedTurns: 0n });
   });
 
-  it('book late settlements on a closed tab, too (EM-3)', async () => {
+  it('accept late settlements on a closed tab (EM-3)', async () => {
     await world.openTab();
     await reserve('r-1', 60n);
     const closed = await world.tab.closeTab({ tab, requestId: 'close-1' });
@@ -190,7 +190,7 @@ describe('QueryUsage', () => {
   const query = (groupBy: UsageGroup[], more: object = {}) =>
     world.tab.queryUsage({ tenant: TENANT, groupBy, ...more });
 
-  it('adds up by agent, run, session, tenant, model and day (EM-10)', async () => {
+  it('sums by agent, run, session, tenant, model and day (EM-10)', async () => {
     await world.openTab();
     await world.openTab({ agent: { name: 'desk', instance: 'child' } });
     await world.generate();
@@ -208,7 +208,7 @@ describe('QueryUsage', () => {
     ]);
     const byModel = await query([UsageGroup.MODEL, UsageGroup.RUN], { agentInstance: AGENT });
     expect(byModel.rows.map(({ model, runId, totals }) => [model, runId, totals?.turns])).toEqual([
-      ['elsewhere', RUN, 1n],
+      ['external', RUN, 1n],
       ['hello', RUN, 2n],
     ]);
     const day = clock.now().toISOString().slice(0, 10);
@@ -221,7 +221,7 @@ describe('QueryUsage', () => {
     expect((await query([], { runId: 'run-2' })).rows).toEqual([]);
   });
 
-  it('answers page by page, and takes no token of another question (EM-10)', async () => {
+  it('returns pages and rejects the page token of another query (EM-10)', async () => {
     for (const instance of ['a', 'b', 'c']) {
       await world.openTab({ agent: { name: 'desk', instance } });
       await world.generate({}, await world.credentials(instance));
@@ -237,7 +237,7 @@ describe('QueryUsage', () => {
   });
 });
 
-it('shows a worker its own agent’s tab, and no other (EM-6)', async () => {
+it('returns a worker only the tab of its own agent (EM-6)', async () => {
   await world.openTab();
   const { ExecutionMeterService } = await import(
     '@writ/contracts/writ/meter/v1/execution_meter_service_pb'

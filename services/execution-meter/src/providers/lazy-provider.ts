@@ -1,6 +1,9 @@
 import type { AskProvider } from './provider.ts';
 
-/** The provider for OpenAI-compatible servers. Its SDK loads with the first call, not with the service. */
+/**
+ * Returns the provider for OpenAI-compatible servers. Its SDK is loaded on the first call, not at
+ * startup.
+ */
 export function lazyProvider(): AskProvider {
   let provider: Promise<AskProvider> | undefined;
   return async (attempt) => {

@@ -6,48 +6,48 @@ import type { TokenUsage } from '../domain/ledger/spending.ts';
 /** One attempt of a model call. */
 export interface Attempt {
   readonly model: ModelEntry;
-  /** Undefined for providers that ask for none. */
+  /** Undefined for providers without authentication. */
   readonly apiKey: string | undefined;
   readonly chat: ChatRequest;
   readonly maxOutputTokens: bigint;
-  /** Longest wait, in milliseconds. */
+  /** Time limit in milliseconds. */
   readonly timeoutMs: number;
-  /** W3C traceparent of the attempt's span, for providers that trace; undefined outside of a trace. */
+  /** W3C traceparent of the attempt span; undefined outside a trace. */
   readonly traceparent: string | undefined;
-  /** Names the attempt in the provider's own log. */
+  /** Request id for the logs of the provider. */
   readonly requestId: string;
-  /** Ends the attempt at the provider's socket. */
+  /** Aborts the request to the provider. */
   readonly signal: AbortSignal;
-  /** Takes the answer's text piece by piece. */
+  /** Receives the text of the answer in pieces. */
   readonly onText: (text: string) => void;
 }
 
-/** What became of an attempt. */
+/** Outcome of an attempt. */
 export type AttemptOutcome =
   | {
       readonly type: 'answered';
       readonly answer: ChatAnswer;
-      /** What the provider says was used; undefined when it says nothing, or nothing sensible. */
+      /** Usage reported by the provider; undefined when missing or invalid. */
       readonly usage: TokenUsage | undefined;
-      /** Anything odd, a sentence each. */
+      /** One sentence per anomaly. */
       readonly warnings: readonly string[];
     }
   | {
       readonly type: 'failed';
       readonly failure: AttemptFailure;
-      /** What had come until then. */
+      /** Text received before the failure. */
       readonly partial: PartialTexts;
       readonly usage: TokenUsage | undefined;
     }
   | {
       readonly type: 'aborted';
       readonly partial: PartialTexts;
-      /** Whether the provider was asked at all. */
+      /** Whether a request was sent. */
       readonly sent: boolean;
     };
 
-/** The part of an answer that had come; undefined where it cannot be seen, since nothing was streamed. */
+/** Received part of an answer; undefined when the answer was not streamed. */
 type PartialTexts = readonly string[] | undefined;
 
-/** Asks a model once. Never throws for what a provider does. */
+/** Makes one attempt at a provider. Never throws for errors of the provider. */
 export type AskProvider = (attempt: Attempt) => Promise<AttemptOutcome>;

@@ -4,21 +4,21 @@ import type { ModelEntry } from '../domain/catalog/model.ts';
 import { FairQueue } from '../domain/queue/fair-queue.ts';
 import type { MeterStore } from '../store/meter-store.ts';
 
-/** Gives a slot back; calling it again changes nothing. */
+/** Releases a slot. Idempotent. */
 export type ReleaseSlot = () => void;
 
-/** Who asks for a slot. */
+/** Request for a slot. */
 export interface SlotRequest {
-  /** The agent whose share it is taken from. */
+  /** Flow of the fair queue: the agent. */
   readonly flow: string;
   readonly weight: Priority;
-  /** Leaves the queue when it aborts. */
+  /** Removes the request from the queue when aborted. */
   readonly signal: AbortSignal;
 }
 
 interface Waiter {
-  readonly enter: () => void;
-  readonly refuse: (error: unknown) => void;
+  readonly admit: () => void;
+  readonly reject: (error: unknown) => void;
 }
 
 interface Gate {
@@ -29,24 +29,24 @@ interface Gate {
 }
 
 /**
- * The calls that may be at a model at the same time, at all replicas together; the others wait in a fair,
- * bounded queue (SUP-3).
+ * Limits the concurrent calls per model across all replicas; further calls wait in a fair, bounded
+ * queue (SUP-3).
  */
 export class ModelSlots {
   readonly #store: MeterStore;
   readonly #gates = new Map<string, Gate>();
 
-  /** @param store where replicas lease their shares */
+  /** @param store the store in which replicas lease their shares */
   constructor(store: MeterStore) {
     this.#store = store;
   }
 
   /**
-   * Waits for a slot of the model. Resolves with the function that gives it back.
-   * @throws OverloadedError MODEL_QUEUE_FULL; the signal's reason when it aborts; UnavailableError
-   *   when the replicas' shares cannot be asked for
+   * Acquires a slot of the model and resolves to its release function.
+   * @throws OverloadedError MODEL_QUEUE_FULL; the reason of an aborted signal; UnavailableError
+   *   when the store is unavailable
    */
-  async enter(model: ModelEntry, request: SlotRequest): Promise<ReleaseSlot> {
+  async acquire(model: ModelEntry, request: SlotRequest): Promise<ReleaseSlot> {
     request.signal.throwIfAborted();
     const limit = model.maxInFlight;
     if (limit === undefined) return () => undefined;
@@ -63,13 +63,13 @@ export class ModelSlots {
     };
   }
 
-  /** Calls at a model, and calls that wait for it, of this process. */
+  /** Returns the running and waiting calls of a model in this process. */
   loadOf(alias: string): { readonly inFlight: number; readonly waiting: number } {
     const gate = this.#gates.get(alias);
     return { inFlight: gate?.inFlight ?? 0, waiting: gate?.queue.size ?? 0 };
   }
 
-  /** Gives the shares back. */
+  /** Releases the shares. */
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#gates.values(), ({ share }) => share.close()));
   }
@@ -93,7 +93,7 @@ export class ModelSlots {
         user: {
           demand: () => ({ inUse: gate.inFlight, waiting: queue.size, weight: queue.weight }),
           granted: () => admit(gate),
-          failed: (error) => refuse(queue, error),
+          failed: (error) => rejectAll(queue, error),
         },
       }),
     };
@@ -106,17 +106,17 @@ export class ModelSlots {
     { queue, share, inFlight }: Gate,
     { flow, weight, signal }: SlotRequest,
   ): Promise<void> {
-    // With this one: it does not wait if there is a slot that nobody has leased yet.
+    // Including this call, which does not wait while an unleased slot exists.
     const waiting = share.waiting(queue.size + 1, inFlight);
     if (waiting > maxQueued) {
       throw new OverloadedError(
         'MODEL_QUEUE_FULL',
-        `${waiting - 1} calls wait for model ${alias}; the limit is max_queued ${maxQueued}.`,
+        `The queue of model ${alias} is full: ${waiting - 1} calls waiting (max_queued ${maxQueued}).`,
         { model: alias, limit: String(maxQueued) },
       );
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter: Waiter = { enter: resolve, refuse: reject };
+    const waiter: Waiter = { admit: resolve, reject };
     const leave = (): void => {
       if (queue.remove(waiter)) reject(signal.reason);
     };
@@ -131,20 +131,20 @@ export class ModelSlots {
   }
 }
 
-/** Lets in whoever is next, as long as there are slots. */
+/** Admits waiting calls while slots are free. */
 function admit(gate: Gate): void {
   while (gate.inFlight < gate.share.allowance()) {
     const next = gate.queue.next();
     if (next === undefined) return;
     gate.inFlight += 1;
-    next.enter();
+    next.admit();
   }
 }
 
-function refuse(queue: FairQueue<Waiter>, error: unknown): void {
+function rejectAll(queue: FairQueue<Waiter>, error: unknown): void {
   for (;;) {
     const next = queue.next();
     if (next === undefined) return;
-    next.refuse(error);
+    next.reject(error);
   }
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { bytesOf } from '../domain/chat/prompt-size.ts';
 import { countTokens } from './token-counter.ts';
 
-it('counts as models of our time do, control tokens being text like any other (EM-8)', async () => {
+it('counts like current models and treats control tokens as text (EM-8)', async () => {
   expect(await countTokens(['Hello, world!'])).toBe(4n);
   expect(await countTokens([])).toBe(0n);
   expect(await countTokens(['<|endoftext|>'])).toBeGreaterThan(1n);
@@ -18,7 +18,7 @@ it('never counts more tokens than bytes, which reservations rely on (EM-3)', asy
   );
 });
 
-it('takes a time that grows no faster than the text, even for one long word (EM-8)', async () => {
+it('takes linear time even for one long word (EM-8)', async () => {
   const timed = async (length: number): Promise<number> => {
     const started = performance.now();
     await countTokens(['a'.repeat(length)]);

@@ -1,19 +1,21 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { bytesOf } from '../domain/chat/prompt-size.ts';
 
-/** A tokenizer's time can grow with the square of one long word, so it gets texts in pieces. */
+/**
+ * The time of the tokenizer is quadratic in the length of a word, so texts are split into pieces.
+ */
 const PIECE = 1_024;
-/** Characters that are counted; beyond, bytes stand for tokens. */
+/** Limit of counted characters; above it, bytes count as tokens. */
 const MAX_COUNTED = 256 * 1_024;
-const PIECES_A_TURN = 32;
+const PIECES_PER_TURN = 32;
 
 /**
- * Tokens of texts, counted with a tokenizer that is near to what models use. Cut into pieces, a text
- * has a few tokens more than whole, never fewer. Used where no provider said a figure, and where the
- * upper bound does not fit a budget (EM-3, EM-8).
+ * Counts the tokens of texts with a tokenizer close to those of current models. Splitting a text
+ * into pieces can add a few tokens, never remove any. Used when a provider reports no usage and
+ * when the upper bound does not fit a budget (EM-3, EM-8).
  */
 export async function countTokens(texts: readonly string[]): Promise<bigint> {
-  // Its vocabulary takes longer to load than most calls last, and most calls never need it.
+  // Loaded on first use: its vocabulary is slow to load and most calls do not need it.
   const { countTokens: count } = await import('gpt-tokenizer/encoding/o200k_base');
   let tokens = 0n;
   let left = MAX_COUNTED;
@@ -23,7 +25,7 @@ export async function countTokens(texts: readonly string[]): Promise<bigint> {
     for (let from = 0; from < end; from += PIECE) {
       tokens += BigInt(count(text.slice(from, Math.min(end, from + PIECE)), PLAIN_TEXT));
       pieces += 1;
-      if (pieces % PIECES_A_TURN === 0) await nextTurnOfTheLoop();
+      if (pieces % PIECES_PER_TURN === 0) await yieldToEventLoop();
     }
     left -= end;
     tokens += bytesOf([text.slice(end)]);
@@ -31,5 +33,5 @@ export async function countTokens(texts: readonly string[]): Promise<bigint> {
   return tokens;
 }
 
-/** What looks like a control token in a prompt is text like any other. */
+/** Control tokens in a prompt are counted as plain text. */
 const PLAIN_TEXT = { disallowedSpecial: new Set<string>() };

@@ -16,7 +16,7 @@ import { generate } from './model/generate.ts';
 import { listModels } from './model/list-models.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Everything that the execution meter serves. */
+/** Returns the routes of the execution meter. */
 export function meterRoutes(context: RpcContext): readonly Route[] {
   return [
     route(ExecutionMeterService, {

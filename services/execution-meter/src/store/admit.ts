@@ -6,7 +6,7 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { findTab, raiseEpoch, type StoredTab } from './tabs.ts';
 
 /**
- * The tab of an agent.
+ * Returns the tab of an agent.
  * @throws NotFoundError TAB_NOT_FOUND
  */
 export async function requireTab(db: MeterReader, key: AgentKey): Promise<StoredTab> {
@@ -20,7 +20,8 @@ export async function requireTab(db: MeterReader, key: AgentKey): Promise<Stored
 }
 
 /**
- * Checks, in the transaction that reserves, whether an agent may spend: not frozen, open, in time.
+ * Checks in the reserving transaction that the agent is not frozen, its tab open and its deadline
+ * not passed.
  * @throws PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED
  */
 export async function requireSpendable(
@@ -31,7 +32,7 @@ export async function requireSpendable(
   const freeze = await freezeOver(trx, tab);
   if (freeze !== undefined) throw frozenError(freeze);
   if (tab.state === 'closed') {
-    throw new PreconditionError('TAB_CLOSED', 'The tab is closed, so it takes no calls.', {
+    throw new PreconditionError('TAB_CLOSED', 'The tab is closed and accepts no calls.', {
       run_id: tab.runId,
       agent_instance: tab.agentInstance,
     });
@@ -39,7 +40,7 @@ export async function requireSpendable(
   if (tab.deadline !== undefined && tab.deadline <= at) throw deadlineError(tab);
 }
 
-/** The error for a tab whose time is over. */
+/** Returns the error for a tab whose deadline has passed. */
 export function deadlineError({ runId, agentInstance }: AgentKey): DeadlineError {
   return new DeadlineError('DEADLINE_EXCEEDED', 'The deadline of the run has passed.', {
     run_id: runId,
@@ -48,7 +49,7 @@ export function deadlineError({ runId, agentInstance }: AgentKey): DeadlineError
 }
 
 /**
- * Remembers the epoch of the caller's lease when it is the highest so far (RT-2).
+ * Stores the lease epoch of the caller when it is the highest so far (RT-2).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function admitCaller(

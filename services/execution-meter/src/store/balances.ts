@@ -15,16 +15,18 @@ import { monthOf } from '../domain/ledger/calendar.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 
-/** Whose levels: an agent in a session, on a UTC day. */
+/** Key of all levels: an agent of a session on a UTC day. */
 export interface LevelsKey extends AgentKey {
   readonly sessionId: string;
   readonly day: string;
 }
 
-/** By row id. A tenant's levels have no caps of their own here: those are the catalog's. */
+/** By row id. Rows of tenant levels contain no caps, which the catalog defines. */
 const cache = new RowCache<Balance>();
 
-/** The accounts of all levels of an agent, in their order. A level that nothing was booked to is empty. */
+/**
+ * Returns the accounts of all levels of an agent in level order. A level without bookings is empty.
+ */
 export async function readLevels(
   db: MeterReader,
   key: LevelsKey,
@@ -52,7 +54,7 @@ function capsOf(level: Level, { day, month }: TenantCaps): Caps | undefined {
 
 /**
  * Adds one change to every level of an agent.
- * @param after all levels with the change, as this transaction leaves them
+ * @param after all levels after the change
  */
 export async function addToLevels(
   trx: MeterTransaction,
@@ -70,7 +72,7 @@ export async function addToLevels(
     return;
   }
   for (const id of all) cache.delete(trx, id);
-  // The first booking of a day or month: its rows are made, and get what they have just missed.
+  // First booking of a day or month: insert the missing rows and apply the change to them.
   const missing = await missingOf(trx, all);
   await trx
     .insertInto('balances')
@@ -81,7 +83,7 @@ export async function addToLevels(
   for (const id of missing) await addToOne(trx, { id, ...sums });
 }
 
-/** Makes the row of a level with its caps, when it is not there. */
+/** Inserts the row of a level with its caps, if it does not exist. */
 export async function ensureLevel(
   trx: MeterTransaction,
   key: LevelsKey,
@@ -97,7 +99,7 @@ export async function ensureLevel(
   cache.delete(trx, id);
 }
 
-/** Sets the caps of a level that has a row. */
+/** Sets the caps of an existing level. */
 export async function setCaps(
   trx: MeterTransaction,
   key: LevelsKey,
@@ -122,7 +124,7 @@ function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
 type RowIds = ReturnType<typeof rowIds>;
 type Sums = ReturnType<typeof sumColumns>;
 
-/** Whether a change is what reserving or releasing makes: half of all, with a fifth of the columns. */
+/** Whether a change only affects holds: half of all changes, with a fifth of the columns. */
 function holdsOnly({ used, debt, usage, estimatedTurns, failedCalls }: Change): boolean {
   const { used: none, usage: noUsage } = NO_CHANGE;
   const isUnused = used === none && debt === none && usage === noUsage;
@@ -205,8 +207,8 @@ function adding(db: MeterReader, sums: Sums) {
 
 async function missingOf(trx: MeterTransaction, ids: readonly string[]): Promise<string[]> {
   const rows = await trx.selectFrom('balances').select('id').where('id', 'in', ids).execute();
-  const there = new Set(rows.map(({ id }) => id));
-  return ids.filter((id) => !there.has(id));
+  const existing = new Set(rows.map(({ id }) => id));
+  return ids.filter((id) => !existing.has(id));
 }
 
 function capColumns(caps: Caps) {

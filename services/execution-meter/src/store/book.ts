@@ -16,39 +16,39 @@ import {
 import type { MeterTransaction } from './meter-store.ts';
 import type { StoredTab } from './tabs.ts';
 
-/** Events for one entry of a tab. */
+/** Ledger events for one entry of a tab. */
 export interface Booking {
   readonly tab: StoredTab;
   readonly tenantCaps: TenantCaps;
   readonly id: EntryId;
   /**
-   * In this order; when one is refused, those before it are not booked either. A function is given
-   * the levels as they are, and may throw.
+   * Applied in this order; when one is refused, none is booked. A function receives the current
+   * levels and can throw.
    */
   readonly events:
     | readonly LedgerEvent[]
     | ((levels: readonly Balance[]) => readonly LedgerEvent[]);
   readonly at: Date;
-  /** What is changed beside the figures; the rest stays as it is, or empty. */
+  /** Changed attributes of the entry; others remain unchanged. */
   readonly notes?: Partial<EntryNotes>;
-  /** The entry as it was found in this transaction, `none` when it is not there; saves looking for it. */
+  /** The entry as read in this transaction, `none` when it does not exist; saves the query. */
   readonly known?: StoredEntry | 'none';
 }
 
-/** What was booked. */
+/** Result of a booking. */
 export interface Booked {
-  /** The accounts after it, or as they are when it was refused. */
+  /** The accounts after the booking, or unchanged when it was refused. */
   readonly levels: readonly Balance[];
   readonly entry: StoredEntry | undefined;
-  /** The cap that refused it; then nothing is written. */
+  /** The cap that refused the booking; nothing was written. */
   readonly refusal?: Breach;
-  /** A cap that what is settled exceeds, when these events settled something. */
+  /** The cap that a settlement of these events exceeds. */
   readonly exceeded?: Breach;
 }
 
 /**
- * Reads the rows that one booking touches, lets the reducer decide, and writes what it decided (EM-3).
- * The transaction makes it one.
+ * Reads the rows of one booking, applies the reducer and writes the result, in one transaction
+ * (EM-3).
  * @throws what `reduce` throws
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {

@@ -8,12 +8,12 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { CallTable } from './schema.ts';
 
 /**
- * Where a call stands: `running` until its outcome is committed; `interrupted` when it was aborted,
- * so that a repeat makes another attempt; `answered` and `failed` are final (EM-7).
+ * State of a call: `running` until its outcome is committed; `interrupted` when it was aborted, so
+ * that a repeat makes another attempt; `answered` and `failed` are final (EM-7).
  */
 type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
 
-/** One model call and what came of it. */
+/** One model call and its outcome. */
 export interface StoredCall {
   readonly callId: string;
   readonly requestDigest: string;
@@ -22,24 +22,24 @@ export interface StoredCall {
   readonly step: number;
   readonly state: CallState;
   readonly attempts: number;
-  /** The process that made the last of them; empty when nobody did. */
+  /** Process of the last attempt; empty without an attempt. */
   readonly owner: string;
-  /** All attempts together. */
+  /** Sum of all attempts. */
   readonly usage: TokenUsage;
   readonly cost: bigint;
   readonly estimated: boolean;
   readonly answer: ChatAnswer | undefined;
-  /** There was an answer, which the run's retention has deleted (SUP-4). */
+  /** Whether the retention of the run has deleted the answer (SUP-4). */
   readonly purged: boolean;
   readonly failure: CallFailure | undefined;
   readonly warnings: readonly string[];
-  /** Output tokens that were asked for after fitting. */
+  /** Requested output tokens after fitting the budget. */
   readonly fittedOutput: bigint;
   readonly traceparent: string;
   readonly startedAt: Date;
 }
 
-/** A call of an agent; undefined when there was none. */
+/** Returns a call of an agent; undefined when it does not exist. */
 export async function findCall(
   db: MeterReader,
   key: AgentKey,
@@ -59,7 +59,7 @@ const selectCall = prepareQuery((db: MeterReader, call: AgentKey & { readonly ca
     .where('call_id', '=', call.callId),
 );
 
-/** Adds a call, or writes where it stands, unless another process has gone on with it since. */
+/** Inserts or updates a call, unless another process has made a later attempt. */
 export async function saveCall(
   trx: MeterTransaction,
   key: AgentKey,
@@ -95,9 +95,9 @@ export async function saveCall(
 }
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
-/** What a call is from its start. */
+/** Immutable columns. */
 const FIXED = ['request_digest', 'model', 'step', 'started_at'] as const;
-/** Where a call stands. */
+/** Columns that attempts update. */
 const PROGRESS = [
   'state',
   'attempts',
@@ -129,7 +129,7 @@ const upsertCall = prepareQuery((db: MeterReader, row: Insertable<CallTable>) =>
     ),
 );
 
-/** A call that a process is making, or was when it ended. */
+/** A call in flight, or orphaned by a dead process. */
 export interface RunningCall extends AgentKey {
   readonly callId: string;
   readonly model: string;
@@ -138,7 +138,7 @@ export interface RunningCall extends AgentKey {
   readonly startedAt: Date;
 }
 
-/** Calls within a scope that processes have under way. */
+/** Returns the calls in flight within a scope, of all processes. */
 export async function runningCalls(
   db: MeterReader,
   { tenant, runId, agentInstance }: FreezeScope = {},
@@ -178,13 +178,13 @@ export async function runningCalls(
 }
 
 /**
- * Deletes the recorded answers of a run: all of them, or those of agents whose own retention ends
- * with the run (SUP-4).
+ * Deletes the recorded answers of a run: all, or only those of agents whose retention ends with the
+ * run (SUP-4).
  */
 export async function purgeAnswers(
   trx: MeterTransaction,
   { tenant, runId }: { readonly tenant: string; readonly runId: string },
-  everybody: boolean,
+  allAgents: boolean,
 ): Promise<void> {
   let query = trx
     .updateTable('calls')
@@ -192,7 +192,7 @@ export async function purgeAnswers(
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
     .where('answer', 'is not', null);
-  if (!everybody) {
+  if (!allAgents) {
     query = query.where('agent_instance', 'in', (tabs) =>
       tabs
         .selectFrom('tabs')

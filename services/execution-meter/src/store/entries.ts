@@ -5,7 +5,7 @@ import { type Entry, type EntryKind, type EntryState, isHolding } from '../domai
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { EntryTable } from './schema.ts';
 
-/** Names one entry of a tab. */
+/** Identifies one entry of a tab. */
 export interface EntryId {
   readonly kind: EntryKind;
   readonly callId: string;
@@ -13,30 +13,30 @@ export interface EntryId {
   readonly attempt: number;
 }
 
-/** What an entry says beside its figures. */
+/** Attributes of an entry. */
 export interface EntryNotes {
   /** Catalog alias; empty when unknown. */
   readonly model: string;
-  /** Digest of the request that made it. */
+  /** Digest of the request that created it. */
   readonly requestDigest: string;
-  /** Digest of the request that settled it; undefined while nobody has. */
+  /** Digest of the request that settled it; undefined before. */
   readonly settleDigest: string | undefined;
   readonly expiresAt: Date | undefined;
 }
 
-/** An entry as it is stored. */
+/** A stored entry. */
 export interface StoredEntry extends EntryId, EntryNotes {
   readonly entry: Entry;
   /** UTC day whose caps it counts against. */
   readonly day: string;
 }
 
-/** An entry that still holds part of a budget, and whose it is. */
+/** An entry that holds budget, with its agent. */
 export interface HoldingEntry extends AgentKey {
   readonly id: EntryId;
 }
 
-/** Those that were made and not written to since: who made one comes back to end it. */
+/** Entries inserted by this process and not updated since; this process usually settles them. */
 const cache = new RowCache<StoredEntry>();
 
 /** One entry of a tab. */
@@ -45,7 +45,7 @@ export async function findEntry(
   key: AgentKey,
   id: EntryId,
 ): Promise<StoredEntry | undefined> {
-  const known = cache.get(db, nameOf(key, id));
+  const known = cache.get(db, cacheKey(key, id));
   if (known !== undefined) return known;
   const { rows } = await selectEntry(db, {
     tenant: key.tenant,
@@ -58,7 +58,7 @@ export async function findEntry(
   return rows[0] && toEntry(rows[0]);
 }
 
-function nameOf(key: AgentKey, { kind, callId, attempt }: EntryId): string {
+function cacheKey(key: AgentKey, { kind, callId, attempt }: EntryId): string {
   return `${agentText(key)}/${kind}/${callId}/${attempt}`;
 }
 
@@ -101,10 +101,10 @@ export async function insertEntry(
     expires_at: stored.expiresAt ?? null,
     ...outcomeColumns(entry, stored, at),
   });
-  if (isHolding(entry)) cache.set(trx, nameOf(tab, made), made);
+  if (isHolding(entry)) cache.set(trx, cacheKey(tab, made), made);
 }
 
-/** Writes what became of an entry. */
+/** Updates the state and the settlement of an entry. */
 export async function updateEntry(
   trx: MeterTransaction,
   key: AgentKey,
@@ -120,7 +120,7 @@ export async function updateEntry(
     attempt: stored.attempt,
     ...outcomeColumns(entry, stored, at),
   });
-  cache.delete(trx, nameOf(key, stored));
+  cache.delete(trx, cacheKey(key, stored));
 }
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'] as const;
@@ -172,7 +172,7 @@ const updateRow = prepareQuery(
       .where('attempt', '=', row.attempt),
 );
 
-/** Entries that hold part of a budget and were to end before `before`, or all of them. */
+/** Returns entries that hold budget, optionally only those expired before a time. */
 export async function holdingEntries(
   db: MeterReader,
   filter: { readonly expiredBefore?: Date; readonly kind?: EntryKind; readonly limit: number },

@@ -2,17 +2,17 @@ import { prepareQuery, RowCache } from '@writ/store';
 import { type AgentKey, agentText } from '../domain/freeze.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
-/** How often a tab's calls ended without an answer for one reason. */
+/** Number of calls of a tab that ended without an answer for one reason. */
 export interface FailureCount {
   readonly stopReason: string;
   readonly count: number;
-  /** The latest one's call. */
+  /** The most recent of these calls. */
   readonly lastCallId: string;
 }
 
 const cache = new RowCache<readonly FailureCount[]>();
 
-/** Counts a call that ended without an answer; the same call again is not counted twice. */
+/** Counts a call that ended without an answer. Idempotent for consecutive repeats of a call. */
 export async function countFailure(
   trx: MeterTransaction,
   key: AgentKey,
@@ -42,7 +42,7 @@ export async function countFailure(
   cache.delete(trx, agentText(key));
 }
 
-/** The failures of a tab, by stop reason. */
+/** Returns the failures of a tab by stop reason. */
 export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readonly FailureCount[]> {
   const known = cache.get(db, agentText(key));
   if (known !== undefined) return known;

@@ -11,16 +11,16 @@ import type { MeterDatabase } from './schema.ts';
 /** A transaction of the meter's store. */
 export type MeterTransaction = Transaction<MeterDatabase>;
 
-/** Where rows can be read: the store's `db`, or a transaction. */
+/** Reads rows: the `db` of the store, or a transaction. */
 export type MeterReader = Kysely<MeterDatabase>;
 
-/** The meter's state, and the meters that share it. */
+/** The store of the meter, shared by its replicas. */
 export type MeterStore = SharedStore<MeterDatabase>;
 
 /**
- * Opens the meter's store.
- * @param onCommit called with every transaction once it is durable; must not throw
- * @throws what openStore throws
+ * Opens the store of the meter.
+ * @param onCommit called for every durable transaction; must not throw
+ * @throws the errors of openStore
  */
 export async function openMeterStore(
   location: StoreLocation,

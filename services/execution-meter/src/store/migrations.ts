@@ -1,7 +1,7 @@
 import { type Migrations, outboxMigration, slotLeasesMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 
-/** Every change of the schema, by name. */
+/** All schema migrations by name. */
 export const migrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_ledger': {
@@ -58,7 +58,7 @@ function columns(
   type: 'text' | 'integer' | 'bigint' | 'boolean' | 'timestamptz',
   ...names: readonly string[]
 ): Table {
-  return names.reduce((made, name) => made.addColumn(name, type, (c) => c.notNull()), table);
+  return names.reduce((built, name) => built.addColumn(name, type, (c) => c.notNull()), table);
 }
 
 async function createTabs(db: Kysely<unknown>): Promise<void> {
@@ -87,7 +87,7 @@ async function createBalances(db: Kysely<unknown>): Promise<void> {
     .addColumn('cap_turns', 'bigint');
   await [...SUMS, ...USAGE]
     .reduce(
-      (made: Table, name) => made.addColumn(name, 'bigint', (c) => c.notNull().defaultTo(0)),
+      (built: Table, name) => built.addColumn(name, 'bigint', (c) => c.notNull().defaultTo(0)),
       table,
     )
     .execute();

@@ -1,7 +1,7 @@
 import type { OutboxDatabase, SlotLeasesDatabase } from '@writ/store';
 import type { Generated } from 'kysely';
 
-/** An agent's account. */
+/** The tab of an agent. */
 export interface TabTable {
   readonly tenant: string;
   readonly run_id: string;
@@ -20,13 +20,13 @@ export interface TabTable {
   readonly retention: string;
   readonly request_id: string;
   readonly request_digest: string;
-  /** Highest epoch seen of the agent's worker; null before the first (RT-2). */
+  /** Highest lease epoch of the worker of the agent; null before the first (RT-2). */
   readonly epoch: bigint | null;
   readonly opened_at: Date;
   readonly closed_at: Date | null;
 }
 
-/** One level's figures. Every column but the caps only ever has changes added to it. */
+/** Account of one level. All columns except the caps are changed by additions only. */
 export interface BalanceTable {
   /** Level and owner, such as `run:acme/run_1`. */
   readonly id: string;
@@ -50,7 +50,7 @@ export interface BalanceTable {
   readonly failed_calls: Generated<bigint>;
 }
 
-/** One line of the ledger: an attempt of a model call, a bare reservation, or booked spending. */
+/** One ledger entry: an attempt of a model call, a reservation, or consumed spending. */
 export interface EntryTable {
   readonly tenant: string;
   readonly run_id: string;
@@ -79,7 +79,7 @@ export interface EntryTable {
   readonly failed: boolean;
   readonly exceeded: boolean;
   readonly by_expiry: boolean;
-  /** Digest of the request that made it, and of the one that settled it. */
+  /** Digests of the requests that created and settled it. */
   readonly request_digest: string;
   readonly settle_digest: string | null;
   readonly created_at: Date;
@@ -87,7 +87,7 @@ export interface EntryTable {
   readonly ended_at: Date | null;
 }
 
-/** One model call and what came of it (EM-7). */
+/** One model call and its outcome (EM-7). */
 export interface CallTable {
   readonly tenant: string;
   readonly run_id: string;
@@ -98,7 +98,7 @@ export interface CallTable {
   readonly step: number;
   readonly state: string;
   readonly attempts: number;
-  /** The process that made the last attempt; empty when nobody did. */
+  /** Process of the last attempt; empty without an attempt. */
   readonly owner: string;
   readonly input_tokens: bigint;
   readonly cached_input_tokens: bigint;
@@ -106,10 +106,10 @@ export interface CallTable {
   readonly reasoning_tokens: bigint;
   readonly cost: bigint;
   readonly estimated: boolean;
-  /** JSON of the answer; null while there is none, and once it was purged. */
+  /** JSON of the answer; null without an answer and after a purge. */
   readonly answer: string | null;
   readonly purged: boolean;
-  /** JSON of why there is no answer. */
+  /** JSON of the failure. */
   readonly failure: string | null;
   /** JSON list of sentences. */
   readonly warnings: string;
@@ -119,7 +119,7 @@ export interface CallTable {
   readonly ended_at: Date | null;
 }
 
-/** How many calls of a tab ended without an answer, by stop reason. */
+/** Number of calls of a tab without an answer, by stop reason. */
 interface FailureTable {
   readonly tenant: string;
   readonly run_id: string;
@@ -129,7 +129,7 @@ interface FailureTable {
   readonly last_call_id: string;
 }
 
-/** Freeze orders, one row each (SV-9). */
+/** Freeze orders, one row per order (SV-9). */
 interface FreezeTable {
   readonly order_id: string;
   readonly scope: string;
@@ -138,7 +138,7 @@ interface FreezeTable {
   readonly ordered_by: string;
   readonly ordered_at: Date;
   readonly lifted_at: Date | null;
-  /** It ends a run, and says itself that all recorded answers go. */
+  /** Whether the order ends a run and purges all recorded answers. */
   readonly purges: boolean;
 }
 

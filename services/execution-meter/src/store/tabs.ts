@@ -5,22 +5,22 @@ import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { TabTable } from './schema.ts';
 
-/** An agent and the one that made it. */
+/** Name and instance of an agent. */
 interface AgentName {
   readonly name: string;
   readonly instance: string;
 }
 
-/** How long recorded answers are kept (SUP-4). */
+/** Retention of recorded answers (SUP-4). */
 export type Retention = 'none' | 'run' | 'permanent';
 
-/** One agent's account, without its figures. */
+/** The tab of an agent without its balances. */
 export interface StoredTab extends AgentKey {
   readonly agentName: string;
   readonly parent: AgentName | undefined;
   readonly sessionId: string;
   readonly state: 'open' | 'closed';
-  /** Catalog aliases that it may use. */
+  /** Allowed catalog aliases. */
   readonly models: readonly string[];
   readonly priority: number;
   readonly deadline: Date | undefined;
@@ -35,7 +35,7 @@ export interface StoredTab extends AgentKey {
 
 const cache = new RowCache<StoredTab>();
 
-/** The tab of an agent; undefined when none was opened. */
+/** Returns the tab of an agent; undefined when it does not exist. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
   const known = cache.get(db, agentText(key));
   if (known !== undefined) return known;
@@ -87,7 +87,7 @@ export async function closeTab(trx: MeterTransaction, key: AgentKey, at: Date): 
   await update(trx, key, { state: 'closed', closed_at: at });
 }
 
-/** Remembers the highest epoch seen of the agent's worker (RT-2). */
+/** Stores the highest lease epoch of the worker of the agent (RT-2). */
 export async function raiseEpoch(
   trx: MeterTransaction,
   key: AgentKey,

@@ -3,23 +3,23 @@ import { sql } from 'kysely';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { MeterReader } from './meter-store.ts';
 
-/** By what usage can be added up (EM-10). */
+/** Groupings of usage (EM-10). */
 export type UsageGrouping = 'agent' | 'run' | 'session' | 'tenant' | 'model' | 'day';
 
-/** Which usage is asked for; what is left out does not narrow it. */
+/** Filter of a usage query; absent fields do not filter. */
 export interface UsageFilter {
   readonly tenant: string;
   readonly runId?: string;
   readonly sessionId?: string;
   readonly agentInstance?: string;
   readonly model?: string;
-  /** Settled from this moment on. */
+  /** Settled at or after this time. */
   readonly from?: Date;
-  /** Settled before this moment. */
+  /** Settled before this time. */
   readonly until?: Date;
 }
 
-/** One group's sum; what it was not grouped by is empty. */
+/** Sum of one group; fields outside the grouping are empty. */
 export interface UsageSum {
   readonly tenant: string;
   readonly runId: string;
@@ -44,7 +44,7 @@ const COLUMNS = {
   day: ['day'],
 } as const satisfies Record<UsageGrouping, readonly string[]>;
 
-/** Adds up what was settled, in the order of the grouping (EM-10). */
+/** Sums settled usage, ordered by the grouping (EM-10). */
 export async function sumUsage(
   db: MeterReader,
   filter: UsageFilter,

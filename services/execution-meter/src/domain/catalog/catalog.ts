@@ -2,12 +2,12 @@ import { NotFoundError, PermissionDeniedError, PreconditionError } from '@writ/k
 import type { Caps } from '../ledger/amount.ts';
 import type { ModelEntry } from './model.ts';
 
-/** An alias, or the variable without which it cannot be used. */
+/** A usable alias, or an alias with the missing variable that it requires. */
 export type CatalogModel =
   | { readonly entry: ModelEntry }
   | { readonly alias: string; readonly missingVariable: string };
 
-/** Caps that a tenant has by UTC day and month; unset is unlimited. */
+/** Caps of a tenant per UTC day and month; unset is unlimited. */
 export interface TenantCaps {
   readonly day: Caps;
   readonly month: Caps;
@@ -15,10 +15,10 @@ export interface TenantCaps {
 
 const NO_TENANT_CAPS: TenantCaps = { day: {}, month: {} };
 
-/** Applies to tenants that the catalog does not name. */
+/** Key of the caps for tenants that the catalog does not name. */
 const ANY_TENANT = '*';
 
-/** Everything that models.yaml says: aliases with their providers, and the caps of tenants. */
+/** Content of models.yaml: aliases with their providers, and tenant caps. */
 export class Catalog {
   readonly #models: ReadonlyMap<string, CatalogModel>;
   readonly #tenants: ReadonlyMap<string, TenantCaps>;
@@ -31,54 +31,54 @@ export class Catalog {
     this.#tenants = tenants;
   }
 
-  /** Every alias, in the order of the file. */
+  /** All aliases in file order. */
   get aliases(): readonly string[] {
     return [...this.#models.keys()];
   }
 
   /**
-   * The alias for an agent that may use `allowed` (EM-6).
+   * Returns the model of an alias for an agent that is allowed to use `allowed` (EM-6).
    * @throws NotFoundError UNKNOWN_MODEL, PermissionDeniedError MODEL_NOT_ALLOWED; PreconditionError
-   *   MODEL_VARIABLE_MISSING when the alias refers to a variable that is not set
+   *   MODEL_VARIABLE_MISSING when the alias references a variable that is not set
    */
   find(alias: string, allowed: readonly string[]): ModelEntry {
     const model = this.#models.get(alias);
     if (model === undefined) {
       throw new NotFoundError(
         'UNKNOWN_MODEL',
-        `The catalog has no model ${alias}; this agent may use: ${allowed.join(', ') || 'none'}.`,
+        `Model ${alias} does not exist. Available models: ${allowed.join(', ') || 'none'}.`,
         { field: 'model', model: alias },
       );
     }
     if (!allowed.includes(alias)) {
       throw new PermissionDeniedError(
         'MODEL_NOT_ALLOWED',
-        `The agent's tab does not name model ${alias}; it names: ${allowed.join(', ') || 'none'}.`,
+        `Model ${alias} is not allowed for this agent. Allowed models: ${allowed.join(', ') || 'none'}.`,
         { field: 'model', model: alias },
       );
     }
-    return ready(model);
+    return requireEntry(model);
   }
 
-  /** The usable ones among `allowed`, or of all aliases when it is undefined. */
+  /** Returns the usable models among `allowed`, or among all aliases when it is undefined. */
   list(allowed: readonly string[] | undefined): readonly ModelEntry[] {
     return [...this.#models]
       .filter(([alias]) => allowed === undefined || allowed.includes(alias))
       .flatMap(([, model]) => ('entry' in model ? [model.entry] : []));
   }
 
-  /** The caps of a tenant, or those that `*` gives to tenants that are not named. */
+  /** Returns the caps of a tenant, or those of `*` for a tenant that is not named. */
   tenantCaps(tenant: string): TenantCaps {
     return this.#tenants.get(tenant) ?? this.#tenants.get(ANY_TENANT) ?? NO_TENANT_CAPS;
   }
 }
 
-function ready(model: CatalogModel): ModelEntry {
+function requireEntry(model: CatalogModel): ModelEntry {
   if ('entry' in model) return model.entry;
   const { alias, missingVariable } = model;
   throw new PreconditionError(
     'MODEL_VARIABLE_MISSING',
-    `Model ${alias} refers to ${missingVariable}, which is not set; set it and start again.`,
+    `Model ${alias} requires variable ${missingVariable}, which is not set. Set it and restart execution-meter.`,
     { model: alias, variable: missingVariable },
   );
 }

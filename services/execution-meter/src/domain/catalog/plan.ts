@@ -6,20 +6,20 @@ import { NO_USAGE, type Spending, type TokenUsage } from '../ledger/spending.ts'
 import type { ModelEntry } from './model.ts';
 import { affordableOutput, costOf, type TokenPrices, worstCost } from './prices.ts';
 
-/** What one attempt of a call will need at most. */
+/** Upper bounds of one attempt of a call. */
 export interface CallPlan {
   readonly model: ModelEntry;
-  /** Undefined when nobody knows. */
+  /** Undefined when the model has no known price. */
   readonly prices: TokenPrices | undefined;
-  /** Tokens of the prompt, at most. */
+  /** Upper bound of the prompt tokens. */
   readonly promptTokens: bigint;
-  /** The prompt's tokens were counted; else they are an upper bound that may be far too high. */
+  /** Whether the prompt tokens were counted; otherwise they are a loose upper bound. */
   readonly counted: boolean;
-  /** Output tokens that are wanted. */
+  /** Requested output tokens. */
   readonly outputTokens: bigint;
 }
 
-/** What an attempt with so many output tokens holds (EM-3). */
+/** Returns the hold of an attempt with `outputTokens` (EM-3). */
 export function holdFor({ prices, promptTokens }: CallPlan, outputTokens: bigint): Hold {
   return {
     usage: { ...NO_USAGE, input: promptTokens, output: outputTokens },
@@ -28,7 +28,10 @@ export function holdFor({ prices, promptTokens }: CallPlan, outputTokens: bigint
   };
 }
 
-/** How many of the wanted output tokens fit every level; zero when not even the prompt does. */
+/**
+ * Returns how many of the requested output tokens fit every level; zero when the prompt alone does
+ * not fit.
+ */
 export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigint {
   const { prices, promptTokens, outputTokens } = plan;
   const room = roomOf(levels);
@@ -42,7 +45,7 @@ export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigin
 }
 
 /**
- * Refuses a call that a cost cap covers and nobody can price (EM-4).
+ * Rejects a call of a model without a known price when a cost cap applies (EM-4).
  * @throws PreconditionError PRICE_MISSING
  */
 export function requirePrice(levels: readonly Balance[], { prices, model }: CallPlan): void {
@@ -50,12 +53,12 @@ export function requirePrice(levels: readonly Balance[], { prices, model }: Call
   if (capped === undefined || prices !== undefined) return;
   throw new PreconditionError(
     'PRICE_MISSING',
-    `Model ${model.alias} has no known price, but a cost cap applies (${capped.level}); set prices for it in the catalog.`,
+    `Model ${model.alias} has no known price, but a cost cap applies (${capped.level}). Set prices for it in models.yaml.`,
     { model: model.alias, level: capped.level },
   );
 }
 
-/** One round trip with this usage, at the plan's prices. */
+/** Returns the spending of one round trip with this usage at the prices of the plan. */
 export function spendingFor({ prices }: CallPlan, usage: TokenUsage, estimated: boolean): Spending {
   return {
     usage,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { affordableOutput, costOf, flatRate, type TokenPrices, worstCost } from './prices.ts';
 
-/** 0.40, 0.10, 1.60 and 3.20 USD a million. */
+/** 0.40, 0.10, 1.60 and 3.20 USD per million tokens. */
 const PRICES: TokenPrices = {
   input: flatRate(400_000_000n),
   cachedInput: flatRate(100_000_000n),
@@ -10,12 +10,12 @@ const PRICES: TokenPrices = {
   reasoning: flatRate(3_200_000_000n),
 };
 
-it('prices input, cached input, output and reasoning apart (EM-4)', () => {
+it('prices input, cached input, output and reasoning separately (EM-4)', () => {
   const usage = { input: 1000n, cachedInput: 400n, output: 100n, reasoning: 30n };
   expect(costOf(PRICES, usage)).toBe(600n * 400n + 400n * 100n + 70n * 1600n + 30n * 3200n);
 });
 
-it('rounds up to whole nano-USD once a call, never per token (EM-4)', () => {
+it('rounds up to whole nano-USD once per call, not per token (EM-4)', () => {
   const tiny = { ...PRICES, input: flatRate(1n) };
   const usage = { input: 3n, cachedInput: 0n, output: 0n, reasoning: 0n };
   expect(costOf(tiny, usage)).toBe(1n);
@@ -23,7 +23,7 @@ it('rounds up to whole nano-USD once a call, never per token (EM-4)', () => {
   expect(costOf(tiny, { ...usage, input: 1_000_001n })).toBe(2n);
 });
 
-it('reprices the whole call once its prompt is above a tier (EM-4)', () => {
+it('applies the price of a tier to the whole call when the prompt exceeds it (EM-4)', () => {
   const tiered = {
     ...PRICES,
     input: { base: 1_000_000n, tiers: [{ above: 10n, price: 5_000_000n }] },
@@ -45,7 +45,7 @@ const rate = fc.record({
 });
 const prices = fc.record({ input: rate, cachedInput: rate, output: rate, reasoning: rate });
 
-it('never estimates a call below what it can cost (EM-3)', () => {
+it('never estimates less than the cost of a call (EM-3)', () => {
   fc.assert(
     fc.property(prices, count, count, fc.nat(100), fc.nat(100), (given, input, output, c, r) => {
       const cachedInput = (input * BigInt(c)) / 100n;
@@ -56,7 +56,7 @@ it('never estimates a call below what it can cost (EM-3)', () => {
   );
 });
 
-it('finds the largest output that a rest of money pays for (EM-3)', () => {
+it('returns the largest output that the remaining budget pays for (EM-3)', () => {
   fc.assert(
     fc.property(prices, count, fc.bigInt({ min: 0n, max: 10n ** 13n }), (given, input, money) => {
       const output = affordableOutput(given, input, money);

@@ -1,9 +1,9 @@
 import type { TokenUsage } from '../ledger/spending.ts';
 
-/** What a million tokens cost, in nano-USD, so that a price of nine decimals is exact (EM-4). */
+/** Price of a million tokens in nano-USD, exact to nine decimals of a USD (EM-4). */
 export interface Rate {
   readonly base: bigint;
-  /** Other prices for the whole call once its prompt has more tokens than `above`, rising. */
+  /** Prices of the whole call when its prompt has more tokens than `above`, in ascending order. */
   readonly tiers: readonly { readonly above: bigint; readonly price: bigint }[];
 }
 
@@ -22,7 +22,7 @@ export function flatRate(nanoUsdPerMillion: bigint): Rate {
   return { base: nanoUsdPerMillion, tiers: [] };
 }
 
-/** The cost of a call in nano-USD, rounded up once, at the end (EM-4). */
+/** Returns the cost of a call in nano-USD, rounded up once (EM-4). */
 export function costOf(prices: TokenPrices, usage: TokenUsage): bigint {
   const { input, output } = usage;
   const cached = least(usage.cachedInput, input);
@@ -36,13 +36,19 @@ export function costOf(prices: TokenPrices, usage: TokenUsage): bigint {
   return divideUp(nanoUsdTimesMillion, MILLION);
 }
 
-/** The most that a call with so many tokens can cost, however they divide into kinds. */
+/**
+ * Returns the maximum cost of a call with these tokens, for any split into cached and reasoning
+ * tokens.
+ */
 export function worstCost(prices: TokenPrices, input: bigint, output: bigint): bigint {
   const [inputPrice, outputPrice] = worstPrices(prices, input);
   return divideUp(input * inputPrice + output * outputPrice, MILLION);
 }
 
-/** How many output tokens `nanoUsd` pays for after the prompt, at worst; undefined when they are free. */
+/**
+ * Returns how many output tokens `nanoUsd` pays for after the prompt in the worst case; undefined
+ * when they are free.
+ */
 export function affordableOutput(
   prices: TokenPrices,
   input: bigint,
@@ -54,7 +60,7 @@ export function affordableOutput(
   return outputPrice === 0n ? undefined : rest / outputPrice;
 }
 
-/** The highest price of input and of output that a prompt of at most `input` tokens can meet. */
+/** Returns the highest input and output prices that apply to a prompt of at most `input` tokens. */
 function worstPrices(prices: TokenPrices, input: bigint): [bigint, bigint] {
   const worst = (...rates: Rate[]): bigint =>
     rates

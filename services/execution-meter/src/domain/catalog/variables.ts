@@ -1,12 +1,12 @@
-/** Values that catalog entries may refer to, by name. Some are secrets: never log them. */
+/** Values that catalog entries reference by name. Contains secrets: never logged. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A text with its references filled in, or the name of the first that has no value. */
+/** A text with its references substituted, or the name of the first variable without a value. */
 export type Substituted = { readonly text: string } | { readonly missing: string };
 
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 
-/** Fills in `${NAME}` and `${NAME:-default}`. An empty variable counts as unset. */
+/** Substitutes `${NAME}` and `${NAME:-default}`. An empty variable counts as unset. */
 export function substitute(text: string, variables: Variables): Substituted {
   let missing: string | undefined;
   const filled = text.replaceAll(REFERENCE, (_, name: string, fallback: string | undefined) => {
@@ -17,7 +17,7 @@ export function substitute(text: string, variables: Variables): Substituted {
   return missing === undefined ? { text: filled } : { missing };
 }
 
-/** The value of a variable; undefined when it is unset or empty. */
+/** Returns the value of a variable; undefined when it is unset or empty. */
 export function variableOf(variables: Variables, name: string): string | undefined {
   const value = Object.hasOwn(variables, name) ? variables[name]?.trim() : undefined;
   return value === '' ? undefined : value;

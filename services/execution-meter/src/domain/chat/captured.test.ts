@@ -6,7 +6,7 @@ const input = (...parts: readonly ChatPart[]) => capturedInput([{ role: 'user', 
 const text = (said: string) => ({ type: 'text', text: said }) as const;
 
 describe('captured content', () => {
-  it('has the form of the GenAI conventions (SYS-1)', () => {
+  it('follows the format of the GenAI conventions (SYS-1)', () => {
     const messages = capturedInput([
       { role: 'system', parts: [text('Be brief.')] },
       {
@@ -50,7 +50,7 @@ describe('captured content', () => {
     ['a password in a text', 'The password: hunter22.', 'hunter22'],
     ['a field of JSON', '{"user":{"api_key":["hunter22"]}}', 'hunter22'],
     ['a private key', '-----BEGIN PRIVATE KEY-----\nhunter22', 'hunter22'],
-  ])('leaves out %s (SYS-6)', (_, said, secret) => {
+  ])('redacts %s (SYS-6)', (_, said, secret) => {
     const parts: ChatPart[] = [
       text(said),
       { type: 'tool_use', id: 'u', tool: 't', argumentsJson: said },
@@ -61,12 +61,12 @@ describe('captured content', () => {
     expect(captured.match(/\[redacted\]/g)).toHaveLength(3);
   });
 
-  it('leaves what is no secret as it is', () => {
+  it('does not redact ordinary text', () => {
     const said = 'The token budget was 4,200 of 4,000; ask Anna about the secretary.';
     expect(JSON.parse(input(text(said)))[0].parts[0].content).toBe(said);
   });
 
-  it('cuts long texts, and leaves out the oldest messages of a long conversation', () => {
+  it('truncates long texts and omits the oldest messages of a long conversation', () => {
     const long = capturedInput([{ role: 'user', parts: [text('x'.repeat(1_000_000))] }]);
     expect(long.length).toBeLessThan(5_000);
     expect(long).toContain('characters left out');

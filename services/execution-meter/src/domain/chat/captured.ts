@@ -1,16 +1,16 @@
 import type { ChatAnswer, ChatMessage, ChatPart } from './chat.ts';
 
-/** Longest text of one part, in characters. */
+/** Maximum length of one part, in characters. */
 const MAX_TEXT = 4_096;
-/** Longest list of messages, in bytes of its JSON. */
+/** Maximum size of the message list, in bytes of JSON. */
 const MAX_BYTES = 16_384;
 const REDACTED = '[redacted]';
 
-/** Names under which a value is taken for a secret, wherever they stand. */
+/** Field names whose values are redacted at any depth. */
 const SECRET_NAME =
   /^(?:.*[_-])?(?:authorization|cookie|credentials?|pass(?:word|phrase|wd)|private[_-]?key|secret|token|api[_-]?key|access[_-]?key)$/i;
 
-/** Secrets by their form; what is kept of each stands in front. */
+/** Patterns of secrets, each with its replacement. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs, REDACTED],
   [/\b(Bearer|Basic)\s+[\w~+/.=-]{8,}/gi, `$1 ${REDACTED}`],
@@ -24,7 +24,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
-/** Messages in the form of the GenAI conventions, as JSON for a span: without secrets, and within limits. */
+/** Returns messages as JSON in the format of the GenAI conventions, redacted and truncated. */
 export function capturedInput(messages: readonly ChatMessage[]): string {
   return fitting(
     messages.map(({ role, parts }) => ({ role, parts: parts.map(capturedPart) })),
@@ -32,7 +32,7 @@ export function capturedInput(messages: readonly ChatMessage[]): string {
   );
 }
 
-/** The same of an answer. */
+/** Returns an answer in the same format. */
 export function capturedOutput({ text, toolUses, endReason }: ChatAnswer): string {
   const parts = [
     ...(text === '' ? [] : [{ type: 'text', content: cut(redacted(text)) }]),
@@ -56,7 +56,7 @@ function capturedPart(part: ChatPart): object {
   }
 }
 
-/** The newest messages that fit; what was left out is said in their place. */
+/** Returns the newest messages that fit, with a marker for the omitted ones. */
 function fitting(messages: readonly object[], maxBytes: number): string {
   const kept: string[] = [];
   let bytes = 0;
@@ -79,7 +79,7 @@ function cut(text: string): string {
   return `${text.slice(0, MAX_TEXT).toWellFormed()}… [${text.length - MAX_TEXT} characters left out]`;
 }
 
-/** A text without what looks like a secret; in JSON, values are also judged by their names. */
+/** Redacts secrets in a text; in JSON also by field name. */
 function redacted(text: string): string {
   const known = /^\s*[[{]/.test(text) ? redactedJson(text) : undefined;
   return SECRETS.reduce((rest, [form, kept]) => rest.replace(form, kept), known ?? text);

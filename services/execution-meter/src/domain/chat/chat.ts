@@ -1,12 +1,12 @@
-/** Who speaks in a conversation. */
+/** Author role of a message. */
 export type ChatRole = 'system' | 'user' | 'assistant' | 'tool';
 
-/** A model's wish to call a tool. */
+/** Tool call requested by a model. */
 export interface ToolUse {
-  /** The provider's id of the wish; results refer to it. */
+  /** Id assigned by the provider; tool results reference it. */
   readonly id: string;
   readonly tool: string;
-  /** As the model wrote them; may be no valid JSON. */
+  /** As written by the model; possibly invalid JSON. */
   readonly argumentsJson: string;
 }
 
@@ -28,7 +28,7 @@ export interface ChatMessage {
   readonly parts: readonly ChatPart[];
 }
 
-/** A tool that the model may ask for. */
+/** A tool that the model can call. */
 export interface ChatTool {
   readonly name: string;
   readonly description: string;
@@ -39,31 +39,31 @@ export interface ChatTool {
 /** Whether the model must call a tool, and which. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly tool: string };
 
-/** What a model is asked, in the words of no provider. */
+/** Provider-independent request to a model. */
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly ChatTool[];
-  /** Undefined leaves it to the provider. */
+  /** Undefined uses the default of the provider. */
   readonly toolChoice: ToolChoice | undefined;
-  /** Undefined leaves it to the provider. */
+  /** Undefined uses the default of the provider. */
   readonly temperature: number | undefined;
-  /** The answer is one JSON object. */
+  /** Whether the answer must be one JSON object. */
   readonly json: boolean;
 }
 
-/** Why a model stopped. */
+/** Reason why a model stopped. */
 export type EndReason = 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter';
 
-/** What a model answered. */
+/** Answer of a model. */
 export interface ChatAnswer {
   readonly text: string;
   readonly toolUses: readonly ToolUse[];
   readonly endReason: EndReason;
-  /** The provider's name of the model that answered. */
+  /** Name of the answering model at the provider. */
   readonly providerModel: string;
 }
 
-/** Whether an answer says nothing at all, neither in words nor by asking for a tool. */
+/** Whether an answer contains neither text nor tool calls. */
 export function isEmptyAnswer({ text, toolUses }: ChatAnswer): boolean {
   return text.trim() === '' && toolUses.length === 0;
 }

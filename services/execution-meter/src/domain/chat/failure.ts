@@ -6,19 +6,19 @@ import {
   type WritError,
 } from '@writ/kernel';
 
-/** Why a model call has no answer, in the words that a repeat gets, too. */
+/** Recorded reason why a model call has no answer; a repeat of the call returns it. */
 export interface CallFailure {
   /** `llm_timeout`, `llm_empty` or `provider_error:<what>`. */
   readonly stopReason: string;
-  /** Stable reason of the error that ends the call. */
+  /** Reason code of the error that ends the call. */
   readonly reason: Reason;
   /** One sentence, without content. */
   readonly message: string;
 }
 
 /**
- * The error that a failed call ends with: DEADLINE_EXCEEDED for a model that was too slow, else
- * FAILED_PRECONDITION. Neither asks for a repeat: the failure is on record, and a repeat gets it again.
+ * Returns the error of a failed call: DEADLINE_EXCEEDED for a timeout, otherwise
+ * FAILED_PRECONDITION. Neither is retryable, because a repeat returns the recorded failure.
  */
 export function failureError({ stopReason, reason, message }: CallFailure): WritError {
   const metadata: ErrorMetadata = { stop_reason: stopReason };
@@ -27,22 +27,22 @@ export function failureError({ stopReason, reason, message }: CallFailure): Writ
     : new PreconditionError(reason as 'LLM_EMPTY' | 'PROVIDER_ERROR', message, metadata);
 }
 
-/** Reason of a call whose model did not answer in time, or could not be reached. */
+/** Reason code of a call whose model timed out or was unreachable. */
 const LLM_TIMEOUT = 'LLM_TIMEOUT';
 
-/** What went wrong with one attempt. */
+/** Failure of one attempt. */
 export interface AttemptFailure {
-  /** `timeout`, `connection`, an HTTP status, or what was wrong with the answer. */
+  /** `timeout`, `connection`, an HTTP status, or the problem with the response. */
   readonly what: 'timeout' | 'connection' | 'bad_response' | 'stream_error' | 'empty' | number;
-  /** Worth another attempt (EM-8). */
+  /** Whether the attempt is retried (EM-8). */
   readonly recoverable: boolean;
-  /** Whether a model may have worked for it, so that it has to be paid. */
+  /** Whether the provider may charge for the attempt. */
   readonly mayCost: boolean;
-  /** Milliseconds that the provider asked to wait. */
+  /** Retry-After of the provider, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 }
 
-/** The failure of a call whose last attempt failed with this. */
+/** Returns the failure of a call from the failure of its last attempt. */
 export function callFailure(
   alias: string,
   { what }: AttemptFailure,
@@ -69,25 +69,25 @@ export function callFailure(
       return {
         stopReason: 'llm_empty',
         reason: 'LLM_EMPTY',
-        message: `Model ${alias} answered nothing.`,
+        message: `Model ${alias} returned an empty answer.`,
       };
     case 'bad_response':
     case 'stream_error':
       return unavailable(
         `provider_error:${what}`,
         what === 'bad_response'
-          ? `The provider of model ${alias} answered something that is no chat completion`
-          : `The provider of model ${alias} broke off its answer with an error`,
+          ? `The provider of model ${alias} returned a response that is not a chat completion`
+          : `The provider of model ${alias} ended its response stream with an error`,
       );
     default:
       return unavailable(
         `provider_error:${what}`,
-        `The provider of model ${alias} answered with HTTP status ${what}`,
+        `The provider of model ${alias} returned HTTP status ${what}`,
       );
   }
 }
 
-/** An answer that says nothing, where one was required. */
+/** An empty answer to a call that requires content. */
 export const EMPTY_ANSWER: AttemptFailure = Object.freeze({
   what: 'empty',
   recoverable: false,
@@ -95,7 +95,7 @@ export const EMPTY_ANSWER: AttemptFailure = Object.freeze({
   retryAfterMs: undefined,
 });
 
-/** HTTP statuses after which the same request may well succeed (EM-8). */
+/** Whether an HTTP status is retryable (EM-8). */
 export function isRecoverableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }

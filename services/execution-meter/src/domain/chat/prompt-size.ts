@@ -1,19 +1,21 @@
 import type { ChatPart, ChatRequest } from './chat.ts';
 
-/** What a prompt consists of, for counting. */
+/** Parts of a prompt that determine its token count. */
 export interface PromptSize {
   readonly texts: readonly string[];
-  /** Messages, tools and the request itself: what templates wrap in tokens of their own. */
+  /**
+   * Number of messages, tools and the request itself, which chat templates wrap in extra tokens.
+   */
   readonly frames: number;
   readonly images: number;
 }
 
-/** More than any known template and image resolution uses. */
-const AT_MOST = { frame: 16n, image: 2_500n };
-/** What is usual. */
-const USUALLY = { frame: 4n, image: 1_000n };
+/** Upper bounds for all known templates and image resolutions. */
+const UPPER_BOUND = { frame: 16n, image: 2_500n };
+/** Typical values. */
+const TYPICAL = { frame: 4n, image: 1_000n };
 
-/** Takes a request apart for counting. */
+/** Returns the size of the prompt of a request. */
 export function promptSize({ messages, tools }: ChatRequest): PromptSize {
   const parts = messages.flatMap((message) => message.parts);
   return {
@@ -31,35 +33,35 @@ export function promptSize({ messages, tools }: ChatRequest): PromptSize {
 }
 
 /**
- * Tokens that no tokenizer exceeds: every token stands for at least one byte of UTF-8. Reservations
- * start from it, so that no prompt, however odd, settles above what it holds (EM-3).
+ * Returns an upper bound for every tokenizer: a token represents at least one byte of UTF-8.
+ * Reservations start with it, so that no prompt settles above its hold (EM-3).
  */
 export function promptTokensAtMost(size: PromptSize): bigint {
-  return bytesOf(size.texts) + around(size, AT_MOST);
+  return bytesOf(size.texts) + around(size, UPPER_BOUND);
 }
 
 /**
- * The same with the texts' tokens counted, and an eighth for models that count differently: for budgets
- * too small for the upper bound.
+ * Returns the counted tokens plus an eighth for differences between tokenizers: for budgets that
+ * are too small for the upper bound.
  */
 export function promptTokensToHold(size: PromptSize, textTokens: bigint): bigint {
-  const counted = textTokens + (textTokens + 7n) / 8n + around(size, AT_MOST);
+  const counted = textTokens + (textTokens + 7n) / 8n + around(size, UPPER_BOUND);
   const atMost = promptTokensAtMost(size);
   if (counted < atMost) return counted;
   return atMost;
 }
 
-/** The same as an estimate of what was used, when no provider says it (EM-8). */
+/** Returns an estimate of the used tokens when the provider reports no usage (EM-8). */
 export function promptTokensUsually(size: PromptSize, textTokens: bigint): bigint {
-  return textTokens + around(size, USUALLY);
+  return textTokens + around(size, TYPICAL);
 }
 
-/** The bytes of texts as UTF-8. */
+/** Returns the UTF-8 size of texts in bytes. */
 export function bytesOf(texts: readonly string[]): bigint {
   return BigInt(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
 }
 
-function around({ frames, images }: PromptSize, each: typeof USUALLY): bigint {
+function around({ frames, images }: PromptSize, each: typeof TYPICAL): bigint {
   return BigInt(frames) * each.frame + BigInt(images) * each.image;
 }
 

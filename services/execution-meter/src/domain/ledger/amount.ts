@@ -1,29 +1,29 @@
-/** What a budget is measured in, in the order in which caps are checked (EM-2). */
+/** Dimensions of a budget, in the order of cap checks (EM-2). */
 export const DIMENSIONS = ['tokens', 'cost', 'turns'] as const;
 
 /** One of {@link DIMENSIONS}. */
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** A figure in every dimension: tokens, nano-USD and round trips. All exact (EM-4). */
+/** A value in every dimension: tokens, nano-USD and round trips. Exact integers (EM-4). */
 export type Amount = Readonly<Record<Dimension, bigint>>;
 
 /** Caps by dimension; a dimension without one is unlimited (EM-1). */
 export type Caps = Readonly<Partial<Record<Dimension, bigint>>>;
 
-/** Nothing, in every dimension. */
+/** Zero in every dimension. */
 export const NOTHING: Amount = Object.freeze({ tokens: 0n, cost: 0n, turns: 0n });
 
-/** The sum of two amounts. */
+/** Adds two amounts. */
 export function plus(a: Amount, b: Amount): Amount {
   return { tokens: a.tokens + b.tokens, cost: a.cost + b.cost, turns: a.turns + b.turns };
 }
 
-/** What is left of `a` after taking away `b`; may be negative. */
+/** Subtracts `b` from `a`; the result can be negative. */
 export function minus(a: Amount, b: Amount): Amount {
   return { tokens: a.tokens - b.tokens, cost: a.cost - b.cost, turns: a.turns - b.turns };
 }
 
-/** By how much `a` is above `b`, in each dimension on its own; never negative. */
+/** Returns by how much `a` exceeds `b` in each dimension; never negative. */
 export function excess(a: Amount, b: Amount): Amount {
   const over = minus(a, b);
   return { tokens: atLeast0(over.tokens), cost: atLeast0(over.cost), turns: atLeast0(over.turns) };

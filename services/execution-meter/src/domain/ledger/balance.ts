@@ -1,34 +1,34 @@
 import { type Amount, type Caps, DIMENSIONS, type Dimension, NOTHING, plus } from './amount.ts';
 import { addUsage, NO_USAGE, type TokenUsage } from './spending.ts';
 
-/** Whose caps there are, in the order in which they are checked (EM-3). */
+/** Levels of budgets, in the order of cap checks (EM-3). */
 export const LEVELS = ['agent', 'run', 'session', 'tenant_day', 'tenant_month'] as const;
 
 /** One of {@link LEVELS}. */
 export type Level = (typeof LEVELS)[number];
 
-/** One level's account. */
+/** Account of one level. */
 export interface Balance extends Change {
   readonly level: Level;
   readonly caps: Caps;
 }
 
-/** The figures of an account, or what one event adds to each of them. */
+/** The sums of an account, or the changes of one event. */
 export interface Change {
-  /** Settled. */
+  /** Settled amount. */
   readonly used: Amount;
-  /** Held by reservations. */
+  /** Amount held by reservations. */
   readonly reserved: Amount;
   /** The part of `used` that settled above its reservations. */
   readonly debt: Amount;
   readonly usage: TokenUsage;
-  /** Settled round trips whose figures are an estimate. */
+  /** Settled round trips with estimated usage. */
   readonly estimatedTurns: bigint;
   /** Model calls that ended without an answer. */
   readonly failedCalls: bigint;
 }
 
-/** A change that changes nothing. */
+/** An empty change. */
 export const NO_CHANGE: Change = Object.freeze({
   used: NOTHING,
   reserved: NOTHING,
@@ -38,12 +38,12 @@ export const NO_CHANGE: Change = Object.freeze({
   failedCalls: 0n,
 });
 
-/** An account that nothing was booked to. */
+/** Returns an account without bookings. */
 export function emptyBalance(level: Level, caps: Caps): Balance {
   return { ...NO_CHANGE, level, caps };
 }
 
-/** The account after a change. */
+/** Returns the account after a change. */
 export function applyChange(balance: Balance, change: Change): Balance {
   return {
     level: balance.level,
@@ -61,18 +61,23 @@ export function applyChange(balance: Balance, change: Change): Balance {
 export interface Breach {
   readonly level: Level;
   readonly dimension: Dimension;
-  /** What is, or would be, on the account. */
+  /** The actual or resulting amount of the account. */
   readonly used: bigint;
   readonly limit: bigint;
 }
 
-/** The first cap that is exceeded by what was settled: tokens before cost before turns (EM-2). */
+/**
+ * Returns the first cap that the settled amount exceeds: tokens before cost before turns (EM-2).
+ */
 export function exceededCap(balances: readonly Balance[]): Breach | undefined {
   return firstBreach(balances, (balance, dimension) => balance.used[dimension]);
 }
 
-/** The first cap that `hold` on top of what is used and reserved would exceed (EM-3). */
-export function refusingCap(balances: readonly Balance[], hold: Amount): Breach | undefined {
+/**
+ * Returns the first cap that `hold` would exceed in addition to the used and reserved amounts
+ * (EM-3).
+ */
+export function exceededByHold(balances: readonly Balance[], hold: Amount): Breach | undefined {
   return firstBreach(
     balances,
     ({ used, reserved }, dimension) => used[dimension] + reserved[dimension] + hold[dimension],
@@ -95,11 +100,11 @@ function firstBreach(
   return undefined;
 }
 
-/** When a budget counts as near its end (EM-5). */
+/** Thresholds of the near-budget warning (EM-5). */
 export interface NearBudget {
-  /** Remaining tokens at which it does. */
+  /** Remaining tokens at or below which the warning applies. */
   readonly reserveTokens: bigint;
-  /** Remaining share of the cost cap at which it does, in millionths. */
+  /** Remaining share of the cost cap at or below which the warning applies, in millionths. */
   readonly reserveCostPpm: bigint;
 }
 
@@ -109,7 +114,7 @@ export const DEFAULT_NEAR_BUDGET: NearBudget = Object.freeze({
   reserveCostPpm: 100_000n,
 });
 
-/** Whether the settled figures leave no more than the reserve (EM-5). What is only held does not count. */
+/** Whether the settled amount leaves no more than the reserve (EM-5). Holds do not count. */
 export function isNearBudget({ caps, used }: Balance, near: NearBudget): boolean {
   if (caps.tokens !== undefined && caps.tokens - used.tokens <= near.reserveTokens) return true;
   if (caps.cost === undefined) return false;

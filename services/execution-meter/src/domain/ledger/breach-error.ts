@@ -8,7 +8,7 @@ const LABELS: Readonly<Record<Dimension, string>> = {
   turns: 'Turn',
 };
 
-const WHOSE: Readonly<Record<Level, string>> = {
+const LEVEL_LABELS: Readonly<Record<Level, string>> = {
   agent: '',
   run: ' (the whole run)',
   session: ' (the session)',
@@ -17,8 +17,8 @@ const WHOSE: Readonly<Record<Level, string>> = {
 };
 
 /**
- * The error for a cap, such as `Token budget exceeded: 4200 > 4000` (EM-2); it names the level unless
- * that is the agent's own.
+ * Returns the error for an exceeded cap, such as `Token budget exceeded: 4200 > 4000` (EM-2); it
+ * names the level unless it is the level of the agent.
  */
 export function breachError(
   { level, dimension, used, limit }: Breach,
@@ -34,7 +34,7 @@ export function breachError(
     dimension,
     used,
     limit,
-    message: `${LABELS[dimension]} budget exceeded: ${show(used)} > ${show(limit)}${WHOSE[level]}${hint}`,
+    message: `${LABELS[dimension]} budget exceeded: ${show(used)} > ${show(limit)}${LEVEL_LABELS[level]}${hint}`,
     metadata: { ...metadata, level, stop_reason: `budget_exhausted:${dimension}` },
   });
 }

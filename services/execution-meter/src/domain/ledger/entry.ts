@@ -1,40 +1,40 @@
 import type { Amount } from './amount.ts';
 import { NO_SPENDING, type Spending, type TokenUsage } from './spending.ts';
 
-/** What an entry is for: an attempt of a model call, a bare Reserve, or spending booked as it is. */
+/** Kind of an entry: an attempt of a model call, a Reserve request, or consumed spending. */
 export type EntryKind = 'call' | 'reserve' | 'consume';
 
-/** Where an entry stands. `settled` and `released` are terminal. */
+/** State of an entry. `settled` and `released` are terminal. */
 export type EntryState = 'reserved' | 'sent' | 'settled' | 'released';
 
-/** One line of the ledger: what was held, and what became of it (EM-3). */
+/** One ledger entry: a hold and its settlement (EM-3). */
 export interface Entry {
   readonly kind: EntryKind;
   readonly state: EntryState;
   readonly held: Hold;
-  /** What was booked; nothing until it is settled. */
+  /** Settled spending; zero until settlement. */
   readonly spent: Spending;
-  /** It settled above what it held. */
+  /** Whether it settled above its hold. */
   readonly exceeded: boolean;
-  /** Nobody settled it: it was settled in full by expiry. A real figure may still replace that. */
+  /** Whether expiry settled it in full; a later settlement replaces that estimate. */
   readonly byExpiry: boolean;
 }
 
-/** What a reservation holds on every level. */
+/** Amount that a reservation holds on every level. */
 export interface Hold {
-  /** The tokens held, as they are booked should nobody ever say what was used. */
+  /** Held tokens, settled in full on expiry. */
   readonly usage: TokenUsage;
   /** Nano-USD. */
   readonly cost: bigint;
   readonly turns: bigint;
 }
 
-/** A hold as caps see it. */
+/** Returns a hold as an amount that caps compare. */
 export function heldAmount({ usage, cost, turns }: Hold): Amount {
   return { tokens: usage.input + usage.output, cost, turns };
 }
 
-/** A fresh reservation. */
+/** Returns a new reservation. */
 export function reservedEntry(kind: EntryKind, held: Hold): Entry {
   return { kind, state: 'reserved', held, spent: NO_SPENDING, exceeded: false, byExpiry: false };
 }
@@ -44,7 +44,7 @@ export function isHolding({ state }: Entry): boolean {
   return state === 'reserved' || state === 'sent';
 }
 
-/** What is booked when nobody says what was used: all that was held, as an estimate (EM-3). */
+/** Returns the full hold as estimated spending, for an entry without reported usage (EM-3). */
 export function spendingInFull({ held }: Entry): Spending {
   return { ...held, estimated: true, failed: false };
 }

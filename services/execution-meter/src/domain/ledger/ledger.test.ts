@@ -10,7 +10,7 @@ import { amountOf, NO_USAGE, type Spending } from './spending.ts';
 const AGENTS = ['a', 'b', 'c'] as const;
 type Agent = (typeof AGENTS)[number];
 
-/** The rows that the levels of an agent stand in: agents have their own, the rest is shared. */
+/** The balance rows of an agent: the agent level has its own, all others are shared. */
 function rowsOf(agent: Agent): readonly { readonly id: string; readonly level: Level }[] {
   return LEVELS.map((level) => ({ level, id: level === 'agent' ? `agent:${agent}` : level }));
 }
@@ -50,8 +50,8 @@ const caps = fc.record(
   { requiredKeys: [] },
 );
 
-/** Sums over entries, as anybody would do it with a pencil. */
-function pencil(entries: ReadonlyMap<string, Entry>, rowId: string) {
+/** Reference model: sums over all entries. */
+function modelSums(entries: ReadonlyMap<string, Entry>, rowId: string) {
   let used: Amount = NOTHING;
   let reserved: Amount = NOTHING;
   let consumed: Amount = NOTHING;
@@ -64,7 +64,7 @@ function pencil(entries: ReadonlyMap<string, Entry>, rowId: string) {
   return { used, reserved, consumed };
 }
 
-it('never lets reservations exceed a cap of any level, and leaves nothing reserved (EM-3)', () => {
+it('never lets reservations exceed a cap of any level and leaves nothing reserved (EM-3)', () => {
   fc.assert(
     fc.property(
       fc.array(caps, { minLength: 7, maxLength: 7 }),
@@ -91,7 +91,7 @@ it('never lets reservations exceed a cap of any level, and leaves nothing reserv
         };
         const check = (): void => {
           for (const [id, { used, reserved, debt, caps }] of rows) {
-            const sums = pencil(entries, id);
+            const sums = modelSums(entries, id);
             expect({ used, reserved }).toEqual({ used: sums.used, reserved: sums.reserved });
             for (const dimension of DIMENSIONS) {
               const cap = caps[dimension];

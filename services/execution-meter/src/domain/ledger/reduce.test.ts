@@ -29,7 +29,7 @@ function after(start: Ledger, ...events: LedgerEvent[]): Step {
 }
 
 describe('consume', () => {
-  it('adds first and then names the first cap in the order tokens, cost, turns (EM-2)', () => {
+  it('books first and then reports the first exceeded cap in the order tokens, cost, turns (EM-2)', () => {
     const start = ledger({ tokens: 4000n, cost: 5n, turns: 0n });
     const step = reduce(start, { type: 'consume', spent: spent(4200n, 9n) });
     expect(step.exceeded).toEqual({
@@ -41,7 +41,7 @@ describe('consume', () => {
     expect(step.ledger.levels[0]?.used).toEqual({ tokens: 4200n, cost: 9n, turns: 1n });
   });
 
-  it('asks tokens of every level before cost of any (EM-2)', () => {
+  it('checks tokens on every level before cost on any (EM-2)', () => {
     const step = reduce(ledger({ cost: 1n }, { tokens: 10n }), {
       type: 'consume',
       spent: spent(11n, 2n),
@@ -49,20 +49,20 @@ describe('consume', () => {
     expect(step.exceeded).toMatchObject({ level: 'run', dimension: 'tokens' });
   });
 
-  it('is refused on a closed tab', () => {
+  it('is rejected on a closed tab', () => {
     const closed = after(ledger({}), { type: 'close' }).ledger;
     expect(() => reduce(closed, { type: 'consume', spent: spent(1n) })).toThrow(/closed/);
   });
 });
 
 describe('reserve', () => {
-  it('fits every level or holds nothing anywhere (EM-3)', () => {
+  it('fits every level or holds nothing on any (EM-3)', () => {
     const step = reduce(ledger({ tokens: 100n }, { tokens: 50n }), reserve(51n));
     expect(step.refusal).toEqual({ level: 'run', dimension: 'tokens', used: 51n, limit: 50n });
     expect(step.ledger.levels.map(({ reserved }) => reserved.tokens)).toEqual([0n, 0n]);
   });
 
-  it('tells the smallest rest of all levels (EM-3)', () => {
+  it('leaves the minimum of all levels as the remaining budget (EM-3)', () => {
     const { ledger: held } = reduce(
       ledger({ tokens: 100n, cost: 7n }, { tokens: 60n }),
       reserve(20n),
@@ -72,7 +72,7 @@ describe('reserve', () => {
 });
 
 describe('settle', () => {
-  it('books what was used above the reservation as debt, which blocks further calls (EM-3)', () => {
+  it('books usage above the reservation as debt, which blocks further calls (EM-3)', () => {
     const step = after(ledger({ tokens: 100n }), reserve(40n), {
       type: 'settle',
       spent: spent(101n),
@@ -88,13 +88,13 @@ describe('settle', () => {
     expect(reduce(next, reserve(0n)).refusal).toMatchObject({ dimension: 'tokens' });
   });
 
-  it('changes nothing the second time (EM-3)', () => {
+  it('is idempotent (EM-3)', () => {
     const once = after(ledger({}), reserve(40n), { type: 'settle', spent: spent(10n) });
     const twice = reduce(once.ledger, { type: 'settle', spent: spent(99n) });
     expect(twice.ledger).toEqual(once.ledger);
   });
 
-  it('is booked on a closed tab, too (EM-3)', () => {
+  it('is accepted on a closed tab (EM-3)', () => {
     const step = after(
       ledger({}),
       reserve(40n),
@@ -107,7 +107,7 @@ describe('settle', () => {
     expect(step.ledger.levels[0]?.used.tokens).toBe(10n);
   });
 
-  it('replaces what expiry had only estimated (EM-3)', () => {
+  it('replaces the estimate of an expiry (EM-3)', () => {
     const step = after(
       ledger({}),
       reserve(40n, 'reserve'),
@@ -124,7 +124,7 @@ describe('settle', () => {
     });
   });
 
-  it('needs a reservation that was not released', () => {
+  it('requires a reservation that was not released', () => {
     const settle: LedgerEvent = { type: 'settle', spent: spent(1n) };
     expect(() => reduce(ledger({}), settle)).toThrow(/no reservation/);
     expect(() => after(ledger({}), reserve(1n), { type: 'release' }, settle)).toThrow(/released/);
@@ -132,7 +132,7 @@ describe('settle', () => {
 });
 
 describe('expiry', () => {
-  it('gives back a call that was never sent (EM-3)', () => {
+  it('releases a call that was never sent (EM-3)', () => {
     const step = after(ledger({}), reserve(40n), { type: 'expire' });
     expect(step.ledger.entry?.state).toBe('released');
     expect(step.ledger.levels[0]).toMatchObject({ used: { tokens: 0n }, reserved: { tokens: 0n } });
@@ -140,7 +140,7 @@ describe('expiry', () => {
 
   it.each([
     ['a call that was sent', [reserve(40n), { type: 'sent' }]],
-    ['a bare reservation', [reserve(40n, 'reserve')]],
+    ['a reservation without a call', [reserve(40n, 'reserve')]],
   ] as const)('settles %s in full, estimated (EM-3)', (_, events) => {
     const step = after(ledger({}), ...events, { type: 'expire' });
     expect(step.ledger.entry).toMatchObject({ state: 'settled', byExpiry: true });
@@ -152,12 +152,14 @@ describe('expiry', () => {
   });
 });
 
-it('does not release what was sent or settled (EM-3)', () => {
+it('rejects the release of a sent or settled reservation (EM-3)', () => {
   const release: LedgerEvent = { type: 'release' };
-  expect(() => after(ledger({}), reserve(1n), { type: 'sent' }, release)).toThrow(/settled, not/);
+  expect(() => after(ledger({}), reserve(1n), { type: 'sent' }, release)).toThrow(
+    /must be settled/,
+  );
   expect(() =>
     after(ledger({}), reserve(1n), { type: 'settle', spent: spent(1n) }, release),
-  ).toThrow(/nothing to release/);
+  ).toThrow(/is settled and cannot/);
 });
 
 describe('near budget', () => {
@@ -166,7 +168,7 @@ describe('near budget', () => {
     return after.levels.some((balance) => isNearBudget(balance, DEFAULT_NEAR_BUDGET));
   };
 
-  it('is told when 512 tokens or a tenth of the money remain (EM-5)', () => {
+  it('applies when 512 tokens or a tenth of the cost cap remain (EM-5)', () => {
     expect(near({ tokens: 1000n }, 487n, 0n)).toBe(false);
     expect(near({ tokens: 1000n }, 488n, 0n)).toBe(true);
     expect(near({ cost: 1000n }, 0n, 899n)).toBe(false);

@@ -5,9 +5,9 @@ import {
   type Balance,
   type Breach,
   type Change,
+  exceededByHold,
   exceededCap,
   NO_CHANGE,
-  refusingCap,
 } from './balance.ts';
 import {
   type Entry,
@@ -20,19 +20,19 @@ import {
 } from './entry.ts';
 import { addUsage, amountOf, NO_SPENDING, negateUsage, type Spending } from './spending.ts';
 
-/** The part of the books that one event touches: a tab, its levels and one entry. */
+/** The part of the ledger that one event affects: a tab, its levels and one entry. */
 export interface Ledger {
   readonly tab: 'open' | 'closed';
-  /** The accounts of every level that the entry is booked to. */
+  /** Accounts of all levels of the entry. */
   readonly levels: readonly Balance[];
   /** Absent before it is reserved or consumed. */
   readonly entry?: Entry;
 }
 
-/** Far below where 64 bits end, so that no sum of two figures gets there. */
-const LARGEST = 2n ** 62n;
+/** Upper bound of an account, so that the sum of two accounts fits in 64 bits. */
+const ACCOUNT_LIMIT = 2n ** 62n;
 
-/** What can happen to a ledger. The clock is the caller's: an `expire` says that it is time. */
+/** Events of a ledger. The caller checks the time: `expire` means that the entry has expired. */
 export type LedgerEvent =
   | { readonly type: 'open' }
   | { readonly type: 'reserve'; readonly kind: EntryKind; readonly hold: Hold }
@@ -43,23 +43,23 @@ export type LedgerEvent =
   | { readonly type: 'consume'; readonly spent: Spending }
   | { readonly type: 'close' };
 
-/** What an event did. */
+/** Result of an event. */
 export interface Step {
   readonly ledger: Ledger;
-  /** What was added to each level, the same for all of them. */
+  /** The change of every level. */
   readonly change: Change;
-  /** The cap that refused a reservation; then nothing changed. */
+  /** The cap that rejected a reservation; the ledger is unchanged. */
   readonly refusal?: Breach;
-  /** The first cap that is exceeded by what is now settled (EM-2). */
+  /** The first cap that the settled amount exceeds (EM-2). */
   readonly exceeded?: Breach;
 }
 
 /**
- * Decides what an event does to the books (EM-2, EM-3). Pure: rows are read before and written after,
- * in one transaction. A reservation fits every level or changes nothing; whatever was spent is booked,
- * caps or not, for money that is gone must not be lost from the ledger.
- * @throws PreconditionError TAB_CLOSED, RESERVATION_SENT, RESERVATION_SETTLED, RESERVATION_RELEASED;
- *   NotFoundError RESERVATION_NOT_FOUND; InvalidRequestError AMOUNT_TOO_LARGE
+ * Applies an event to the ledger (EM-2, EM-3). Pure: the caller reads the rows before and writes
+ * them after, in one transaction. A reservation fits every level or changes nothing; spending is
+ * always booked, even above a cap, so that no cost is missing from the ledger.
+ * @throws PreconditionError TAB_CLOSED, RESERVATION_SENT, RESERVATION_SETTLED,
+ *   RESERVATION_RELEASED; NotFoundError RESERVATION_NOT_FOUND; InvalidRequestError AMOUNT_TOO_LARGE
  */
 export function reduce(ledger: Ledger, event: LedgerEvent): Step {
   switch (event.type) {
@@ -70,40 +70,45 @@ export function reduce(ledger: Ledger, event: LedgerEvent): Step {
     case 'reserve':
       return reserve(ledger, event.kind, event.hold);
     case 'sent':
-      return sent(ledger, held(ledger));
+      return sent(ledger, requireEntry(ledger));
     case 'settle':
-      return settle(ledger, held(ledger), event.spent);
+      return settle(ledger, requireEntry(ledger), event.spent);
     case 'release':
-      return release(ledger, held(ledger));
+      return release(ledger, requireEntry(ledger));
     case 'expire':
-      return expire(ledger, held(ledger));
+      return expire(ledger, requireEntry(ledger));
     case 'consume':
       return consume(ledger, event.spent);
   }
 }
 
 function reserve(ledger: Ledger, kind: EntryKind, hold: Hold): Step {
-  refuseClosed(ledger);
+  requireOpen(ledger);
   if (ledger.entry !== undefined) {
-    throw new InternalError('ENTRY_EXISTS', 'A ledger entry was to be reserved a second time.');
+    throw new InternalError(
+      'ENTRY_EXISTS',
+      'Ledger entry already exists and cannot be reserved again.',
+    );
   }
   const amount = heldAmount(hold);
-  const refusal = refusingCap(ledger.levels, amount);
+  const refusal = exceededByHold(ledger.levels, amount);
   if (refusal !== undefined) return { ledger, change: NO_CHANGE, refusal };
   return step({ ...ledger, entry: reservedEntry(kind, hold) }, { ...NO_CHANGE, reserved: amount });
 }
 
 function sent(ledger: Ledger, entry: Entry): Step {
   if (isHolding(entry)) return step({ ...ledger, entry: { ...entry, state: 'sent' } }, NO_CHANGE);
-  throw new InternalError('ENTRY_ENDED', 'A ledger entry was to be sent after it had ended.');
+  throw new InternalError('ENTRY_ENDED', 'Ledger entry has ended and cannot be marked as sent.');
 }
 
-/** Books what was used; the first word counts, except that it replaces an estimate made by expiry. */
+/**
+ * Books the usage. The first settlement counts, except that it replaces an estimate made by expiry.
+ */
 function settle(ledger: Ledger, entry: Entry, spent: Spending): Step {
   if (entry.state === 'released') {
     throw new PreconditionError(
       'RESERVATION_RELEASED',
-      'The reservation was released, so there is nothing to settle.',
+      'The reservation was released and cannot be settled.',
     );
   }
   if (entry.state === 'settled' && !entry.byExpiry) return step(ledger, NO_CHANGE);
@@ -112,7 +117,7 @@ function settle(ledger: Ledger, entry: Entry, spent: Spending): Step {
 
 function expire(ledger: Ledger, entry: Entry): Step {
   if (!isHolding(entry)) return step(ledger, NO_CHANGE);
-  // The meter itself sends model calls, so it knows; what a bare Reserve was used for, nobody knows.
+  // The meter sends model calls itself and knows whether one was sent; the use of a Reserve is unknown.
   if (entry.kind === 'call' && entry.state === 'reserved') return release(ledger, entry);
   return book(ledger, entry, spendingInFull(entry), true);
 }
@@ -140,12 +145,12 @@ function release(ledger: Ledger, entry: Entry): Step {
     case 'sent':
       throw new PreconditionError(
         'RESERVATION_SENT',
-        'A provider was asked under this reservation, so it is settled, not released.',
+        'The reservation was sent to a provider; it must be settled and cannot be released.',
       );
     case 'settled':
       throw new PreconditionError(
         'RESERVATION_SETTLED',
-        'The reservation was settled, so there is nothing to release.',
+        'The reservation is settled and cannot be released.',
       );
     case 'reserved':
       return step(
@@ -156,9 +161,12 @@ function release(ledger: Ledger, entry: Entry): Step {
 }
 
 function consume(ledger: Ledger, spent: Spending): Step {
-  refuseClosed(ledger);
+  requireOpen(ledger);
   if (ledger.entry !== undefined) {
-    throw new InternalError('ENTRY_EXISTS', 'Spending was to be booked a second time.');
+    throw new InternalError(
+      'ENTRY_EXISTS',
+      'Ledger entry already exists; spending cannot be booked again.',
+    );
   }
   const hold: Hold = { usage: NO_SPENDING.usage, cost: 0n, turns: 0n };
   const entry: Entry = { ...reservedEntry('consume', hold), state: 'settled', spent };
@@ -186,10 +194,10 @@ function failedCalls({ failed }: Spending): bigint {
 function step(ledger: Ledger, change: Change): Step {
   if (change === NO_CHANGE) return { ledger, change };
   const levels = ledger.levels.map((balance) => applyChange(balance, change));
-  if (levels.some(isAbsurd)) {
+  if (levels.some(exceedsLimit)) {
     throw new InvalidRequestError(
       'AMOUNT_TOO_LARGE',
-      'The amount would take an account beyond 2^62, which no budget can mean.',
+      'The amount would raise an account above the limit of 2^62.',
     );
   }
   const exceeded = exceededCap(levels);
@@ -197,16 +205,16 @@ function step(ledger: Ledger, change: Change): Step {
   return exceeded === undefined ? { ledger: after, change } : { ledger: after, change, exceeded };
 }
 
-function isAbsurd({ used, reserved }: Balance): boolean {
-  return DIMENSIONS.some((name) => used[name] > LARGEST || reserved[name] > LARGEST);
+function exceedsLimit({ used, reserved }: Balance): boolean {
+  return DIMENSIONS.some((name) => used[name] > ACCOUNT_LIMIT || reserved[name] > ACCOUNT_LIMIT);
 }
 
-function refuseClosed({ tab }: Ledger): void {
+function requireOpen({ tab }: Ledger): void {
   if (tab === 'open') return;
-  throw new PreconditionError('TAB_CLOSED', 'The tab is closed, so it takes no calls.');
+  throw new PreconditionError('TAB_CLOSED', 'The tab is closed and accepts no calls.');
 }
 
-function held({ entry }: Ledger): Entry {
+function requireEntry({ entry }: Ledger): Entry {
   if (entry !== undefined) return entry;
   throw new NotFoundError('RESERVATION_NOT_FOUND', 'The tab has no reservation for this call_id.');
 }

@@ -2,8 +2,8 @@ import { type Caps, DIMENSIONS, type Dimension } from './amount.ts';
 import type { Balance } from './balance.ts';
 
 /**
- * What a reservation may still hold: the smallest rest of all levels, by dimension, never negative.
- * A dimension that no level caps is absent (EM-3).
+ * Returns the remaining budget for reservations: the minimum of all levels by dimension, never
+ * negative. A dimension without caps is absent (EM-3).
  */
 export function roomOf(balances: readonly Balance[]): Caps {
   const room: Partial<Record<Dimension, bigint>> = {};

@@ -1,12 +1,12 @@
 import type { Amount } from './amount.ts';
 
-/** Tokens of one model call, or of many. */
+/** Token counts of one or more model calls. */
 export interface TokenUsage {
-  /** Prompt tokens, cached ones included. */
+  /** Prompt tokens, including cached tokens. */
   readonly input: bigint;
   /** Prompt tokens that the provider read from its cache. */
   readonly cachedInput: bigint;
-  /** Completion tokens, reasoning included. */
+  /** Completion tokens, including reasoning tokens. */
   readonly output: bigint;
   /** Completion tokens spent on reasoning. */
   readonly reasoning: bigint;
@@ -20,7 +20,7 @@ export const NO_USAGE: TokenUsage = Object.freeze({
   reasoning: 0n,
 });
 
-/** What something cost in fact, or by estimate. */
+/** Actual or estimated usage and cost. */
 export interface Spending {
   readonly usage: TokenUsage;
   /** Nano-USD. */
@@ -28,7 +28,7 @@ export interface Spending {
   /** Round trips to a model. */
   readonly turns: bigint;
   readonly estimated: boolean;
-  /** A model call ended with it, without an answer. */
+  /** Whether the model call ended without an answer. */
   readonly failed: boolean;
 }
 
@@ -41,12 +41,12 @@ export const NO_SPENDING: Spending = Object.freeze({
   failed: false,
 });
 
-/** A spending as caps see it: prompt and completion tokens together. */
+/** Returns spending as an amount that caps compare: prompt plus completion tokens. */
 export function amountOf({ usage, cost, turns }: Spending): Amount {
   return { tokens: usage.input + usage.output, cost, turns };
 }
 
-/** The sum of two usages. */
+/** Adds two usages. */
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   return {
     input: a.input + b.input,
@@ -56,7 +56,7 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
-/** The same usage with every sign turned. */
+/** Negates every count of a usage. */
 export function negateUsage(usage: TokenUsage): TokenUsage {
   return {
     input: -usage.input,

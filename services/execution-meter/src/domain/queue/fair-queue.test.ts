@@ -5,7 +5,10 @@ import { FairQueue } from './fair-queue.ts';
 
 const WEIGHTS = Object.values(Priority);
 
-/** Serves `rounds` calls while every flow keeps two calls waiting; counts who was served. */
+/**
+ * Serves `rounds` calls while every flow keeps two calls waiting; returns the calls served per
+ * flow.
+ */
 function served(weights: readonly Priority[], rounds: number): number[] {
   const queue = new FairQueue<number>();
   const add = (flow: number) =>
@@ -31,7 +34,7 @@ it('serves saturated flows in the ratio of their weights (SUP-3)', () => {
   ]);
 });
 
-it('serves BACKGROUND only when nobody else waits (SUP-3)', () => {
+it('serves BACKGROUND only when no other flow waits (SUP-3)', () => {
   expect(served([Priority.BACKGROUND, Priority.LOW], 100)).toEqual([0, 100]);
   const queue = new FairQueue<string>();
   queue.add({ flow: 'b', weight: Priority.BACKGROUND, item: 'background' });
@@ -39,7 +42,7 @@ it('serves BACKGROUND only when nobody else waits (SUP-3)', () => {
   expect([queue.next(), queue.next(), queue.next()]).toEqual(['low', 'background', undefined]);
 });
 
-it('saves no share for a flow that was idle (SUP-3)', () => {
+it('accumulates no credit for an idle flow (SUP-3)', () => {
   const queue = new FairQueue<string>();
   for (let index = 0; index < 50; index += 1) {
     queue.add({ flow: 'busy', weight: Priority.NORMAL, item: 'busy' });
@@ -52,7 +55,7 @@ it('saves no share for a flow that was idle (SUP-3)', () => {
   expect(order.filter((item) => item === 'late').length).toBe(5);
 });
 
-it('loses and doubles nobody, whoever leaves meanwhile', () => {
+it('serves every item exactly once while others leave the queue', () => {
   const arrival = fc.record({
     flow: fc.constantFrom('a', 'b', 'c'),
     weight: fc.constantFrom(...WEIGHTS),

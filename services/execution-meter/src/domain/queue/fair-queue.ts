@@ -1,8 +1,8 @@
 import type { Priority } from '@writ/kernel';
 
-/** Somebody who waits. */
+/** A waiting item. */
 export interface Waiting<T> {
-  /** Whose share it is taken from: an agent of a run. */
+  /** Flow that it is charged to: an agent of a run. */
   readonly flow: string;
   readonly weight: Priority;
   readonly item: T;
@@ -12,35 +12,34 @@ interface Tagged<T> extends Waiting<T> {
   readonly start: number;
 }
 
-/** Divisible by every weight, so that all tags are whole numbers. */
+/** Divisible by every weight, so that all tags are integers. */
 const SCALE = 8;
 
 /**
- * Who is served next when there is not enough for all (SUP-3): start-time fair queueing. Each flow is
- * served in proportion to its weight while it has something waiting; nobody saves up a share by being
- * idle. Weight 0 (BACKGROUND) is served only when nobody else waits. Within a flow, and between equal
- * tags, first come, first served.
+ * Start-time fair queue (SUP-3). Each backlogged flow is served in proportion to its weight; an
+ * idle flow accumulates no credit. Weight 0 (BACKGROUND) is served only when no other flow waits.
+ * Items of one flow, and items with equal tags, are served in arrival order.
  */
 export class FairQueue<T> {
-  /** In order of start tags. */
+  /** Ordered by start tag. */
   #weighted: Tagged<T>[] = [];
   #background: Waiting<T>[] = [];
-  /** Where each flow's next start tag begins, while that lies ahead of the virtual time. */
+  /** Finish tag of the last item of each flow, as long as it is ahead of the virtual time. */
   readonly #finish = new Map<string, number>();
   #virtualTime = 0;
 
-  /** How many wait. */
+  /** Number of waiting items. */
   get size(): number {
     return this.#weighted.length + this.#background.length;
   }
 
-  /** Of all flows that wait, together; BACKGROUND counts for nothing. */
+  /** Sum of the weights of all waiting flows; BACKGROUND counts as 0. */
   get weight(): number {
     const flows = new Map(this.#weighted.map(({ flow, weight }) => [flow, weight]));
     return [...flows.values()].reduce((sum: number, weight) => sum + weight, 0);
   }
 
-  /** Takes somebody in. */
+  /** Adds an item. */
   add(waiting: Waiting<T>): void {
     if (waiting.weight === 0) {
       this.#background.push(waiting);
@@ -52,7 +51,10 @@ export class FairQueue<T> {
     this.#weighted.splice(behind + 1, 0, { ...waiting, start });
   }
 
-  /** Takes out who is next; undefined when nobody waits, which ends the contention and forgets shares. */
+  /**
+   * Removes and returns the next item; undefined when the queue is empty, which also resets the
+   * tags.
+   */
   next(): T | undefined {
     const first = this.#weighted.shift();
     if (first === undefined) {
@@ -66,7 +68,7 @@ export class FairQueue<T> {
     return first.item;
   }
 
-  /** Takes out somebody who no longer wants to wait; answers whether they did. */
+  /** Removes an item before it is served. Returns whether it was waiting. */
   remove(item: T): boolean {
     const size = this.size;
     this.#weighted = this.#weighted.filter((waiting) => waiting.item !== item);

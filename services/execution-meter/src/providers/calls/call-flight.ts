@@ -90,7 +90,7 @@ export class CallFlight {
     const { signal } = this.#controller;
     const stopWatching = this.#watchDeadline();
     try {
-      const release = await slots.enter(model, {
+      const release = await slots.acquire(model, {
         flow: `${ask.tenant}/${ask.runId}/${ask.agentInstance}`,
         weight: ask.priority,
         signal,

@@ -76,7 +76,7 @@ export function providerKey(
   if (key !== undefined) return key;
   throw new PreconditionError(
     'PROVIDER_KEY_MISSING',
-    `Model ${alias} needs a provider key: set ${keyVariable} for execution-meter and start it again.`,
+    `Model ${alias} requires a provider key. Set ${keyVariable} and restart execution-meter.`,
     { model: alias, variable: keyVariable },
   );
 }

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '@writ/config';
 
-/** Prices of a million tokens in decimal USD, such as `"0.40"`. */
+/** Prices per million tokens in decimal USD, such as `"0.40"`. */
 export interface PriceSettings {
   readonly input_per_million_usd?: string;
   readonly cached_input_per_million_usd?: string;
@@ -8,12 +8,12 @@ export interface PriceSettings {
   readonly reasoning_per_million_usd?: string;
 }
 
-/** One alias as models.yaml writes it; texts may refer to variables. */
+/** One alias in models.yaml; strings can reference variables. */
 export interface ModelSettings {
-  /** Name of a template whose settings it starts from. */
+  /** Name of the template with its base settings. */
   readonly template?: string;
   readonly base_url?: string;
-  /** Name of the variable that holds the provider key. */
+  /** Name of the variable that contains the provider key. */
   readonly api_key_env?: string;
   readonly model?: string;
   readonly context_window?: number;
@@ -25,19 +25,19 @@ export interface ModelSettings {
   readonly max_queued?: number;
   readonly streaming?: boolean;
   readonly output_cap_field?: 'max_tokens' | 'max_completion_tokens';
-  /** The name that the price list knows the model by. */
+  /** Name of the model in the price list. */
   readonly priced_as?: string;
   readonly prices?: PriceSettings;
 }
 
-/** Caps of a tenant for a day or a month. */
+/** Caps of a tenant per day or month. */
 export interface CapSettings {
   readonly max_tokens?: number;
   readonly max_cost_usd?: string;
   readonly max_turns?: number;
 }
 
-/** A whole models.yaml. */
+/** Content of models.yaml. */
 export interface CatalogSettings {
   readonly templates?: Readonly<Record<string, ModelSettings>>;
   readonly models: Readonly<Record<string, ModelSettings>>;
@@ -101,7 +101,7 @@ const caps = {
   },
 };
 
-/** What models.yaml may say. */
+/** JSON Schema of models.yaml. */
 export const CATALOG_SCHEMA: JsonSchema = {
   type: 'object',
   additionalProperties: false,

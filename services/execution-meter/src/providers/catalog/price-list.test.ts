@@ -17,7 +17,7 @@ const entry = (settings: object) => {
 };
 const prices = new PriceList(new ManualClock());
 
-it('knows the maintained list’s prices, exactly (EM-4)', async () => {
+it('returns the exact prices of the maintained list (EM-4)', async () => {
   expect(await prices.pricesOf(entry({}))).toEqual({
     input: flatRate(400_000_000n),
     cachedInput: flatRate(100_000_000n),
@@ -26,7 +26,7 @@ it('knows the maintained list’s prices, exactly (EM-4)', async () => {
   });
 });
 
-it('takes over prices that depend on the size of the prompt (EM-4)', async () => {
+it('returns tiered prices of the maintained list (EM-4)', async () => {
   const known = await new PriceList(new ManualClock()).pricesOf(
     entry({ priced_as: 'gemini-2.5-pro' }),
   );
@@ -36,13 +36,13 @@ it('takes over prices that depend on the size of the prompt (EM-4)', async () =>
   });
 });
 
-it('lets the catalog set some prices, and knows none for a model that nobody prices (EM-4)', async () => {
+it('prefers catalog prices, and returns undefined for a model without prices (EM-4)', async () => {
   const own = { priced_as: 'gpt-4.1-mini', prices: { output_per_million_usd: '2' } };
   expect(await new PriceList(new ManualClock()).pricesOf(entry(own))).toMatchObject({
     input: flatRate(400_000_000n),
     output: flatRate(2_000_000_000n),
     reasoning: flatRate(2_000_000_000n),
   });
-  const nobody = entry({ priced_as: 'sim:anything' });
-  expect(await new PriceList(new ManualClock()).pricesOf(nobody)).toBeUndefined();
+  const unpriced = entry({ priced_as: 'sim:anything' });
+  expect(await new PriceList(new ManualClock()).pricesOf(unpriced)).toBeUndefined();
 });

@@ -6,7 +6,7 @@ import { dayOf } from '../../domain/ledger/calendar.ts';
 
 type Listed = ModelPrice[string];
 
-/** What models cost: the maintained list of a package, under what the catalog sets itself (EM-4). */
+/** Model prices: those of the catalog, completed by the maintained list of a package (EM-4). */
 export class PriceList {
   readonly #clock: Clock;
   readonly #known = new Map<string, Promise<TokenPrices | undefined>>();
@@ -15,7 +15,7 @@ export class PriceList {
     this.#clock = clock;
   }
 
-  /** The prices of a model today; undefined when input or output has no price. */
+  /** Returns the current prices of a model; undefined when input or output has no price. */
   pricesOf(model: ModelEntry): Promise<TokenPrices | undefined> {
     const { input, output, cachedInput = input, reasoning = output } = model.prices;
     if (input !== undefined && output !== undefined) {
@@ -26,10 +26,10 @@ export class PriceList {
         reasoning: reasoning ?? output,
       });
     }
-    // Listed prices change on known days.
+    // Listed prices change at known dates.
     const now = this.#clock.now();
     const key = `${dayOf(now)} ${model.alias}`;
-    const prices = this.#known.get(key) ?? look(model, now);
+    const prices = this.#known.get(key) ?? loadPrices(model, now);
     if (!this.#known.has(key) && this.#known.size > MAX_KNOWN) this.#known.clear();
     this.#known.set(key, prices);
     return prices;
@@ -38,13 +38,13 @@ export class PriceList {
 
 const MAX_KNOWN = 1_000;
 
-async function look(model: ModelEntry, timestamp: Date): Promise<TokenPrices | undefined> {
-  // The list takes a moment to load, which a start need not wait for.
+async function loadPrices(model: ModelEntry, timestamp: Date): Promise<TokenPrices | undefined> {
+  // Loaded on first use, to keep startup fast.
   const { calcPrice } = await import('@pydantic/genai-prices');
   const usage = { input_tokens: 1, output_tokens: 1 };
-  const ask = (options: { providerApiUrl?: string }): ModelPrice | undefined =>
+  const find = (options: { providerApiUrl?: string }): ModelPrice | undefined =>
     calcPrice(usage, model.pricedAs, { timestamp, ...options })?.model_price;
-  const listed = ask({ providerApiUrl: model.baseUrl }) ?? ask({});
+  const listed = find({ providerApiUrl: model.baseUrl }) ?? find({});
   const input = model.prices.input ?? toRate(listed?.input_mtok);
   const output = model.prices.output ?? toRate(listed?.output_mtok);
   if (input === undefined || output === undefined) return undefined;
@@ -67,7 +67,7 @@ function toRate(listed: Listed): Rate | undefined {
   };
 }
 
-/** Nano-USD of a listed price in USD: lists write decimals, which floats only imitate. */
+/** Converts a listed price in USD to nano-USD, exact to nine decimals. */
 function exact(usd: number): bigint {
   return parseUsd(usd.toFixed(9), 'price');
 }

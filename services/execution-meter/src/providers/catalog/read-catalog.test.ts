@@ -17,7 +17,7 @@ const DESK = `models:
 `;
 
 describe('models.yaml', () => {
-  it('fills in variables and defaults', () => {
+  it('substitutes variables and defaults', () => {
     const { catalog } = read(DESK, { MODEL: 'gpt-4.1-mini', SECONDS: ' 2 ' });
     expect(catalog.find('desk', ['desk'])).toMatchObject({
       baseUrl: 'https://api.openai.com/v1',
@@ -29,13 +29,15 @@ describe('models.yaml', () => {
     });
   });
 
-  it('keeps an alias without its variable, and refuses it only when it is used', () => {
+  it('rejects an alias without its variable only when it is used', () => {
     const { catalog } = read(DESK, { MODEL: '' });
     expect(catalog.list(undefined)).toEqual([]);
-    expect(() => catalog.find('desk', ['desk'])).toThrow(/desk refers to MODEL, which is not set/);
+    expect(() => catalog.find('desk', ['desk'])).toThrow(
+      /desk requires variable MODEL, which is not set/,
+    );
   });
 
-  it('lets aliases start from a template, and programs override the file', () => {
+  it('applies templates to aliases, and overrides to the file', () => {
     const { catalog } = read(
       `templates:
   slow: { base_url: "http://127.0.0.1:1/v1", timeout: 9s, max_retries: 0 }
@@ -55,7 +57,7 @@ models:
   it.each([
     [DESK, { MODEL: 'm', SECONDS: 'soon' }, /models\.yaml:6:14: timeout must be a duration/],
     [DESK, { MODEL: 'm', BASE: 'api' }, /models\.yaml:3:15: base_url must be an http or https URL/],
-    ['models: { a: { template: none } }', {}, /models\.yaml:1:26: there is no template none/],
+    ['models: { a: { template: none } }', {}, /models\.yaml:1:26: template none does not exist/],
     ['models: { a: { model: x } }', {}, /needs base_url/],
     ['models: {}', {}, /models\.yaml:1:/],
     ['models: { a: { base_url: "http://x", model: x, key: sk-1 } }', {}, /unknown key "key"/],
@@ -69,11 +71,11 @@ models:
       {},
       /never the key itself/,
     ],
-  ])('says where it is wrong and what was expected (case %#)', (text, variables, message) => {
+  ])('reports the position and the expected value (case %#)', (text, variables, message) => {
     expect(() => read(text, variables)).toThrow(message);
   });
 
-  it('gives tenants their caps, the others those of *, and remarks on zeros (EM-3)', () => {
+  it('returns the caps of a tenant or those of *, and warns about zeros (EM-3)', () => {
     const { catalog, warnings } = read(`models: { a: { base_url: "http://x", model: x } }
 tenants:
   "*": { day: { max_cost_usd: "5.00" }, month: { max_tokens: 1000 } }
@@ -87,7 +89,7 @@ tenants:
   });
 });
 
-it('has an alias for every script of the refund desk, priced, and one for a real model', () => {
+it('has a priced alias for every script of the refund desk and one for a real model', () => {
   const desk = fileURLToPath(new URL('../../../../../examples/refund-desk/', import.meta.url));
   const scripts = readdirSync(`${desk}scripts`)
     .filter((file) => file.endsWith('.yaml'))

@@ -12,7 +12,7 @@ import {
   type PriceSettings,
 } from './catalog-schema.ts';
 
-/** A catalog, and what a person should know of its file. */
+/** A catalog with the warnings of its file. */
 export interface LoadedCatalog {
   readonly catalog: Catalog;
   readonly warnings: readonly string[];
@@ -26,9 +26,9 @@ const DEFAULTS = {
 } as const;
 
 /**
- * Reads models.yaml: aliases, templates that they start from, and tenants' caps. An alias that refers
- * to a variable without a value is kept, and refused only when it is used.
- * @throws ConfigError naming file, line and what was expected
+ * Reads models.yaml: aliases, templates and tenant caps. An alias that references a variable
+ * without a value is rejected when it is used, not at load.
+ * @throws ConfigError with file, line and the expected value
  */
 export function readCatalog(
   input: YamlInput,
@@ -44,7 +44,7 @@ export function readCatalog(
     const at = (...path: DataPath): string => locate(['models', alias, ...path]);
     const base = own.template === undefined ? {} : value.templates?.[own.template];
     if (base === undefined) {
-      problems.push(`${at('template')}: there is no template ${own.template}.`);
+      problems.push(`${at('template')}: template ${own.template} does not exist.`);
       continue;
     }
     try {
@@ -94,7 +94,7 @@ function readModel(
       maxInFlight: settings.max_in_flight,
       maxQueued: settings.max_queued ?? DEFAULTS.maxQueued,
       streaming: settings.streaming ?? true,
-      // OpenAI's newer models refuse the old name, most other servers know only that one.
+      // Newer OpenAI models reject max_tokens; most other servers support only max_tokens.
       outputCapField:
         settings.output_cap_field ??
         (url.hostname === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens'),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AnswerBuilder } from './answer-builder.ts';
 
-/** A builder that took these chunks, whatever they are. */
+/** Returns a builder with these chunks. */
 function built(...chunks: readonly object[]): AnswerBuilder {
   const builder = new AnswerBuilder('asked');
   for (const chunk of chunks) builder.addChunk(chunk);
@@ -12,8 +12,8 @@ const delta = (content: object, finish: string | null = null) => ({
   choices: [{ index: 0, delta: content, finish_reason: finish }],
 });
 
-describe('an answer in pieces', () => {
-  it('is put together from text, tool calls, end reason and usage (EM-8)', () => {
+describe('a streamed answer', () => {
+  it('is assembled from text, tool calls, finish reason and usage (EM-8)', () => {
     const builder = built(
       delta({ content: 'Let me ' }),
       delta({ content: 'look.' }),
@@ -45,7 +45,7 @@ describe('an answer in pieces', () => {
     expect(built(delta({ content: 'x' }, finish)).build().answer.endReason).toBe(endReason);
   });
 
-  it('names tool uses that the provider left nameless', () => {
+  it('generates ids for tool uses without an id', () => {
     const { toolUses } = built(
       delta({ tool_calls: [{ index: 0, function: { name: 'one' } }] }, 'stop'),
     ).build().answer;
@@ -58,15 +58,15 @@ describe('an answer in pieces', () => {
     { prompt_tokens: '7', completion_tokens: 2 },
     { prompt_tokens: 1e12, completion_tokens: 2 },
     'many',
-  ])('does not believe usage that cannot be: %j (EM-8)', (usage) => {
+  ])('rejects invalid usage: %j (EM-8)', (usage) => {
     const builder = built(delta({ content: 'x' }, 'stop'), { choices: [], usage });
     expect(builder.usage).toBeUndefined();
     expect(builder.build().warnings).toEqual([
-      'The provider reported usage that cannot be; it is estimated.',
+      'The provider reported invalid usage; usage is estimated.',
     ]);
   });
 
-  it('bounds parts of tokens by their whole (EM-8)', () => {
+  it('limits cached and reasoning tokens to their totals (EM-8)', () => {
     const usage = {
       prompt_tokens: 5,
       completion_tokens: 3,
@@ -83,7 +83,7 @@ describe('an answer in pieces', () => {
     [{ choices: [null] }],
     [{ choices: [{ delta: null }] }],
     [delta({ tool_calls: [null, 'x', { index: -1 }] })],
-  ])('survives whatever a provider sends: %j (EM-8)', (chunk) => {
+  ])('accepts any chunk of a provider: %j (EM-8)', (chunk) => {
     expect(() => built(chunk).build()).not.toThrow();
   });
 });

@@ -4,7 +4,7 @@ import { fieldsOf, readUsage } from './read-usage.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-interface ToolUseSoFar {
+interface PartialToolUse {
   id: string;
   tool: string;
   argumentsJson: string;
@@ -18,22 +18,22 @@ const END_REASONS: Readonly<Record<string, EndReason>> = {
   content_filter: 'content_filter',
 };
 
-/** Puts an answer together from what a provider sends. What it sends may be anything. */
+/** Assembles an answer from the chunks of a provider, which are not trusted. */
 export class AnswerBuilder {
   #text = '';
-  #toolUses: ToolUseSoFar[] = [];
+  #toolUses: PartialToolUse[] = [];
   #finishReason: string | undefined;
   #model: string;
   #choices = 0;
   #usage: TokenUsage | undefined;
-  #oddUsage = false;
+  #hasInvalidUsage = false;
 
-  /** @param model the name to report when the provider reports none */
+  /** @param model the model name when the provider reports none */
   constructor(model: string) {
     this.#model = model;
   }
 
-  /** The texts of the answer so far, for an estimate of what they cost. */
+  /** Texts of the answer so far, for a cost estimate. */
   get partial(): readonly string[] {
     return [
       this.#text,
@@ -41,22 +41,22 @@ export class AnswerBuilder {
     ];
   }
 
-  /** What the provider says was used. */
+  /** Usage reported by the provider. */
   get usage(): TokenUsage | undefined {
     return this.#usage;
   }
 
-  /** Whether anything has come that is an answer. */
+  /** Whether a choice was received. */
   get hasAnswer(): boolean {
     return this.#choices > 0;
   }
 
-  /** Whether the provider said that it was done. */
+  /** Whether a finish reason was received. */
   get isFinished(): boolean {
     return this.#finishReason !== undefined;
   }
 
-  /** Takes one chunk of a stream; returns the text that it adds. */
+  /** Adds one chunk of a stream and returns its text. */
   addChunk(chunk: object): string {
     const choice = this.#choiceOf(fieldsOf(chunk));
     if (choice === undefined) return '';
@@ -68,7 +68,7 @@ export class AnswerBuilder {
     return text;
   }
 
-  /** Takes a whole answer; returns its text. */
+  /** Sets the complete answer and returns its text. */
   addCompletion(completion: object): string {
     const choice = this.#choiceOf(fieldsOf(completion));
     if (choice === undefined) return '';
@@ -81,10 +81,10 @@ export class AnswerBuilder {
     return this.#text;
   }
 
-  /** The answer, and sentences on what was odd about it (EM-9). */
+  /** Returns the answer with its warnings (EM-9). */
   build(): { readonly answer: ChatAnswer; readonly warnings: readonly string[] } {
     const warnings: string[] = [];
-    // Some servers leave ids out; results have to refer to something.
+    // Some servers omit ids, which tool results reference.
     const toolUses: ToolUse[] = this.#toolUses.map((use, index) => ({
       ...use,
       id: use.id === '' ? `call_${index + 1}` : use.id,
@@ -94,29 +94,29 @@ export class AnswerBuilder {
       endReason = toolUses.length > 0 ? 'tool_use' : 'end_turn';
       warnings.push(
         this.#finishReason === undefined
-          ? 'The stream closed before the provider said why it ended.'
-          : 'The provider gave an end reason that is not known.',
+          ? 'The stream closed before the provider sent a finish reason.'
+          : 'The provider sent an unknown finish reason.',
       );
     }
-    // Servers differ in what they call an answer that asks for tools.
+    // Servers differ in the finish reason of an answer with tool calls.
     if (endReason === 'end_turn' && toolUses.length > 0) endReason = 'tool_use';
     if (this.#usage === undefined) {
       warnings.push(
-        this.#oddUsage
-          ? 'The provider reported usage that cannot be; it is estimated.'
-          : 'The provider reported no usage; it is estimated.',
+        this.#hasInvalidUsage
+          ? 'The provider reported invalid usage; usage is estimated.'
+          : 'The provider reported no usage; usage is estimated.',
       );
     }
     const answer = { text: this.#text, toolUses, endReason, providerModel: this.#model };
     return { answer, warnings };
   }
 
-  /** The first choice, after what stands around it was noted. */
+  /** Records usage and model of an envelope and returns its first choice. */
   #choiceOf(envelope: Fields): Fields | undefined {
     const { usage, model } = envelope;
     if (usage !== undefined && usage !== null) {
       const read = readUsage(usage);
-      if (read === undefined) this.#oddUsage = true;
+      if (read === undefined) this.#hasInvalidUsage = true;
       else this.#usage = read;
     }
     if (typeof model === 'string' && model !== '') this.#model = model;
@@ -147,5 +147,5 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** More than any model asks for; bounds what a garbled index can make us hold. */
+/** Limit of the tool call index, which bounds memory for invalid indexes. */
 const MAX_TOOL_USES = 1_023;

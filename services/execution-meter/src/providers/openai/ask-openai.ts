@@ -1,37 +1,37 @@
 import type OpenAI from 'openai';
 import type { AskProvider, Attempt, AttemptOutcome } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
-import { attemptFailure, BAD_RESPONSE, BROKEN_OFF, TIMED_OUT } from './attempt-failure.ts';
+import { attemptFailure, BAD_RESPONSE, CONNECTION_LOST, TIMED_OUT } from './attempt-failure.ts';
 import { chatParams } from './chat-params.ts';
 import { OpenAiClients } from './client.ts';
 
 /**
- * Asks any server that speaks OpenAI's chat completions, with the real SDK (EM-8): streamed or not,
- * with its own retries off, and with a signal that reaches the socket.
+ * Creates the provider for OpenAI-compatible chat completions (EM-8): streamed or not, without the
+ * retries of the SDK, and with an abort signal that closes the connection.
  */
 export function createOpenAiProvider(): AskProvider {
   const clients = new OpenAiClients();
   return async (attempt) => {
     const { model, signal } = attempt;
     const builder = new AnswerBuilder(model.providerModel);
-    const tooLate = new AbortController();
-    const timer = setTimeout(() => tooLate.abort(), attempt.timeoutMs);
+    const timedOut = new AbortController();
+    const timer = setTimeout(() => timedOut.abort(), attempt.timeoutMs);
     const partial = () => (model.streaming ? builder.partial : undefined);
     const ended = (): AttemptOutcome | undefined => {
       if (signal.aborted) return { type: 'aborted', partial: partial(), sent: true };
-      if (!tooLate.signal.aborted) return undefined;
+      if (!timedOut.signal.aborted) return undefined;
       return { type: 'failed', failure: TIMED_OUT, partial: partial(), usage: builder.usage };
     };
     try {
       const client = clients.for(model, attempt.apiKey);
-      await receive(client, attempt, builder, AbortSignal.any([signal, tooLate.signal]));
+      await receive(client, attempt, builder, AbortSignal.any([signal, timedOut.signal]));
     } catch (error) {
       const failure = attemptFailure(error);
       return ended() ?? { type: 'failed', failure, partial: partial(), usage: builder.usage };
     } finally {
       clearTimeout(timer);
     }
-    // The SDK ends an aborted stream as if it were over.
+    // The SDK ends an aborted stream without an error.
     return ended() ?? conclude(builder);
   };
 }
@@ -45,7 +45,7 @@ async function receive(
   const params = chatParams(attempt);
   const options = {
     signal,
-    // Ours comes first, and covers the body, too.
+    // The timer above fires first and also covers the body.
     timeout: attempt.timeoutMs + 1_000,
     headers: {
       'x-request-id': attempt.requestId,
@@ -59,7 +59,7 @@ async function receive(
   }
   const stream = await client.chat.completions.create(params, options);
   for await (const chunk of stream) {
-    if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is no object.');
+    if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is not an object.');
     const text = builder.addChunk(chunk);
     if (text !== '') attempt.onText(text);
   }
@@ -67,13 +67,13 @@ async function receive(
 
 function conclude(builder: AnswerBuilder): AttemptOutcome {
   if (builder.hasAnswer) {
-    // A stream that closed before its end still gave what it gave (EM-9).
+    // Content of a stream that closed early is an answer (EM-9).
     const hasContent = builder.partial.some((text) => text !== '');
     if (builder.isFinished || hasContent) {
       return { type: 'answered', ...builder.build(), usage: builder.usage };
     }
   }
-  const failure = builder.hasAnswer ? BROKEN_OFF : BAD_RESPONSE;
+  const failure = builder.hasAnswer ? CONNECTION_LOST : BAD_RESPONSE;
   return { type: 'failed', failure, partial: builder.partial, usage: builder.usage };
 }
 

@@ -1,7 +1,7 @@
 import { APIConnectionError, APIError } from 'openai';
 import { type AttemptFailure, isRecoverableStatus } from '../../domain/chat/failure.ts';
 
-/** Connection errors before anything was sent, so that nothing can cost. */
+/** Errors of connections that were never established, so that the provider cannot charge. */
 const NOT_SENT: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -11,7 +11,7 @@ const NOT_SENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** What an error of the SDK means (EM-8). Nothing of its text is kept, since it may quote content. */
+/** Classifies an error of the SDK (EM-8). Its message is discarded, since it can quote content. */
 export function attemptFailure(error: unknown): AttemptFailure {
   if (error instanceof APIConnectionError) return connectionFailure(error);
   if (error instanceof APIError) {
@@ -20,20 +20,20 @@ export function attemptFailure(error: unknown): AttemptFailure {
       return {
         what: status,
         recoverable: isRecoverableStatus(status),
-        // An error in the midst of a stream comes after work that is paid.
+        // The provider may charge for a stream that ends with an error.
         mayCost: typeof error.status !== 'number',
         retryAfterMs: retryAfterMs(error.headers),
       };
     }
-    return { ...FAILED, what: 'stream_error', recoverable: isPassing(error) };
+    return { ...FAILED, what: 'stream_error', recoverable: isTransient(error) };
   }
   if (error instanceof SyntaxError) return { ...FAILED, what: 'bad_response' };
-  // fetch reports a body that broke off as a TypeError.
+  // fetch reports an interrupted body as a TypeError.
   if (error instanceof TypeError && error.cause !== undefined) return connectionFailure(error);
   return { ...FAILED, what: 'bad_response' };
 }
 
-/** An attempt that took longer than it may. */
+/** An attempt that exceeded its time limit. */
 export const TIMED_OUT: AttemptFailure = {
   what: 'timeout',
   recoverable: true,
@@ -41,10 +41,10 @@ export const TIMED_OUT: AttemptFailure = {
   retryAfterMs: undefined,
 };
 
-/** The body of an answer broke off. */
-export const BROKEN_OFF: AttemptFailure = { ...TIMED_OUT, what: 'connection' };
+/** A connection that closed before the end of the answer. */
+export const CONNECTION_LOST: AttemptFailure = { ...TIMED_OUT, what: 'connection' };
 
-/** Something came that is no chat completion. */
+/** A response that is not a chat completion. */
 export const BAD_RESPONSE: AttemptFailure = {
   what: 'bad_response',
   recoverable: false,
@@ -55,10 +55,10 @@ export const BAD_RESPONSE: AttemptFailure = {
 const FAILED = BAD_RESPONSE;
 
 function connectionFailure(error: Error): AttemptFailure {
-  return { ...BROKEN_OFF, mayCost: !codesOf(error).some((code) => NOT_SENT.has(code)) };
+  return { ...CONNECTION_LOST, mayCost: !codesOf(error).some((code) => NOT_SENT.has(code)) };
 }
 
-/** The codes of an error and of what caused it; several when several addresses were tried. */
+/** Returns the codes of an error and its causes; several when several addresses were tried. */
 function codesOf(error: unknown, depth = 0): unknown[] {
   if (typeof error !== 'object' || error === null || depth > 4) return [];
   const { code, cause, errors } = error as {
@@ -70,14 +70,14 @@ function codesOf(error: unknown, depth = 0): unknown[] {
   return [code, ...[cause, ...nested].flatMap((inner) => codesOf(inner, depth + 1))];
 }
 
-/** Gateways report what went wrong behind them as a status in the stream. */
+/** Returns the HTTP status that a gateway reports inside a stream. */
 function statusInStream({ code, error }: APIError): number | undefined {
   const inner = (error as { code?: unknown } | undefined)?.code;
   const status = Number(code ?? inner);
   return Number.isInteger(status) && status >= 400 && status < 600 ? status : undefined;
 }
 
-function isPassing({ code, type }: APIError): boolean {
+function isTransient({ code, type }: APIError): boolean {
   return [code, type].some(
     (word) => typeof word === 'string' && /server_error|overloaded|rate_limit|timeout/.test(word),
   );

@@ -7,7 +7,7 @@ type Message = OpenAI.Chat.Completions.ChatCompletionMessageParam;
 type Tool = OpenAI.Chat.Completions.ChatCompletionTool;
 type Choice = OpenAI.Chat.Completions.ChatCompletionToolChoiceOption;
 
-/** A chat request in the words of OpenAI's chat completions (EM-8). */
+/** Converts a chat request to parameters of OpenAI chat completions (EM-8). */
 export function chatParams({ model, chat, maxOutputTokens }: Attempt): Params {
   return {
     model: model.providerModel,
@@ -30,7 +30,7 @@ function toMessages({ role, parts }: ChatMessage): Message[] {
     case 'assistant':
       return [assistantMessage(parts)];
     case 'tool':
-      // Each result is a message of its own there.
+      // OpenAI expects one message per result.
       return parts.flatMap((part): Message[] =>
         part.type === 'tool_result' ? [{ role, tool_call_id: part.id, content: part.content }] : [],
       );

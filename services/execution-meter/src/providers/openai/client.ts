@@ -3,11 +3,11 @@ import type { ModelEntry } from '../../domain/catalog/model.ts';
 
 const MAX_CLIENTS = 256;
 
-/** The SDK's clients, one for a provider and key; connections are shared by all calls to one origin. */
+/** SDK clients by provider and key; calls to one origin share connections. */
 export class OpenAiClients {
   readonly #clients = new Map<string, OpenAI>();
 
-  /** The client for a model's provider. */
+  /** Returns the client for the provider of a model. */
   for({ baseUrl }: ModelEntry, apiKey: string | undefined): OpenAI {
     const name = `${baseUrl} ${apiKey ?? ''}`;
     const known = this.#clients.get(name);
@@ -15,13 +15,13 @@ export class OpenAiClients {
     if (this.#clients.size >= MAX_CLIENTS) this.#clients.clear();
     const client = new OpenAI({
       baseURL: baseUrl,
-      // Servers without keys ignore it; the SDK insists on one.
+      // The SDK requires a key; servers without authentication ignore it.
       apiKey: apiKey ?? 'none',
       adminAPIKey: null,
       organization: null,
       project: null,
       webhookSecret: null,
-      // Its retries would be billed unseen (EM-8).
+      // Retries of the SDK would not be metered (EM-8).
       maxRetries: 0,
       logLevel: 'off',
     });

@@ -1,9 +1,12 @@
 import type { TokenUsage } from '../../domain/ledger/spending.ts';
 
-/** No call has more tokens than this; a provider that says so is wrong. */
-const MOST = 1_000_000_000;
+/** Upper bound of plausible token counts. */
+const MAX_TOKENS = 1_000_000_000;
 
-/** The usage that a provider reports; undefined when it is missing, negative or absurd (EM-8). */
+/**
+ * Reads the usage reported by a provider; undefined when it is missing, negative or implausible
+ * (EM-8).
+ */
 export function readUsage(usage: unknown): TokenUsage | undefined {
   const fields = fieldsOf(usage);
   const input = count(fields.prompt_tokens);
@@ -21,10 +24,10 @@ export function readUsage(usage: unknown): TokenUsage | undefined {
 
 function count(value: unknown): bigint | undefined {
   const valid = typeof value === 'number' && Number.isSafeInteger(value);
-  return valid && value >= 0 && value <= MOST ? BigInt(value) : undefined;
+  return valid && value >= 0 && value <= MAX_TOKENS ? BigInt(value) : undefined;
 }
 
-/** The fields of whatever came; none of what is no object. */
+/** Returns the fields of an object, or no fields for any other value. */
 export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }

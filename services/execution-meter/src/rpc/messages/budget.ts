@@ -1,7 +1,7 @@
 import type { ExecutionBudget } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import type { Caps } from '../../domain/ledger/amount.ts';
 
-/** The caps that the meter keeps of a budget. The rest of it is the supervisor's: active time. */
+/** Converts a budget to the caps that the meter enforces. The supervisor enforces active time. */
 export function toCaps(budget: ExecutionBudget | undefined): Caps {
   return {
     ...(budget?.maxTokens === undefined ? {} : { tokens: budget.maxTokens }),
@@ -10,7 +10,7 @@ export function toCaps(budget: ExecutionBudget | undefined): Caps {
   };
 }
 
-/** Caps as the contract writes them. */
+/** Converts caps to budget message fields. */
 export function fromCaps({ tokens, cost, turns }: Caps) {
   return {
     ...(tokens === undefined ? {} : { maxTokens: tokens }),

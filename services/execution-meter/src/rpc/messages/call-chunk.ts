@@ -16,7 +16,7 @@ const END_REASONS: Readonly<Record<EndReason, ContractEnd>> = {
   content_filter: ContractEnd.CONTENT_FILTER,
 };
 
-/** What a call tells, as the contract writes it. */
+/** Converts a chunk of a call to a GenerateResponse. */
 export function chunkMessage(chunk: CallChunk): MessageInitShape<typeof GenerateResponseSchema> {
   switch (chunk.type) {
     case 'attempt': {

@@ -24,7 +24,7 @@ const ROLES: Readonly<Record<ContractRole, ChatRole | undefined>> = {
   [ContractRole.TOOL]: 'tool',
 };
 
-/** What each role may say. */
+/** Permitted parts by role. */
 const PARTS: Readonly<Record<ChatRole, readonly ChatPart['type'][]>> = {
   system: ['text'],
   user: ['text', 'image'],
@@ -33,8 +33,8 @@ const PARTS: Readonly<Record<ChatRole, readonly ChatPart['type'][]>> = {
 };
 
 /**
- * Reads what a model is asked.
- * @throws InvalidRequestError INVALID_MESSAGE, INVALID_TOOL, INVALID_TOOL_CHOICE naming the field
+ * Converts a GenerateRequest to a chat request.
+ * @throws InvalidRequestError INVALID_MESSAGE, INVALID_TOOL, INVALID_TOOL_CHOICE with the field
  */
 export function readChatRequest(request: GenerateRequest): ChatRequest {
   const tools = request.tools.map(readTool);
@@ -55,14 +55,15 @@ function readMessage(
   parts: readonly ContentPart[],
   field: string,
 ): ChatMessage {
-  if (role === undefined) throw bad('INVALID_MESSAGE', `${field}.role`, 'is required');
-  if (parts.length === 0) throw bad('INVALID_MESSAGE', `${field}.parts`, 'must not be empty');
+  if (role === undefined) throw invalidField('INVALID_MESSAGE', `${field}.role`, 'is required');
+  if (parts.length === 0)
+    throw invalidField('INVALID_MESSAGE', `${field}.parts`, 'must not be empty');
   return {
     role,
     parts: parts.map((part, index) => {
       const read = readPart(part);
       if (read?.type === 'image' && !/^(https:|data:image\/)/i.test(read.url)) {
-        throw bad(
+        throw invalidField(
           'INVALID_MESSAGE',
           `${field}.parts[${index}].image.url`,
           'must be an https or data URL',
@@ -70,7 +71,7 @@ function readMessage(
       }
       if (read !== undefined && PARTS[role].includes(read.type)) return read;
       const allowed = PARTS[role].join(' or ');
-      throw bad(
+      throw invalidField(
         'INVALID_MESSAGE',
         `${field}.parts[${index}]`,
         `must be ${allowed} for role ${role}`,
@@ -107,9 +108,9 @@ function readTool({ name, description, inputSchemaJson }: ToolSpec, index: numbe
   try {
     schema = JSON.parse(inputSchemaJson) as JsonValue;
   } catch {
-    throw bad('INVALID_TOOL', field, 'must be a JSON Schema');
+    throw invalidField('INVALID_TOOL', field, 'must be a JSON Schema');
   }
-  if (!isJsonObject(schema)) throw bad('INVALID_TOOL', field, 'must be a JSON object');
+  if (!isJsonObject(schema)) throw invalidField('INVALID_TOOL', field, 'must be a JSON object');
   return { name, description, inputSchema: schema };
 }
 
@@ -117,10 +118,14 @@ function readChoice(
   { toolChoice, toolChoiceName }: GenerateRequest,
   tools: readonly string[],
 ): ToolChoice | undefined {
-  // Providers refuse a choice among no tools.
+  // Providers reject a tool choice without tools.
   if (tools.length === 0) {
     if (toolChoice === ContractChoice.REQUIRED || toolChoice === ContractChoice.NAMED) {
-      throw bad('INVALID_TOOL_CHOICE', 'tool_choice', 'asks for a tool, but tools is empty');
+      throw invalidField(
+        'INVALID_TOOL_CHOICE',
+        'tool_choice',
+        'requires a tool, but tools is empty',
+      );
     }
     return undefined;
   }
@@ -135,12 +140,16 @@ function readChoice(
       return 'required';
     case ContractChoice.NAMED:
       if (tools.includes(toolChoiceName)) return { tool: toolChoiceName };
-      throw bad('INVALID_TOOL_CHOICE', 'tool_choice_name', `must be one of: ${tools.join(', ')}`);
+      throw invalidField(
+        'INVALID_TOOL_CHOICE',
+        'tool_choice_name',
+        `must be one of: ${tools.join(', ')}`,
+      );
   }
   return undefined;
 }
 
-function bad(
+function invalidField(
   reason: ReasonOf<'invalid_argument'>,
   field: string,
   rule: string,

@@ -12,12 +12,12 @@ const STATES: Readonly<Record<EntryState, ReservationState>> = {
   released: ReservationState.RELEASED,
 };
 
-/** A reservation as the contract writes it. */
+/** Converts an entry to a Reservation message. */
 export function reservationMessage(
   stored: StoredEntry | undefined,
 ): MessageInitShape<typeof ReservationSchema> {
   if (stored === undefined) {
-    throw new InternalError('ENTRY_MISSING', 'A reservation was booked and has no entry.');
+    throw new InternalError('ENTRY_MISSING', 'The booked reservation has no ledger entry.');
   }
   const { callId, entry, expiresAt } = stored;
   const { tokens, cost, turns } = heldAmount(entry.held);

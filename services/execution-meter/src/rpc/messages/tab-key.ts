@@ -2,7 +2,7 @@ import type { TabKey } from '@writ/contracts/writ/meter/v1/execution_meter_servi
 import { InvalidRequestError } from '@writ/kernel';
 import type { AgentKey } from '../../domain/freeze.ts';
 
-/** The account that a request names; validation has seen to it that it names one. */
+/** Returns the key of a tab; request validation ensures that it is present. */
 export function agentKey(tab: TabKey | undefined): AgentKey {
   if (tab !== undefined) {
     const { tenant, runId, agentInstance } = tab;

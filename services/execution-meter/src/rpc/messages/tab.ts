@@ -26,8 +26,8 @@ const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
 };
 
 /**
- * A tab with its figures as they are now, read from `db`.
- * @param known its levels of today, when the caller has read them already
+ * Returns a tab with its current balances, read from `db`.
+ * @param known its current levels, if already read
  */
 export async function tabMessage(
   { clock, catalog }: Pick<MeterContext, 'clock' | 'catalog'>,
@@ -59,7 +59,7 @@ export async function tabMessage(
   };
 }
 
-/** Tokens as the contract writes them. */
+/** Converts token counts to a Usage message. */
 export function usageMessage(usage: TokenUsage): MessageInitShape<typeof UsageSchema> {
   return {
     inputTokens: usage.input,

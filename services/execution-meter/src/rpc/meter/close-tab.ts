@@ -6,7 +6,7 @@ import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Closes an account and answers with its figures; closing it again answers with them as they are now. */
+/** Closes a tab and returns its balances. Idempotent. */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {
   const { store, clock, hurryEvents } = context;
   return async (request) => {

@@ -18,7 +18,7 @@ import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Books what was spent elsewhere, and only then checks: tokens, cost, turns (EM-2). */
+/** Books external spending, then checks the caps: tokens, cost, turns (EM-2). */
 export function consume(context: RpcContext): Handlers<typeof ExecutionMeterService>['consume'] {
   const { store, clock, catalog, events } = context;
   return async (request, call) => {
@@ -59,13 +59,13 @@ export function consume(context: RpcContext): Handlers<typeof ExecutionMeterServ
       }
       return { tab: await tabMessage(context, trx, tab), breach };
     });
-    // The booking stands: what was spent is spent.
+    // The booking is committed even when a cap is exceeded.
     if (breach !== undefined) throw breachError(breach);
     return { tab };
   };
 }
 
-/** Nobody says what kind of tokens they were; they are booked as input. */
+/** Consume does not report the kind of tokens; they are booked as input. */
 function spendingOf({ tokens, costNanoUsd, turns }: ConsumeRequest): Spending {
   const usage = { ...NO_USAGE, input: tokens };
   return { usage, cost: costNanoUsd, turns, estimated: false, failed: false };

@@ -33,7 +33,7 @@ export function freeze(context: RpcContext): Handlers<typeof ExecutionMeterServi
         cause: order.freeze.cause,
         inForce,
       },
-      'A freeze was ordered.',
+      'freeze recorded',
     );
     if (!inForce) return { inFlight: [] };
     const flights = calls.inFlight(scope);

@@ -7,14 +7,14 @@ import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Reads an account; a worker only that of the agent it speaks for. */
+/** Returns a tab; a worker can read only the tab of its own agent. */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
   const { db } = context.store;
   return async ({ tab }, call) => {
     const own = ownKey(call);
     const asked = tab === undefined && own !== undefined ? own : agentKey(tab);
     if (own !== undefined && !isSame(own, asked)) {
-      throw new PermissionDeniedError('TAB_WRONG_OWNER', 'tab must be that of the calling agent.', {
+      throw new PermissionDeniedError('TAB_WRONG_OWNER', 'tab must belong to the calling agent.', {
         field: 'tab',
       });
     }

@@ -21,8 +21,8 @@ import { tabMessage } from '../messages/tab.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
 /**
- * Opens an agent's account under the run's, the session's and the tenant's (EM-1). The run's caps come
- * with the root's tab, and stay.
+ * Opens the tab of an agent in its run, session and tenant (EM-1). The tab of the root agent sets
+ * the caps of the run, which are immutable.
  */
 export function openTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['openTab'] {
   const { store, clock } = context;
@@ -31,7 +31,7 @@ export function openTab(context: RpcContext): Handlers<typeof ExecutionMeterServ
     return await store.transaction(async (trx) => {
       const known = await findTab(trx, tab);
       if (known !== undefined) {
-        refuseOther(known, tab);
+        requireSameRequest(known, tab);
         return { tab: await tabMessage(context, trx, known) };
       }
       await insertTab(trx, tab);
@@ -57,13 +57,13 @@ async function openLevels(
     if (differs && DIMENSIONS.some((name) => before[name] !== undefined)) {
       throw new PreconditionError(
         'RUN_BUDGET_ALREADY_SET',
-        'run_budget differs from the caps that the run has; they are set once, with the root.',
+        'run_budget differs from the caps of the run, which are set once by the tab of the root agent.',
         { field: 'run_budget' },
       );
     }
     if (differs) await setCaps(trx, key, 'run', caps);
   }
-  // A tenant may change what its conversations may cost while they go on.
+  // A tenant can change the caps of an active session.
   if (sessionBudget !== undefined) await setCaps(trx, key, 'session', toCaps(sessionBudget));
 }
 
@@ -117,11 +117,11 @@ function retentionOf({ retention, parent }: OpenTabRequest): Retention {
   return parent === undefined ? 'permanent' : 'run';
 }
 
-function refuseOther(known: StoredTab, asked: StoredTab): void {
+function requireSameRequest(known: StoredTab, asked: StoredTab): void {
   if (known.requestId !== asked.requestId) {
     throw new AlreadyExistsError(
       'TAB_EXISTS',
-      `Agent ${asked.agentInstance} of run ${asked.runId} has a tab already.`,
+      `Agent ${asked.agentInstance} of run ${asked.runId} already has a tab.`,
       { run_id: asked.runId, agent_instance: asked.agentInstance },
     );
   }

@@ -27,21 +27,21 @@ const GROUPS: Readonly<Record<UsageGroup, UsageGrouping | undefined>> = {
   [UsageGroup.DAY]: 'day',
 };
 
-/** Adds up what was settled, by agent, run, session, tenant, model or day (EM-10). */
+/** Sums settled usage by agent, run, session, tenant, model or day (EM-10). */
 export function queryUsage({
   store,
 }: RpcContext): Handlers<typeof ExecutionMeterService>['queryUsage'] {
   return async (request) => {
     const groups = request.groupBy.flatMap((group) => GROUPS[group] ?? []);
     const filter = filterOf(request);
-    const question = sha256Hex(JSON.stringify([filter, groups])).slice(0, 16);
+    const queryDigest = sha256Hex(JSON.stringify([filter, groups])).slice(0, 16);
     const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
-    const offset = readToken(request.pageToken, question);
+    const offset = readToken(request.pageToken, queryDigest);
     const rows = await sumUsage(store.db, filter, groups, { offset, limit: limit + 1 });
     const more = rows.length > limit;
     return {
       rows: rows.slice(0, limit).map(toRow),
-      nextPageToken: more ? `${question}.${offset + limit}` : '',
+      nextPageToken: more ? `${queryDigest}.${offset + limit}` : '',
     };
   };
 }
@@ -59,14 +59,14 @@ function filterOf(request: QueryUsageRequest): UsageFilter {
   };
 }
 
-/** A token belongs to the question that it was given for. */
-function readToken(token: string, question: string): number {
+/** Reads a page token, which is valid only for the query that returned it. */
+function readToken(token: string, queryDigest: string): number {
   if (token === '') return 0;
   const [asked, offset = ''] = token.split('.');
-  if (asked === question && /^\d{1,9}$/.test(offset)) return Number(offset);
+  if (asked === queryDigest && /^\d{1,9}$/.test(offset)) return Number(offset);
   throw new InvalidRequestError(
     'INVALID_PAGE_TOKEN',
-    'page_token must be the next_page_token of the same question.',
+    'page_token must be a next_page_token of the same query.',
     { field: 'page_token' },
   );
 }

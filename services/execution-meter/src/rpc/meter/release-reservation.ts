@@ -6,7 +6,7 @@ import { reservationMessage } from '../messages/reservation.ts';
 import { agentKey } from '../messages/tab-key.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Gives a reservation back on every level; once more changes nothing (EM-3). */
+/** Releases a reservation on every level (EM-3). Idempotent. */
 export function releaseReservation({
   store,
   clock,

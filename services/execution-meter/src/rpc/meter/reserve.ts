@@ -18,7 +18,7 @@ import type { RpcContext } from '../rpc-context.ts';
 
 const DEFAULT_TTL_MS = 60_000;
 
-/** Holds part of every level's budget, or is refused by the first cap that it does not fit (EM-3). */
+/** Reserves budget on every level, or fails with the first cap that it exceeds (EM-3). */
 export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterService>['reserve'] {
   const { store, clock, catalog, events } = context;
   return async (request, call) => {

@@ -17,7 +17,7 @@ import { tabMessage } from '../messages/tab.ts';
 import { agentKey } from '../messages/tab-key.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Books what a reservation was used for; what exceeds it becomes debt, also on a closed tab (EM-3). */
+/** Settles a reservation, also on a closed tab; usage above the reservation becomes debt (EM-3). */
 export function settle(context: RpcContext): Handlers<typeof ExecutionMeterService>['settle'] {
   const { store, clock, catalog, events } = context;
   return async (request, call) => {
@@ -48,7 +48,7 @@ export function settle(context: RpcContext): Handlers<typeof ExecutionMeterServi
       }
       return {
         reservation: reservationMessage(entry),
-        // A settlement after midnight is booked where it was reserved, and the tab shows today.
+        // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
         tab: await tabMessage(context, trx, tab, entry?.day === dayOf(at) ? levels : undefined),
       };
     });
@@ -63,10 +63,10 @@ function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Sp
     reasoningTokens: reasoning = 0n,
   } = usage ?? {};
   for (const [field, tokens] of Object.entries({ input, cachedInput, output, reasoning })) {
-    if (tokens >= 0n && tokens <= MOST_TOKENS) continue;
+    if (tokens >= 0n && tokens <= MAX_TOKENS) continue;
     throw new InvalidRequestError(
       'INVALID_USAGE',
-      `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MOST_TOKENS}.`,
+      `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MAX_TOKENS}.`,
       { field: 'usage' },
     );
   }
@@ -74,7 +74,7 @@ function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Sp
   if (!isPart) {
     throw new InvalidRequestError(
       'INVALID_USAGE',
-      'usage.cached_input_tokens is part of input_tokens, and reasoning_tokens of output_tokens.',
+      'usage.cached_input_tokens must not exceed input_tokens, and usage.reasoning_tokens must not exceed output_tokens.',
       { field: 'usage' },
     );
   }
@@ -82,5 +82,5 @@ function spendingOf({ usage, costNanoUsd, turns, estimated }: SettleRequest): Sp
   return { usage: tokens, cost: costNanoUsd, turns, estimated, failed: false };
 }
 
-/** The contract's own limit for tokens elsewhere. */
-const MOST_TOKENS = 1_000_000_000_000n;
+/** The limit of token fields in other requests. */
+const MAX_TOKENS = 1_000_000_000_000n;

@@ -3,7 +3,7 @@ import type { Handlers } from '@writ/rpc';
 import { liftFreeze } from '../../store/freezes.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Lifts one order, and no other that freezes the same (SV-9). */
+/** Lifts one freeze order; other orders for the same scope remain (SV-9). */
 export function unfreeze({
   store,
   clock,
@@ -11,7 +11,7 @@ export function unfreeze({
 }: RpcContext): Handlers<typeof ExecutionMeterService>['unfreeze'] {
   return async ({ orderId }) => {
     const lifted = await store.transaction((trx) => liftFreeze(trx, orderId, clock.now()));
-    telemetry.log.info({ order_id: orderId, lifted }, 'A freeze was lifted.');
+    telemetry.log.info({ order_id: orderId, lifted }, 'freeze lifted');
     return { lifted };
   };
 }

@@ -14,8 +14,8 @@ import { requestDigest } from '../messages/request-digest.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
 /**
- * Asks a model for one turn: reserves, calls and settles (EM-3, EM-7), for the agent of the token. A call
- * that fails tells `finished` first and then ends with its error (EM-9).
+ * Makes one model call for the agent of the token: reserves, calls and settles (EM-3, EM-7). A
+ * failed call sends `finished` and then ends with its error (EM-9).
  */
 export function generate({ calls }: RpcContext): Handlers<typeof ModelService>['generate'] {
   return async function* (request, call) {
@@ -35,7 +35,7 @@ function readAsk(request: GenerateRequest, call: CallContext): CallAsk {
     callId: request.callId,
     requestDigest: digestOf(request),
     epoch,
-    // The grant is seconds old and knows of a new weight; the token may be minutes old.
+    // The slot grant is renewed every few seconds and has the current priority; the token can be minutes old.
     priority: slotGrant?.priority ?? priority,
     tokenModels: models,
     model: request.model,
@@ -49,7 +49,10 @@ function readAsk(request: GenerateRequest, call: CallContext): CallAsk {
   };
 }
 
-/** How long to wait, and whether to listen in, may differ when the same call is made again. */
+/**
+ * Returns the request digest without `timeout` and `deltas`, which can differ in a repeat of the
+ * call.
+ */
 function digestOf(request: GenerateRequest): string {
   const asked = clone(GenerateRequestSchema, request);
   asked.deltas = false;

@@ -4,7 +4,10 @@ import type { Handlers } from '@writ/rpc';
 import type { ModelEntry } from '../../domain/catalog/model.ts';
 import type { RpcContext } from '../rpc-context.ts';
 
-/** Lists the catalog aliases that the calling agent may use; to the supervisor, all of them. */
+/**
+ * Lists the catalog aliases that the calling agent is allowed to use; for the supervisor, all
+ * aliases.
+ */
 export function listModels({
   catalog,
   prices,
