@@ -8,6 +8,7 @@ export {
   type OutboxMessage,
   type OutboxTable,
   outboxMigration,
+  outboxTable,
 } from './outbox/outbox.ts';
 export { readBacklog } from './outbox/outbox-queries.ts';
 export { createOutboxRelay } from './outbox/outbox-relay.ts';
@@ -19,11 +20,23 @@ export { createReplicas } from './replicas/create-replicas.ts';
 export type { Claim, Replicas } from './replicas/replicas.ts';
 export { StorePoller } from './replicas/store-poller.ts';
 export type { Migrations } from './schema/migrations.ts';
-export { addPosition, dialectOf } from './schema/portable-schema.ts';
+export {
+  addPosition,
+  Column,
+  column,
+  type DatabaseOf,
+  initialMigration,
+  type RowOf,
+  type Table,
+  type TableOf,
+  type TableOptions,
+  table,
+} from './schema/table.ts';
 export { openSharedStore, type SharedStore } from './shared-store.ts';
 export {
   type SlotLeasesDatabase,
   slotLeasesMigration,
+  slotLeasesTable,
 } from './slots/slot-leases.ts';
 export {
   createSlotShare,

@@ -1,9 +1,9 @@
 import type { Signer, Verifier } from '@writ/identity';
+import type { Ledger } from './app/pool/ledger.ts';
+import type { PauseFeed } from './app/pool/pause-feed.ts';
 import type { SpawnBudgetConfig } from './config.ts';
-import type { Ledger } from './store/ledger.ts';
-import type { PauseFeed } from './store/pause-feed.ts';
 
-/** What every handler of spawn-budget works with; built by service.ts. */
+/** The dependencies of every handler; service.ts creates them. */
 export interface SpawnBudgetContext {
   readonly config: Pick<SpawnBudgetConfig, 'grantTtlMs'>;
   readonly ledger: Ledger;

@@ -5,31 +5,31 @@ import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hoo
 import { derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
 import { type Telemetry, traceparentOf } from '@writ/telemetry';
+import type { PoolSlotChange } from './app/pool/pause-feed.ts';
 import type { SlotChange } from './domain/pool/pool.ts';
-import type { Move } from './store/move.ts';
-import type { StoredPool } from './store/pool-rows.ts';
-import type { SpawnTransaction } from './store/spawn-store.ts';
+import type { SpawnTransaction } from './store/schema.ts';
+import type { StoredPool } from './store/stored-pool.ts';
 
-/** Every hook event of spawn-budget, once; each inside the transaction of its fact (HK-1, HK-2). */
+/** The hook events of spawn-budget; each is written in the transaction of its fact (HK-1, HK-2). */
 export interface SpawnEvents {
-  /** Tells of a move that somebody should hear of: AGENT_PAUSED or AGENT_RESUMED. */
+  /** Records AGENT_PAUSED or AGENT_RESUMED if the change is one of them. */
   slotChanged(
     trx: SpawnTransaction,
     pool: Pick<StoredPool, 'traceparent'>,
-    move: Move,
+    change: PoolSlotChange,
   ): Promise<void>;
-  /** Whether somebody should hear of a move. */
-  tellsOf(move: Move): boolean;
+  /** Whether a change is recorded as an event. */
+  isEvent(change: PoolSlotChange): boolean;
 }
 
 /** Creates spawn-budget's events. */
 export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
   return {
-    tellsOf: ({ change }) => eventOf(change) !== undefined,
+    isEvent: ({ change }) => eventOf(change) !== undefined,
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;
-      const { agent, becauseOf, lapsedAt, sequence } = change;
+      const { agent, becauseOf, leaseExpiredAt, sequence } = change;
       metrics.count('slotChanges', { 'writ.event': name, 'writ.state': statusOf(change) });
       const traceparent = traceparentOf() ?? pool.traceparent;
       const eventId = derivedId('evt', tenant, runId, agent.instance, String(sequence), name);
@@ -39,8 +39,10 @@ export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
           eventId,
           type: HookEventType[name],
           emitter: 'spawn-budget',
-          // The agent lost its lease then, whenever that was noticed.
-          eventTime: timestampFromDate(lapsedAt === undefined ? at : new Date(lapsedAt)),
+          // The time at which the lease expired, not at which the sweep noticed it.
+          eventTime: timestampFromDate(
+            leaseExpiredAt === undefined ? at : new Date(leaseExpiredAt),
+          ),
           tenant,
           runId,
           agent,
@@ -57,15 +59,15 @@ export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
   };
 }
 
-/** An agent whose lease lapsed is parked, too (SB-8). */
+/** An agent whose lease expired is reported as paused (SB-8). */
 function eventOf(change: SlotChange): 'AGENT_PAUSED' | 'AGENT_RESUMED' | undefined {
-  const { from, to, lapsedAt } = change;
-  if (to === 'paused' || lapsedAt !== undefined) return 'AGENT_PAUSED';
-  const isBack = to === 'active' && (from === 'paused' || from === 'waiting');
-  return isBack ? 'AGENT_RESUMED' : undefined;
+  const { from, to, leaseExpiredAt } = change;
+  if (to === 'paused' || leaseExpiredAt !== undefined) return 'AGENT_PAUSED';
+  const isResumed = to === 'active' && (from === 'paused' || from === 'waiting');
+  return isResumed ? 'AGENT_RESUMED' : undefined;
 }
 
-function statusOf({ to, lapsedAt }: SlotChange): 'paused' | 'lapsed' | 'ok' {
-  if (lapsedAt !== undefined) return 'lapsed';
+function statusOf({ to, leaseExpiredAt }: SlotChange): 'paused' | 'lapsed' | 'ok' {
+  if (leaseExpiredAt !== undefined) return 'lapsed';
   return to === 'paused' ? 'paused' : 'ok';
 }

@@ -12,14 +12,14 @@ import {
   type ServiceParts,
 } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import { Ledger } from './app/pool/ledger.ts';
+import { PauseFeed } from './app/pool/pause-feed.ts';
+import { createSweep } from './app/pool/sweep.ts';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
 import { spawnBudgetRoutes } from './rpc/index.ts';
-import { Ledger } from './store/ledger.ts';
 import { observeSlots } from './store/observe-slots.ts';
-import { PauseFeed } from './store/pause-feed.ts';
 import { openSpawnStore } from './store/spawn-store.ts';
-import { Sweep } from './store/sweep.ts';
 
 /** The keeper of headcounts. */
 export interface SpawnBudgetService extends Service {
@@ -80,10 +80,10 @@ async function open(
     leaseMs: config.leaseMs,
     events: createSpawnEvents(telemetry),
     feed,
-    nudge: () => relay.wake(),
+    onEvents: () => relay.wake(),
   });
-  const { sweepMs: everyMs, keepClosedMs } = config;
-  const sweep = new Sweep({ store, ledger, clock, log, everyMs, keepClosedMs });
+  const { sweepMs, keepClosedMs } = config;
+  const sweep = createSweep({ store, ledger, clock, log, sweepMs, keepClosedMs });
   const verifier = createVerifier({ trust, clock });
   const routes = spawnBudgetRoutes({ config, ledger, feed, signer, verifier });
   assertRows(routes);

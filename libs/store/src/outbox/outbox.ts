@@ -1,7 +1,7 @@
-import { type Generated, type Kysely, sql, type Transaction } from 'kysely';
+import type { Kysely, Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { prepareQuery } from '../query/prepared-query.ts';
-import { addPosition } from '../schema/portable-schema.ts';
+import { column, type TableOf, table } from '../schema/table.ts';
 
 /** One message that is to leave the service, in the shape that a bus publishes (HK-2). */
 export interface OutboxMessage {
@@ -12,43 +12,31 @@ export interface OutboxMessage {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The rows of the outbox. */
-export interface OutboxTable {
-  readonly position: Generated<number | bigint>;
-  readonly event_id: string;
-  readonly subject: string;
-  readonly payload: Uint8Array;
-  /** JSON object of strings. */
-  readonly headers: string;
-  readonly created_at: Date;
-  /** Null until the bus has taken the message. */
-  readonly published_at: Date | null;
-}
+/** The messages that are waiting for the bus, and those published recently. */
+export const outboxTable = table('outbox', {
+  columns: {
+    position: column.position(),
+    event_id: column.text().unique(),
+    subject: column.text(),
+    payload: column.bytes(),
+    /** JSON object of strings. */
+    headers: column.text(),
+    created_at: column.timestamp(),
+    /** Null until the bus has accepted the message. */
+    published_at: column.timestamp().nullable(),
+  },
+  indexes: { outbox_pending: { on: ['position'], where: ['published_at', 'is', null] } },
+});
 
-/** What the database of a service with an outbox has. */
+export type OutboxTable = TableOf<typeof outboxTable>;
+
+/** The database of a service with an outbox. */
 export interface OutboxDatabase {
   outbox: OutboxTable;
 }
 
-/** Creates the table `outbox`; every service that publishes lists it among its migrations. */
-export const outboxMigration: Migration = {
-  async up(db) {
-    await addPosition(db, db.schema.createTable('outbox'))
-      .addColumn('event_id', 'text', (column) => column.notNull().unique())
-      .addColumn('subject', 'text', (column) => column.notNull())
-      .addColumn('payload', 'bytea', (column) => column.notNull())
-      .addColumn('headers', 'text', (column) => column.notNull())
-      .addColumn('created_at', 'timestamptz', (column) => column.notNull())
-      .addColumn('published_at', 'timestamptz')
-      .execute();
-    await db.schema
-      .createIndex('outbox_pending')
-      .on('outbox')
-      .column('position')
-      .where(sql.ref('published_at'), 'is', null)
-      .execute();
-  },
-};
+/** Creates {@link outboxTable}. */
+export const outboxMigration: Migration = { up: outboxTable.create };
 
 /**
  * Records a message in the transaction of the fact that it tells of, so that neither exists without

@@ -1,5 +1,8 @@
 import type { Kysely } from 'kysely';
 
+/** A store's `db` or a transaction. */
+type AnyDatabase = Pick<Kysely<unknown>, 'isTransaction'>;
+
 /** Rows of one kind that are kept at most; one more, and all of them are read anew. */
 const MAX_ROWS = 10_000;
 
@@ -48,12 +51,12 @@ export class RowCache<V> {
   readonly #known = new WeakMap<StoreMemory, Known<V>>();
 
   /** The row as it stands in this transaction; undefined when it has to be read. */
-  get<DB>(db: Kysely<DB>, key: string): V | undefined {
+  get(db: AnyDatabase, key: string): V | undefined {
     return this.#rows(db)?.get(key);
   }
 
   /** Keeps a row that this transaction has just read or written. */
-  set<DB>(db: Kysely<DB>, key: string, row: V): void {
+  set(db: AnyDatabase, key: string, row: V): void {
     const rows = this.#rows(db);
     if (rows === undefined) return;
     if (rows.size >= MAX_ROWS) rows.clear();
@@ -61,12 +64,12 @@ export class RowCache<V> {
   }
 
   /** Drops a row that this transaction has just written without knowing how it stands now. */
-  delete<DB>(db: Kysely<DB>, key: string): void {
+  delete(db: AnyDatabase, key: string): void {
     this.#rows(db)?.delete(key);
   }
 
   /** Drops all rows of the kind, when this transaction has written to some and cannot tell which. */
-  clear<DB>(db: Kysely<DB>): void {
+  clear(db: AnyDatabase): void {
     this.#rows(db)?.clear();
   }
 

@@ -1,40 +1,32 @@
 import type { Kysely, Transaction } from 'kysely';
 import type { Migrations } from '../schema/migrations.ts';
+import { column, type RowOf, type TableOf, table } from '../schema/table.ts';
 
-/** How many of the slots called `name` a replica has, and how many calls wait there for one. */
-export interface SlotLeasesTable {
-  name: string;
-  /** Empty in the row that keeps the virtual time. */
-  replica: string;
-  leased: number;
-  waiting: number;
-  /** Of all who wait there together; 0 where only BACKGROUND waits. */
-  weight: number;
-  /** Where the replica's next share begins; in the row of nobody, the virtual time. */
-  finish: number;
-}
-
-/** What a store needs for slots that replicas share. */
-export interface SlotLeasesDatabase {
-  slot_leases: SlotLeasesTable;
-}
-
-/** Creates the table of slots that replicas share. */
-export const slotLeasesMigration: Migrations[string] = {
-  async up(db) {
-    let table = db.schema
-      .createTable('slot_leases')
-      .addColumn('name', 'text', (column) => column.notNull())
-      .addColumn('replica', 'text', (column) => column.notNull());
-    for (const column of ['leased', 'waiting', 'weight'] as const) {
-      table = table.addColumn(column, 'integer', (made) => made.notNull());
-    }
-    await table
-      .addColumn('finish', 'double precision', (column) => column.notNull())
-      .addPrimaryKeyConstraint('slot_leases_key', ['name', 'replica'])
-      .execute();
+/** How many slots of a name each replica holds, and how many calls wait for one at that replica. */
+export const slotLeasesTable = table('slot_leases', {
+  columns: {
+    name: column.text(),
+    /** Empty in the row that holds the virtual time. */
+    replica: column.text(),
+    leased: column.integer(),
+    waiting: column.integer(),
+    /** Sum of the weights of the waiting calls; 0 if only BACKGROUND waits. */
+    weight: column.integer(),
+    /** Finish tag of the replica's last share; in the row without a replica, the virtual time. */
+    finish: column.real(),
   },
-};
+  primaryKey: ['name', 'replica'],
+});
+
+type SlotLease = RowOf<typeof slotLeasesTable>;
+
+/** The database of a service whose replicas share slots. */
+export interface SlotLeasesDatabase {
+  slot_leases: TableOf<typeof slotLeasesTable>;
+}
+
+/** Creates {@link slotLeasesTable}. */
+export const slotLeasesMigration: Migrations[string] = { up: slotLeasesTable.create };
 
 /** What a replica says when it shares out slots. */
 export interface SlotDemand {
@@ -87,7 +79,7 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
   const rows = await readLeases(trx, name);
   const clock = rows.find((row) => row.replica === '');
   const before = rows.find((row) => row.replica === replica);
-  const mine: SlotLeasesTable = {
+  const mine: SlotLease = {
     name,
     replica,
     leased: Math.max(inUse, (before?.leased ?? 0) - givesBack),
@@ -116,7 +108,7 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
   const given = shares.filter(
     (share, index) => index > 0 && share.leased !== others[index - 1]?.leased,
   );
-  const isOver = (share: SlotLeasesTable): boolean =>
+  const isOver = (share: SlotLease): boolean =>
     isIdle(share) && (share.finish <= now || (share === mine && leaves === true));
   const over = new Set(shares.filter(isOver).map((share) => share.replica));
   for (const row of rows) {
@@ -134,7 +126,7 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
 }
 
 /** Has nothing and wants nothing. Once the virtual time has passed its share, its row says nothing. */
-function isIdle({ leased, waiting }: SlotLeasesTable): boolean {
+function isIdle({ leased, waiting }: SlotLease): boolean {
   return leased === 0 && waiting === 0;
 }
 
@@ -149,20 +141,16 @@ export async function readSlots<DB extends SlotLeasesDatabase>(
 }
 
 /** Who is served next: the smallest start tag, or, when only BACKGROUND waits, whoever has least. */
-function nextOf(shares: readonly SlotLeasesTable[], now: number): SlotLeasesTable | undefined {
+function nextOf(shares: readonly SlotLease[], now: number): SlotLease | undefined {
   const waiting = shares.filter((share) => share.waiting > 0);
   const weighted = waiting.filter(({ weight }) => weight > 0);
-  const order = ({ finish }: SlotLeasesTable) => Math.max(now, finish);
+  const order = ({ finish }: SlotLease) => Math.max(now, finish);
   if (weighted.length > 0) return weighted.reduce((a, b) => (order(b) < order(a) ? b : a));
   if (waiting.length === 0) return undefined;
   return waiting.reduce((a, b) => (b.leased < a.leased ? b : a));
 }
 
-function standingOf(
-  shares: readonly SlotLeasesTable[],
-  replica: string,
-  free: number,
-): SlotStanding {
+function standingOf(shares: readonly SlotLease[], replica: string, free: number): SlotStanding {
   const mine = shares.find((share) => share.replica === replica);
   const others = shares.filter((share) => share !== mine);
   return {
@@ -178,10 +166,7 @@ function standingOf(
   };
 }
 
-async function readLeases(
-  db: Kysely<SlotLeasesDatabase>,
-  name: string,
-): Promise<SlotLeasesTable[]> {
+async function readLeases(db: Kysely<SlotLeasesDatabase>, name: string): Promise<SlotLease[]> {
   return await db.selectFrom('slot_leases').selectAll().where('name', '=', name).execute();
 }
 
@@ -199,7 +184,7 @@ async function deleteLease(
 
 async function upsert(
   trx: Transaction<SlotLeasesDatabase>,
-  rows: readonly SlotLeasesTable[],
+  rows: readonly SlotLease[],
 ): Promise<void> {
   await trx
     .insertInto('slot_leases')

@@ -2,16 +2,16 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { keyRoute } from '@writ/identity';
 import { endless, type Route, route } from '@writ/rpc';
 import type { SpawnBudgetContext } from '../context.ts';
-import { closePool } from './pool/close-pool.ts';
-import { getPool } from './pool/get-pool.ts';
-import { openPool } from './pool/open-pool.ts';
-import { acquire } from './slot/acquire.ts';
-import { release } from './slot/release.ts';
-import { renew } from './slot/renew.ts';
-import { reprioritize } from './slot/reprioritize.ts';
-import { watchPauses } from './slot/watch-pauses.ts';
+import { acquire } from './acquire.ts';
+import { closePool } from './close-pool.ts';
+import { getPool } from './get-pool.ts';
+import { openPool } from './open-pool.ts';
+import { release } from './release.ts';
+import { renew } from './renew.ts';
+import { reprioritize } from './reprioritize.ts';
+import { watchPauses } from './watch-pauses.ts';
 
-/** Everything that spawn-budget serves. */
+/** The routes of spawn-budget. */
 export function spawnBudgetRoutes(context: SpawnBudgetContext): readonly Route[] {
   return [
     route(SpawnBudgetService, {

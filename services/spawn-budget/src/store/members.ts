@@ -1,14 +1,31 @@
+import { DataLossError, isPriority, omitUndefined, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
-import type { Member } from '../domain/pool/pool.ts';
-import { chunks } from './chunks.ts';
-import { toMember } from './pool-rows.ts';
-import type { MembersTable } from './schema.ts';
-import type { PoolKey, SpawnReader, SpawnTransaction } from './spawn-store.ts';
+import type { Member, SlotState } from '../domain/pool/pool.ts';
+import { type MemberRow, members, type SpawnReader, type SpawnTransaction } from './schema.ts';
 
-/** Those among `instances` that were agents of the run and are released. */
+/** Maximum rows of one statement, because databases limit the parameters of a statement. */
+const MAX_ROWS = 500;
+/** Up to this many rows are written one by one, with a prepared statement. */
+const MAX_SINGLE_ROWS = 4;
+
+const STATES: ReadonlySet<string> = new Set<SlotState>([
+  'active',
+  'suspended',
+  'paused',
+  'waiting',
+  'released',
+]);
+
+/** Splits `items` into batches that one statement can hold. */
+export function* chunks<T>(items: readonly T[]): Generator<T[]> {
+  for (let start = 0; start < items.length; start += MAX_ROWS)
+    yield items.slice(start, start + MAX_ROWS);
+}
+
+/** The released agents among `instances` of a run. */
 export async function releasedMembers(
   trx: SpawnTransaction,
-  { tenant, runId }: PoolKey,
+  { tenant, runId }: RunKey,
   instances: readonly string[],
 ): Promise<Member[]> {
   const rows = await trx
@@ -22,43 +39,35 @@ export async function releasedMembers(
   return rows.map(toMember);
 }
 
-/** Most calls change one agent or two; only those of whole pools are worth a statement of their own. */
-const FEW = 4;
+/** Runs with an expired lease or deadline, at most `limit`. */
+export async function expiredPools(db: SpawnReader, at: Date, limit: number): Promise<RunKey[]> {
+  const rows = await db
+    .selectFrom('members')
+    .select(['tenant', 'run_id'])
+    .distinct()
+    .where('expires_at', '<=', at)
+    .limit(limit)
+    .execute();
+  return rows.map(({ tenant, run_id }) => ({ tenant, runId: run_id }));
+}
 
-/** Writes agents as they stand now, new ones included. */
+/** Inserts or updates agents. */
 export async function upsertMembers(
   trx: SpawnTransaction,
-  rows: readonly MembersTable[],
+  rows: readonly MemberRow[],
 ): Promise<void> {
-  if (rows.length <= FEW) {
+  if (rows.length <= MAX_SINGLE_ROWS) {
     for (const row of rows) await upsertMember(trx, row);
     return;
   }
-  for (const some of chunks(rows)) await upserting(trx, some).execute();
+  for (const some of chunks(rows)) await upsertQuery(trx, some).execute();
 }
 
-const MEMBER_COLUMNS = [
-  'tenant',
-  'run_id',
-  'instance',
-  'name',
-  'parent_instance',
-  'parent_name',
-  'depth',
-  'priority',
-  'state',
-  'acquired',
-  'line',
-  'expires_at',
-  'epoch',
-  'acquired_at',
-] as const;
-
-const upsertMember = prepareQuery((db: SpawnReader, row: MembersTable) =>
-  upserting(db, [pickColumns(row, MEMBER_COLUMNS)]),
+const upsertMember = prepareQuery((db: SpawnReader, row: MemberRow) =>
+  upsertQuery(db, [pickColumns(row, members.columns)]),
 );
 
-function upserting(db: SpawnReader, rows: readonly MembersTable[]) {
+function upsertQuery(db: SpawnReader, rows: readonly MemberRow[]) {
   return db
     .insertInto('members')
     .values(rows)
@@ -71,4 +80,59 @@ function upserting(db: SpawnReader, rows: readonly MembersTable[]) {
         epoch: set.ref('excluded.epoch'),
       })),
     );
+}
+
+/** The row of an agent. */
+export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow {
+  const { agent, parent, line, expiresAt } = member;
+  return {
+    tenant,
+    run_id: runId,
+    instance: agent.instance,
+    name: agent.name,
+    parent_instance: parent?.instance ?? null,
+    parent_name: parent?.name ?? null,
+    depth: BigInt(member.depth),
+    priority: member.priority,
+    state: member.state,
+    acquired: BigInt(member.order),
+    line: line === undefined ? null : BigInt(line),
+    expires_at: expiresAt === undefined ? null : new Date(expiresAt),
+    epoch: member.epoch,
+    acquired_at: new Date(member.acquiredAt),
+  };
+}
+
+/**
+ * The agent of a row.
+ * @throws DataLossError INVALID_POOL_MEMBER for a row that says what no agent can be
+ */
+export function toMember(row: MemberRow): Member {
+  const { priority, state } = row;
+  if (!isPriority(priority) || !isState(state))
+    throw new DataLossError(
+      'INVALID_POOL_MEMBER',
+      `The stored state of agent ${row.instance} of run ${row.run_id} is corrupt.`,
+      { run_id: row.run_id, agent_instance: row.instance },
+    );
+  const { parent_name: name, parent_instance: instance } = row;
+  const parent = name === null || instance === null ? undefined : { name, instance };
+  return {
+    agent: { name: row.name, instance: row.instance },
+    depth: Number(row.depth),
+    priority,
+    state,
+    order: Number(row.acquired),
+    epoch: row.epoch,
+    acquiredAt: row.acquired_at.getTime(),
+    ...omitUndefined({
+      parent,
+      line: row.line === null ? undefined : Number(row.line),
+      expiresAt: row.expires_at?.getTime(),
+    }),
+  };
+}
+
+function isState(state: string): state is SlotState {
+  return STATES.has(state);
 }

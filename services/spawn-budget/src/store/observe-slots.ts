@@ -2,15 +2,15 @@ import type { Telemetry } from '@writ/telemetry';
 import { sql } from 'kysely';
 import type { SpawnStore } from './spawn-store.ts';
 
-/** A suspended agent keeps its slot (SB-8). */
-const SHOWN: Readonly<Record<string, string>> = {
+/** Label of each state; a suspended agent keeps its slot (SB-8). */
+const LABELS: Readonly<Record<string, string>> = {
   active: 'holder',
   suspended: 'holder',
   paused: 'paused',
   waiting: 'waiting',
 };
 
-/** Tells how many agents of open pools hold a slot, are paused, or wait for one. */
+/** Reports how many agents of open pools hold a slot, are paused, or are waiting. */
 export function observeSlots({ metrics }: Telemetry, { db }: SpawnStore): void {
   metrics.observe('slots', async () => {
     const rows = await db
@@ -21,16 +21,16 @@ export function observeSlots({ metrics }: Telemetry, { db }: SpawnStore): void {
           .onRef('pools.run_id', '=', 'members.run_id'),
       )
       .where('pools.closed_at', 'is', null)
-      // As in the partial index, which a parameter would not match.
+      // A literal, so that the partial index applies.
       .where('members.state', '!=', sql.lit('released'))
       .groupBy(['members.tenant', 'members.state'])
       .select((query) => ['members.tenant', 'members.state', query.fn.countAll().as('count')])
       .execute();
     const sums = new Map<string, { tenant: string; state: string; count: number }>();
     for (const { tenant, state, count } of rows) {
-      const shown = SHOWN[state] ?? state;
-      const sum = sums.get(`${tenant}/${shown}`) ?? { tenant, state: shown, count: 0 };
-      sums.set(`${tenant}/${shown}`, { ...sum, count: sum.count + Number(count) });
+      const label = LABELS[state] ?? state;
+      const sum = sums.get(`${tenant}/${label}`) ?? { tenant, state: label, count: 0 };
+      sums.set(`${tenant}/${label}`, { ...sum, count: sum.count + Number(count) });
     }
     return Array.from(sums.values(), ({ tenant, state, count }) => ({
       value: count,

@@ -1,15 +1,15 @@
-import { newId } from '@writ/kernel';
+import { newId, type RunKey } from '@writ/kernel';
 import { RowCache } from '@writ/store';
-import type { StoredPool } from './pool-rows.ts';
-import type { PoolKey, SpawnTransaction } from './spawn-store.ts';
+import type { SpawnTransaction } from './schema.ts';
+import type { StoredPool } from './stored-pool.ts';
 
-/** Pools that are kept at most; the one that was used longest ago goes first. */
+/** Maximum number of cached pools; the least recently used is evicted. */
 const MAX_POOLS = 1_000;
 
 /**
- * Pools as this process last wrote them, so that a call need not read all agents of a run again. A
- * pool is known by its stamp, which every write makes anew and every transaction reads first: what
- * another replica wrote, or what was undone, is never taken for the present.
+ * Caches pools as this process last wrote them, so that a call need not read every agent of a run. Every write
+ * gives a pool a new stamp, and every transaction compares stamps first, so that a copy that another replica
+ * changed, or that was rolled back, is never used.
  */
 export class PoolCache {
   readonly #pools = new Map<string, StoredPool>();
@@ -17,20 +17,20 @@ export class PoolCache {
   readonly #writer = newId('w');
   #writes = 0;
 
-  /** A stamp that no other write has, in this process or another. */
+  /** Generates a stamp that is unique across processes. */
   newStamp(): string {
     this.#writes += 1;
     return `${this.#writer}-${this.#writes}`;
   }
 
-  /** The pool as it stands in this transaction; undefined when at least its stamp has to be read. */
-  recall(trx: SpawnTransaction, key: PoolKey): StoredPool | undefined {
-    return this.#cache.get(trx, poolName(key));
+  /** The pool as of this transaction; undefined if its stamp must be read. */
+  current(trx: SpawnTransaction, key: RunKey): StoredPool | undefined {
+    return this.#cache.get(trx, poolMapKey(key));
   }
 
-  /** The pool, when it was written under this very stamp. */
-  get(key: PoolKey, stamp: string): StoredPool | undefined {
-    const name = poolName(key);
+  /** The pool if it was written with this stamp. */
+  get(key: RunKey, stamp: string): StoredPool | undefined {
+    const name = poolMapKey(key);
     const stored = this.#pools.get(name);
     if (stored?.stamp !== stamp) return undefined;
     this.#pools.delete(name);
@@ -38,9 +38,9 @@ export class PoolCache {
     return stored;
   }
 
-  /** Keeps a pool that this transaction has written; released agents are left to the database. */
+  /** Caches a pool that this transaction has written, without its released agents. */
   put(trx: SpawnTransaction, stored: StoredPool): void {
-    const name = poolName(stored);
+    const name = poolMapKey(stored);
     this.#pools.delete(name);
     this.#cache.delete(trx, name);
     if (stored.pool.closed) return;
@@ -57,14 +57,14 @@ function withoutReleased(stored: StoredPool): StoredPool {
   const released: string[] = [];
   for (const [instance, { state }] of pool.members)
     if (state === 'released') released.push(instance);
-  // Most writes release nobody, and a map that nobody changes need not be copied.
+  // Most writes release no agent and need no copy of the map.
   if (released.length === 0) return stored;
   const members = new Map(pool.members);
   for (const instance of released) members.delete(instance);
   return { ...stored, pool: { ...pool, members } };
 }
 
-/** The name of a pool in maps. */
-export function poolName({ tenant, runId }: PoolKey): string {
+/** The key of a pool in maps. */
+export function poolMapKey({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
 }

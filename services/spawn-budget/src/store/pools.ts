@@ -1,22 +1,21 @@
+import type { RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, type StoreDialect } from '@writ/store';
 import { sql } from 'kysely';
 import type { Member } from '../domain/pool/pool.ts';
-import { chunks } from './chunks.ts';
-import { upsertMembers } from './members.ts';
+import { chunks, fromMember, upsertMembers } from './members.ts';
 import type { PoolCache } from './pool-cache.ts';
-import { fromMember, fromPool, type StoredPool, toPool } from './pool-rows.ts';
-import type { PoolsTable } from './schema.ts';
-import type { PoolKey, SpawnReader, SpawnTransaction } from './spawn-store.ts';
+import type { PoolRow, SpawnReader, SpawnTransaction } from './schema.ts';
+import { fromPool, type StoredPool, toPool } from './stored-pool.ts';
 
-/** How pools are loaded. */
+/** Options of {@link loadPools}. */
 export interface LoadOptions {
   readonly dialect: StoreDialect;
   readonly cache: PoolCache;
 }
 
 /**
- * Loads pools of one tenant with their live members, and locks them, in the order of keys, until the
- * transaction ends. What does not exist is not among them.
+ * Loads pools of one tenant with their live members and locks them in key order until the transaction
+ * ends. Pools that do not exist are omitted.
  */
 export async function loadPools(
   trx: SpawnTransaction,
@@ -24,23 +23,23 @@ export async function loadPools(
   runIds: readonly string[],
   { dialect, cache }: LoadOptions,
 ): Promise<StoredPool[]> {
-  const pools: StoredPool[] = [];
+  const found: StoredPool[] = [];
   const unknown: string[] = [];
   for (const runId of runIds) {
-    const known = cache.recall(trx, { tenant, runId });
+    const known = cache.current(trx, { tenant, runId });
     if (known === undefined) unknown.push(runId);
-    else pools.push(known);
+    else found.push(known);
   }
   for (const some of chunks(unknown)) {
     const missed: string[] = [];
     for (const { run_id: runId, stamp } of await lockPools(trx, tenant, some, dialect)) {
       const cached = cache.get({ tenant, runId }, stamp);
       if (cached === undefined) missed.push(runId);
-      else pools.push(cached);
+      else found.push(cached);
     }
-    if (missed.length > 0) pools.push(...(await readPools(trx, tenant, missed)));
+    if (missed.length > 0) found.push(...(await readPools(trx, tenant, missed)));
   }
-  return pools;
+  return found;
 }
 
 async function lockPools(
@@ -59,11 +58,11 @@ async function lockPools(
     .where('tenant', '=', tenant)
     .where('run_id', 'in', runIds)
     .orderBy('run_id');
-  // SQLite lets one transaction write at a time; elsewhere replicas take turns at the row.
+  // SQLite has one writer at a time; on PostgreSQL replicas lock the rows.
   return await (dialect === 'postgres' ? query.forUpdate() : query).execute();
 }
 
-const selectStamp = prepareQuery((db: SpawnReader, key: PoolKey) =>
+const selectStamp = prepareQuery((db: SpawnReader, key: RunKey) =>
   db
     .selectFrom('pools')
     .select(['run_id', 'stamp'])
@@ -82,20 +81,20 @@ async function readPools(
     .where('tenant', '=', tenant)
     .where('run_id', 'in', runIds)
     .execute();
-  const members = await trx
+  const memberRows = await trx
     .selectFrom('members')
     .selectAll()
     .where('tenant', '=', tenant)
     .where('run_id', 'in', runIds)
-    // Literally as in the index of the living: long runs have more dead agents than live ones.
+    // A literal, so that the partial index applies: long runs have more released agents than live ones.
     .where('state', '!=', sql.lit('released'))
     .orderBy('acquired')
     .execute();
-  const byRun = Map.groupBy(members, ({ run_id }) => run_id);
+  const byRun = Map.groupBy(memberRows, ({ run_id }) => run_id);
   return rows.map((row) => toPool(row, byRun.get(row.run_id) ?? []));
 }
 
-/** Records a new pool with its members. */
+/** Inserts a new pool with its members. */
 export async function insertPool(trx: SpawnTransaction, stored: StoredPool): Promise<void> {
   await trx.insertInto('pools').values(fromPool(stored)).execute();
   await upsertMembers(
@@ -104,7 +103,7 @@ export async function insertPool(trx: SpawnTransaction, stored: StoredPool): Pro
   );
 }
 
-/** Writes what differs between two states of pools. */
+/** Writes the differences between two states of pools. */
 export async function savePools(
   trx: SpawnTransaction,
   changes: readonly { readonly before: StoredPool; readonly after: StoredPool }[],
@@ -115,7 +114,7 @@ export async function savePools(
     const changed: Member[] = [];
     for (const [instance, member] of after.pool.members)
       if (before.pool.members.get(instance) !== member) changed.push(member);
-    if (changed.length === 0 && !differs(before, after)) continue;
+    if (changed.length === 0 && !isChanged(before, after)) continue;
     const stored = { ...after, stamp: cache.newStamp() };
     await updatePool(trx, fromPool(stored));
     cache.put(trx, stored);
@@ -124,23 +123,11 @@ export async function savePools(
   await upsertMembers(trx, rows);
 }
 
-/** Runs with a lease or a deadline that is over, at most `limit`. */
-export async function lapsedPools(db: SpawnReader, at: Date, limit: number): Promise<PoolKey[]> {
-  const rows = await db
-    .selectFrom('members')
-    .select(['tenant', 'run_id'])
-    .distinct()
-    .where('expires_at', '<=', at)
-    .limit(limit)
-    .execute();
-  return rows.map(({ tenant, run_id }) => ({ tenant, runId: run_id }));
-}
-
-function differs({ pool: a }: StoredPool, { pool: b }: StoredPool): boolean {
+function isChanged({ pool: a }: StoredPool, { pool: b }: StoredPool): boolean {
   return a.sequence !== b.sequence || a.closed !== b.closed || a.totalRefusals !== b.totalRefusals;
 }
 
-const updatePool = prepareQuery((db: SpawnReader, row: PoolsTable) =>
+const updatePool = prepareQuery((db: SpawnReader, row: PoolRow) =>
   db
     .updateTable('pools')
     .set(
@@ -156,3 +143,26 @@ const updatePool = prepareQuery((db: SpawnReader, row: PoolsTable) =>
     .where('tenant', '=', row.tenant)
     .where('run_id', '=', row.run_id),
 );
+
+/** Deletes pools that were closed before `before`, at most `limit`; returns how many. */
+export async function prunePools(
+  trx: SpawnTransaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const expired = await trx
+    .selectFrom('pools')
+    .select(['tenant', 'run_id'])
+    .where('closed_at', '<', before)
+    .limit(limit)
+    .execute();
+  for (const { tenant, run_id } of expired) {
+    for (const name of ['requests', 'members', 'pools'] as const)
+      await trx
+        .deleteFrom(name)
+        .where('tenant', '=', tenant)
+        .where('run_id', '=', run_id)
+        .execute();
+  }
+  return expired.length;
+}

@@ -1,12 +1,11 @@
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
-import type { RequestsTable } from './schema.ts';
-import type { PoolKey, SpawnReader, SpawnTransaction } from './spawn-store.ts';
+import { type RequestRow, requests, type SpawnReader, type SpawnTransaction } from './schema.ts';
 
-/** What a call is idempotent on (SB-9). */
-export interface RequestKey extends PoolKey {
+/** Identifies a request for idempotency (SB-9). */
+export interface RequestKey extends RunKey {
   readonly instance: string;
   readonly rpc: 'acquire' | 'release' | 'reprioritize';
   readonly requestId: string;
@@ -14,53 +13,53 @@ export interface RequestKey extends PoolKey {
   readonly digest: string;
 }
 
-/** What a call was answered; the agent's slot is not in it, since a repeat is told how it stands now. */
+/** The recorded answer to a call, without the agent's slot: a repeated call returns the current one. */
 export interface Answer {
   readonly changes: readonly SlotChange[];
   readonly refusal?: Refusal;
   readonly released?: boolean;
 }
 
-/** What an agent's calls were answered so far. */
+/** The recorded answers of one agent. */
 export interface Answers {
-  /** Whether any call was answered for the agent; one that never asked was never an agent of the run. */
+  /** Whether the agent has any answer; an agent without one was never a member of the run. */
   readonly any: boolean;
-  /** The answer that this very request got before. */
+  /** The recorded answer to the same request. */
   readonly same: Answer | undefined;
 }
 
-type AnswerRow = Pick<RequestsTable, 'rpc' | 'request_id' | 'digest' | 'answer'>;
+type AnswerRow = Pick<RequestRow, 'rpc' | 'request_id' | 'digest' | 'answer'>;
 
-/** All that one agent's calls were answered, by agent: who acquires a slot comes back to release it. */
+/** Answers by agent: an agent that acquires a slot later releases it. */
 const cache = new RowCache<readonly AnswerRow[]>();
 
 /**
- * Looks up what was answered for an agent.
- * @throws InvalidRequestError REQUEST_ID_REUSED when the id came with another request
+ * Reads the recorded answers of an agent.
+ * @throws InvalidRequestError REQUEST_ID_REUSED if the id was used for a different request
  */
 export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
-  const rows = cache.get(trx, agentName(key)) ?? (await readAnswers(trx, key));
+  const rows = cache.get(trx, cacheKey(key)) ?? (await readAnswers(trx, key));
   const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
-  if (row !== undefined && row.digest !== key.digest) throw reusedError(key.requestId);
+  if (row !== undefined && row.digest !== key.digest) throw requestIdReused(key.requestId);
   return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
 }
 
 async function readAnswers(trx: SpawnTransaction, key: RequestKey): Promise<readonly AnswerRow[]> {
   const { rows } = await selectAnswers(trx, key);
-  cache.set(trx, agentName(key), rows);
+  cache.set(trx, cacheKey(key), rows);
   return rows;
 }
 
-function agentName({ tenant, runId, instance }: RequestKey): string {
+function cacheKey({ tenant, runId, instance }: RequestKey): string {
   return `${tenant}/${runId}/${instance}`;
 }
 
-/** To be called when answers of any agents were deleted. */
-export function forgetAnswers(trx: SpawnTransaction): void {
+/** Clears the cache; required after answers were deleted. */
+export function clearAnswerCache(trx: SpawnTransaction): void {
   cache.clear(trx);
 }
 
-/** Records what a call is answered, in the transaction that acts on it. */
+/** Records the answer to a call in the transaction of its effect. */
 export async function recordAnswer(
   trx: SpawnTransaction,
   key: RequestKey,
@@ -77,7 +76,7 @@ export async function recordAnswer(
     answer: JSON.stringify(answer),
     answered_at: at,
   };
-  const name = agentName(key);
+  const name = cacheKey(key);
   const known = cache.get(trx, name);
   await insertAnswer(trx, row);
   if (known === undefined) cache.delete(trx, name);
@@ -93,26 +92,15 @@ const selectAnswers = prepareQuery((db: SpawnReader, key: RequestKey) =>
     .where('instance', '=', key.instance),
 );
 
-const COLUMNS = [
-  'tenant',
-  'run_id',
-  'instance',
-  'rpc',
-  'request_id',
-  'digest',
-  'answer',
-  'answered_at',
-] as const;
-
-const insertAnswer = prepareQuery((db: SpawnReader, row: RequestsTable) =>
-  db.insertInto('requests').values(pickColumns(row, COLUMNS)),
+const insertAnswer = prepareQuery((db: SpawnReader, row: RequestRow) =>
+  db.insertInto('requests').values(pickColumns(row, requests.columns)),
 );
 
-/** The error for a request id that came with another request. */
-export function reusedError(requestId: string): InvalidRequestError {
+/** The error for a request id that was used for a different request. */
+export function requestIdReused(requestId: string): InvalidRequestError {
   return new InvalidRequestError(
     'REQUEST_ID_REUSED',
-    `request_id ${requestId} was used with another request; a new request needs a new id.`,
+    `request_id ${requestId} was used for a different request; use a new id for each request.`,
     { field: 'request_id', request_id: requestId },
   );
 }

@@ -1,70 +1,94 @@
-import type { OutboxTable } from '@writ/store';
+import { column, type DatabaseOf, outboxTable, type RowOf, table } from '@writ/store';
+import type { Kysely, Transaction } from 'kysely';
 
-/** One run's pool. */
-export interface PoolsTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  /** Made anew by every write to the pool or to one of its agents. */
-  readonly stamp: string;
-  /** Instance; empty when the run was closed before its pool was opened. */
-  readonly root: string;
-  readonly max_agents: number;
-  readonly allow_preempt: boolean;
-  /** Null = unlimited, as with the next. */
-  readonly max_total_spawns: bigint | null;
-  readonly max_depth: bigint | null;
-  readonly deadline_at: Date | null;
-  readonly sequence: bigint;
-  readonly total_spawns: bigint;
-  readonly total_pauses: bigint;
-  readonly total_refusals: bigint;
-  /** The request that opened it, and what it asked for. */
-  readonly request_id: string;
-  readonly request_digest: string;
-  /** Trace of the opening, for what no call causes (SYS-1). */
-  readonly traceparent: string;
-  readonly opened_at: Date;
-  readonly closed_at: Date | null;
-}
+/** One pool for each run. */
+export const pools = table('pools', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    /** Changes with every write to the pool or to one of its agents. */
+    stamp: column.text(),
+    /** Instance; empty when the run was closed before its pool was opened. */
+    root: column.text(),
+    max_agents: column.integer(),
+    allow_preempt: column.boolean(),
+    /** Null: no limit. */
+    max_total_spawns: column.bigint().nullable(),
+    /** Null: no limit. */
+    max_depth: column.bigint().nullable(),
+    deadline_at: column.timestamp().nullable(),
+    sequence: column.bigint(),
+    total_spawns: column.bigint(),
+    total_pauses: column.bigint(),
+    total_refusals: column.bigint(),
+    /** The request that opened the pool, and the digest of its content (SB-9). */
+    request_id: column.text(),
+    request_digest: column.text(),
+    /** Trace of the opening, for events that no call causes (SYS-1). */
+    traceparent: column.text(),
+    opened_at: column.timestamp(),
+    closed_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id'],
+  indexes: { pools_closed: { on: ['closed_at'], where: ['closed_at', 'is not', null] } },
+});
 
-/** One agent of a pool. */
-export interface MembersTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly instance: string;
-  readonly name: string;
-  readonly parent_instance: string | null;
-  readonly parent_name: string | null;
-  readonly depth: bigint;
-  /** The weight (SUP-3). */
-  readonly priority: number;
-  readonly state: string;
-  /** Order of first acquisition. */
-  readonly acquired: bigint;
-  /** Place in line; null when it is not in line. */
-  readonly line: bigint | null;
-  readonly expires_at: Date | null;
-  readonly epoch: bigint;
-  readonly acquired_at: Date;
-}
+/** The agents of each pool. */
+export const members = table('members', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    name: column.text(),
+    parent_instance: column.text().nullable(),
+    parent_name: column.text().nullable(),
+    depth: column.bigint(),
+    /** The weight (SUP-3). */
+    priority: column.integer(),
+    state: column.text(),
+    /** Order of the first acquisition. */
+    acquired: column.bigint(),
+    /** Position in the queue; null when the agent is not queued. */
+    line: column.bigint().nullable(),
+    expires_at: column.timestamp().nullable(),
+    epoch: column.bigint(),
+    acquired_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance'],
+  indexes: {
+    members_live: { on: ['tenant', 'run_id'], where: ['state', '!=', 'released'] },
+    members_expiring: { on: ['expires_at'], where: ['expires_at', 'is not', null] },
+  },
+});
 
-/** What a mutating call was answered, so that a repeat is answered the same (SB-9). */
-export interface RequestsTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly instance: string;
-  readonly rpc: string;
-  readonly request_id: string;
-  readonly digest: string;
-  /** JSON. */
-  readonly answer: string;
-  readonly answered_at: Date;
-}
+/** The answers to mutating calls, so that a repeated request gets the same answer (SB-9). */
+export const requests = table('requests', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    rpc: column.text(),
+    request_id: column.text(),
+    digest: column.text(),
+    /** JSON. */
+    answer: column.text(),
+    answered_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'rpc', 'request_id'],
+});
 
-/** Everything that spawn-budget remembers. */
-export interface SpawnDatabase {
-  pools: PoolsTable;
-  members: MembersTable;
-  requests: RequestsTable;
-  outbox: OutboxTable;
-}
+/** Every table of spawn-budget, in the order of creation. */
+export const TABLES = [outboxTable, pools, members, requests] as const;
+
+export type PoolRow = RowOf<typeof pools>;
+export type MemberRow = RowOf<typeof members>;
+export type RequestRow = RowOf<typeof requests>;
+
+/** The database of spawn-budget. */
+export interface SpawnDatabase extends DatabaseOf<typeof TABLES> {}
+
+/** A transaction of the store. */
+export type SpawnTransaction = Transaction<SpawnDatabase>;
+
+/** Reads rows: the store's `db`, or a transaction. */
+export type SpawnReader = Kysely<SpawnDatabase>;

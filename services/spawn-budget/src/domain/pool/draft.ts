@@ -85,9 +85,9 @@ export class PoolDraft {
 
   /**
    * Leaves the agent its slot without a lease, until the run's deadline (SB-8).
-   * @param lapsedAt when its lease ended, if that is why
+   * @param leaseExpiredAt when its lease ended, if that is why
    */
-  suspend(member: Member, lapsedAt?: number): Member {
+  suspend(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, ...rest } = member;
     const { deadline } = this.#pool;
     // The root keeps its slot whatever happens (SB-1).
@@ -96,7 +96,7 @@ export class PoolDraft {
       { ...rest, state: 'suspended', ...(ends ? { expiresAt: deadline } : {}) },
       member.state,
       undefined,
-      lapsedAt,
+      leaseExpiredAt,
     );
   }
 
@@ -114,10 +114,10 @@ export class PoolDraft {
   }
 
   /** Takes slot and lease from the agent: it is out of line until somebody picks it up (SB-8). */
-  lapse(member: Member, lapsedAt?: number): Member {
+  endLease(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, line: __, ...rest } = member;
     this.#freed.push(member.agent);
-    return this.#move({ ...rest, state: 'waiting' }, member.state, undefined, lapsedAt);
+    return this.#move({ ...rest, state: 'waiting' }, member.state, undefined, leaseExpiredAt);
   }
 
   /** Ends the agent's membership. */
@@ -190,13 +190,13 @@ export class PoolDraft {
     return Math.min(this.at + this.#leaseMs, this.#pool.deadline ?? Number.POSITIVE_INFINITY);
   }
 
-  #move(member: Member, from: SlotState, becauseOf?: AgentRef, lapsedAt?: number): Member {
+  #move(member: Member, from: SlotState, becauseOf?: AgentRef, leaseExpiredAt?: number): Member {
     this.#changes.push({
       agent: member.agent,
       from,
       to: member.state,
       ...(becauseOf === undefined ? {} : { becauseOf }),
-      ...(lapsedAt === undefined ? {} : { lapsedAt }),
+      ...(leaseExpiredAt === undefined ? {} : { leaseExpiredAt }),
       sequence: this.next(),
     });
     return this.put(member);

@@ -6,16 +6,16 @@ import type { Member } from './pool.ts';
  * its slot without a lease (SB-1).
  */
 export function expire(draft: PoolDraft): void {
-  const lapsed: Member[] = [];
+  const expired: Member[] = [];
   for (const member of draft.pool.members.values())
-    if (member.expiresAt !== undefined && member.expiresAt <= draft.at) lapsed.push(member);
-  if (lapsed.length === 0) return;
-  lapsed.sort((a, b) => a.order - b.order);
-  for (const member of lapsed) {
-    // Past the run's deadline it was no lease that lapsed.
-    const lapsedAt = draft.over ? undefined : member.expiresAt;
-    if (draft.isRoot(member)) draft.suspend(member, lapsedAt);
-    else draft.lapse(member, lapsedAt);
+    if (member.expiresAt !== undefined && member.expiresAt <= draft.at) expired.push(member);
+  if (expired.length === 0) return;
+  expired.sort((a, b) => a.order - b.order);
+  for (const member of expired) {
+    // Past the run's deadline it was no lease that expired.
+    const leaseExpiredAt = draft.over ? undefined : member.expiresAt;
+    if (draft.isRoot(member)) draft.suspend(member, leaseExpiredAt);
+    else draft.endLease(member, leaseExpiredAt);
   }
   draft.fill();
 }

@@ -61,7 +61,7 @@ export interface SlotChange {
   /** The agent that it was paused for, or whose slot it got. */
   readonly becauseOf?: AgentRef;
   /** When its lease ended because nobody renewed it; absent for every other move. */
-  readonly lapsedAt?: number;
+  readonly leaseExpiredAt?: number;
   /** Number of the change within its pool. */
   readonly sequence: number;
 }

@@ -1,13 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { PoolSchema } from '@writ/contracts/writ/spawn/v1/pool_pb';
-import { heldSlots, inLine, isHolder, type Pool } from '../../domain/pool/pool.ts';
-import type { PoolKey } from '../../store/spawn-store.ts';
-import { budgetMessage } from './budget.ts';
+import type { RunKey } from '@writ/kernel';
+import { heldSlots, inLine, isHolder, type Pool } from '../domain/pool/pool.ts';
 import { slotMessage } from './slot.ts';
 
-/** The message of a pool; no grants are in it. Lists stand in the order of line, holders in that of acquisition. */
+/** The message of a pool, without grants: holders in order of acquisition, the others in queue order. */
 export function poolMessage(
-  { tenant, runId }: PoolKey,
+  { tenant, runId }: RunKey,
   pool: Pool,
 ): MessageInitShape<typeof PoolSchema> {
   const members = [...pool.members.values()].sort((a, b) => a.order - b.order);
@@ -19,7 +18,7 @@ export function poolMessage(
   return {
     tenant,
     runId,
-    budget: budgetMessage(pool.budget),
+    budget: pool.budget,
     holders: members.filter(isHolder).map((member) => slotMessage(member)),
     paused: line.filter(({ state }) => state === 'paused').map((member) => slotMessage(member)),
     waiting: waiting.map((member) => slotMessage(member)),

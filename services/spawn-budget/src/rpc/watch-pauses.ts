@@ -2,12 +2,12 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { assertServesTenant } from '@writ/identity';
 import type { Handlers } from '@writ/rpc';
-import type { SpawnBudgetContext } from '../../context.ts';
-import { changeMessage } from '../messages/slot.ts';
+import type { SpawnBudgetContext } from '../context.ts';
+import { changeMessage } from '../wire/slot.ts';
 
 /**
- * Tells pauses and resumptions of the worker's tenants as they happen in this process (SB-4). A hint:
- * what another replica did, or a slow stream missed, is found by Renew.
+ * Streams pauses and resumptions of the worker's tenants in this process (SB-4). Best effort: Renew reports
+ * what another replica did or a slow stream missed.
  * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
  */
 export function watchPauses({

@@ -7,7 +7,7 @@ import {
 } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import type { SignedToken } from '@writ/identity';
 import { contractPriority } from '@writ/identity';
-import type { Member, SlotChange, SlotState as State } from '../../domain/pool/pool.ts';
+import type { Member, SlotChange, SlotState as State } from '../domain/pool/pool.ts';
 
 const STATES: Readonly<Record<State, SlotState>> = {
   active: SlotState.ACTIVE,
@@ -17,7 +17,7 @@ const STATES: Readonly<Record<State, SlotState>> = {
   released: SlotState.RELEASED,
 };
 
-/** The message of what an agent holds, with its grant where there is one. */
+/** The message of an agent's slot, with the grant if there is one. */
 export function slotMessage(
   member: Member,
   grant?: Pick<SignedToken, 'token' | 'expireTime'>,
@@ -28,14 +28,14 @@ export function slotMessage(
     state: STATES[state],
     priority: contractPriority(priority),
     ...(grant && { grant: grant.token, grantExpireTime: timestampFromDate(grant.expireTime) }),
-    // What a suspended agent has is the run's deadline, not a lease.
+    // A suspended agent has no lease; its slot expires at the run's deadline.
     ...(state === 'active' &&
       expiresAt !== undefined && { leaseExpireTime: timestampFromMs(expiresAt) }),
     acquireTime: timestampFromMs(acquiredAt),
   };
 }
 
-/** The message of a move. */
+/** The message of a slot change. */
 export function changeMessage({
   agent,
   from,

@@ -1,0 +1,88 @@
+import {
+  AlreadyExistsError,
+  DEFAULT_SPAWN_BUDGET,
+  PreconditionError,
+  type RunKey,
+} from '@writ/kernel';
+import type { OpenEvent } from '../../domain/pool/events.ts';
+import { openPool as newPool } from '../../domain/pool/open.ts';
+import type { Pool } from '../../domain/pool/pool.ts';
+import { requestIdReused } from '../../store/requests.ts';
+import type { StoredPool } from '../../store/stored-pool.ts';
+import type { Ledger, MemberSnapshot } from './ledger.ts';
+
+/** The request that opens or closes a pool. */
+export interface PoolRequest extends RunKey {
+  readonly requestId: string;
+  /** Digest of the whole request; empty for a close. */
+  readonly digest: string;
+  readonly traceparent: string;
+}
+
+/**
+ * Opens a run's pool with the root in its first slot (SB-1); a repeated request returns the root's current state.
+ * @throws InvalidRequestError REQUEST_ID_REUSED; AlreadyExistsError POOL_EXISTS; PreconditionError
+ *   POOL_CLOSED if the run ended before its pool was opened
+ */
+export async function openPool(
+  ledger: Ledger,
+  request: PoolRequest,
+  event: OpenEvent,
+): Promise<MemberSnapshot> {
+  const { instance } = event.root;
+  return await ledger.transaction([request], async (pools) => {
+    const known = pools.find(request);
+    if (known !== undefined) {
+      assertSameRequest(known, request);
+      await pools.loadReleased(request, [instance]);
+    } else {
+      const opened = { openedAt: pools.at, closedAt: null };
+      await pools.open({ ...storedRequest(request), ...opened, pool: newPool(event, pools.time) });
+    }
+    return pools.member(request, instance);
+  });
+}
+
+/**
+ * Releases every slot of a run; closing twice changes nothing. A run without a pool gets a closed one, so
+ * that a later open is rejected.
+ */
+export async function closePool(ledger: Ledger, request: PoolRequest): Promise<Pool> {
+  return await ledger.transaction([request], async (pools) => {
+    if (pools.find(request) !== undefined) pools.apply(request, { type: 'close' });
+    else {
+      const opened = { openedAt: pools.at, closedAt: pools.at };
+      await pools.open({ ...storedRequest(request), ...opened, pool: CLOSED_POOL });
+    }
+    return pools.get(request).pool;
+  });
+}
+
+const CLOSED_POOL: Pool = {
+  budget: DEFAULT_SPAWN_BUDGET,
+  root: '',
+  closed: true,
+  members: new Map(),
+  sequence: 0,
+  totalSpawns: 0,
+  totalPauses: 0,
+  totalRefusals: 0,
+};
+
+function storedRequest({ tenant, runId, requestId, digest, traceparent }: PoolRequest) {
+  return { tenant, runId, requestId, requestDigest: digest, traceparent };
+}
+
+function assertSameRequest(known: StoredPool, { requestId, digest }: PoolRequest): void {
+  if (known.pool.root === '')
+    throw new PreconditionError(
+      'POOL_CLOSED',
+      `Run ${known.runId} has ended: it was closed before its pool was opened.`,
+      { run_id: known.runId },
+    );
+  if (known.requestDigest === digest) return;
+  if (known.requestId === requestId) throw requestIdReused(requestId);
+  throw new AlreadyExistsError('POOL_EXISTS', `Run ${known.runId} already has a pool.`, {
+    run_id: known.runId,
+  });
+}

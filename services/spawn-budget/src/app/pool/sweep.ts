@@ -1,0 +1,64 @@
+import { type Clock, type RunKey, WakeableLoop } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import { expiredPools } from '../../store/members.ts';
+import { prunePools } from '../../store/pools.ts';
+import { clearAnswerCache } from '../../store/requests.ts';
+import type { SpawnStore } from '../../store/spawn-store.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What a {@link createSweep} works with. */
+export interface SweepParts {
+  readonly store: SpawnStore;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Interval between two passes, ms. */
+  readonly sweepMs: number;
+  /** How long closed pools are kept, ms. */
+  readonly keepClosedMs: number;
+}
+
+/** Maximum number of pools per pass. */
+const BATCH = 100;
+
+/**
+ * Creates the loop that gives the slots of dead agents to queued ones (SB-8) and deletes pools that were
+ * closed long ago. Every call ends expired leases as well; the sweep does so when no call comes.
+ */
+export function createSweep(parts: SweepParts): WakeableLoop {
+  const { log, sweepMs } = parts;
+  return new WakeableLoop({
+    // A full batch means that there may be more.
+    pass: async () => ((await sweepOnce(parts)) ? 0 : undefined),
+    intervalMs: sweepMs,
+    backoff: { baseMs: sweepMs, maxMs: sweepMs },
+    onError: (error, retry) => log.warn({ err: error, ...retry }, 'failed to sweep pools'),
+  });
+}
+
+/** Returns whether the batch was full. */
+async function sweepOnce({ store, ledger, clock, keepClosedMs }: SweepParts): Promise<boolean> {
+  const now = clock.now();
+  const expired = await expiredPools(store.db, now, BATCH);
+  for (const key of expired) await expirePool(ledger, key);
+  const before = new Date(now.getTime() - keepClosedMs);
+  const pruned = await store.transaction(
+    async (trx) => {
+      const count = await prunePools(trx, before, BATCH);
+      if (count > 0) clearAnswerCache(trx);
+      return count;
+    },
+    { background: true },
+  );
+  return expired.length === BATCH || pruned === BATCH;
+}
+
+async function expirePool(ledger: Ledger, key: RunKey): Promise<void> {
+  await ledger.transaction(
+    [key],
+    async (pools) => {
+      if (pools.find(key) !== undefined) pools.apply(key, { type: 'expire' });
+    },
+    { background: true },
+  );
+}

@@ -1,0 +1,48 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { SlotSchema } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import { contractPriority, mintSlotGrant } from '@writ/identity';
+import { GRANT_MARGIN_MS } from '../../config.ts';
+import type { SpawnBudgetContext } from '../../context.ts';
+import { mayActUntil } from '../../domain/pool/pool.ts';
+import { slotMessage } from '../../wire/slot.ts';
+import type { MemberSnapshot } from '../pool/ledger.ts';
+
+/** A slot as calls return it. */
+export type SlotMessage = MessageInitShape<typeof SlotSchema>;
+
+/**
+ * Starts {@link signedSlot} while the transaction that read the agent commits. A caller that awaits the
+ * commit first discloses no grant when it fails.
+ */
+export function signingSlot(
+  context: Pick<SpawnBudgetContext, 'config' | 'signer'>,
+  snapshot: MemberSnapshot,
+): Promise<SlotMessage> {
+  const signing = signedSlot(context, snapshot);
+  // When the transaction fails, its error is returned and this promise is never awaited.
+  void Promise.allSettled([signing]);
+  return signing;
+}
+
+/**
+ * An agent's slot, with a fresh grant if it may act (SB-4). The grant is valid from the time of the transaction
+ * that found the agent active, because the agent may be paused while the grant is signed.
+ */
+export async function signedSlot(
+  { config, signer }: Pick<SpawnBudgetContext, 'config' | 'signer'>,
+  { tenant, runId, pool, member, at }: MemberSnapshot,
+): Promise<SlotMessage> {
+  const until = mayActUntil(pool, member, GRANT_MARGIN_MS);
+  if (until === undefined) return slotMessage(member);
+  const ends = Math.min(at.getTime() + config.grantTtlMs, until);
+  const ttlMs = ends - signer.clock.now().getTime();
+  if (ttlMs <= 0) return slotMessage(member);
+  const claims = {
+    tenant,
+    runId,
+    agentInstance: member.agent.instance,
+    priority: contractPriority(member.priority),
+    epoch: member.epoch,
+  };
+  return slotMessage(member, await mintSlotGrant(signer, claims, ttlMs));
+}

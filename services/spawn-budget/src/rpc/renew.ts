@@ -1,0 +1,57 @@
+import {
+  type AgentRenewal,
+  RenewIntent,
+  type SpawnBudgetService,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { readAgentToken } from '@writ/identity';
+import { isWritError } from '@writ/kernel';
+import type { Caller, Handlers } from '@writ/rpc';
+import { type RejectedRenewal, type Renewal, renewSlots } from '../app/slot/renew-slots.ts';
+import { signedSlot } from '../app/slot/slot-grants.ts';
+import type { SpawnBudgetContext } from '../context.ts';
+import type { RenewIntent as Intent } from '../domain/pool/events.ts';
+
+const INTENTS: Readonly<Partial<Record<RenewIntent, Intent>>> = {
+  [RenewIntent.RUN]: 'run',
+  [RenewIntent.SUSPEND]: 'suspend',
+  [RenewIntent.PARK]: 'park',
+};
+
+/**
+ * Renews the slots of a worker's agents (SB-8). Each entry has its own agent token and epoch; a rejected
+ * entry does not fail the others.
+ * @throws UnavailableError KEYS_UNAVAILABLE if no token can be verified at the moment
+ */
+export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['renew'] {
+  return async ({ agents }, { caller }) => {
+    const entries = await Promise.all(agents.map((entry) => readEntry(context, entry, caller)));
+    const renewals = entries.filter((entry) => 'agent' in entry);
+    const results = await renewSlots(context.ledger, renewals);
+    return {
+      agents: await Promise.all(
+        entries.map(async (entry) => {
+          const result = 'agent' in entry ? results.get(entry) : entry;
+          if (result === undefined || 'refusal' in result) return { ...result };
+          return { runId: result.runId, slot: await signedSlot(context, result) };
+        }),
+      ),
+    };
+  };
+}
+
+async function readEntry(
+  { verifier }: SpawnBudgetContext,
+  { agentToken, epoch, intent }: AgentRenewal,
+  caller: Caller,
+): Promise<Renewal | RejectedRenewal> {
+  try {
+    const agent = await readAgentToken(verifier, agentToken, { audience: 'spawn-budget', caller });
+    const { instance } = agent.agent;
+    // An intent that this version does not know renews no lease.
+    return { agent, event: { type: 'renew', instance, epoch, intent: INTENTS[intent] ?? 'park' } };
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+    if (error.kind !== 'unauthenticated' && error.kind !== 'permission_denied') throw error;
+    return { runId: '', refusal: error.reason };
+  }
+}
