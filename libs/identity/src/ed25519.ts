@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 
 /** A public key in the form that verifying takes. */
@@ -22,23 +22,63 @@ export function privateKey(x: string, d: string): KeyObject {
   return createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
 }
 
+/** Signatures remembered as valid; each takes about 150 bytes. */
+const MAX_REMEMBERED = 10_000;
+
 /**
- * A compact JWS, signed at once: jose signs on another thread, for which a review would have to wait
- * inside of its transaction (docs/adr/0008).
+ * SHA-256 of public key and token, for tokens that this process has signed or has verified with that key. An entry says
+ * that the signature is valid and nothing else: whether the key is trusted, and whether the token is expired or meant
+ * for this audience, is decided each time by the caller (CO-1).
+ */
+const validSignatures = new Set<string>();
+
+/** The public part of each key, since a key object does not show it. */
+const publicParts = new WeakMap<KeyObject, string>();
+
+/**
+ * Signs a compact JWS synchronously: jose signs on another thread, which would keep a review waiting inside
+ * its transaction (docs/adr/0008).
  */
 export function signCompact(header: object, payload: object, key: KeyObject): string {
   const signed = `${encoded(header)}.${encoded(payload)}`;
-  return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`;
+  const token = `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`;
+  remember(signatureId(token, key));
+  return token;
 }
 
 /**
- * Whether the signature of a compact JWS fits, told at once: jose would ask another thread. What the
- * header says was looked at before (`parseToken`): it names nothing that changes what is signed.
+ * Whether the signature of a compact JWS is valid under `key`. Verifies each token once per process and key. The
+ * header has been checked before (`parseToken`): it names nothing that changes what is signed.
  */
 export function isSigned(token: string, key: Key): boolean {
+  const id = signatureId(token, key);
+  if (validSignatures.has(id)) return true;
   const end = token.lastIndexOf('.');
   const signature = Buffer.from(token.slice(end + 1), 'base64url');
-  return verify(null, Buffer.from(token.slice(0, end)), key, signature);
+  const isValid = verify(null, Buffer.from(token.slice(0, end)), key, signature);
+  if (isValid) remember(id);
+  return isValid;
+}
+
+function remember(id: string): void {
+  validSignatures.add(id);
+  if (validSignatures.size <= MAX_REMEMBERED) return;
+  const [oldest] = validSignatures;
+  if (oldest !== undefined) validSignatures.delete(oldest);
+}
+
+function signatureId(token: string, key: KeyObject): string {
+  return hash('sha256', `${publicPart(key)} ${token}`, 'base64');
+}
+
+function publicPart(key: KeyObject): string {
+  const known = publicParts.get(key);
+  if (known !== undefined) return known;
+  const publicKey = key.type === 'public' ? key : createPublicKey(key);
+  const { x } = publicKey.export({ format: 'jwk' });
+  if (x === undefined) throw new TypeError('The key is not an Ed25519 key.');
+  publicParts.set(key, x);
+  return x;
 }
 
 function encoded(part: object): string {
