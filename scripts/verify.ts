@@ -1,6 +1,7 @@
 import { BASELINE } from './baseline.ts';
 import { checkGeneratedCode } from './checks/generated-code.ts';
 import { checkImportRules } from './checks/import-rules.ts';
+import { checkWords } from './checks/words.ts';
 import { type CommandResult, runCommand } from './run-command.ts';
 
 type Check = () => Promise<CommandResult>;
@@ -19,6 +20,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'import rules': checkImportRules,
   'generated code is current': checkGeneratedCode,
   'requirement ids': () => runCommand('node', 'scripts/requirements.ts', '--check'),
+  words: checkWords,
   'unused code': () => runCommand('knip', '--no-progress'),
   tests: () => runCommand('vitest', 'run'),
 };
@@ -33,10 +35,8 @@ for (const [name, check] of Object.entries(CHECKS)) {
   );
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   console.log(`${code === 0 ? 'ok  ' : 'FAIL'} ${seconds.padStart(5)} s  ${name}`);
-  if (code !== 0) {
-    failures.push(name);
-    console.log(output.replace(/^/gm, '    '));
-  }
+  if (code !== 0) failures.push(name);
+  if (code !== 0 || name === 'words') console.log(output.replace(/^/gm, '    '));
 }
 console.log(failures.length === 0 ? 'verified' : `failed: ${failures.join(', ')}`);
 process.exitCode = failures.length === 0 ? 0 : 1;
