@@ -2,8 +2,8 @@ import type { Bus } from '@writ/bus';
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import type { InFlightCalls } from './app/calls/in-flight-calls.ts';
 import type { GatewayEvents } from './events.ts';
-import type { CallsUnderWay } from './rpc/call/calls-under-way.ts';
 import type { LiveTools } from './sources/live-tools.ts';
 import type { GatewayStore } from './store/gateway-store.ts';
 
@@ -15,7 +15,7 @@ export interface GatewayContext {
   readonly signer: Signer;
   readonly verifier: Verifier;
   readonly tools: Pick<LiveTools, 'now'>;
-  readonly underWay: CallsUnderWay;
+  readonly inFlightCalls: InFlightCalls;
   /** Where its events go. */
   readonly bus: Pick<Bus, 'hasSubscribers'>;
   readonly events: GatewayEvents;

@@ -20,15 +20,15 @@ import {
   Sweeper,
 } from '@writ/service';
 import { createOutboxRelay, createSlotShare, type OutboxRelay } from '@writ/store';
+import { InFlightCalls } from './app/calls/in-flight-calls.ts';
+import { recoverCalls } from './app/calls/recover-calls.ts';
+import { watchFreezes } from './app/freezes/freeze-watch.ts';
+import { ReceiptDelivery } from './app/receipts/receipt-delivery.ts';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
 import { createGatewayEvents } from './events.ts';
-import { ReceiptDelivery } from './peers/receipt-delivery.ts';
 import { connectSupervisor } from './peers/supervisor.ts';
-import { CallsUnderWay } from './rpc/call/calls-under-way.ts';
-import { watchFreezes } from './rpc/freeze/freeze-watch.ts';
 import { gatewayRoutes } from './rpc/index.ts';
-import { recoverCalls } from './rpc/receipt/recover-calls.ts';
 import { LiveTools } from './sources/live-tools.ts';
 import { MAX_TIMEOUT_MS } from './sources/tool-entry.ts';
 import { type GatewayStore, openGatewayStore } from './store/gateway-store.ts';
@@ -116,7 +116,7 @@ async function open(
     clock,
     ...outboxPublisher(bus, telemetry),
   });
-  const underWay = new CallsUnderWay();
+  const inFlightCalls = new InFlightCalls();
   const context: GatewayContext = {
     store,
     clock,
@@ -125,7 +125,7 @@ async function open(
     verifier,
     tools,
     bus,
-    underWay,
+    inFlightCalls,
     events: createGatewayEvents(telemetry),
     nudge: () => relay.wake(),
     hurry: () => relay.flushSoon(),
@@ -171,7 +171,7 @@ async function open(
 
   const shutDown = async (): Promise<void> => {
     try {
-      await drain(config, server, underWay, delivery, relay);
+      await drain(config, server, inFlightCalls, delivery, relay);
     } finally {
       await opened.disposeAsync();
     }
@@ -201,15 +201,15 @@ async function open(
 async function drain(
   { drainMs, flushMs }: ToolGatewayConfig,
   server: RpcServer,
-  underWay: CallsUnderWay,
+  inFlightCalls: InFlightCalls,
   delivery: ReceiptDelivery,
   relay: OutboxRelay,
 ): Promise<void> {
   server.setServing(false);
   const closing = server.close(drainMs);
-  await underWay.settle({}, drainMs);
-  underWay.callOff({}, new UnavailableError('SHUTTING_DOWN', 'The tool gateway is stopping.'));
-  await underWay.settle({}, flushMs);
+  await inFlightCalls.settle({}, drainMs);
+  inFlightCalls.cancel({}, new UnavailableError('SHUTTING_DOWN', 'The tool gateway is stopping.'));
+  await inFlightCalls.settle({}, flushMs);
   await closing;
   await delivery.stop();
   const { promise: late, resolve } = Promise.withResolvers<void>();

@@ -8,7 +8,7 @@ import { isWritError, systemClock } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readPresentedCall } from '../src/rpc/call/presented-call.ts';
+import { readPresentedCall } from '../src/app/calls/presented-call.ts';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
 import { chances, MUTATED, mutate, type SentCall } from './mutations/mutate-call.ts';
 

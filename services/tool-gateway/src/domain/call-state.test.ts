@@ -17,15 +17,15 @@ const event: fc.Arbitrary<CallEvent> = fc.oneof(
 /** The world and the ledger as a plain reader of TG-5 would keep them. */
 class Model {
   executions = 0;
-  underWay = false;
+  isRunning = false;
   receipts: CallState[] = [];
 
   apply(effect: string, next: CallState, given: CallEvent): void {
     if (given.kind === 'crash' || (given.kind === 'end' && effect !== 'reject'))
-      this.underWay = false;
+      this.isRunning = false;
     if (effect === 'execute') {
       this.executions += 1;
-      this.underWay = true;
+      this.isRunning = true;
     }
     if (effect === 'record') this.receipts.push(next);
   }
@@ -36,15 +36,15 @@ function play(sideEffect: SideEffect, events: readonly CallEvent[]): Model {
   let state: CallState = 'none';
   for (const given of events) {
     const before = model.receipts.length;
-    const wasUnderWay = model.underWay;
+    const wasRunning = model.isRunning;
     const { next, effect } = transition(state, given, sideEffect);
     model.apply(effect, next, given);
     // Never two at a time, never after a receipt, never after it was burnt.
     if (effect === 'execute') {
-      expect(wasUnderWay).toBe(false);
+      expect(wasRunning).toBe(false);
       expect(before).toBe(0);
     }
-    expect(next === 'running').toBe(model.underWay);
+    expect(next === 'running').toBe(model.isRunning);
     if (RECEIPTS.includes(state) && effect !== 'record') expect(next).toBe(state);
     state = next;
   }
@@ -80,8 +80,8 @@ describe('the life of a call (TG-1, TG-5, TG-8)', () => {
   it('never leaves a destructive call open once nobody runs it', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), (events) => {
-        const { executions, underWay, receipts } = play('destructive', events);
-        if (executions === 1 && !underWay) expect(receipts).not.toHaveLength(0);
+        const { executions, isRunning, receipts } = play('destructive', events);
+        if (executions === 1 && !isRunning) expect(receipts).not.toHaveLength(0);
       }),
       { numRuns: 500 },
     );

@@ -102,7 +102,7 @@ function ended(ending: Ending, sideEffect: SideEffect): Transition {
     case 'failed':
       return record('error');
     case 'lost':
-      return record(doubtful(sideEffect));
+      return record(uncertainState(sideEffect));
     case 'interrupted':
       return sideEffect === 'destructive'
         ? record('unknown')
@@ -117,7 +117,7 @@ function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
       if (sideEffect !== 'destructive') return { next: 'running', effect: 'execute' };
       return record('unknown');
     case 'void':
-      return record(doubtful(sideEffect));
+      return record(uncertainState(sideEffect));
     case 'crash':
       return { next: 'interrupted', effect: 'keep' };
     case 'end':
@@ -127,7 +127,7 @@ function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
 }
 
 /** A call that was begun and will not be repeated: only what changes nothing can have done nothing. */
-function doubtful(sideEffect: SideEffect): 'error' | 'unknown' {
+function uncertainState(sideEffect: SideEffect): 'error' | 'unknown' {
   return sideEffect === 'read_only' ? 'error' : 'unknown';
 }
 

@@ -1,14 +1,14 @@
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
+import { freeze } from '../app/freezes/freeze.ts';
+import { unfreeze } from '../app/freezes/unfreeze.ts';
 import type { GatewayContext } from '../context.ts';
-import { callTool } from './call/call-tool.ts';
-import { freeze } from './freeze/freeze.ts';
-import { unfreeze } from './freeze/unfreeze.ts';
+import { callTool } from './call-tool.ts';
+import { getReceipt } from './get-receipt.ts';
 import { listTools } from './list-tools.ts';
-import { getReceipt } from './receipt/get-receipt.ts';
-import { resolveOutcome } from './receipt/resolve-outcome.ts';
-import { voidWrit } from './receipt/void-writ.ts';
+import { resolveOutcome } from './resolve-outcome.ts';
+import { voidWrit } from './void-writ.ts';
 
 /** Everything that the tool gateway serves. */
 export function gatewayRoutes(context: GatewayContext): readonly Route[] {

@@ -74,7 +74,7 @@ const insertRow = prepareQuery((db: GatewayReader, row: CallRow) =>
 );
 
 /** Records that an interrupted call is begun again, by `owner`. */
-export async function beginAgain(
+export async function restartCall(
   trx: GatewayTransaction,
   key: CallKey,
   owner: string,
@@ -118,7 +118,7 @@ const updateRow = prepareQuery(
 );
 
 /** Says that nobody works on a call any more, which stays without an outcome until it is repeated. */
-export async function disown(trx: GatewayTransaction, call: CallRow): Promise<void> {
+export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   const { tenant, runId, agentInstance, callId } = keyOf(call);
   await trx
     .updateTable('calls')
@@ -133,7 +133,7 @@ export async function disown(trx: GatewayTransaction, call: CallRow): Promise<vo
 }
 
 /** Calls that processes are working on, or were when they ended, the oldest first. */
-export async function callsUnderWay(
+export async function inFlightCallRows(
   db: GatewayReader,
   { tenant, runId, agentInstance }: FreezeScope = {},
 ): Promise<CallRow[]> {

@@ -6,18 +6,18 @@ export function listing(
   list: () => Promise<void>,
   onError: (error: unknown) => void,
 ): () => Promise<void> {
-  let underWay: Promise<void> | undefined;
+  let current: Promise<void> | undefined;
   let again = false;
   const run = async (): Promise<void> => {
     do {
       again = false;
       await list().catch(onError);
     } while (again);
-    underWay = undefined;
+    current = undefined;
   };
   return () => {
-    again = underWay !== undefined;
-    underWay ??= run();
-    return underWay;
+    again = current !== undefined;
+    current ??= run();
+    return current;
   };
 }

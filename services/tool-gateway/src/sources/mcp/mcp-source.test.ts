@@ -108,11 +108,11 @@ describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
 
   it('is told when a call is called off while it runs (SUP-6)', async () => {
     expect((await invoke('pid')).kind).toBe('output');
-    const calledOff = new AbortController();
-    const hanging = invoke('hang', calledOff.signal);
+    const controller = new AbortController();
+    const hanging = invoke('hang', controller.signal);
     // One pipe, in order: when this is answered, the other has begun.
     await invoke('pid');
-    calledOff.abort();
+    controller.abort();
     expect(await hanging).toEqual({ kind: 'lost', message: 'odd__hang was called off.' });
     expect(await invoke('cancelled')).toMatchObject({ output: { content: '1' } });
   });

@@ -18,11 +18,11 @@ import {
   purges,
   scopeKey,
 } from '../../domain/freeze.ts';
-import { callsUnderWay, keyOf, purgeResults } from '../../store/calls.ts';
+import { inFlightCallRows, keyOf, purgeResults } from '../../store/calls.ts';
 import { findFreeze, insertFreeze } from '../../store/freezes.ts';
 import type { GatewayStore } from '../../store/gateway-store.ts';
 import { purgeNotes } from '../../store/notes.ts';
-import type { CallUnderWay } from '../call/calls-under-way.ts';
+import type { InFlightCall } from '../calls/in-flight-calls.ts';
 import { FREEZES } from './freeze-watch.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
@@ -47,7 +47,7 @@ const RETENTIONS: Readonly<Record<number, HistoryRetention>> = {
  * SUP-8). The same order again records nothing, and waits and lists again.
  */
 export function freeze(context: GatewayContext): Handlers<typeof ToolGatewayService>['freeze'] {
-  const { store, clock, underWay, telemetry, hurry } = context;
+  const { store, clock, inFlightCalls, telemetry, hurry } = context;
   return async ({ order: message }) => {
     const order = toOrder(message, clock.now());
     const { scope } = order;
@@ -71,11 +71,11 @@ export function freeze(context: GatewayContext): Handlers<typeof ToolGatewayServ
     );
     hurry();
     if (!inForce) return { inFlight: [] };
-    underWay.callOff(scope, frozenError(order));
+    inFlightCalls.cancel(scope, frozenError(order));
     store.replicas.hint(FREEZES);
     const wait = message?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(message.wait);
     const [left, elsewhere] = await Promise.all([
-      underWay.settle(scope, wait),
+      inFlightCalls.settle(scope, wait),
       settledElsewhere(store, scope, wait),
     ]);
     return { inFlight: [...left.flatMap(toInFlight), ...elsewhere] };
@@ -87,7 +87,7 @@ async function settledElsewhere(store: GatewayStore, scope: FreezeScope, waitMs:
   if (!store.replicas.shared) return [];
   const until = performance.now() + waitMs;
   for (;;) {
-    const under = await callsUnderWay(store.db, scope);
+    const under = await inFlightCallRows(store.db, scope);
     const calls = under.filter(({ owner }) => owner !== store.replicas.id);
     const left = until - performance.now();
     if (calls.length === 0 || left <= 0) {
@@ -140,7 +140,7 @@ function toScope(scope: Scope | undefined): FreezeScope {
 }
 
 /** What has not begun by now never will: its turn ends at the freeze. */
-function toInFlight({ key, tool, startedAt }: CallUnderWay) {
+function toInFlight({ key, tool, startedAt }: InFlightCall) {
   if (startedAt === undefined) return [];
   return [{ ...key, target: tool, startTime: timestampFromDate(startedAt) }];
 }

@@ -4,30 +4,30 @@ import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
 
 /** A call that this process is working on. */
-export interface CallUnderWay {
+export interface InFlightCall {
   readonly key: CallKey;
   readonly tool: string;
   /** Aborts when the call is called off: by a freeze, a stop, or because nobody waits for it. */
-  readonly calledOff: AbortSignal;
+  readonly cancelSignal: AbortSignal;
   /** When intent was recorded; undefined before. */
   startedAt: Date | undefined;
   /** It goes on when nobody waits any more: a repeat will ask for what it did. */
-  goesOn: boolean;
+  outlivesCallers: boolean;
   /** It turned out to have an outcome before this attempt. */
   recorded: boolean;
 }
 
 /** What a call comes to: its row, with an outcome. */
-export type Attempt = (call: CallUnderWay) => Promise<CallRow>;
+export type Attempt = (call: InFlightCall) => Promise<CallRow>;
 
-interface Entry extends CallUnderWay {
+interface Entry extends InFlightCall {
   readonly controller: AbortController;
   readonly outcome: Promise<CallRow>;
   waiting: number;
 }
 
 /** The calls that this process is working on; repeats of a call join it (TG-1). */
-export class CallsUnderWay {
+export class InFlightCalls {
   readonly #entries = new Map<string, Entry>();
 
   /** Whether this process is working on the call. */
@@ -60,21 +60,21 @@ export class CallsUnderWay {
     } finally {
       signal.removeEventListener('abort', leave);
       entry.waiting -= 1;
-      if (entry.waiting === 0 && !entry.goesOn) {
+      if (entry.waiting === 0 && !entry.outlivesCallers) {
         entry.controller.abort(new CancellationError('Nobody waits for the call any more.'));
       }
     }
   }
 
   /** Calls off everything within the scope. @returns what was, whose outcome can be awaited */
-  callOff(scope: FreezeScope, reason: Error): readonly CallUnderWay[] {
+  cancel(scope: FreezeScope, reason: Error): readonly InFlightCall[] {
     const concerned = this.#within(scope);
     for (const { controller } of concerned) controller.abort(reason);
     return concerned;
   }
 
   /** Calls off whatever `reasonOf` gives a reason for. */
-  callOffWhere(reasonOf: (key: CallKey) => Error | undefined): void {
+  cancelWhere(reasonOf: (key: CallKey) => Error | undefined): void {
     for (const { key, controller } of this.#entries.values()) {
       const reason = reasonOf(key);
       if (reason !== undefined) controller.abort(reason);
@@ -87,14 +87,14 @@ export class CallsUnderWay {
   }
 
   /** When the one that runs longest was begun; undefined when none was. */
-  get oldestStart(): Date | undefined {
+  get earliestStart(): Date | undefined {
     const starts = Array.from(this.#entries.values(), ({ startedAt }) => startedAt?.getTime());
     const known = starts.filter((start) => start !== undefined);
     return known.length === 0 ? undefined : new Date(Math.min(...known));
   }
 
   /** Waits until the calls within the scope have ended, `ms` at most. @returns those that have not */
-  async settle(scope: FreezeScope, ms: number): Promise<readonly CallUnderWay[]> {
+  async settle(scope: FreezeScope, ms: number): Promise<readonly InFlightCall[]> {
     const ended = Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome));
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);
@@ -110,10 +110,10 @@ export class CallsUnderWay {
       key,
       tool,
       controller,
-      calledOff: controller.signal,
+      cancelSignal: controller.signal,
       outcome: started.promise,
       startedAt: undefined,
-      goesOn: false,
+      outlivesCallers: false,
       recorded: false,
       waiting: 0,
     };

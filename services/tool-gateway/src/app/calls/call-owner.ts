@@ -7,19 +7,19 @@ import type { GatewayStore } from '../../store/gateway-store.ts';
 /** Between two looks whether another replica has come to an end with a call. */
 const LOOK_MS = 50;
 
-/** Whether another replica, which is not among the `gone`, is working on a call (TG-1). */
-export function isElsewhere(
+/** Whether another replica, which is not among the `deadReplicas`, is working on a call (TG-1). */
+export function isOwnedByPeer(
   call: Pick<CallRow, 'state' | 'owner'> | undefined,
   replicas: Replicas,
-  gone: ReadonlySet<string>,
+  deadReplicas: ReadonlySet<string>,
 ): boolean {
   if (!replicas.shared || call?.state !== 'intent') return false;
   const { owner } = call;
-  return owner !== '' && owner !== replicas.id && !gone.has(owner);
+  return owner !== '' && owner !== replicas.id && !deadReplicas.has(owner);
 }
 
 /** The replica that works on a call, in a set, when it has ended. */
-export async function goneOwner(
+export async function deadOwner(
   { db, replicas }: GatewayStore,
   key: CallKey,
 ): Promise<ReadonlySet<string>> {
@@ -33,14 +33,15 @@ export async function goneOwner(
  * Waits until no other replica works on a call. Resolves with the replicas that are known to have ended.
  * @throws the reason of `signal` when it aborts
  */
-export async function untilFree(
+export async function waitUntilUnowned(
   store: GatewayStore,
   key: CallKey,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
   for (;;) {
-    const gone = await goneOwner(store, key);
-    if (!isElsewhere(await findCall(store.db, key), store.replicas, gone)) return gone;
+    const deadReplicas = await deadOwner(store, key);
+    if (!isOwnedByPeer(await findCall(store.db, key), store.replicas, deadReplicas))
+      return deadReplicas;
     await sleep(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }

@@ -3,21 +3,21 @@ import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { capOutput, pickFields } from '../../domain/result.ts';
 import type { Tool } from '../../domain/tool.ts';
-import { type CallRow, disown, findCall, keyOf } from '../../store/calls.ts';
-import { type Outcome, signOutcome, writeReceipted } from '../receipt/record-outcome.ts';
+import { type CallRow, findCall, keyOf, releaseCall } from '../../store/calls.ts';
+import { type Outcome, signOutcome, writeReceipted } from '../receipts/record-outcome.ts';
 import type { ToolRun } from './run-tool.ts';
 
 /**
  * Records how a run ended: outcome, receipt and TOOL_END in one transaction (TG-5, TG-8). Of a call
  * that was called off and may run again, nothing is recorded.
- * @throws the reason of `calledOff` in that case
+ * @throws the reason of `cancelSignal` in that case
  */
 export async function endCall(
   context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events'>,
   call: CallRow,
   tool: Tool,
   run: ToolRun,
-  calledOff: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<CallRow> {
   const { store, clock } = context;
   const { ending } = run;
@@ -25,9 +25,9 @@ export async function endCall(
   if (effect === 'keep') {
     // Whoever repeats it may do so at another replica.
     if (store.replicas.shared) {
-      await store.transaction((trx) => disown(trx, call), { background: true });
+      await store.transaction((trx) => releaseCall(trx, call), { background: true });
     }
-    throw calledOff.reason;
+    throw cancelSignal.reason;
   }
   if (next !== 'ok' && next !== 'error' && next !== 'unknown') {
     throw new InternalError('INVALID_CALL_STATE', `A call of ${tool.name} cannot end as ${next}.`);

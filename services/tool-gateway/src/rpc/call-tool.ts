@@ -2,26 +2,26 @@ import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gatew
 import { admitEpoch } from '@writ/identity';
 import { InternalError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
-import type { GatewayContext } from '../../context.ts';
-import type { Registry } from '../../domain/registry.ts';
-import type { ToolsInForce } from '../../sources/live-tools.ts';
-import type { OpenSource } from '../../sources/open-source.ts';
-import { type CallRow, findCall } from '../../store/calls.ts';
-import { rememberEpoch, seenEpoch } from '../../store/epochs.ts';
-import { beginCall } from './begin-call.ts';
-import { toCallToolResponse } from './call-row.ts';
-import type { CallUnderWay } from './calls-under-way.ts';
-import { untilFree } from './elsewhere.ts';
-import { endCall } from './end-call.ts';
+import { beginCall } from '../app/calls/begin-call.ts';
+import { waitUntilUnowned } from '../app/calls/call-owner.ts';
+import { endCall } from '../app/calls/end-call.ts';
+import type { InFlightCall } from '../app/calls/in-flight-calls.ts';
 import {
   callIdTaken,
   type PresentedCall,
   readPresentedCall,
   recordRefusal,
   refuseExpired,
-} from './presented-call.ts';
-import { runTool } from './run-tool.ts';
-import { Turnstile } from './turnstile.ts';
+} from '../app/calls/presented-call.ts';
+import { runTool } from '../app/calls/run-tool.ts';
+import { Turnstile } from '../app/calls/turnstile.ts';
+import type { GatewayContext } from '../context.ts';
+import type { Registry } from '../domain/registry.ts';
+import type { ToolsInForce } from '../sources/live-tools.ts';
+import type { OpenSource } from '../sources/open-source.ts';
+import { type CallRow, findCall } from '../store/calls.ts';
+import { rememberEpoch, seenEpoch } from '../store/epochs.ts';
+import { toCallToolResponse } from '../wire/call-result.ts';
 
 /** Writs that are verified at a time: enough that nobody waits for a thread that is free. */
 const CHECKED_AT_A_TIME = 2;
@@ -33,7 +33,7 @@ export function callTool(context: GatewayContext): Handlers<typeof ToolGatewaySe
     const lane = context.tools.now.registry.tools.get(request.tool)?.source ?? '';
     try {
       const presented = await turnstile.pass(lane, () => readPresentedCall(context, request, call));
-      const { row, replayed } = await become(context, presented, call);
+      const { row, replayed } = await resolveCall(context, presented, call);
       return toCallToolResponse(row, replayed);
     } catch (error) {
       return await recordRefusal(context, request, call, error);
@@ -42,20 +42,20 @@ export function callTool(context: GatewayContext): Handlers<typeof ToolGatewaySe
 }
 
 /** What becomes of a call, or what became of it. */
-async function become(
+async function resolveCall(
   context: GatewayContext,
   presented: PresentedCall,
   { signal }: CallContext,
 ): Promise<{ readonly row: CallRow; readonly replayed: boolean }> {
-  const { store, clock, underWay } = context;
+  const { store, clock, inFlightCalls } = context;
   const { writ } = presented;
   const known = await findCall(store.db, writ);
   // A new call comes to the transaction that admits its worker, and reads the epoch there.
-  if (known !== undefined || underWay.has(writ)) await admitWorker(context, presented);
+  if (known !== undefined || inFlightCalls.has(writ)) await admitWorker(context, presented);
   if (known !== undefined) refuseOther(known, presented);
   if (known !== undefined && known.state !== 'intent') return { row: known, replayed: true };
-  if (!underWay.has(writ)) refuseExpired(presented, clock.now());
-  const { call, joined } = await underWay.join(writ, writ.tool, signal, (entry) =>
+  if (!inFlightCalls.has(writ)) refuseExpired(presented, clock.now());
+  const { call, joined } = await inFlightCalls.join(writ, writ.tool, signal, (entry) =>
     attempt(context, presented, entry),
   );
   // Whoever joined may have come with another writ than the one that began it.
@@ -89,15 +89,15 @@ function refuseOther(known: CallRow, { writ }: PresentedCall): void {
 async function attempt(
   context: GatewayContext,
   presented: PresentedCall,
-  entry: CallUnderWay,
+  entry: InFlightCall,
 ): Promise<CallRow> {
   const { store } = context;
   const { writ } = presented;
-  let gone: ReadonlySet<string> = new Set();
+  let deadReplicas: ReadonlySet<string> = new Set();
   for (;;) {
-    const row = await attemptHere(context, presented, entry, gone);
+    const row = await attemptHere(context, presented, entry, deadReplicas);
     if (row !== undefined) return row;
-    gone = await untilFree(store, writ, entry.calledOff);
+    deadReplicas = await waitUntilUnowned(store, writ, entry.cancelSignal);
   }
 }
 
@@ -105,15 +105,15 @@ async function attempt(
 async function attemptHere(
   context: GatewayContext,
   presented: PresentedCall,
-  entry: CallUnderWay,
-  gone: ReadonlySet<string>,
+  entry: InFlightCall,
+  deadReplicas: ReadonlySet<string>,
 ): Promise<CallRow | undefined> {
   const { tools, nudge } = context;
   // Waiting comes before the transaction that checks the freeze, never after it.
-  const { registry, source, release } = await takePlace(tools, presented, entry.calledOff);
+  const { registry, source, release } = await takePlace(tools, presented, entry.cancelSignal);
   try {
-    entry.calledOff.throwIfAborted();
-    const begun = await beginCall({ ...context, registry, gone }, presented);
+    entry.cancelSignal.throwIfAborted();
+    const begun = await beginCall({ ...context, registry, deadReplicas }, presented);
     if (begun.kind === 'elsewhere') return undefined;
     nudge();
     entry.recorded = begun.kind === 'recorded';
@@ -125,10 +125,10 @@ async function attemptHere(
       );
     }
     entry.startedAt = begun.call.started_at;
-    entry.goesOn = begun.tool.sideEffect === 'destructive';
+    entry.outlivesCallers = begun.tool.sideEffect === 'destructive';
     const runnable = { ...begun, source, argumentsJson: presented.argumentsJson };
-    const run = await runTool(context, runnable, entry.calledOff);
-    const ended = await endCall(context, begun.call, begun.tool, run, entry.calledOff);
+    const run = await runTool(context, runnable, entry.cancelSignal);
+    const ended = await endCall(context, begun.call, begun.tool, run, entry.cancelSignal);
     nudge();
     return ended;
   } finally {
@@ -148,7 +148,7 @@ interface Place {
 async function takePlace(
   tools: GatewayContext['tools'],
   { writ }: PresentedCall,
-  calledOff: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<Place> {
   const sourceIn = ({ registry, find }: ToolsInForce) => {
     const tool = registry.tools.get(writ.tool);
@@ -159,7 +159,7 @@ async function takePlace(
     if (source === undefined) {
       return { registry: tools.now.registry, source, release: () => undefined };
     }
-    const release = await source.slots.acquire(calledOff);
+    const release = await source.slots.acquire(cancelSignal);
     const { now } = tools;
     if (sourceIn(now) === source) return { registry: now.registry, source, release };
     release();

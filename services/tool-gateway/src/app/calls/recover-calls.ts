@@ -1,7 +1,7 @@
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { callsUnderWay, disown, keyOf } from '../../store/calls.ts';
-import { doubtfulOutcome, signOutcome, writeReceipted } from './record-outcome.ts';
+import { inFlightCallRows, keyOf, releaseCall } from '../../store/calls.ts';
+import { signOutcome, uncertainOutcome, writeReceipted } from '../receipts/record-outcome.ts';
 
 /**
  * Settles what processes that have ended left between intent and outcome, and what this one could not
@@ -9,15 +9,18 @@ import { doubtfulOutcome, signOutcome, writeReceipted } from './record-outcome.t
  * UNKNOWN receipt.
  */
 export async function recoverCalls(
-  context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events' | 'telemetry' | 'underWay'>,
+  context: Pick<
+    GatewayContext,
+    'store' | 'clock' | 'signer' | 'events' | 'telemetry' | 'inFlightCalls'
+  >,
 ): Promise<void> {
-  const { store, clock, telemetry, underWay } = context;
-  const left = await callsUnderWay(store.db);
+  const { store, clock, telemetry, inFlightCalls } = context;
+  const left = await inFlightCallRows(store.db);
   if (left.length === 0) return;
-  const gone = await store.replicas.findDead(left.map(({ owner }) => owner));
+  const deadReplicas = await store.replicas.findDead(left.map(({ owner }) => owner));
   for (const call of left) {
-    const isLost = call.owner === store.replicas.id && !underWay.has(keyOf(call));
-    if (!isLost && !gone.has(call.owner)) continue;
+    const isLost = call.owner === store.replicas.id && !inFlightCalls.has(keyOf(call));
+    if (!isLost && !deadReplicas.has(call.owner)) continue;
     const sideEffect = call.side_effect ?? 'destructive';
     const { next, effect } = transition('running', { kind: 'crash' }, sideEffect);
     telemetry.log.warn(
@@ -32,11 +35,11 @@ export async function recoverCalls(
       'A call was interrupted by the end of a former process.',
     );
     if (effect !== 'record' || next !== 'unknown') {
-      await store.transaction((trx) => disown(trx, call), { background: true });
+      await store.transaction((trx) => releaseCall(trx, call), { background: true });
       continue;
     }
     const at = clock.now();
-    const outcome = doubtfulOutcome(call, next, 'was interrupted');
+    const outcome = uncertainOutcome(call, next, 'was interrupted');
     const receipted = await signOutcome(context, call, outcome, at);
     await store.transaction((trx) => writeReceipted(context, trx, 'intent', receipted, at), {
       background: true,

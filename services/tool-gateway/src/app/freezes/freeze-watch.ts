@@ -13,21 +13,21 @@ const CLOCKS_APART_MS = 60_000;
 
 /** Calls off what this process has under way when another replica was told to freeze it (SV-9). */
 export function watchFreezes(
-  { store, clock, underWay }: Pick<GatewayContext, 'store' | 'clock' | 'underWay'>,
+  { store, clock, inFlightCalls }: Pick<GatewayContext, 'store' | 'clock' | 'inFlightCalls'>,
   log: Logger,
 ): StorePoller {
   return new StorePoller({
     replicas: store.replicas,
     topic: FREEZES,
     intervalMs: LOOK_MS,
-    isNeeded: () => underWay.any,
+    isNeeded: () => inFlightCalls.any,
     poll: async () => {
       // What was frozen before was seen when they began; this process may have been stopped since.
-      const began = underWay.oldestStart ?? clock.now();
+      const began = inFlightCalls.earliestStart ?? clock.now();
       const since = new Date(began.getTime() - CLOCKS_APART_MS);
       const freezes = await freezesSince(store.db, since);
       if (freezes.length === 0) return;
-      underWay.callOffWhere((key) => {
+      inFlightCalls.cancelWhere((key) => {
         const scopes = scopesOver(key);
         const freeze = freezes.find(({ scope }) => scopes.includes(scope));
         return freeze && frozenError(freeze);

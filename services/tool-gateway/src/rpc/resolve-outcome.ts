@@ -13,13 +13,13 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
-import type { GatewayContext } from '../../context.ts';
-import { transition } from '../../domain/call-state.ts';
-import { capOutput, pickFields } from '../../domain/result.ts';
-import { type CallRow, findCall } from '../../store/calls.ts';
-import { callStateOf } from '../call/call-row.ts';
-import { toCallKey } from '../call/presented-call.ts';
-import { type Outcome, signOutcome, writeReceipted } from './record-outcome.ts';
+import { toCallKey } from '../app/calls/presented-call.ts';
+import { type Outcome, signOutcome, writeReceipted } from '../app/receipts/record-outcome.ts';
+import type { GatewayContext } from '../context.ts';
+import { transition } from '../domain/call-state.ts';
+import { capOutput, pickFields } from '../domain/result.ts';
+import { type CallRow, findCall } from '../store/calls.ts';
+import { callStateOf } from '../wire/call-result.ts';
 
 /** Largest result that a person may tell, in bytes. */
 const MAX_RESULT_BYTES = 1_048_576;
@@ -31,7 +31,7 @@ const MAX_RESULT_BYTES = 1_048_576;
 export function resolveOutcome(
   context: GatewayContext,
 ): Handlers<typeof ToolGatewayService>['resolveOutcome'] {
-  const { store, clock, underWay, telemetry } = context;
+  const { store, clock, inFlightCalls, telemetry } = context;
   return async (request) => {
     const key = toCallKey(request.call);
     const found = readFinding(request);
@@ -48,7 +48,7 @@ export function resolveOutcome(
       }
       if (known.resolved_at !== null) return standing(known, known.resolved_at, request, found);
       const { effect } = transition(
-        callStateOf(known, underWay.has(key)),
+        callStateOf(known, inFlightCalls.has(key)),
         { kind: 'resolve', done: found.done },
         known.side_effect ?? 'destructive',
       );

@@ -2,10 +2,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import type { CallToolResponseSchema } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
-import type { CallState } from '../../domain/call-state.ts';
-import type { Repetition } from '../../domain/checks.ts';
-import type { CallRow } from '../../store/calls.ts';
-import { statusOf } from '../receipt/sign-receipt.ts';
+import { statusOf } from '../app/receipts/sign-receipt.ts';
+import type { CallState } from '../domain/call-state.ts';
+import type { Repetition } from '../domain/checks.ts';
+import type { CallRow } from '../store/calls.ts';
 
 const KINDS = { json: ResultKind.JSON, text: ResultKind.TEXT, image: ResultKind.IMAGE } as const;
 

@@ -5,7 +5,7 @@ import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
 import { insertFreeze } from '../../store/freezes.ts';
 import { openGatewayStore } from '../../store/gateway-store.ts';
-import { CallsUnderWay } from '../call/calls-under-way.ts';
+import { InFlightCalls } from '../calls/in-flight-calls.ts';
 import { watchFreezes } from './freeze-watch.ts';
 
 const MINUTE_MS = 60_000;
@@ -25,13 +25,13 @@ it('calls off what was frozen while this process was stopped, or its clock jumpe
   };
   let now = Date.now();
   const clock = { now: () => new Date(now) };
-  const underWay = new CallsUnderWay();
-  const running = underWay.join(CALL, 'pay', new AbortController().signal, async (call) => {
+  const inFlightCalls = new InFlightCalls();
+  const running = inFlightCalls.join(CALL, 'pay', new AbortController().signal, async (call) => {
     call.startedAt = clock.now();
-    call.goesOn = true;
-    const { calledOff } = call;
+    call.outlivesCallers = true;
+    const { cancelSignal } = call;
     return await new Promise<CallRow>((_, reject) => {
-      calledOff.addEventListener('abort', () => reject(calledOff.reason));
+      cancelSignal.addEventListener('abort', () => reject(cancelSignal.reason));
     });
   });
   now += MINUTE_MS;
@@ -51,7 +51,7 @@ it('calls off what was frozen while this process was stopped, or its clock jumpe
     ),
   );
   now += 10 * MINUTE_MS;
-  const watch = watchFreezes({ store: { ...store, replicas }, clock, underWay }, log);
+  const watch = watchFreezes({ store: { ...store, replicas }, clock, inFlightCalls }, log);
   onTestFinished(() => watch.stop());
   hint();
   await expect(running).rejects.toMatchObject({ reason: 'HALTED' });

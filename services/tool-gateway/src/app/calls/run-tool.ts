@@ -54,7 +54,7 @@ export interface RunnableCall {
 export function runTool(
   { telemetry, clock }: Pick<GatewayContext, 'telemetry' | 'clock'>,
   runnable: RunnableCall,
-  calledOff: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<ToolRun> {
   const { call, tool } = runnable;
   const attributes = {
@@ -74,9 +74,9 @@ export function runTool(
   return withSpan(telemetry.tracer, executeToolSpan(tool.name), { attributes }, async (span) => {
     const started = performance.now();
     const deadline = new Date(clock.now().getTime() + tool.timeoutMs);
-    const answer = await withinLimit(runnable, deadline, calledOff);
+    const answer = await withinLimit(runnable, deadline, cancelSignal);
     const durationMs = Math.max(0, Math.round(performance.now() - started));
-    const run = { ...judgeAnswer(tool, answer, calledOff.aborted), durationMs };
+    const run = { ...judgeAnswer(tool, answer, cancelSignal.aborted), durationMs };
     if (run.ending !== 'ok') {
       span.setAttribute(ATTR_WRIT_STOP_REASON, run.stopReason ?? run.ending);
       span.setStatus({ code: SpanStatusCode.ERROR, message: run.stopReason ?? run.ending });
@@ -88,9 +88,9 @@ export function runTool(
 async function withinLimit(
   { call, tool, args, argumentsJson, source }: RunnableCall,
   deadline: Date,
-  calledOff: AbortSignal,
+  cancelSignal: AbortSignal,
 ): Promise<ToolAnswer> {
-  if (calledOff.aborted) {
+  if (cancelSignal.aborted) {
     // It has done nothing, and that is known.
     const kind = tool.sideEffect === 'destructive' ? 'failed' : 'lost';
     return { kind, message: `${tool.name} was called off before it began.` };
@@ -102,8 +102,8 @@ async function withinLimit(
     late.resolve({ kind: 'lost', message });
     stop.abort(new DeadlineError('TOOL_TIMEOUT', message, { timeout_ms: String(tool.timeoutMs) }));
   }, tool.timeoutMs);
-  const callOff = () => stop.abort(calledOff.reason);
-  calledOff.addEventListener('abort', callOff, { once: true });
+  const cancel = () => stop.abort(cancelSignal.reason);
+  cancelSignal.addEventListener('abort', cancel, { once: true });
   try {
     const answer = source.invoke({
       tool: tool.name,
@@ -125,14 +125,14 @@ async function withinLimit(
     return { kind: 'lost', message: `${tool.name} did not answer.` };
   } finally {
     clearTimeout(timer);
-    calledOff.removeEventListener('abort', callOff);
+    cancelSignal.removeEventListener('abort', cancel);
   }
 }
 
 function judgeAnswer(
   { name }: Tool,
   answer: ToolAnswer,
-  calledOff: boolean,
+  cancelSignal: boolean,
 ): Omit<ToolRun, 'durationMs'> {
   switch (answer.kind) {
     case 'output':
@@ -142,7 +142,7 @@ function judgeAnswer(
     case 'bad_result':
       return { ending: 'failed', stopReason: `tool_bad_result:${name}`, message: answer.message };
     case 'lost':
-      return { ending: calledOff ? 'interrupted' : 'lost', message: answer.message };
+      return { ending: cancelSignal ? 'interrupted' : 'lost', message: answer.message };
   }
 }
 

@@ -1,10 +1,10 @@
 import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
 import type { Caller, Handlers } from '@writ/rpc';
-import type { GatewayContext } from '../../context.ts';
-import type { CallKey } from '../../domain/writ.ts';
-import { findCall } from '../../store/calls.ts';
-import { toCallKey } from '../call/presented-call.ts';
+import { toCallKey } from '../app/calls/presented-call.ts';
+import type { GatewayContext } from '../context.ts';
+import type { CallKey } from '../domain/writ.ts';
+import { findCall } from '../store/calls.ts';
 
 /** Gives a call's receipt again, to the supervisor and to the agent that made the call (TG-8). */
 export function getReceipt({

@@ -1,16 +1,16 @@
 import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { GatewayContext } from '../../context.ts';
-import { transition } from '../../domain/call-state.ts';
-import type { CallKey } from '../../domain/writ.ts';
-import { type CallRow, findCall, insertCall } from '../../store/calls.ts';
-import { insertReceipt } from '../../store/receipts.ts';
-import { callStateOf } from '../call/call-row.ts';
-import { goneOwner, isElsewhere } from '../call/elsewhere.ts';
-import { toCallKey } from '../call/presented-call.ts';
-import { doubtfulOutcome, signOutcome, writeReceipted } from './record-outcome.ts';
-import { signReceipt } from './sign-receipt.ts';
+import { deadOwner, isOwnedByPeer } from '../app/calls/call-owner.ts';
+import { toCallKey } from '../app/calls/presented-call.ts';
+import { signOutcome, uncertainOutcome, writeReceipted } from '../app/receipts/record-outcome.ts';
+import { signReceipt } from '../app/receipts/sign-receipt.ts';
+import type { GatewayContext } from '../context.ts';
+import { transition } from '../domain/call-state.ts';
+import type { CallKey } from '../domain/writ.ts';
+import { type CallRow, findCall, insertCall } from '../store/calls.ts';
+import { insertReceipt } from '../store/receipts.ts';
+import { callStateOf } from '../wire/call-result.ts';
 
 /** Stands for a name that nobody told: a writ that was never shown is burnt by its call alone. */
 const UNTOLD = '-';
@@ -21,13 +21,13 @@ const UNTOLD = '-';
  * whose end nobody saw.
  */
 export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewayService>['voidWrit'] {
-  const { store, clock, tools, signer, underWay, nudge, telemetry } = context;
+  const { store, clock, tools, signer, inFlightCalls, nudge, telemetry } = context;
   return async (request) => {
     const key = toCallKey(request.call);
-    const gone = await goneOwner(store, key);
+    const deadReplicas = await deadOwner(store, key);
     const answer = await store.transaction(async (trx) => {
       const known = await findCall(trx, key);
-      const isLive = underWay.has(key) || isElsewhere(known, store.replicas, gone);
+      const isLive = inFlightCalls.has(key) || isOwnedByPeer(known, store.replicas, deadReplicas);
       const state = known === undefined ? 'none' : callStateOf(known, isLive);
       const sideEffect = known?.side_effect ?? 'destructive';
       const { next, effect } = transition(state, { kind: 'void' }, sideEffect);
@@ -40,7 +40,7 @@ export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewaySe
       }
       if (effect === 'join') return { state: VoidState.IN_FLIGHT };
       if (effect === 'record' && (next === 'error' || next === 'unknown')) {
-        const outcome = doubtfulOutcome(known, next, 'was interrupted');
+        const outcome = uncertainOutcome(known, next, 'was interrupted');
         const settled = await signOutcome(context, known, outcome, at);
         await writeReceipted(context, trx, 'intent', settled, at);
         return { state: VoidState.RECEIPT, receipt: settled.token };

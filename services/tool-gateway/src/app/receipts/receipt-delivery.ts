@@ -1,9 +1,9 @@
 import { type Clock, isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { GatewayStore, GatewayTransaction } from '../store/gateway-store.ts';
-import { acknowledgeReceipts, pendingReceipts } from '../store/receipts.ts';
-import { forgetRefusals, pendingRefusals } from '../store/refusals.ts';
-import type { Supervisor } from './supervisor.ts';
+import type { Supervisor } from '../../peers/supervisor.ts';
+import type { GatewayStore, GatewayTransaction } from '../../store/gateway-store.ts';
+import { acknowledgeReceipts, pendingReceipts } from '../../store/receipts.ts';
+import { forgetRefusals, pendingRefusals } from '../../store/refusals.ts';
 
 /** What {@link ReceiptDelivery} needs. Times are milliseconds. */
 export interface ReceiptDeliveryOptions {

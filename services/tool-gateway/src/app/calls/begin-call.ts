@@ -6,16 +6,16 @@ import { judgeCall } from '../../domain/checks.ts';
 import { frozenError } from '../../domain/freeze.ts';
 import type { Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
-import { beginAgain, type CallRow, findCall, insertCall, keyOf } from '../../store/calls.ts';
+import { type CallRow, findCall, insertCall, keyOf, restartCall } from '../../store/calls.ts';
 import { countCall, readCounters } from '../../store/counters.ts';
 import { rememberEpoch, seenEpoch } from '../../store/epochs.ts';
 import { freezesOver } from '../../store/freezes.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
-import { doubtfulOutcome, signOutcome, writeReceipted } from '../receipt/record-outcome.ts';
-import { signReceipt } from '../receipt/sign-receipt.ts';
-import { callStateOf } from './call-row.ts';
-import { isElsewhere } from './elsewhere.ts';
+import { callStateOf } from '../../wire/call-result.ts';
+import { signOutcome, uncertainOutcome, writeReceipted } from '../receipts/record-outcome.ts';
+import { signReceipt } from '../receipts/sign-receipt.ts';
+import { isOwnedByPeer } from './call-owner.ts';
 import { type PresentedCall, refuseExpired } from './presented-call.ts';
 
 /**
@@ -36,7 +36,7 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
   /** As it was when the call got its place. */
   readonly registry: Registry;
   /** Replicas that have ended. */
-  readonly gone: ReadonlySet<string>;
+  readonly deadReplicas: ReadonlySet<string>;
 };
 
 /**
@@ -54,7 +54,7 @@ export function beginCall(context: Context, presented: PresentedCall): Promise<B
     const begun =
       known === undefined
         ? await beginNew(context, trx, presented)
-        : await takeUp(context, trx, known, presented);
+        : await resumeCall(context, trx, known, presented);
     if (highest !== seen) await rememberEpoch(trx, writ, highest);
     return begun;
   });
@@ -99,14 +99,14 @@ async function beginNew(
 }
 
 /** Goes on with a call that is on record: gives its outcome, or runs again what may run again (TG-5). */
-async function takeUp(
+async function resumeCall(
   context: Context,
   trx: GatewayTransaction,
   known: CallRow,
   presented: PresentedCall,
 ): Promise<Begun> {
-  const { registry, clock, store, gone } = context;
-  if (isElsewhere(known, store.replicas, gone)) return { kind: 'elsewhere' };
+  const { registry, clock, store, deadReplicas } = context;
+  if (isOwnedByPeer(known, store.replicas, deadReplicas)) return { kind: 'elsewhere' };
   const state = callStateOf(known, false);
   const { arguments: parsed } = presented;
   const tool = registry.tools.get(known.tool);
@@ -123,13 +123,13 @@ async function takeUp(
     refuseExpired(presented, clock.now());
     await refuseFrozen(trx, presented);
     const owner = store.replicas.id;
-    await beginAgain(trx, keyOf(known), owner);
+    await restartCall(trx, keyOf(known), owner);
     const call = { ...known, owner, attempts: known.attempts + 1 };
     return { kind: 'run', call, tool, args: parsed.args };
   }
   if (effect === 'record' && (next === 'error' || next === 'unknown')) {
     const at = clock.now();
-    const outcome = doubtfulOutcome(known, next, 'was interrupted');
+    const outcome = uncertainOutcome(known, next, 'was interrupted');
     const receipted = await signOutcome(context, known, outcome, at);
     await writeReceipted(context, trx, 'intent', receipted, at);
     return { kind: 'ended', call: receipted.call };

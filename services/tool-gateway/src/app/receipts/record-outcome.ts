@@ -83,7 +83,7 @@ export async function writeReceipted(
 }
 
 /** The outcome of a call that was begun, and whose end nobody saw (TG-5). */
-export function doubtfulOutcome(call: CallRow, state: 'error' | 'unknown', why: string): Outcome {
+export function uncertainOutcome(call: CallRow, state: 'error' | 'unknown', why: string): Outcome {
   return state === 'error'
     ? { state, stopReason: `tool_error:${call.tool}`, message: `${call.tool} ${why}.` }
     : {
