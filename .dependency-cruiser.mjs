@@ -43,13 +43,13 @@ export default {
     {
       name: 'contracts-stop-at-the-edges',
       comment:
-        'In services, generated code is used in rpc/, peers/, events.ts and the wiring (main, index, service); the other rooms may use its types.',
+        'In services, generated code is used in rpc/, wire/, peers/, events.ts and the wiring (main, index, service); the other rooms may use its types.',
       severity: 'error',
       from: {
         path: '^services/[^/]+/src/',
         pathNot: [
           TEST,
-          '^services/[^/]+/src/(rpc|peers)/',
+          '^services/[^/]+/src/(rpc|wire|peers)/',
           '^services/[^/]+/src/(events|main|index|service)\\.ts$',
           // Tools of other languages are called over the ToolProvider contract: this room is an edge, too.
           '^services/tool-gateway/src/sources/',
