@@ -7,7 +7,7 @@ import type { GatewayEvents } from './events.ts';
 import type { LiveTools } from './sources/live-tools.ts';
 import type { GatewayStore } from './store/gateway-store.ts';
 
-/** What every handler of the tool gateway works with; built by service.ts. */
+/** Dependencies of the handlers and use cases; built by service.ts. */
 export interface GatewayContext {
   readonly store: GatewayStore;
   readonly clock: Clock;
@@ -16,11 +16,11 @@ export interface GatewayContext {
   readonly verifier: Verifier;
   readonly tools: Pick<LiveTools, 'now'>;
   readonly inFlightCalls: InFlightCalls;
-  /** Where its events go. */
+  /** Receives the hook events. */
   readonly bus: Pick<Bus, 'hasSubscribers'>;
   readonly events: GatewayEvents;
-  /** Says that events were committed. */
-  nudge(): void;
-  /** As `nudge`, where a run ends: its watchers leave soon. */
-  hurry(): void;
+  /** Starts delivery of the committed outbox events. */
+  wakeRelay(): void;
+  /** As `wakeRelay`, without waiting for a full batch: for a run that ends. */
+  flushSoon(): void;
 }

@@ -127,8 +127,8 @@ async function open(
     bus,
     inFlightCalls,
     events: createGatewayEvents(telemetry),
-    nudge: () => relay.wake(),
-    hurry: () => relay.flushSoon(),
+    wakeRelay: () => relay.wake(),
+    flushSoon: () => relay.flushSoon(),
   };
   // On a store of its own, everybody before has ended; among replicas that takes a while to see.
   await recoverCalls(context);

@@ -4,7 +4,7 @@ import { covers, type FreezeScope, frozenError, purges, scopeKey } from './freez
 
 const SUBJECT = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1' };
 
-describe('a freeze (SV-9)', () => {
+describe('freeze scopes (SV-9)', () => {
   it.each<[boolean, FreezeScope]>([
     [true, {}],
     [true, { tenant: 'acme' }],
@@ -13,11 +13,11 @@ describe('a freeze (SV-9)', () => {
     [false, { tenant: 'other', runId: 'run_1' }],
     [true, { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1' }],
     [false, { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-2' }],
-  ])('covers an agent: %s for %o', (expected, scope) => {
+  ])('reports whether a scope covers an agent: %s for %o', (expected, scope) => {
     expect(covers(scope, SUBJECT)).toBe(expected);
   });
 
-  it('has one key for everything and one for each narrower scope', () => {
+  it('uses one key for everything and one for each narrower scope', () => {
     expect([scopeKey({}), scopeKey({ tenant: 'acme' }), scopeKey(SUBJECT)]).toEqual([
       '*',
       'acme',
@@ -25,7 +25,7 @@ describe('a freeze (SV-9)', () => {
     ]);
   });
 
-  it('says who halted it and why, and is frozen by any other cause', () => {
+  it('names the operator and the reason of a halt, and returns FROZEN for any other cause', () => {
     const order = { orderId: 'halt_1', reason: 'It pays too much.', orderedBy: 'ops' };
     expect(frozenError({ ...order, cause: 'halt' })).toMatchObject({
       reason: 'HALTED',
@@ -35,7 +35,7 @@ describe('a freeze (SV-9)', () => {
     expect(frozenError({ ...order, cause: 'cancel' }).reason).toBe('FROZEN');
   });
 
-  it('deletes recorded results only where an ending says that nothing is kept (SUP-4)', () => {
+  it('deletes recorded results only at an end whose retention keeps nothing (SUP-4)', () => {
     expect(purges({ cause: 'end', retention: HistoryRetention.NONE })).toBe(true);
     expect(purges({ cause: 'end', retention: HistoryRetention.RUN })).toBe(true);
     expect(purges({ cause: 'end', retention: HistoryRetention.PERMANENT })).toBe(false);

@@ -1,36 +1,36 @@
 import { HistoryRetention, PreconditionError } from '@writ/kernel';
 
-/** What an order freezes: everything, a tenant, a run or an agent. */
+/** Scope of a freeze order: everything, a tenant, a run or an agent. */
 export interface FreezeScope {
   readonly tenant?: string;
   readonly runId?: string;
   readonly agentInstance?: string;
 }
 
-/** Why something is frozen (SV-9, SUP-8). */
+/** Cause of a freeze (SV-9, SUP-8). */
 export type FreezeCause = 'halt' | 'cancel' | 'deadline' | 'end';
 
-/** An order that stops a scope until it is lifted. */
+/** An order that freezes a scope until it is lifted. */
 export interface FreezeOrder {
   readonly orderId: string;
   readonly scope: FreezeScope;
   readonly cause: FreezeCause;
-  /** One sentence for whoever is refused. */
+  /** One sentence for rejected callers. */
   readonly reason: string;
   readonly orderedBy: string;
   readonly orderedAt: Date;
-  /** What becomes of recorded results; null unless the order says so. */
+  /** Retention of recorded results; null when the order does not set it. */
   readonly retention: HistoryRetention | null;
 }
 
-/** The agent that a freeze may stop. */
+/** An agent that freezes may cover. */
 export interface FreezeSubject {
   readonly tenant: string;
   readonly runId: string;
   readonly agentInstance: string;
 }
 
-/** The one text of a scope, under which its orders are found. */
+/** The key of a scope in the `freezes` table. */
 export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string {
   return [tenant, runId, agentInstance].filter((part) => part !== undefined).join('/') || '*';
 }
@@ -44,18 +44,18 @@ export function scopesOver({
   return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
 }
 
-/** Whether an order of this scope stops the agent. */
+/** Whether the scope covers the agent. */
 export function covers(scope: FreezeScope, subject: FreezeSubject): boolean {
   return scopesOver(subject).includes(scopeKey(scope));
 }
 
-/** Whether results that were recorded within the order's scope are deleted (SUP-4). */
+/** Whether the order deletes the results recorded in its scope (SUP-4). */
 export function purges({ cause, retention }: Pick<FreezeOrder, 'cause' | 'retention'>): boolean {
   const kept = retention === null || retention === HistoryRetention.PERMANENT;
   return cause === 'end' && !kept;
 }
 
-/** What a frozen call is refused with; it leaves no receipt and burns nothing (TG-8). */
+/** The error of a frozen call, which leaves no receipt and can be repeated after the freeze (TG-8). */
 export function frozenError({
   orderId,
   cause,

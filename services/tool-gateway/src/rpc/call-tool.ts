@@ -108,14 +108,14 @@ async function attemptHere(
   entry: InFlightCall,
   deadReplicas: ReadonlySet<string>,
 ): Promise<CallRow | undefined> {
-  const { tools, nudge } = context;
+  const { tools, wakeRelay } = context;
   // Waiting comes before the transaction that checks the freeze, never after it.
   const { registry, source, release } = await takePlace(tools, presented, entry.cancelSignal);
   try {
     entry.cancelSignal.throwIfAborted();
     const begun = await beginCall({ ...context, registry, deadReplicas }, presented);
     if (begun.kind === 'elsewhere') return undefined;
-    nudge();
+    wakeRelay();
     entry.recorded = begun.kind === 'recorded';
     if (begun.kind !== 'run') return begun.call;
     if (source === undefined) {
@@ -129,7 +129,7 @@ async function attemptHere(
     const runnable = { ...begun, source, argumentsJson: presented.argumentsJson };
     const run = await runTool(context, runnable, entry.cancelSignal);
     const ended = await endCall(context, begun.call, begun.tool, run, entry.cancelSignal);
-    nudge();
+    wakeRelay();
     return ended;
   } finally {
     release();

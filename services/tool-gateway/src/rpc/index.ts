@@ -1,16 +1,15 @@
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
-import { freeze } from '../app/freezes/freeze.ts';
-import { unfreeze } from '../app/freezes/unfreeze.ts';
 import type { GatewayContext } from '../context.ts';
 import { callTool } from './call-tool.ts';
+import { freeze, unfreeze } from './freeze.ts';
 import { getReceipt } from './get-receipt.ts';
 import { listTools } from './list-tools.ts';
 import { resolveOutcome } from './resolve-outcome.ts';
 import { voidWrit } from './void-writ.ts';
 
-/** Everything that the tool gateway serves. */
+/** The services of the tool gateway. */
 export function gatewayRoutes(context: GatewayContext): readonly Route[] {
   return [
     route(ToolGatewayService, {

@@ -21,7 +21,7 @@ const UNTOLD = '-';
  * whose end nobody saw.
  */
 export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewayService>['voidWrit'] {
-  const { store, clock, tools, signer, inFlightCalls, nudge, telemetry } = context;
+  const { store, clock, tools, signer, inFlightCalls, wakeRelay, telemetry } = context;
   return async (request) => {
     const key = toCallKey(request.call);
     const deadReplicas = await deadOwner(store, key);
@@ -62,7 +62,7 @@ export function voidWrit(context: GatewayContext): Handlers<typeof ToolGatewaySe
       },
       'A writ was voided.',
     );
-    nudge();
+    wakeRelay();
     return answer;
   };
 }

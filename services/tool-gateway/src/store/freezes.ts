@@ -8,13 +8,13 @@ import {
 } from '../domain/freeze.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
-/** An order in force, as far as it matters to whom it stops. */
+/** The fields of an order in force that a covered agent sees. */
 export type FreezeInForce = Pick<
   FreezeOrder,
   'orderId' | 'cause' | 'reason' | 'orderedBy' | 'retention'
 >;
 
-/** The orders that stop an agent now: a halt before all others, then the first. */
+/** The orders in force that cover an agent: halts first, then by time recorded. */
 export async function freezesOver(
   db: GatewayReader,
   subject: FreezeSubject,
@@ -45,7 +45,7 @@ const selectInForce = prepareQuery((db: GatewayReader, scopes: ScopeTexts) =>
     .orderBy('order_id'),
 );
 
-/** Orders in force that were recorded at `since` or later, and their scopes. */
+/** Orders in force recorded at or after `since`, with their scopes. */
 export async function freezesSince(
   db: GatewayReader,
   since: Date,
@@ -63,14 +63,14 @@ export async function freezesSince(
   }));
 }
 
-/** Whether an ending in force says that results of this agent are not kept (SUP-4). */
+/** Whether an order in force purges the results of this agent (SUP-4). */
 export async function isPurged(db: GatewayReader, subject: FreezeSubject): Promise<boolean> {
   return (await freezesOver(db, subject)).some(purges);
 }
 
 /**
  * Records an order.
- * @returns false when an order of this id is there already, lifted or not, and stays as it is
+ * @returns false when an order with this id exists, lifted or not; it is not changed
  */
 export async function insertFreeze(
   trx: GatewayTransaction,
@@ -95,7 +95,7 @@ export async function insertFreeze(
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** The order of this id, lifted or not; undefined when there is none. */
+/** The order with this id, lifted or not; undefined when it does not exist. */
 export async function findFreeze(
   db: GatewayReader,
   orderId: string,
@@ -108,7 +108,7 @@ export async function findFreeze(
   return row && { scope: row.scope, lifted: row.lifted_at !== null };
 }
 
-/** Lifts one order. @returns false when it is unknown or was lifted before */
+/** Lifts one order. @returns false when it does not exist or was lifted before */
 export async function liftFreeze(
   trx: GatewayTransaction,
   orderId: string,

@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 const CALL: CallKey = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1', callId: 'op-1' };
 const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
 
-it('calls off what was frozen while this process was stopped, or its clock jumped (SV-9)', async () => {
+it('cancels calls frozen while this process was paused or its clock jumped (SV-9)', async () => {
   const store = await openGatewayStore({ dialect: 'sqlite', file: ':memory:' });
   onTestFinished(() => store.close());
   let hint = (): void => undefined;

@@ -4,14 +4,14 @@ import type { GatewayContext } from '../../context.ts';
 import { frozenError, scopesOver } from '../../domain/freeze.ts';
 import { freezesSince } from '../../store/freezes.ts';
 
-/** What other replicas are told by when they have calls under way. */
+/** Topic on which replicas notify each other of new freezes. */
 export const FREEZES = 'freezes';
 
-const LOOK_MS = 500;
-/** Replicas' clocks may differ by so much. */
-const CLOCKS_APART_MS = 60_000;
+const POLL_INTERVAL_MS = 500;
+/** Largest clock difference between replicas. */
+const MAX_CLOCK_SKEW_MS = 60_000;
 
-/** Calls off what this process has under way when another replica was told to freeze it (SV-9). */
+/** Cancels the in-flight calls of this process that a freeze order of another replica covers (SV-9). */
 export function watchFreezes(
   { store, clock, inFlightCalls }: Pick<GatewayContext, 'store' | 'clock' | 'inFlightCalls'>,
   log: Logger,
@@ -19,12 +19,12 @@ export function watchFreezes(
   return new StorePoller({
     replicas: store.replicas,
     topic: FREEZES,
-    intervalMs: LOOK_MS,
+    intervalMs: POLL_INTERVAL_MS,
     isNeeded: () => inFlightCalls.any,
     poll: async () => {
-      // What was frozen before was seen when they began; this process may have been stopped since.
+      // A call checks older freezes when it begins; this process may have been paused since then.
       const began = inFlightCalls.earliestStart ?? clock.now();
-      const since = new Date(began.getTime() - CLOCKS_APART_MS);
+      const since = new Date(began.getTime() - MAX_CLOCK_SKEW_MS);
       const freezes = await freezesSince(store.db, since);
       if (freezes.length === 0) return;
       inFlightCalls.cancelWhere((key) => {
@@ -33,6 +33,6 @@ export function watchFreezes(
         return freeze && frozenError(freeze);
       });
     },
-    onError: (error) => log.warn({ err: error }, 'Freezes cannot be read; trying again.'),
+    onError: (error) => log.warn({ err: error }, 'failed to read freezes; retrying'),
   });
 }

@@ -1,0 +1,64 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  FreezeCause as ContractCause,
+  type FreezeOrder as FreezeOrderMessage,
+  type Scope,
+} from '@writ/contracts/writ/control/v1/freeze_pb';
+import { HistoryRetention as ContractRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { HistoryRetention, InvalidRequestError } from '@writ/kernel';
+import type { FreezeCause, FreezeOrder, FreezeScope } from '../domain/freeze.ts';
+
+const CAUSES: Readonly<Record<number, FreezeCause>> = {
+  [ContractCause.HALT]: 'halt',
+  [ContractCause.CANCEL]: 'cancel',
+  [ContractCause.DEADLINE]: 'deadline',
+  [ContractCause.END]: 'end',
+};
+
+const RETENTIONS: Readonly<Record<number, HistoryRetention>> = {
+  [ContractRetention.NONE]: HistoryRetention.NONE,
+  [ContractRetention.RUN]: HistoryRetention.RUN,
+  [ContractRetention.PERMANENT]: HistoryRetention.PERMANENT,
+};
+
+/**
+ * Reads a freeze order; an order without a time was ordered `now`.
+ * @throws InvalidRequestError ORDER_REQUIRED, SCOPE_REQUIRED
+ */
+export function toFreezeOrder(message: FreezeOrderMessage | undefined, now: Date): FreezeOrder {
+  const cause = CAUSES[message?.cause ?? 0];
+  if (message === undefined || cause === undefined) {
+    throw new InvalidRequestError('ORDER_REQUIRED', 'order and its cause are required.', {
+      field: 'order',
+    });
+  }
+  const { orderId, scope, reason, orderedBy, orderTime, retention } = message;
+  return {
+    orderId,
+    scope: toScope(scope),
+    cause,
+    reason,
+    orderedBy,
+    orderedAt: orderTime === undefined ? now : timestampDate(orderTime),
+    retention: RETENTIONS[retention] ?? null,
+  };
+}
+
+function toScope(scope: Scope | undefined): FreezeScope {
+  switch (scope?.kind.case) {
+    case 'run':
+      return { tenant: scope.kind.value.tenant, runId: scope.kind.value.runId };
+    case 'agent': {
+      const { tenant, runId, agentInstance } = scope.kind.value;
+      return { tenant, runId, agentInstance };
+    }
+    case 'tenant':
+      return { tenant: scope.kind.value };
+    case 'everything':
+      return {};
+    default:
+      throw new InvalidRequestError('SCOPE_REQUIRED', 'order.scope is required.', {
+        field: 'order.scope',
+      });
+  }
+}
