@@ -9,6 +9,8 @@ import { tracedPublish, tracedPublishAll } from './traced-events.ts';
  * hurries its relay.
  */
 const LINGER_MS = 50;
+/** Milliseconds that an accepted event may stay unmarked, so that marks share a commit. */
+const MARK_INTERVAL_MS = 1_000;
 /** Events that wait before somebody should look: some hundred megabytes. */
 const BACKLOG_WARNING = 100_000;
 
@@ -16,6 +18,7 @@ const BACKLOG_WARNING = 100_000;
 export interface OutboxPublisher extends Pick<Bus, 'publish' | 'hasSubscribers'> {
   readonly publishAll: Bus['publishAll'];
   readonly flushIntervalMs: number;
+  readonly markIntervalMs: number;
   readonly onSubscribersChange: (hasSubscribers: boolean) => void;
   readonly onError: (error: unknown, failure: object) => void;
   readonly backlog: {
@@ -36,6 +39,7 @@ export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher
     publish: tracedPublish(telemetry, (message) => bus.publish(message)),
     publishAll: publishAll && tracedPublishAll(telemetry, publishAll),
     flushIntervalMs: LINGER_MS,
+    markIntervalMs: MARK_INTERVAL_MS,
     hasSubscribers: () => bus.hasSubscribers(),
     onSubscribersChange: (hasSubscribers) => {
       if (hasSubscribers) log.info('Events are taken again.');

@@ -5,6 +5,7 @@ import {
   appendOutbox,
   createOutboxRelay,
   type OutboxMessage,
+  type OutboxRelayOptions,
   type RelayFailure,
   type Store,
 } from '../src/index.ts';
@@ -29,7 +30,11 @@ async function append(store: Store<LedgerDatabase>, ...ids: string[]): Promise<v
 }
 
 /** A bus that takes everything but what it is told to refuse, and a relay that feeds it. */
-function relayTo(store: Store<LedgerDatabase>, refuse: (eventId: string) => boolean = () => false) {
+function relayTo(
+  store: Store<LedgerDatabase>,
+  refuse: (eventId: string) => boolean = () => false,
+  options: Partial<Pick<OutboxRelayOptions<LedgerDatabase>, 'markIntervalMs'>> = {},
+) {
   const taken: Required<OutboxMessage>[] = [];
   const failures: RelayFailure[] = [];
   const clock = new ManualClock(AT);
@@ -45,6 +50,7 @@ function relayTo(store: Store<LedgerDatabase>, refuse: (eventId: string) => bool
     pollMs: 60_000,
     retryBaseMs: 1,
     retryMaxMs: 4,
+    ...options,
   });
   const ids = () => taken.map(({ eventId }) => eventId);
   return { relay, taken, ids, failures, clock };
@@ -130,6 +136,35 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect((await outboxRows(store)).every(({ published_at }) => published_at !== null)).toBe(true);
     expect(store.backgroundCommits).toBe(3);
     expect(store.commits).toBe(1);
+  });
+
+  it('marks accepted messages together, and publishes none twice meanwhile (HK-1, CO-1)', async () => {
+    const { store } = await openLedger(place);
+    const { relay, ids } = relayTo(store, undefined, { markIntervalMs: 60_000 });
+    relay.start();
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      await append(store, id);
+      relay.wake();
+      await expect.poll(() => ids().at(-1)).toBe(id);
+    }
+    expect(store.backgroundCommits).toBe(0);
+    expect((await outboxRows(store)).every(({ published_at }) => published_at === null)).toBe(true);
+    await relay.stop();
+    expect(store.backgroundCommits).toBe(1);
+    expect((await outboxRows(store)).every(({ published_at }) => published_at !== null)).toBe(true);
+    expect(ids()).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
+  it('writes marks when their interval is over, without a wake-up (CO-1)', async () => {
+    const { store } = await openLedger(place);
+    await append(store, 'a', 'b');
+    const { relay, ids } = relayTo(store, undefined, { markIntervalMs: 20 });
+    relay.start();
+    await expect.poll(() => store.backgroundCommits).toBe(1);
+    expect((await outboxRows(store)).every(({ published_at }) => published_at !== null)).toBe(true);
+    expect(ids()).toEqual(['a', 'b']);
+    await relay.stop();
+    expect(store.backgroundCommits).toBe(1);
   });
 
   it('takes a message without headers', async () => {

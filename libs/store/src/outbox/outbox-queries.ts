@@ -9,12 +9,13 @@ export interface PendingMessage {
   readonly message: Required<OutboxMessage>;
 }
 
-/** The oldest messages not yet published, in order. */
+/** The oldest messages not yet published, in order; with `after`, only those at later positions. */
 export async function readPending(
   store: Store<OutboxDatabase>,
   limit: number,
+  after: number | bigint = 0,
 ): Promise<PendingMessage[]> {
-  const { rows } = await selectPending(store.db, { limit });
+  const { rows } = await selectPending(store.db, { limit, after });
   return rows.map((row) => ({
     position: row.position,
     message: {
@@ -27,11 +28,15 @@ export async function readPending(
 }
 
 const selectPending = prepareQuery(
-  (db: Kysely<OutboxDatabase>, { limit }: { readonly limit: number }) =>
+  (
+    db: Kysely<OutboxDatabase>,
+    { limit, after }: { readonly limit: number; readonly after: number | bigint },
+  ) =>
     db
       .selectFrom('outbox')
       .select(['position', 'event_id', 'subject', 'payload', 'headers'])
       .where('published_at', 'is', null)
+      .where('position', '>', after)
       .orderBy('position')
       .limit(limit),
 );

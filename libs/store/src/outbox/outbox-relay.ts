@@ -6,12 +6,8 @@ import { Alarm } from './alarm.ts';
 import { BacklogWatch } from './backlog-watch.ts';
 import { nextFlush } from './flush-interval.ts';
 import type { OutboxDatabase } from './outbox.ts';
-import {
-  markPublished,
-  type PendingMessage,
-  prunePublished,
-  readPending,
-} from './outbox-queries.ts';
+import { type PendingMessage, prunePublished, readPending } from './outbox-queries.ts';
+import { PublishedMarks } from './published-marks.ts';
 import type { OutboxRelay, OutboxRelayOptions } from './relay-options.ts';
 
 const PRUNE_EVERY_MS = 60_000;
@@ -36,6 +32,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   /** Of the relays of all replicas one publishes, for two would mix the order of what they publish. */
   readonly #lead: Lead;
   readonly #backlog: BacklogWatch | undefined;
+  readonly #marks: PublishedMarks;
   readonly #alarm = new Alarm();
   // A wake-up comes from inside a request; the loop must not inherit its transaction or its span.
   readonly #outside = AsyncLocalStorage.snapshot();
@@ -49,6 +46,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #flushRequested = false;
   /** There while the relay lingers. */
   #endLinger: (() => void) | undefined;
+  /** The message that the bus is being given. */
+  #publishing: string | undefined;
   #failures = 0;
   #prunedAt = 0;
 
@@ -56,7 +55,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#options = options;
     this.#store = options.store as unknown as Store<OutboxDatabase>;
     this.#lead = leadOf(this.#store.db, 'outbox relay');
-    const { backlog, clock } = options;
+    const { backlog, clock, markIntervalMs = 0 } = options;
+    this.#marks = new PublishedMarks(this.#store, clock, markIntervalMs);
     this.#backlog = backlog && new BacklogWatch(this.#store, clock, backlog);
   }
 
@@ -90,6 +90,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#endLinger?.();
     this.#alarm.ring();
     await this.#loop;
+    // A mark that cannot be written costs a repeat under the same event id.
+    await this.#marks.write().catch(() => undefined);
     await this.#lead.release();
     for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
   }
@@ -113,7 +115,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       }
       await this.#prune();
       if (!this.#woken && !this.#stopped && this.#started) {
-        await this.#alarm.sleep(this.#options.pollMs ?? 1_000);
+        const pollMs = this.#options.pollMs ?? 1_000;
+        await this.#alarm.sleep(Math.min(pollMs, this.#marks.dueInMs ?? pollMs));
       }
       if (this.#woken) await this.#linger();
     }
@@ -137,48 +140,54 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#endLinger = undefined;
   }
 
-  /** Publishes and marks one batch; when that fails, reports it and waits. */
+  /** Publishes one batch and writes the marks that are due; after a failure, reports it and waits. */
   async #pass(): Promise<'through' | 'unattended' | 'more' | 'failed'> {
-    const { publish, clock, batch = 100 } = this.#options;
-    const taken: (number | bigint)[] = [];
-    let outcome: 'through' | 'more' = 'more';
-    let eventId: string | undefined;
-    let failure: { readonly error: unknown } | undefined;
+    let outcome: 'through' | 'unattended' | 'more' | 'standby' = 'more';
+    let failure: { readonly error: unknown; readonly eventId?: string | undefined } | undefined;
+    const { accepted } = this.#marks;
     try {
-      const leads = await this.#lead.take();
-      const pending = await readPending(this.#store, leads ? batch : 1);
-      if (pending.length === 0) return 'through';
-      if (!leads) return await this.#standBy();
-      if (!this.#hasSubscribers()) return 'unattended';
-      const rest = await this.#publishTogether(pending, taken);
-      for (const { position, message } of rest) {
-        if (this.#stopped || !this.#lead.isCertain()) break;
-        eventId = message.eventId;
-        await publish(message);
-        eventId = undefined;
-        taken.push(position);
-      }
-      // A message that arrived in the meantime has woken the relay.
-      if (taken.length === pending.length && pending.length < batch) outcome = 'through';
+      outcome = await this.#publishBatch();
     } catch (error) {
-      failure = { error };
+      failure = { error, eventId: this.#publishing };
     }
     try {
-      await markPublished(this.#store, taken, clock.now());
-      if (taken.length > 0) this.#failures = 0;
+      if (this.#flushes.length > 0 || !this.#lead.isCertain()) await this.#marks.write();
+      else await this.#marks.writeDue();
+      if (this.#marks.accepted > accepted) this.#failures = 0;
     } catch (error) {
       failure ??= { error };
     }
-    if (failure === undefined) return outcome;
-    await this.#retryLater(failure.error, eventId);
-    return 'failed';
+    if (failure !== undefined) {
+      await this.#retryLater(failure.error, failure.eventId);
+      return 'failed';
+    }
+    if (outcome !== 'standby') return outcome;
+    // The leader publishes. It may die, so its backlog is read again soon.
+    await this.#waitUnmoved(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
+    return 'more';
+  }
+
+  async #publishBatch(): Promise<'through' | 'unattended' | 'more' | 'standby'> {
+    const { publish, batch = 100 } = this.#options;
+    this.#publishing = undefined;
+    const leads = await this.#lead.take();
+    const pending = await readPending(this.#store, leads ? batch : 1, this.#marks.cursor);
+    if (pending.length === 0) return 'through';
+    if (!leads) return 'standby';
+    if (!this.#hasSubscribers()) return 'unattended';
+    for (const { position, message } of await this.#publishTogether(pending)) {
+      if (this.#stopped || !this.#lead.isCertain()) return 'more';
+      this.#publishing = message.eventId;
+      await publish(message);
+      this.#publishing = undefined;
+      this.#marks.add(position);
+    }
+    // A message that arrived in the meantime has woken the relay.
+    return pending.length < batch ? 'through' : 'more';
   }
 
   /** Hands over what can be handed over at once; returns the messages to hand over one by one. */
-  async #publishTogether(
-    pending: readonly PendingMessage[],
-    taken: (number | bigint)[],
-  ): Promise<readonly PendingMessage[]> {
+  async #publishTogether(pending: readonly PendingMessage[]): Promise<readonly PendingMessage[]> {
     const { publishAll } = this.#options;
     if (publishAll === undefined || pending.length === 1 || this.#stopped) return pending;
     try {
@@ -187,7 +196,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       // Which of them is at fault, and why, shows when each goes by itself.
       return pending;
     }
-    taken.push(...pending.map(({ position }) => position));
+    for (const { position } of pending) this.#marks.add(position);
     return [];
   }
 
@@ -199,12 +208,6 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       onSubscribersChange?.(subscribed);
     }
     return subscribed;
-  }
-
-  /** Leaves what is unpublished to the relay that leads, and looks again soon, for it may die. */
-  async #standBy(): Promise<'more'> {
-    await this.#waitUnmoved(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
-    return 'more';
   }
 
   async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {

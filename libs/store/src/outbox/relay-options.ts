@@ -42,6 +42,11 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
    * together, and together with what other relays of this process wait for as long; default 0.
    */
   readonly flushIntervalMs?: number;
+  /**
+   * Milliseconds that an accepted message may stay unmarked, so that marks share a commit; a crash meanwhile publishes
+   * it again under the same event id. Default 0: each pass writes its marks.
+   */
+  readonly markIntervalMs?: number;
   /** Milliseconds between looks when the relay is not woken; default 1 000. */
   readonly pollMs?: number;
   /** Milliseconds that the first retry waits at most, doubling from there; default 50. */

@@ -1,0 +1,67 @@
+import type { Clock } from '@writ/kernel';
+import type { Store } from '../store.ts';
+import type { OutboxDatabase } from './outbox.ts';
+import { markPublished } from './outbox-queries.ts';
+
+type Position = number | bigint;
+
+/** Marks are written after this many messages, however soon. */
+const MAX_UNMARKED = 1_000;
+
+/**
+ * The messages that the bus has accepted and that are not yet marked in the outbox. Marks are written together,
+ * one commit per interval, since a mark that a crash loses costs only a repeat under the same event id (HK-1, CO-1).
+ */
+export class PublishedMarks {
+  readonly #store: Store<OutboxDatabase>;
+  readonly #clock: Clock;
+  readonly #intervalMs: number;
+  #positions: Position[] = [];
+  #since = 0;
+  #accepted = 0;
+
+  constructor(store: Store<OutboxDatabase>, clock: Clock, intervalMs: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#intervalMs = intervalMs;
+  }
+
+  /**
+   * The position behind which unpublished messages are read. Undefined once everything is marked: then the marks say
+   * what is unpublished, also of a message that became visible late with an earlier position.
+   */
+  get cursor(): Position | undefined {
+    return this.#positions.at(-1);
+  }
+
+  /** Milliseconds until the marks are due; undefined when there is nothing to mark. */
+  get dueInMs(): number | undefined {
+    if (this.#positions.length === 0) return undefined;
+    return Math.max(0, this.#since + this.#intervalMs - performance.now());
+  }
+
+  /** How many messages the bus has accepted so far. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  /** Notes that the bus has accepted the message at `position`. */
+  add(position: Position): void {
+    this.#accepted += 1;
+    if (this.#positions.length === 0) this.#since = performance.now();
+    this.#positions.push(position);
+  }
+
+  /** Writes the marks if they are due. */
+  async writeDue(): Promise<void> {
+    if (this.dueInMs === 0 || this.#positions.length >= MAX_UNMARKED) await this.write();
+  }
+
+  /** Writes the marks. */
+  async write(): Promise<void> {
+    const positions = this.#positions;
+    if (positions.length === 0) return;
+    await markPublished(this.#store, positions, this.#clock.now());
+    this.#positions = [];
+  }
+}
