@@ -1,3 +1,4 @@
+export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
 export { knownAddresses } from './known-addresses.ts';
 export { listenerVariables } from './listener-variables.ts';
 export { observeCommits, observeOutbox } from './observe-store.ts';

@@ -1,9 +1,12 @@
 import { type Addresses, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { isWritError } from '@writ/kernel';
 
-/** The addresses that are known by now, for asking services for their keys; the others are left out. */
-export function knownAddresses(addressOf: (service: ServiceName) => string): Addresses {
-  const known = SERVICE_NAMES.flatMap((service): [ServiceName, string][] => {
+/** The addresses of `services` that are known so far, from which to fetch their keys. */
+export function knownAddresses(
+  addressOf: (service: ServiceName) => string,
+  services: readonly ServiceName[] = SERVICE_NAMES,
+): Addresses {
+  const known = services.flatMap((service): [ServiceName, string][] => {
     try {
       return [[service, addressOf(service)]];
     } catch (error) {

@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import { systemClock } from '@writ/kernel';
+import type { RpcServer } from '@writ/rpc';
+import { appendOutbox, type OutboxDatabase, openStore, outboxMigration } from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import {
+  type BackgroundWork,
+  defineService,
+  type ServiceConfig,
+  type ServiceHost,
+} from './define-service.ts';
+import type { ServiceParts } from './service.ts';
+
+/** A service that records what happens to its parts, in order. */
+function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
+  const steps: string[] = [];
+  const step = (name: string) => async () => void steps.push(name);
+  const server = {
+    address: 'host:1',
+    setServing: (up: boolean) => void steps.push(up ? 'serving' : 'not serving'),
+    close: step('calls ended'),
+  } as unknown as RpcServer;
+  const work = (name: string): BackgroundWork => ({
+    start: step(`start ${name}`),
+    stop: step(`stop ${name}`),
+  });
+  const bus = {
+    publish: step('published'),
+    hasSubscribers: () => true,
+  } as unknown as Bus;
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-service-'));
+  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const create = defineService({
+    name: 'spawn-budget',
+    async open(host: ServiceHost<ServiceConfig>) {
+      host.defer(step('close first'));
+      const store = await host.openStore(() => openOutbox());
+      host.defer(step('close second'));
+      const late = {
+        start: step('start late'),
+        stop: async () => {
+          steps.push('stop late');
+          const message = { eventId: 'e', subject: 's', payload: new Uint8Array() };
+          await store.transaction((trx) => appendOutbox(trx, message, systemClock.now()));
+        },
+      };
+      return {
+        server,
+        prepare: change.prepare ?? step('prepare'),
+        background: [work('early'), late],
+        drain: step('drain'),
+        exposes: { shard: 7 },
+      };
+    },
+  });
+  const config: ServiceConfig = { host: '127.0.0.1', port: 0, dataDir, drainMs: 1_000 };
+  const telemetry = createTelemetry({ service: 'spawn-budget', logLevel: 'silent' });
+  const parts: ServiceParts = { telemetry, bus, addressOf: () => 'nowhere:1' };
+  return { steps, create: () => create(config, parts) };
+}
+
+async function openOutbox() {
+  return await openStore<OutboxDatabase>({
+    location: { dialect: 'sqlite', file: ':memory:' },
+    migrations: { '0001_outbox': outboxMigration },
+    service: 'test',
+  });
+}
+
+it('starts in order, drains calls before work and flushes the outbox before closing', async () => {
+  const { steps, create } = recorded();
+  const service = await create();
+  expect(service).toMatchObject({ name: 'spawn-budget', address: 'host:1', shard: 7 });
+  await service.start();
+  expect(steps.splice(0)).toEqual(['prepare', 'start early', 'start late', 'serving']);
+  await Promise.all([service.stop(), service.stop()]);
+  expect(steps).toEqual([
+    ...['not serving', 'calls ended', 'drain', 'stop late', 'stop early', 'published'],
+    ...['close second', 'close first'],
+  ]);
+});
+
+it('reports no health and starts no work if the preparation fails', async () => {
+  const prepare = () => Promise.reject(new Error('no'));
+  const { steps, create } = recorded({ prepare });
+  const service = await create();
+  await expect(service.start()).rejects.toThrow('no');
+  expect(steps).toEqual([]);
+  await service.stop();
+});
+
+it('closes what was opened when opening fails', async () => {
+  const closed = vi.fn();
+  const failing = defineService({
+    name: 'spawn-budget',
+    async open(host: ServiceHost<ServiceConfig>) {
+      host.defer(closed);
+      throw new Error('port in use');
+    },
+  });
+  const dataDir = mkdtempSync(join(tmpdir(), 'writ-service-'));
+  onTestFinished(() => rmSync(dataDir, { recursive: true }));
+  const config: ServiceConfig = { host: '127.0.0.1', port: 0, dataDir, drainMs: 1 };
+  const telemetry = createTelemetry({ service: 'spawn-budget', logLevel: 'silent' });
+  const parts = { telemetry, bus: {} as Bus, addressOf: () => 'nowhere:1' };
+  await expect(failing(config, parts)).rejects.toThrow('port in use');
+  expect(closed).toHaveBeenCalledTimes(1);
+});

@@ -1,0 +1,329 @@
+import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import {
+  assertRows,
+  createTrust,
+  createVerifier,
+  internalGate,
+  openSigner,
+  type ServiceName,
+  type Signer,
+  type Verifier,
+} from '@writ/identity';
+import { type Clock, settlesWithin, systemClock } from '@writ/kernel';
+import { createRpcServer, type Route, type RpcLimits, type RpcServer } from '@writ/rpc';
+import {
+  type CommitObserver,
+  createOutboxRelay,
+  type OutboxDatabase,
+  type OutboxRelay,
+  type Store,
+} from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import { knownAddresses } from './known-addresses.ts';
+import { variableName } from './names.ts';
+import { observeCommits, observeOutbox } from './observe-store.ts';
+import { outboxPublisher } from './outbox-publisher.ts';
+import type { Service, ServiceParts } from './service.ts';
+
+/** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
+const FLUSH_MS = 2_000;
+
+/** The settings that {@link defineService} needs of every service. */
+export interface ServiceConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Directory of keys and state. */
+  readonly dataDir: string;
+  readonly keyRotationMs?: number | undefined;
+  /** Maximum wait for in-flight calls at shutdown, ms. */
+  readonly drainMs: number;
+}
+
+/** Work that a service does beside its calls. */
+export interface BackgroundWork {
+  start(): Promise<void> | void;
+  /** Begins nothing more; resolves when the current work has ended. */
+  stop(): Promise<void> | void;
+}
+
+/** What {@link ServiceDefinition.open} works with: the parts of the process and what every service opens. */
+export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
+  readonly config: C;
+  readonly parts: P;
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly signer: Signer;
+  readonly verifier: Verifier;
+  /** Sends the events of the outbox: within the flush interval, or at once. */
+  readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
+  /**
+   * Opens the store, creates the relay of its outbox and reports commits and backlog.
+   * @param relay `flushIntervalMs` of the relay, if it is not the default
+   */
+  openStore<DB extends OutboxDatabase, S extends Store<DB>>(
+    open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
+    relay?: { readonly flushIntervalMs: number },
+  ): Promise<S>;
+  /**
+   * Binds the listener for services; it serves after `start()`.
+   * @throws UnavailableError PORT_IN_USE naming the setting; InternalError CALLER_RULE_MISSING
+   */
+  listen(
+    routes: readonly Route[],
+    options?: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits },
+  ): Promise<RpcServer>;
+  /** Closes a resource when the service has stopped or failed to start, in reverse order of opening. */
+  defer(close: () => unknown): void;
+}
+
+/** A service that is open but not started. */
+export interface OpenedService<E extends object> {
+  /** The listener for services. */
+  readonly server: RpcServer;
+  /** The listener for clients. */
+  readonly edge?: RpcServer;
+  /** Runs once before anything else starts. */
+  readonly prepare?: () => Promise<void>;
+  /** Started in this order, stopped in reverse. */
+  readonly background?: readonly BackgroundWork[];
+  /** Ends in-flight work while the listeners drain. */
+  readonly drain?: () => Promise<void> | void;
+  readonly limits?: {
+    /** Maximum wait for in-flight calls; default `drainMs` of the configuration. */
+    readonly callsMs?: number;
+    /** Maximum wait for background work to stop; default: none. */
+    readonly backgroundMs?: number;
+    /** Maximum wait for the last events; default 2 s. */
+    readonly flushMs?: number;
+  };
+  /** Further properties of the {@link Service}. */
+  readonly exposes?: E;
+}
+
+/** The declaration of a service. */
+export interface ServiceDefinition<
+  N extends ServiceName,
+  C extends ServiceConfig,
+  P extends ServiceParts,
+  E extends object,
+> {
+  readonly name: N;
+  /** The services whose keys are trusted; default: all whose address is known. */
+  readonly trusts?: readonly ServiceName[];
+  readonly open: (host: ServiceHost<C, P>) => Promise<OpenedService<E>>;
+}
+
+/**
+ * Defines a service: one start order, one drain order and one health state for all of them.
+ *
+ * - Open: signing key, trusted keys, then what `open` opens. If it throws, everything opened so far is closed.
+ * - Start: `prepare`, outbox relay, background work, then health reports SERVING.
+ * - Stop: health reports NOT_SERVING, listeners drain while `drain` ends in-flight work; background work stops;
+ *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise.
+ *
+ * @returns the function that creates the service: its ports are bound, and nothing is served before `start()`.
+ *   It throws what opening the store, the keys and the listeners throws.
+ */
+export function defineService<
+  N extends ServiceName,
+  C extends ServiceConfig,
+  P extends ServiceParts = ServiceParts,
+  E extends object = object,
+>(
+  definition: ServiceDefinition<N, C, P, E>,
+): (config: C, parts: P) => Promise<Service & { readonly name: N } & E> {
+  return async (config, parts) => {
+    const resources = new AsyncDisposableStack();
+    try {
+      return await create(definition, config, parts, resources);
+    } catch (error) {
+      await resources.disposeAsync();
+      throw error;
+    }
+  };
+}
+
+async function create<
+  N extends ServiceName,
+  C extends ServiceConfig,
+  P extends ServiceParts,
+  E extends object,
+>(
+  definition: ServiceDefinition<N, C, P, E>,
+  config: C,
+  parts: P,
+  resources: AsyncDisposableStack,
+): Promise<Service & { readonly name: N } & E> {
+  const { name } = definition;
+  const host = await Host.open(definition, config, parts, resources);
+  const opened = await definition.open(host);
+  const { server, edge, background = [], exposes } = opened;
+  const servers = edge === undefined ? [server] : [server, edge];
+  let stopping: Promise<void> | undefined;
+
+  const start = async (): Promise<void> => {
+    await opened.prepare?.();
+    host.outbox?.start();
+    for (const work of background) await work.start();
+    for (const listener of servers) listener.setServing(true);
+  };
+  const stop = async (): Promise<void> => {
+    try {
+      await drain(opened, servers, config.drainMs);
+      const { backgroundMs, flushMs = FLUSH_MS } = opened.limits ?? {};
+      const stopped = stopInReverse(background);
+      if (backgroundMs === undefined) await stopped;
+      else await settlesWithin(stopped, backgroundMs);
+      if (host.outbox !== undefined) await settlesWithin(host.outbox.flush(), flushMs);
+      await host.outbox?.stop();
+    } finally {
+      await resources.disposeAsync();
+    }
+  };
+  const service: Service & { readonly name: N } = {
+    name,
+    address: server.address,
+    get commits() {
+      return host.commits;
+    },
+    start,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+  return Object.assign(service, exposes) as Service & { readonly name: N } & E;
+}
+
+async function drain(
+  opened: OpenedService<object>,
+  servers: readonly RpcServer[],
+  drainMs: number,
+): Promise<void> {
+  const graceMs = opened.limits?.callsMs ?? drainMs;
+  for (const server of servers) server.setServing(false);
+  await Promise.all([...servers.map((server) => server.close(graceMs)), opened.drain?.()]);
+}
+
+async function stopInReverse(background: readonly BackgroundWork[]): Promise<void> {
+  for (const work of background.toReversed()) await work.stop();
+}
+
+class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHost<C, P> {
+  readonly config: C;
+  readonly parts: P;
+  readonly clock: Clock;
+  readonly signer: Signer;
+  readonly verifier: Verifier;
+  readonly relay: ServiceHost<C, P>['relay'] = {
+    wake: () => this.outbox?.wake(),
+    flushSoon: () => this.outbox?.flushSoon(),
+  };
+  outbox: OutboxRelay | undefined;
+  readonly #name: ServiceName;
+  readonly #resources: AsyncDisposableStack;
+  #store: { readonly commits: number } | undefined;
+
+  private constructor(
+    name: ServiceName,
+    config: C,
+    parts: P,
+    opened: Pick<ServiceHost<C>, 'clock' | 'signer' | 'verifier'> & {
+      readonly resources: AsyncDisposableStack;
+    },
+  ) {
+    this.#name = name;
+    this.config = config;
+    this.parts = parts;
+    this.clock = opened.clock;
+    this.signer = opened.signer;
+    this.verifier = opened.verifier;
+    this.#resources = opened.resources;
+  }
+
+  static async open<C extends ServiceConfig, P extends ServiceParts>(
+    { name, trusts }: { readonly name: ServiceName; readonly trusts?: readonly ServiceName[] },
+    config: C,
+    parts: P,
+    resources: AsyncDisposableStack,
+  ): Promise<Host<C, P>> {
+    const { telemetry, clock = systemClock, addressOf, tls, loopback } = parts;
+    const signer = await openSigner({
+      service: name,
+      keyDir: join(config.dataDir, 'keys'),
+      clock,
+      rotateEveryMs: config.keyRotationMs,
+    });
+    const addresses = () => knownAddresses(addressOf, trusts);
+    const trust = createTrust({ addresses, telemetry, self: signer, clock, tls, loopback });
+    resources.defer(() => trust.close());
+    const verifier = createVerifier({ trust, clock });
+    return new Host(name, config, parts, { clock, signer, verifier, resources });
+  }
+
+  get telemetry(): Telemetry {
+    return this.parts.telemetry;
+  }
+
+  get bus(): Bus {
+    return this.parts.bus;
+  }
+
+  get commits(): number {
+    return this.#store?.commits ?? 0;
+  }
+
+  async openStore<DB extends OutboxDatabase, S extends Store<DB>>(
+    open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
+    options?: { readonly flushIntervalMs: number },
+  ): Promise<S> {
+    const { telemetry, bus, clock } = this;
+    const store = await open(observeCommits(telemetry));
+    this.defer(() => store.close());
+    observeOutbox(telemetry, store, clock);
+    this.outbox = createOutboxRelay({
+      store,
+      clock,
+      ...outboxPublisher(bus, telemetry),
+      ...options,
+    });
+    this.#store = store;
+    return store;
+  }
+
+  async listen(
+    routes: readonly Route[],
+    {
+      enforceSlotGrants = false,
+      limits,
+    }: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits } = {},
+  ): Promise<RpcServer> {
+    assertRows(routes);
+    const { verifier, telemetry } = this;
+    const { tls, cleartext, loopback } = this.parts;
+    const { host, port } = this.config;
+    const service = this.#name;
+    const server = await createRpcServer({
+      host,
+      port,
+      portSetting: variableName(service, 'PORT'),
+      tls: tls?.server,
+      cleartext,
+      loopback,
+      routes,
+      gate: internalGate({ service, verifier, enforceSlotGrants, trustDomain: tls?.trustDomain }),
+      telemetry,
+      ...(limits && { limits }),
+    });
+    this.defer(() => server.close(0));
+    return server;
+  }
+
+  defer(close: () => unknown): void {
+    this.#resources.defer(async () => {
+      await close();
+    });
+  }
+}
