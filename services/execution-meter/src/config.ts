@@ -1,10 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
+import type { BackoffOptions } from '@writ/kernel';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import type { Variables } from './domain/catalog/variables.ts';
-import { type BackOff, DEFAULT_BACK_OFF } from './domain/retry.ts';
+
 import type { ModelSettings } from './providers/catalog/catalog-schema.ts';
+
+/** Back-off between attempts of a model call (EM-8). */
+export interface RetryBackoff extends BackoffOptions {
+  /** Upper limit of a Retry-After of the provider, in milliseconds. */
+  readonly maxRetryAfterMs: number;
+}
 
 /** Configuration of an execution-meter. Times are in milliseconds. */
 export interface ExecutionMeterConfig {
@@ -31,7 +38,8 @@ export interface ExecutionMeterConfig {
   readonly variables: Variables;
   /** Whether spans of model calls contain messages, for agents with permanent history retention. */
   readonly captureContent: boolean;
-  readonly backOff: BackOff;
+  /** Back-off between attempts of a model call. */
+  readonly backoff: RetryBackoff;
   /** Interval of the sweep for expired reservations. */
   readonly sweepMs: number;
   /** Time that a shutdown waits for calls in flight before it aborts them. */
@@ -44,7 +52,7 @@ export const EXECUTION_METER_DEFAULTS = {
   replica: 'execution-meter-0',
   variables: {},
   captureContent: false,
-  backOff: DEFAULT_BACK_OFF,
+  backoff: { baseMs: 500, maxMs: 8_000, maxRetryAfterMs: 30_000 },
   sweepMs: 1_000,
   drainMs: 5_000,
 } as const;

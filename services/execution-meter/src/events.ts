@@ -18,7 +18,7 @@ import {
 } from '@writ/telemetry';
 import type { Breach } from './domain/ledger/balance.ts';
 import type { Spending } from './domain/ledger/spending.ts';
-import type { MeterTransaction } from './store/meter-store.ts';
+import type { MeterTransaction, MeterTx } from './store/meter-store.ts';
 import type { StoredTab } from './store/tabs.ts';
 
 type EventName = 'LLM_START' | 'LLM_END' | 'BUDGET_EXHAUSTED';
@@ -48,21 +48,19 @@ export interface EventScope {
  */
 export interface MeterEvents {
   /** An attempt of a model call is reserved and about to be sent. */
-  llmStarted(trx: MeterTransaction, scope: EventScope, at: Date): Promise<void>;
+  llmStarted(tx: MeterTx, scope: EventScope): Promise<void>;
   /** An attempt is settled; `status` is `ok`, `interrupted` or a stop reason. */
   llmEnded(
-    trx: MeterTransaction,
+    tx: MeterTx,
     scope: EventScope,
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
-    at: Date,
   ): Promise<void>;
   /** A cap `refused` a reservation, or the `settled` amount exceeds it and becomes debt. */
   budgetExhausted(
-    trx: MeterTransaction,
+    tx: MeterTx,
     scope: EventScope,
     breach: Breach,
-    at: Date,
-    how: 'refused' | 'settled',
+    cause: 'refused' | 'settled',
   ): Promise<void>;
   /** Counts an answer with a near-budget warning (EM-5); emits no event. */
   nearBudget(tenant: string): void;
@@ -74,11 +72,10 @@ export interface MeterEvents {
 export function createMeterEvents(telemetry: Telemetry): MeterEvents {
   const withEvents = new WeakSet<MeterTransaction>();
   const emit = async (
-    trx: MeterTransaction,
+    { trx, at }: MeterTx,
     { tab, callId, step, model, attempt, traceparent }: EventScope,
     name: EventName,
     fields: EventFields,
-    at: Date,
   ): Promise<void> => {
     const { tenant, runId, sessionId, agentInstance } = tab;
     const eventId = derivedId('evt', runId, agentInstance, callId, name, String(attempt));
@@ -117,45 +114,36 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
   const { metrics } = telemetry;
   return {
     hasEvents: (trx) => withEvents.has(trx),
-    llmStarted: (trx, scope, at) => emit(trx, scope, 'LLM_START', { status: 'ok' }, at),
-    llmEnded: (trx, scope, { status, durationMs, spent }, at) => {
+    llmStarted: (tx, scope) => emit(tx, scope, 'LLM_START', { status: 'ok' }),
+    llmEnded: (tx, scope, { status, durationMs, spent }) => {
       const labels = { 'writ.tenant': scope.tab.tenant, [ATTR_GEN_AI_REQUEST_MODEL]: scope.model };
       const { input, output } = spent.usage;
       metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'input' }, Number(input));
       metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'output' }, Number(output));
       metrics.count('cost', labels, Number(spent.cost));
-      return emit(
-        trx,
-        scope,
-        'LLM_END',
-        {
-          status,
-          duration: durationFromMs(Math.max(0, Math.round(durationMs))),
-          usage: {
-            inputTokens: spent.usage.input,
-            cachedInputTokens: spent.usage.cachedInput,
-            outputTokens: spent.usage.output,
-            reasoningTokens: spent.usage.reasoning,
-          },
-          costNanoUsd: spent.cost,
-          estimated: spent.estimated,
+      return emit(tx, scope, 'LLM_END', {
+        status,
+        duration: durationFromMs(Math.max(0, Math.round(durationMs))),
+        usage: {
+          inputTokens: spent.usage.input,
+          cachedInputTokens: spent.usage.cachedInput,
+          outputTokens: spent.usage.output,
+          reasoningTokens: spent.usage.reasoning,
         },
-        at,
-      );
+        costNanoUsd: spent.cost,
+        estimated: spent.estimated,
+      });
     },
     nearBudget: (tenant) => metrics.count('nearBudget', { 'writ.tenant': tenant }),
-    budgetExhausted: (trx, scope, { dimension, level }, at, how) => {
+    budgetExhausted: (tx, scope, { dimension, level }, cause) => {
       const labels = { 'writ.tenant': scope.tab.tenant, 'writ.dimension': dimension };
-      if (how === 'refused') metrics.count('budgetRefusals', { ...labels, 'writ.level': level });
+      if (cause === 'refused') metrics.count('budgetRefusals', { ...labels, 'writ.level': level });
       else metrics.count('debts', labels);
       trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, 'BUDGET_EXHAUSTED');
-      return emit(
-        trx,
-        scope,
-        'BUDGET_EXHAUSTED',
-        { dimension, status: `budget_exhausted:${dimension} (${level})` },
-        at,
-      );
+      return emit(tx, scope, 'BUDGET_EXHAUSTED', {
+        dimension,
+        status: `budget_exhausted:${dimension} (${level})`,
+      });
     },
   };
 }

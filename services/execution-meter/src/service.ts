@@ -11,21 +11,21 @@ import {
   Sweeper,
 } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import { CallLedger } from './app/calls/call-ledger.ts';
+import { watchFreezes } from './app/calls/freeze-watch.ts';
+import { ModelCalls } from './app/calls/model-calls.ts';
+import { ModelSlots } from './app/calls/model-slots.ts';
+import {
+  expireReservations,
+  settleCallsOfDeadReplicas,
+  settleOrphanedCalls,
+} from './app/calls/recovery.ts';
 import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';
-import { CallBooks } from './providers/calls/call-books.ts';
-import { watchFreezes } from './providers/calls/freeze-watch.ts';
-import { ModelCalls } from './providers/calls/model-calls.ts';
-import {
-  expireReservations,
-  settleCallsOfGone,
-  settleLeftovers,
-} from './providers/calls/recovery.ts';
 import { PriceList } from './providers/catalog/price-list.ts';
 import { readCatalog } from './providers/catalog/read-catalog.ts';
 import { lazyProvider } from './providers/lazy-provider.ts';
-import { ModelSlots } from './providers/slots.ts';
 import { openDoor } from './rpc/listen.ts';
 import type { RpcContext } from './rpc/rpc-context.ts';
 import { openMeterStore } from './store/meter-store.ts';
@@ -65,19 +65,25 @@ async function create(
 ): Promise<ExecutionMeterService> {
   const { context, relay } = await createContext(config, parts, opened);
   const { telemetry, store } = context;
-  const books = new CallBooks(context);
+  const ledger = new CallLedger(context);
   const prices = new PriceList(context.clock);
   const slots = new ModelSlots(store);
   opened.defer(() => slots.close());
-  const calls = new ModelCalls({ context, books, prices, slots, ask: lazyProvider() });
+  const calls = new ModelCalls({
+    context,
+    ledger,
+    prices,
+    slots,
+    provider: lazyProvider(),
+  });
   const hurryEvents = () => relay.flushSoon();
   const door = await openDoor({ ...context, calls, prices, hurryEvents }, parts);
   opened.defer(() => door.close(0));
   const watch = watchFreezes(context, calls);
   opened.defer(() => watch.stop());
   const sweeps = {
-    'expired reservations': () => expireReservations(context, books, calls),
-    'calls of dead replicas': () => settleCallsOfGone(context, books, calls),
+    'expired reservations': () => expireReservations(context, ledger, calls),
+    'calls of dead replicas': () => settleCallsOfDeadReplicas(context, ledger, calls),
   };
   const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
   let stopping: Promise<void> | undefined;
@@ -98,8 +104,9 @@ async function create(
       return store.commits;
     },
     async start() {
-      const left = await settleLeftovers(context, books);
-      if (left > 0) telemetry.log.warn({ calls: left }, 'settled calls of a previous process');
+      const settled = await settleOrphanedCalls(context, ledger);
+      if (settled > 0)
+        telemetry.log.warn({ calls: settled }, 'settled calls of a previous process');
       relay.start();
       sweeper.start();
       door.setServing(true);

@@ -154,7 +154,7 @@ export class MeterWorld implements AsyncDisposable {
         }),
         catalog: { file: { text: this.#catalog(), file: 'models.yaml' } },
         variables: { SIM_URL: this.simulator.url, SIM_KEY: 'simulated' },
-        backOff: { baseMs: 1, maxMs: 2, maxAskedMs: 5 },
+        backoff: { baseMs: 1, maxMs: 2, maxRetryAfterMs: 5 },
         sweepMs: 20,
         drainMs: 50,
         ...config,

@@ -1,13 +1,13 @@
-import type { AskProvider } from './provider.ts';
+import type { Provider } from './provider.ts';
 
 /**
  * Returns the provider for OpenAI-compatible servers. Its SDK is loaded on the first call, not at
  * startup.
  */
-export function lazyProvider(): AskProvider {
-  let provider: Promise<AskProvider> | undefined;
+export function lazyProvider(): Provider {
+  let provider: Promise<Provider> | undefined;
   return async (attempt) => {
-    provider ??= import('./openai/ask-openai.ts').then(({ createOpenAiProvider }) =>
+    provider ??= import('./openai/openai-provider.ts').then(({ createOpenAiProvider }) =>
       createOpenAiProvider(),
     );
     return (await provider)(attempt);

@@ -50,4 +50,4 @@ export type AttemptOutcome =
 type PartialTexts = readonly string[] | undefined;
 
 /** Makes one attempt at a provider. Never throws for errors of the provider. */
-export type AskProvider = (attempt: Attempt) => Promise<AttemptOutcome>;
+export type Provider = (attempt: Attempt) => Promise<AttemptOutcome>;

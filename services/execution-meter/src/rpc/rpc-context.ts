@@ -1,6 +1,6 @@
 import type { Signer, Verifier } from '@writ/identity';
+import type { ModelCalls } from '../app/calls/model-calls.ts';
 import type { MeterContext } from '../context.ts';
-import type { ModelCalls } from '../providers/calls/model-calls.ts';
 import type { PriceList } from '../providers/catalog/price-list.ts';
 
 /** Dependencies of handlers; created by service.ts. */

@@ -11,6 +11,12 @@ import type { MeterDatabase } from './schema.ts';
 /** A transaction of the meter's store. */
 export type MeterTransaction = Transaction<MeterDatabase>;
 
+/** A transaction of the meter's store with its time. */
+export interface MeterTx {
+  readonly trx: MeterTransaction;
+  readonly at: Date;
+}
+
 /** Reads rows: the `db` of the store, or a transaction. */
 export type MeterReader = Kysely<MeterDatabase>;
 

@@ -55,7 +55,7 @@ export function consume(context: RpcContext): Handlers<typeof ExecutionMeterServ
           attempt: 0,
           traceparent,
         };
-        await events.budgetExhausted(trx, scope, breach, at, 'settled');
+        await events.budgetExhausted({ trx, at }, scope, breach, 'settled');
       }
       return { tab: await tabMessage(context, trx, tab), breach };
     });

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
+import { FREEZES } from '../../app/calls/freeze-watch.ts';
+import type { InFlightCall } from '../../app/calls/in-flight-call.ts';
 import { type FreezeScope, frozenError, scopeKey } from '../../domain/freeze.ts';
-import type { CallFlight } from '../../providers/calls/call-flight.ts';
-import { FREEZES } from '../../providers/calls/freeze-watch.ts';
 import { purgeAnswers, runningCalls } from '../../store/calls.ts';
 import { insertFreeze, type NewFreeze } from '../../store/freezes.ts';
 import type { MeterStore } from '../../store/meter-store.ts';
@@ -37,7 +37,7 @@ export function freeze(context: RpcContext): Handlers<typeof ExecutionMeterServi
     );
     if (!inForce) return { inFlight: [] };
     const flights = calls.inFlight(scope);
-    for (const flight of flights) flight.abort(frozenError(order.freeze));
+    for (const call of flights) call.abort(frozenError(order.freeze));
     context.store.replicas.hint(FREEZES);
     const wait = message?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(message.wait);
     const [, elsewhere] = await Promise.all([
@@ -63,7 +63,7 @@ function record({ store }: RpcContext, order: NewFreeze): Promise<boolean> {
   });
 }
 
-async function settled(flights: readonly CallFlight[], waitMs: number): Promise<void> {
+async function settled(flights: readonly InFlightCall[], waitMs: number): Promise<void> {
   if (flights.length === 0 || waitMs === 0) return;
   const stop = new AbortController();
   const waited = sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -90,8 +90,8 @@ async function settledElsewhere({ db, replicas }: MeterStore, scope: FreezeScope
   }
 }
 
-function toInFlight({ ask, startedAt }: CallFlight) {
-  const { tenant, runId, agentInstance, callId, model } = ask;
+function toInFlight({ request, startedAt }: InFlightCall) {
+  const { tenant, runId, agentInstance, callId, model } = request;
   const startTime = timestampFromDate(startedAt);
   return { tenant, runId, agentInstance, callId, target: model, startTime };
 }

@@ -54,7 +54,7 @@ export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterServ
       if (booked.refusal !== undefined) {
         const { traceparent } = call;
         const scope = { tab, callId, step: 0, model: '', attempt: 0, traceparent };
-        await events.budgetExhausted(trx, scope, booked.refusal, at, 'refused');
+        await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');
       }
       return { refusal: undefined, ...booked };
     });

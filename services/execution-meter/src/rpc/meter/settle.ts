@@ -44,7 +44,7 @@ export function settle(context: RpcContext): Handlers<typeof ExecutionMeterServi
       if (exceeded !== undefined) {
         const { traceparent } = call;
         const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
-        await events.budgetExhausted(trx, scope, exceeded, at, 'settled');
+        await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
       }
       return {
         reservation: reservationMessage(entry),

@@ -7,7 +7,7 @@ import {
   type ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { type CallContext, type Handlers, requireAgent } from '@writ/rpc';
-import type { CallAsk } from '../../providers/calls/call-ask.ts';
+import type { CallRequest } from '../../app/calls/call-request.ts';
 import { chunkMessage } from '../messages/call-chunk.ts';
 import { readChatRequest } from '../messages/chat-request.ts';
 import { requestDigest } from '../messages/request-digest.ts';
@@ -19,13 +19,13 @@ import type { RpcContext } from '../rpc-context.ts';
  */
 export function generate({ calls }: RpcContext): Handlers<typeof ModelService>['generate'] {
   return async function* (request, call) {
-    for await (const chunk of calls.open(readAsk(request, call), call.signal)) {
+    for await (const chunk of calls.open(readCall(request, call), call.signal)) {
       if (chunk.type !== 'text' || request.deltas) yield chunkMessage(chunk);
     }
   };
 }
 
-function readAsk(request: GenerateRequest, call: CallContext): CallAsk {
+function readCall(request: GenerateRequest, call: CallContext): CallRequest {
   const { tenant, runId, agent, priority, models } = requireAgent(call);
   const { epoch = 0n, slotGrant } = call.caller;
   return {

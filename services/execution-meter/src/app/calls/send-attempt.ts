@@ -33,18 +33,18 @@ import {
   traceparentOf,
   withSpan,
 } from '@writ/telemetry';
+import type { MeterContext } from '../../context.ts';
 import type { ModelEntry } from '../../domain/catalog/model.ts';
 import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
-import type { AttemptOutcome } from '../provider.ts';
-import type { CallAsk } from './call-ask.ts';
-import type { OpenAttempt } from './call-outcomes.ts';
-import type { CallParts } from './call-parts.ts';
+import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { attemptTimeoutMs } from './call-planner.ts';
+import type { OpenAttempt } from './call-record.ts';
+import type { CallRequest } from './call-request.ts';
 
-/** One attempt as it is sent. */
+/** An attempt to send. */
 export interface SentAttempt {
-  readonly ask: CallAsk;
+  readonly request: CallRequest;
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
   readonly open: OpenAttempt;
@@ -52,12 +52,13 @@ export interface SentAttempt {
   readonly onText: (text: string) => void;
 }
 
-/** Sends an attempt to its provider, in a span of its own in the run's trace (SYS-1). */
-export function askModel(
-  { context, ask: askProvider }: CallParts,
-  { ask, model, apiKey, open, signal, onText }: SentAttempt,
+/** Sends an attempt to its provider in a span of the trace of the run (SYS-1). */
+export function sendAttempt(
+  context: MeterContext,
+  provider: Provider,
+  { request, model, apiKey, open, signal, onText }: SentAttempt,
 ): Promise<AttemptOutcome> {
-  const { chat } = ask;
+  const { chat } = request;
   return withSpan(
     context.telemetry.tracer,
     chatSpan(model.providerModel),
@@ -71,12 +72,12 @@ export function askModel(
         [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming,
         [ATTR_GEN_AI_OUTPUT_TYPE]: chat.json ? 'json' : 'text',
         [ATTR_GEN_AI_AGENT_NAME]: open.tab.agentName,
-        [ATTR_GEN_AI_AGENT_ID]: ask.agentInstance,
+        [ATTR_GEN_AI_AGENT_ID]: request.agentInstance,
         [ATTR_GEN_AI_CONVERSATION_ID]: open.tab.sessionId,
-        [ATTR_WRIT_TENANT]: ask.tenant,
-        [ATTR_WRIT_RUN_ID]: ask.runId,
-        [ATTR_WRIT_CALL_ID]: ask.callId,
-        [ATTR_WRIT_STEP]: ask.step,
+        [ATTR_WRIT_TENANT]: request.tenant,
+        [ATTR_WRIT_RUN_ID]: request.runId,
+        [ATTR_WRIT_CALL_ID]: request.callId,
+        [ATTR_WRIT_STEP]: request.step,
         [ATTR_WRIT_ATTEMPT]: open.attempt,
         ...(chat.temperature === undefined
           ? {}
@@ -84,30 +85,30 @@ export function askModel(
       },
     },
     async (span) => {
-      const { tenant, runId, agentInstance, callId } = ask;
+      const { tenant, runId, agentInstance, callId } = request;
       const startedAt = performance.now();
-      const outcome = await askProvider({
+      const outcome = await provider({
         model,
         apiKey,
         chat,
         maxOutputTokens: open.hold.usage.output,
-        timeoutMs: attemptTimeoutMs(ask, model),
+        timeoutMs: attemptTimeoutMs(request, model),
         traceparent: traceparentOf(),
         requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
         signal,
         onText,
       });
-      describe(span, outcome);
-      // A trace outlives a history that ends with its run.
+      recordOutcome(span, outcome);
+      // Traces outlive a history that is deleted with its run.
       if (context.config.captureContent && open.tab.retention === 'permanent' && span.isRecording())
-        capture(span, chat, outcome);
-      measure(context.telemetry.metrics, model, outcome, performance.now() - startedAt);
+        recordContent(span, chat, outcome);
+      recordMetrics(context.telemetry.metrics, model, outcome, performance.now() - startedAt);
       return outcome;
     },
   );
 }
 
-function measure(
+function recordMetrics(
   metrics: Metrics,
   { providerModel }: ModelEntry,
   outcome: AttemptOutcome,
@@ -129,13 +130,13 @@ function measure(
   metrics.record('genAiTokens', Number(output), of('output'));
 }
 
-function capture(span: Span, { messages }: ChatRequest, outcome: AttemptOutcome): void {
+function recordContent(span: Span, { messages }: ChatRequest, outcome: AttemptOutcome): void {
   span.setAttribute(ATTR_GEN_AI_INPUT_MESSAGES, capturedInput(messages));
   if (outcome.type === 'answered')
     span.setAttribute(ATTR_GEN_AI_OUTPUT_MESSAGES, capturedOutput(outcome.answer));
 }
 
-function describe(span: Span, outcome: AttemptOutcome): void {
+function recordOutcome(span: Span, outcome: AttemptOutcome): void {
   if (outcome.type === 'answered') {
     span.setAttribute(ATTR_GEN_AI_RESPONSE_MODEL, outcome.answer.providerModel);
     span.setAttribute(ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [outcome.answer.endReason]);

@@ -1,8 +1,8 @@
 import { OverloadedError, type Priority } from '@writ/kernel';
 import { createSlotShare, type SlotShare } from '@writ/store';
-import type { ModelEntry } from '../domain/catalog/model.ts';
-import { FairQueue } from '../domain/queue/fair-queue.ts';
-import type { MeterStore } from '../store/meter-store.ts';
+import type { ModelEntry } from '../../domain/catalog/model.ts';
+import { FairQueue } from '../../domain/queue/fair-queue.ts';
+import type { MeterStore } from '../../store/meter-store.ts';
 
 /** Releases a slot. Idempotent. */
 export type ReleaseSlot = () => void;

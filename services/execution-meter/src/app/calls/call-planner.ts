@@ -10,10 +10,13 @@ import {
   promptTokensToHold,
   promptTokensUsually,
 } from '../../domain/chat/prompt-size.ts';
-import { countTokens } from '../token-counter.ts';
-import type { CallAsk } from './call-ask.ts';
+import { countTokens } from '../../providers/token-counter.ts';
+import type { CallRequest } from './call-request.ts';
 
-/** What a call needs at most: by an upper bound at first, and by counting only where that matters. */
+/**
+ * Plans the hold of a call: first from an upper bound of the prompt, and from a token count only
+ * when that does not fit.
+ */
 export class CallPlanner {
   readonly model: ModelEntry;
   readonly #prices: TokenPrices | undefined;
@@ -22,27 +25,27 @@ export class CallPlanner {
   #textTokens: Promise<bigint> | undefined;
   #plan: CallPlan;
 
-  constructor(ask: CallAsk, model: ModelEntry, prices: TokenPrices | undefined) {
+  constructor(request: CallRequest, model: ModelEntry, prices: TokenPrices | undefined) {
     this.model = model;
     this.#prices = prices;
-    this.#size = promptSize(ask.chat);
-    const most = BigInt(model.maxOutputTokens);
-    const wanted = ask.maxOutputTokens ?? most;
-    this.#outputTokens = wanted < most ? wanted : most;
-    this.#plan = this.#with(promptTokensAtMost(this.#size), false);
+    this.#size = promptSize(request.chat);
+    const limit = BigInt(model.maxOutputTokens);
+    const requested = request.maxOutputTokens ?? limit;
+    this.#outputTokens = requested < limit ? requested : limit;
+    this.#plan = this.#planFor(promptTokensAtMost(this.#size), false);
   }
 
-  /** What to reserve for. */
+  /** The current plan. */
   get plan(): CallPlan {
     return this.#plan;
   }
 
-  /** Counts the prompt, since the upper bound did not fit. */
+  /** Counts the prompt, after its upper bound did not fit. */
   async count(): Promise<void> {
-    this.#plan = this.#with(promptTokensToHold(this.#size, await this.#counted()), true);
+    this.#plan = this.#planFor(promptTokensToHold(this.#size, await this.#counted()), true);
   }
 
-  /** The prompt's tokens as an estimate of what was used. */
+  /** Returns the estimated prompt tokens for settlement. */
   async promptTokens(): Promise<bigint> {
     return promptTokensUsually(this.#size, await this.#counted());
   }
@@ -52,7 +55,7 @@ export class CallPlanner {
     return this.#textTokens;
   }
 
-  #with(promptTokens: bigint, counted: boolean): CallPlan {
+  #planFor(promptTokens: bigint, counted: boolean): CallPlan {
     return {
       model: this.model,
       prices: this.#prices,
@@ -64,8 +67,8 @@ export class CallPlanner {
 }
 
 /**
- * The provider key of a model; undefined for providers that ask for none.
- * @throws PreconditionError PROVIDER_KEY_MISSING naming the variable to set
+ * Returns the provider key of a model; undefined for providers without authentication.
+ * @throws PreconditionError PROVIDER_KEY_MISSING with the variable to set
  */
 export function providerKey(
   { alias, keyVariable }: ModelEntry,
@@ -81,7 +84,10 @@ export function providerKey(
   );
 }
 
-/** Milliseconds that one attempt may take; a deadline aborts the whole call instead (SUP-5). */
-export function attemptTimeoutMs({ timeoutMs }: CallAsk, model: ModelEntry): number {
+/**
+ * Returns the time limit of one attempt in milliseconds; a deadline aborts the whole call instead
+ * (SUP-5).
+ */
+export function attemptTimeoutMs({ timeoutMs }: CallRequest, model: ModelEntry): number {
   return Math.min(timeoutMs ?? model.timeoutMs, model.timeoutMs);
 }

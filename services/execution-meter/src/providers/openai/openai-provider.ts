@@ -1,5 +1,5 @@
 import type OpenAI from 'openai';
-import type { AskProvider, Attempt, AttemptOutcome } from '../provider.ts';
+import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 import { attemptFailure, BAD_RESPONSE, CONNECTION_LOST, TIMED_OUT } from './attempt-failure.ts';
 import { chatParams } from './chat-params.ts';
@@ -9,7 +9,7 @@ import { OpenAiClients } from './client.ts';
  * Creates the provider for OpenAI-compatible chat completions (EM-8): streamed or not, without the
  * retries of the SDK, and with an abort signal that closes the connection.
  */
-export function createOpenAiProvider(): AskProvider {
+export function createOpenAiProvider(): Provider {
   const clients = new OpenAiClients();
   return async (attempt) => {
     const { model, signal } = attempt;

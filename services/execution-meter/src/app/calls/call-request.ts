@@ -2,32 +2,32 @@ import type { Priority } from '@writ/kernel';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 import type { AgentKey } from '../../domain/freeze.ts';
 
-/** A model call as an agent asks for it. */
-export interface CallAsk extends AgentKey {
+/** A model call as requested by an agent. */
+export interface CallRequest extends AgentKey {
   readonly callId: string;
-  /** Digest of everything that makes it this request. */
+  /** Digest of the request; a repeat of the call has the same digest. */
   readonly requestDigest: string;
-  /** Epoch of the worker's lease (RT-2). */
+  /** Lease epoch of the worker (RT-2). */
   readonly epoch: bigint;
   readonly priority: Priority;
-  /** Catalog aliases that the agent's token names; its tab has to name them, too. */
+  /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
   readonly tokenModels: readonly string[];
   /** Catalog alias. */
   readonly model: string;
   readonly chat: ChatRequest;
-  /** Undefined takes the catalog's. */
+  /** Undefined uses the default of the catalog. */
   readonly maxOutputTokens: bigint | undefined;
-  /** Whether the output cap shrinks to what fits the budget, or the call is refused (EM-3). */
+  /** Whether the output cap shrinks to fit the budget, or the call is refused (EM-3). */
   readonly fit: 'refuse' | 'shrink';
-  /** Longest wait for one attempt; undefined takes the catalog's. */
+  /** Time limit of one attempt, in milliseconds; undefined uses the default of the catalog. */
   readonly timeoutMs: number | undefined;
   readonly step: number;
-  /** An empty answer is a failure. */
+  /** Whether an empty answer is a failure. */
   readonly requireContent: boolean;
   readonly traceparent: string;
 }
 
-/** The one name of a call in this process. */
+/** Returns the unique key of a call as a string. */
 export function callKey({
   tenant,
   runId,

@@ -1,0 +1,204 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, InternalError, type WritError } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import { type CallPlan, spendingFor } from '../../domain/catalog/plan.ts';
+import { type ChatAnswer, isEmptyAnswer } from '../../domain/chat/chat.ts';
+import {
+  type AttemptFailure,
+  callFailure,
+  EMPTY_ANSWER,
+  failureError,
+} from '../../domain/chat/failure.ts';
+import { breachError } from '../../domain/ledger/breach-error.ts';
+import { NO_SPENDING, NO_USAGE, type Spending } from '../../domain/ledger/spending.ts';
+import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
+import { countTokens } from '../../providers/token-counter.ts';
+import type { StoredCall } from '../../store/calls.ts';
+import {
+  type ChunkBuffer,
+  reportAnswer,
+  reportFailure,
+  reportInterruption,
+} from './call-chunks.ts';
+import type { CallLedger } from './call-ledger.ts';
+import type { CallPlanner } from './call-planner.ts';
+import type { OpenAttempt, Opening } from './call-record.ts';
+import type { CallRequest } from './call-request.ts';
+import { sendAttempt } from './send-attempt.ts';
+
+/** Dependencies of attempts. */
+export interface AttemptDependencies {
+  readonly context: MeterContext;
+  readonly ledger: CallLedger;
+  readonly provider: Provider;
+}
+
+/** The call that an {@link AttemptLoop} makes. */
+export interface AttemptLoopOptions {
+  readonly request: CallRequest;
+  readonly planner: CallPlanner;
+  readonly apiKey: string | undefined;
+  readonly chunks: ChunkBuffer;
+  /** Aborts with the error that the call then ends with. */
+  readonly signal: AbortSignal;
+  /** Replicas known to be dead. */
+  readonly dead: ReadonlySet<string>;
+}
+
+/**
+ * Makes the attempts of a call (EM-8): one commit before each attempt, which reserves and marks it as
+ * sent, and one at the end, which settles and records the outcome; then appends `finished` (EM-7).
+ */
+export class AttemptLoop {
+  readonly #dependencies: AttemptDependencies;
+  readonly #options: AttemptLoopOptions;
+
+  constructor(dependencies: AttemptDependencies, options: AttemptLoopOptions) {
+    this.#dependencies = dependencies;
+    this.#options = options;
+  }
+
+  /**
+   * Runs the loop, once. Resolves to the record when the call already has an outcome, and to
+   * `owned_by_peer` when another replica makes it.
+   * @throws the error that the call ends with
+   */
+  async run(): Promise<StoredCall | 'owned_by_peer' | undefined> {
+    const { ledger } = this.#dependencies;
+    const { request, planner, dead } = this.#options;
+    let opening = await this.#open(() => ledger.begin(request, planner.plan, dead));
+    for (let attempts = 1; opening.type === 'opened'; attempts += 1) {
+      const { open } = opening;
+      const outcome = await this.#send(open);
+      const spent = await spendingOf(outcome, planner, open);
+      const failure = outcome.type === 'failed' ? outcome.failure : undefined;
+      const mayRetry = failure?.recoverable === true && attempts <= planner.model.maxRetries;
+      if (failure === undefined || !mayRetry || !(await this.#backOff(failure, attempts))) {
+        await this.#conclude(open, outcome, spent, attempts);
+        return undefined;
+      }
+      const { stopReason } = callFailure(request.model, failure, attempts);
+      const end = { spent, status: stopReason, warnings: [] };
+      opening = await this.#open(() => ledger.retry(request, planner.plan, open, end));
+    }
+    return this.#reportUnopened(opening);
+  }
+
+  /** Opens an attempt; counts the prompt only when its upper bound does not fit. */
+  async #open(open: () => Promise<Opening>): Promise<Exclude<Opening, { type: 'uncounted' }>> {
+    const opening = await open();
+    if (opening.type !== 'uncounted') return opening;
+    await this.#options.planner.count();
+    const counted = await open();
+    if (counted.type !== 'uncounted') return counted;
+    throw new InternalError(
+      'PROMPT_TOKENS_NOT_COUNTED',
+      'The ledger requires a counted prompt, but the prompt is already counted.',
+    );
+  }
+
+  async #send(open: OpenAttempt): Promise<AttemptOutcome> {
+    const { request, planner, apiKey, chunks, signal } = this.#options;
+    // A freeze or cancellation after the commit prevents the request.
+    if (signal.aborted) return { type: 'aborted', partial: [], sent: false };
+    const { context, provider } = this.#dependencies;
+    const { model } = planner;
+    chunks.append({ type: 'attempt', attempt: open.attempt, providerModel: model.providerModel });
+    const onText = (text: string): void => chunks.append({ type: 'text', text });
+    const attempt = { request, model, apiKey, open, signal, onText };
+    const outcome = await sendAttempt(context, provider, attempt);
+    const isEmpty = outcome.type === 'answered' && isEmptyAnswer(outcome.answer);
+    if (!isEmpty || !request.requireContent) return outcome;
+    return { type: 'failed', failure: EMPTY_ANSWER, partial: [], usage: outcome.usage };
+  }
+
+  /** Waits between attempts, at least as long as Retry-After (EM-8). Resolves to false when aborted. */
+  async #backOff({ retryAfterMs = 0 }: AttemptFailure, failed: number): Promise<boolean> {
+    const { backoff } = this.#dependencies.context.config;
+    const { signal } = this.#options;
+    const delayMs = Math.max(
+      backoffMs(failed, backoff),
+      Math.min(retryAfterMs, backoff.maxRetryAfterMs),
+    );
+    try {
+      await sleep(delayMs, undefined, { signal });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    return !signal.aborted;
+  }
+
+  async #conclude(
+    open: OpenAttempt,
+    outcome: AttemptOutcome,
+    spent: Spending,
+    attempts: number,
+  ): Promise<void> {
+    const { ledger } = this.#dependencies;
+    const { request, chunks, signal } = this.#options;
+    if (outcome.type === 'answered') {
+      const { answer, warnings } = outcome;
+      const end = { spent, status: 'ok', warnings, answer };
+      return reportAnswer(chunks, await ledger.end(open, end));
+    }
+    if (signal.aborted || outcome.type === 'aborted') {
+      const ended = await ledger.end(open, { spent, status: 'interrupted', warnings: [] });
+      return reportInterruption(chunks, ended, signal.reason as WritError);
+    }
+    const failure = callFailure(request.model, outcome.failure, attempts);
+    const end = { spent: { ...spent, failed: true }, status: failure.stopReason, warnings: [] };
+    const ended = await ledger.end(open, { ...end, failure });
+    return reportFailure(chunks, ended, { failure, error: failureError(failure) });
+  }
+
+  /** Ends a call whose next attempt was not opened: recorded, owned by a peer, refused or stopped. */
+  #reportUnopened(
+    opening: Exclude<Opening, { type: 'opened' | 'uncounted' }>,
+  ): StoredCall | 'owned_by_peer' {
+    const { request, chunks } = this.#options;
+    switch (opening.type) {
+      case 'recorded':
+        return opening.call;
+      case 'owned_by_peer':
+        return 'owned_by_peer';
+      case 'stopped':
+        return reportInterruption(chunks, opening.ended, opening.error);
+      case 'refused': {
+        const error = breachError(opening.breach, {
+          call_id: request.callId,
+          fits_output_tokens: String(opening.fits),
+        });
+        const stopReason = `budget_exhausted:${opening.breach.dimension}`;
+        const { reason, message } = error;
+        const failure = { stopReason, reason, message };
+        return reportFailure(chunks, opening.ended, { failure, error });
+      }
+    }
+  }
+}
+
+/**
+ * Returns the spending of an attempt (EM-8): the usage of the provider if reported, otherwise an estimate
+ * from the prompt and the received content, or the full hold when the answer was not streamed. Requests
+ * that the provider rejected cost nothing.
+ */
+async function spendingOf(
+  outcome: AttemptOutcome,
+  planner: CallPlanner,
+  { hold }: OpenAttempt,
+): Promise<Spending> {
+  const plan: CallPlan = planner.plan;
+  if (outcome.type === 'failed' && !outcome.failure.mayCost) return NO_SPENDING;
+  if (outcome.type === 'aborted' && !outcome.sent) return NO_SPENDING;
+  if (outcome.type !== 'aborted' && outcome.usage !== undefined) {
+    return spendingFor(plan, outcome.usage, false);
+  }
+  const texts = outcome.type === 'answered' ? textsOf(outcome.answer) : outcome.partial;
+  if (texts === undefined) return { ...hold, estimated: true, failed: false };
+  const [input, output] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
+  return spendingFor(plan, { ...NO_USAGE, input, output }, true);
+}
+
+function textsOf({ text, toolUses }: ChatAnswer): string[] {
+  return [text, ...toolUses.flatMap(({ tool, argumentsJson }) => [tool, argumentsJson])];
+}

@@ -1,0 +1,229 @@
+import { isWritError } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
+import { isNearBudget } from '../../domain/ledger/balance.ts';
+import { admitCaller, requireSpendable, requireTab } from '../../store/admit.ts';
+import { book } from '../../store/book.ts';
+import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
+import { countFailure } from '../../store/failures.ts';
+import { isPurged } from '../../store/freezes.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+import type { StoredTab } from '../../store/tabs.ts';
+import {
+  type AttemptEnd,
+  type CallConclusion,
+  type EndedCall,
+  eventScope,
+  newCall,
+  type OpenAttempt,
+  type Opening,
+  requireSameRequest,
+  withSpending,
+} from './call-record.ts';
+import type { CallRequest } from './call-request.ts';
+import { isOwnedByPeer } from './owned-by-peer.ts';
+
+/** A transaction about one tab. */
+export interface TabTransaction {
+  readonly trx: MeterTransaction;
+  readonly tab: StoredTab;
+  readonly at: Date;
+}
+
+/** Rolls back a transaction whose prompt must be counted. */
+class PromptNotCounted extends Error {}
+
+/** Time after the limit of an attempt until its reservation expires, in milliseconds. */
+const EXPIRY_GRACE_MS = 120_000;
+
+/** Transactions of model calls (EM-7): one before each attempt and one at the end. */
+export class CallLedger {
+  readonly #context: MeterContext;
+
+  constructor(context: MeterContext) {
+    this.#context = context;
+  }
+
+  /**
+   * Reserves the first attempt of a call in this process and marks it as sent. An attempt orphaned by a
+   * dead process is settled in full, estimated, in the same commit.
+   * @param dead replicas known to be dead; calls of other replicas are left to them
+   * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING; NotFoundError
+   *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
+   */
+  begin(request: CallRequest, plan: CallPlan, dead: ReadonlySet<string>): Promise<Opening> {
+    return this.#transaction(async (trx, at) => {
+      const tab = await requireTab(trx, request);
+      await admitCaller(trx, tab, request.epoch);
+      const known = await findCall(trx, request, request.callId);
+      if (known !== undefined) requireSameRequest(known, request);
+      if (known?.state === 'answered' || known?.state === 'failed') {
+        return { type: 'recorded', call: known };
+      }
+      const { replicas } = this.#context.store;
+      if (isOwnedByPeer(known, replicas, dead)) return { type: 'owned_by_peer' };
+      await requireSpendable(trx, tab, at);
+      const tx = { trx, tab, at };
+      const before = known?.state === 'running' ? await this.#expire(tx, known) : known;
+      return this.#open(tx, request, plan, before);
+    });
+  }
+
+  /** Settles a failed attempt and opens the next one in one commit (EM-8). */
+  retry(
+    request: CallRequest,
+    plan: CallPlan,
+    last: OpenAttempt,
+    end: AttemptEnd,
+  ): Promise<Opening> {
+    return this.#transaction(async (trx, at) => {
+      const tab = await requireTab(trx, request);
+      const tx = { trx, tab, at };
+      const settled = await this.#settle(tx, last, end);
+      const interrupted: StoredCall = { ...settled.call, state: 'interrupted' };
+      try {
+        await requireSpendable(trx, tab, at);
+      } catch (error) {
+        if (!isWritError(error)) throw error;
+        await saveCall(trx, request, interrupted, at);
+        return { type: 'stopped', error, ended: { ...settled, call: interrupted } };
+      }
+      const opening = await this.#open(tx, request, plan, interrupted);
+      if (opening.type === 'refused') await saveCall(trx, request, interrupted, at);
+      return opening;
+    });
+  }
+
+  /** Settles the last attempt and records the outcome (EM-7), without the answer if the run is purged. */
+  end(last: OpenAttempt, conclusion: CallConclusion): Promise<EndedCall> {
+    const { store, clock } = this.#context;
+    return store.transaction(async (trx) => {
+      const at = clock.now();
+      const { answer, failure } = conclusion;
+      const { tab } = last;
+      const settled = await this.#settle({ trx, tab, at }, last, conclusion);
+      const call: StoredCall = {
+        ...settled.call,
+        state: answer !== undefined ? 'answered' : failure !== undefined ? 'failed' : 'interrupted',
+        answer,
+        failure,
+      };
+      // Checked in the recording transaction, because another replica can record the end of the run.
+      const mustPurge = answer !== undefined && (await isPurged(trx, tab));
+      const recorded = mustPurge ? { ...call, answer: undefined, purged: true } : call;
+      await saveCall(trx, tab, recorded, at);
+      if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
+      return { ...settled, call };
+    });
+  }
+
+  /** Settles the attempt of a dead process in full, estimated (EM-3). */
+  async settleOrphan(tx: TabTransaction, call: StoredCall): Promise<void> {
+    await saveCall(tx.trx, tx.tab, await this.#expire(tx, call), tx.at);
+  }
+
+  async #transaction(
+    work: (trx: MeterTransaction, at: Date) => Promise<Opening>,
+  ): Promise<Opening> {
+    const { store, clock } = this.#context;
+    try {
+      return await store.transaction((trx) => work(trx, clock.now()));
+    } catch (error) {
+      if (error instanceof PromptNotCounted) return { type: 'uncounted' };
+      throw error;
+    }
+  }
+
+  async #open(
+    { trx, tab, at }: TabTransaction,
+    request: CallRequest,
+    plan: CallPlan,
+    before: StoredCall | undefined,
+  ): Promise<Opening> {
+    const { catalog, events, config } = this.#context;
+    const attempt = (before?.attempts ?? 0) + 1;
+    const expiryMs = plan.model.timeoutMs + config.backoff.maxRetryAfterMs + EXPIRY_GRACE_MS;
+    let fits = 0n;
+    let hold = holdFor(plan, plan.outputTokens);
+    const booked = await book(trx, {
+      tab,
+      tenantCaps: catalog.tenantCaps(tab.tenant),
+      id: { kind: 'call', callId: request.callId, attempt },
+      known: 'none',
+      at,
+      notes: {
+        model: request.model,
+        requestDigest: request.requestDigest,
+        expiresAt: new Date(at.getTime() + expiryMs),
+      },
+      events: (levels) => {
+        requirePrice(levels, plan);
+        fits = fittingOutput(levels, plan);
+        if (fits < plan.outputTokens && !plan.counted) throw new PromptNotCounted();
+        if (request.fit === 'shrink' && fits > 0n) hold = holdFor(plan, fits);
+        return [{ type: 'reserve', kind: 'call', hold }, { type: 'sent' }];
+      },
+    });
+    const call: StoredCall = {
+      ...(before ?? newCall(request, at)),
+      state: 'running',
+      attempts: attempt,
+      owner: this.#context.store.replicas.id,
+      fittedOutput: hold.usage.output,
+      traceparent: request.traceparent,
+    };
+    const scope = eventScope(tab, call);
+    if (booked.refusal !== undefined) {
+      const { dimension } = booked.refusal;
+      await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');
+      await countFailure(trx, tab, `budget_exhausted:${dimension}`, request.callId);
+      const ended = { tab, call: before ?? newCall(request, at), levels: booked.levels };
+      return { type: 'refused', breach: booked.refusal, fits, ended };
+    }
+    await saveCall(trx, tab, call, undefined);
+    await events.llmStarted({ trx, at }, scope);
+    return { type: 'opened', open: { tab, call, attempt, hold, startedAt: at } };
+  }
+
+  async #settle(
+    { trx, tab, at }: TabTransaction,
+    { call, attempt, startedAt }: OpenAttempt,
+    { spent, status, warnings }: AttemptEnd,
+  ): Promise<EndedCall> {
+    const { catalog, events } = this.#context;
+    const { levels, exceeded } = await book(trx, {
+      tab,
+      tenantCaps: catalog.tenantCaps(tab.tenant),
+      id: { kind: 'call', callId: call.callId, attempt },
+      events: [{ type: 'settle', spent }],
+      at,
+    });
+    const scope = eventScope(tab, call);
+    const durationMs = at.getTime() - startedAt.getTime();
+    await events.llmEnded({ trx, at }, scope, { status, durationMs, spent });
+    if (exceeded !== undefined) {
+      await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
+    }
+    if (levels.some((balance) => isNearBudget(balance, tab.near))) events.nearBudget(tab.tenant);
+    const after = withSpending(call, spent);
+    return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
+  }
+
+  async #expire({ trx, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
+    const { catalog, events } = this.#context;
+    const { entry } = await book(trx, {
+      tab,
+      tenantCaps: catalog.tenantCaps(tab.tenant),
+      id: { kind: 'call', callId: call.callId, attempt: call.attempts },
+      events: [{ type: 'expire' }],
+      at,
+    });
+    const after: StoredCall = { ...call, state: 'interrupted' };
+    if (entry === undefined || !entry.entry.byExpiry) return after;
+    const { spent } = entry.entry;
+    const durationMs = at.getTime() - call.startedAt.getTime();
+    const end = { status: 'interrupted', durationMs, spent };
+    await events.llmEnded({ trx, at }, eventScope(tab, call), end);
+    return withSpending(after, spent);
+  }
+}

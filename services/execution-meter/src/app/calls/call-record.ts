@@ -1,0 +1,119 @@
+import { InvalidRequestError, type WritError } from '@writ/kernel';
+import type { ChatAnswer } from '../../domain/chat/chat.ts';
+import type { CallFailure } from '../../domain/chat/failure.ts';
+import type { Balance, Breach } from '../../domain/ledger/balance.ts';
+import type { Hold } from '../../domain/ledger/entry.ts';
+import { addUsage, NO_USAGE, type Spending } from '../../domain/ledger/spending.ts';
+import type { EventScope } from '../../events.ts';
+import type { StoredCall } from '../../store/calls.ts';
+import type { StoredTab } from '../../store/tabs.ts';
+import type { CallRequest } from './call-request.ts';
+
+/** A reserved attempt that can be sent. */
+export interface OpenAttempt {
+  readonly tab: StoredTab;
+  readonly call: StoredCall;
+  readonly attempt: number;
+  readonly hold: Hold;
+  readonly startedAt: Date;
+}
+
+/** Result of opening an attempt. */
+export type Opening =
+  | { readonly type: 'opened'; readonly open: OpenAttempt }
+  /** The call already has an outcome. */
+  | { readonly type: 'recorded'; readonly call: StoredCall }
+  /** Another replica makes the call. */
+  | { readonly type: 'owned_by_peer' }
+  /** The upper bound of the prompt does not fit; it must be counted. Nothing was written. */
+  | { readonly type: 'uncounted' }
+  /** A cap refuses the attempt. */
+  | {
+      readonly type: 'refused';
+      readonly breach: Breach;
+      /** Output tokens that would fit. */
+      readonly fits: bigint;
+      readonly ended: EndedCall;
+    }
+  /** The next attempt is not permitted any more, for example after a freeze. */
+  | { readonly type: 'stopped'; readonly error: WritError; readonly ended: EndedCall };
+
+/** State of a call after a commit, with the accounts of its levels. */
+export interface EndedCall {
+  readonly tab: StoredTab;
+  readonly call: StoredCall;
+  readonly levels: readonly Balance[];
+}
+
+/** Result of an attempt. */
+export interface AttemptEnd {
+  readonly spent: Spending;
+  /** Status of the event: `ok`, `interrupted` or a stop reason. */
+  readonly status: string;
+  readonly warnings: readonly string[];
+}
+
+/** Result of the last attempt of a call; interrupted when there is neither answer nor failure. */
+export interface CallConclusion extends AttemptEnd {
+  readonly answer?: ChatAnswer;
+  readonly failure?: CallFailure;
+}
+
+/**
+ * Rejects a different request with the id of an existing call.
+ * @throws InvalidRequestError CALL_ID_REUSED
+ */
+export function requireSameRequest(
+  { requestDigest }: { readonly requestDigest: string },
+  { callId, requestDigest: digest }: CallRequest,
+): void {
+  if (requestDigest !== digest) throw callIdReused(callId);
+}
+
+/** Returns the error for a call_id of a different request. */
+export function callIdReused(callId: string): InvalidRequestError {
+  return new InvalidRequestError(
+    'CALL_ID_REUSED',
+    `call_id ${callId} was already used for a different request.`,
+    { field: 'call_id', call_id: callId },
+  );
+}
+
+/** Returns the event scope of the current attempt of a call. */
+export function eventScope(tab: StoredTab, call: StoredCall): EventScope {
+  const { callId, step, model, attempts, traceparent } = call;
+  return { tab, callId, step, model, attempt: attempts, traceparent };
+}
+
+/** Returns a call with the spending of another attempt. */
+export function withSpending(call: StoredCall, spent: Spending): StoredCall {
+  return {
+    ...call,
+    usage: addUsage(call.usage, spent.usage),
+    cost: call.cost + spent.cost,
+    estimated: call.estimated || spent.estimated,
+  };
+}
+
+/** Returns a call without attempts. */
+export function newCall(request: CallRequest, at: Date): StoredCall {
+  return {
+    callId: request.callId,
+    requestDigest: request.requestDigest,
+    model: request.model,
+    step: request.step,
+    state: 'interrupted',
+    attempts: 0,
+    owner: '',
+    usage: NO_USAGE,
+    cost: 0n,
+    estimated: false,
+    answer: undefined,
+    purged: false,
+    failure: undefined,
+    warnings: [],
+    fittedOutput: 0n,
+    traceparent: request.traceparent,
+    startedAt: at,
+  };
+}

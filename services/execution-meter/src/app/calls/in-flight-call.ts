@@ -1,0 +1,146 @@
+import { CancellationError, PreconditionError, type WritError } from '@writ/kernel';
+import { failureError } from '../../domain/chat/failure.ts';
+import { dayOf } from '../../domain/ledger/calendar.ts';
+import type { PriceList } from '../../providers/catalog/price-list.ts';
+import { deadlineError } from '../../store/admit.ts';
+import { readLevels } from '../../store/balances.ts';
+import type { StoredCall } from '../../store/calls.ts';
+import type { StoredTab } from '../../store/tabs.ts';
+import { type AttemptDependencies, AttemptLoop } from './attempt-loop.ts';
+import { type CallChunk, ChunkBuffer, reportAnswer, reportFailure } from './call-chunks.ts';
+import { CallPlanner, providerKey } from './call-planner.ts';
+import { requireSameRequest } from './call-record.ts';
+import type { CallRequest } from './call-request.ts';
+import type { ModelSlots } from './model-slots.ts';
+import { waitForPeer } from './owned-by-peer.ts';
+
+/** Dependencies of calls. */
+export interface CallDependencies extends AttemptDependencies {
+  readonly slots: ModelSlots;
+  readonly prices: PriceList;
+}
+
+/** Maximum delay of a timer, in milliseconds. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** One model call in flight in this process, shared by all callers that request it (EM-7). */
+export class InFlightCall {
+  readonly request: CallRequest;
+  readonly startedAt: Date;
+  /** Resolves when the call is settled; never rejects. */
+  readonly done: Promise<void>;
+  readonly #tab: StoredTab;
+  readonly #dependencies: CallDependencies;
+  readonly #chunks = new ChunkBuffer();
+  readonly #controller = new AbortController();
+  #listeners = 0;
+
+  /** Starts the call. @param tab the tab of the agent */
+  constructor(dependencies: CallDependencies, request: CallRequest, tab: StoredTab) {
+    this.#dependencies = dependencies;
+    this.#tab = tab;
+    this.request = request;
+    this.startedAt = dependencies.context.clock.now();
+    this.done = this.#run().then(
+      () => this.#chunks.end(),
+      (error: unknown) => this.#chunks.end(error),
+    );
+  }
+
+  /** Whether the call was aborted before its outcome. */
+  get isAborted(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  /**
+   * Yields all chunks of the call from the start. Aborts the call at the provider when the last listener
+   * leaves (SUP-8).
+   * @throws the error that the call ends with; the reason of `signal` when it aborts
+   */
+  async *listen(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
+    this.#listeners += 1;
+    try {
+      yield* this.#chunks.read(signal);
+    } finally {
+      this.#listeners -= 1;
+      if (this.#listeners === 0) this.abort(new CancellationError('the caller disconnected'));
+    }
+  }
+
+  /** Aborts the call; no effect after its end. */
+  abort(reason: WritError): void {
+    this.#controller.abort(reason);
+  }
+
+  async #run(): Promise<void> {
+    const { request } = this;
+    const { store } = this.#dependencies.context;
+    const { known, dead } = await waitForPeer(store, request, this.#controller.signal);
+    if (known !== undefined) requireSameRequest(known, request);
+    if (known?.state === 'answered' || known?.state === 'failed') return this.#replay(known);
+    const outcome = await this.#execute(dead);
+    if (outcome === 'owned_by_peer') return await this.#run();
+    if (outcome !== undefined) await this.#replay(outcome);
+  }
+
+  /** Makes the call; resolves to its record when the call already has one. */
+  async #execute(dead: ReadonlySet<string>): Promise<StoredCall | 'owned_by_peer' | undefined> {
+    const { request } = this;
+    const { context, prices, slots } = this.#dependencies;
+    const allowed = this.#tab.models.filter((alias) => request.tokenModels.includes(alias));
+    const model = context.catalog.find(request.model, allowed);
+    const apiKey = providerKey(model, context.config.variables);
+    const planner = new CallPlanner(request, model, await prices.pricesOf(model));
+    const { signal } = this.#controller;
+    const stopDeadlineTimer = this.#startDeadlineTimer();
+    try {
+      const release = await slots.acquire(model, {
+        flow: `${request.tenant}/${request.runId}/${request.agentInstance}`,
+        weight: request.priority,
+        signal,
+      });
+      const loop = new AttemptLoop(this.#dependencies, {
+        request,
+        planner,
+        apiKey,
+        chunks: this.#chunks,
+        signal,
+        dead,
+      });
+      return await loop.run().finally(release);
+    } finally {
+      stopDeadlineTimer();
+    }
+  }
+
+  /** Replays the recorded outcome of a call (EM-7). */
+  async #replay(call: StoredCall): Promise<void> {
+    requireSameRequest(call, this.request);
+    if (call.purged) {
+      throw new PreconditionError(
+        'ANSWER_PURGED',
+        `The answer of call ${call.callId} was deleted at the end of its run, according to its retention.`,
+        { call_id: call.callId },
+      );
+    }
+    const { store, catalog, clock } = this.#dependencies.context;
+    const key = { ...this.#tab, day: dayOf(clock.now()) };
+    const levels = await readLevels(store.db, key, catalog.tenantCaps(this.request.tenant));
+    const ended = { tab: this.#tab, call, levels };
+    const { failure } = call;
+    if (failure === undefined) return reportAnswer(this.#chunks, ended, true);
+    const error = failureError(failure);
+    return reportFailure(this.#chunks, ended, { failure, error, replayed: true });
+  }
+
+  #startDeadlineTimer(): () => void {
+    const { deadline } = this.#tab;
+    if (deadline === undefined) return () => undefined;
+    const remaining = deadline.getTime() - this.startedAt.getTime();
+    const timer = setTimeout(
+      () => this.abort(deadlineError(this.request)),
+      Math.min(Math.max(0, remaining), MAX_TIMER_MS),
+    );
+    return () => clearTimeout(timer);
+  }
+}

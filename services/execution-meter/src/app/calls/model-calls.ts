@@ -1,0 +1,100 @@
+import { admitEpoch } from '@writ/identity';
+import { UnavailableError, type WritError } from '@writ/kernel';
+import { type AgentKey, covers, type FreezeScope } from '../../domain/freeze.ts';
+import { admitCaller, requireTab } from '../../store/admit.ts';
+import type { CallChunk } from './call-chunks.ts';
+import { requireSameRequest } from './call-record.ts';
+import { type CallRequest, callKey } from './call-request.ts';
+import { type CallDependencies, InFlightCall } from './in-flight-call.ts';
+
+/** Registry of the model calls in flight in this process (EM-7). */
+export class ModelCalls {
+  readonly #dependencies: CallDependencies;
+  readonly #calls = new Map<string, InFlightCall>();
+  #closed = false;
+
+  constructor(dependencies: CallDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * Makes a call, joins the one in flight, or replays its record; ends with exactly one `finished` unless
+   * it is rejected before it starts (EM-7, EM-9).
+   * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL; PreconditionError STALE_EPOCH, HALTED, FROZEN,
+   *   TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING, ANSWER_PURGED;
+   *   PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED; OverloadedError
+   *   MODEL_QUEUE_FULL; after `finished`: BudgetExhaustedError, DeadlineError LLM_TIMEOUT or
+   *   DEADLINE_EXCEEDED, PreconditionError LLM_EMPTY or PROVIDER_ERROR
+   */
+  async *open(
+    request: CallRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<CallChunk, void, undefined> {
+    const { store } = this.#dependencies.context;
+    // Authorization precedes the lookup: a worker without the lease must not learn the outcome.
+    const tab = await requireTab(store.db, request);
+    const isNewEpoch = admitEpoch(tab.epoch, request.epoch) !== tab.epoch;
+    if (this.#closed) throw shuttingDown();
+    const key = callKey(request);
+    let known = this.#calls.get(key);
+    while (known?.isAborted === true) {
+      // The next attempt starts after the aborted one is settled.
+      await known.done;
+      known = this.#calls.get(key);
+    }
+    if (known !== undefined) requireSameRequest(known.request, request);
+    const call = known ?? this.#start(key, new InFlightCall(this.#dependencies, request, tab));
+    let isEpochStored = !isNewEpoch;
+    for await (const chunk of call.listen(signal)) {
+      // A call that reserves stores the epoch; one that joins or is replayed does not.
+      const isReplay = chunk.type === 'finished' && chunk.replayed;
+      if (!isEpochStored && (known !== undefined || isReplay)) {
+        isEpochStored = true;
+        await this.#storeEpoch(request);
+      }
+      yield chunk;
+    }
+  }
+
+  /** Returns the calls in flight that a scope covers. */
+  inFlight(scope: FreezeScope): readonly InFlightCall[] {
+    return [...this.#calls.values()].filter(({ request }) => covers(scope, request));
+  }
+
+  /** Returns the agents with calls in flight, once per call. */
+  callers(): readonly AgentKey[] {
+    return Array.from(this.#calls.values(), ({ request }) => request);
+  }
+
+  /** Whether a call is in flight in this process, which then settles it. */
+  has(call: AgentKey & { readonly callId: string }): boolean {
+    return this.#calls.has(callKey(call));
+  }
+
+  /** Rejects new calls, waits `graceMs` for those in flight and aborts the rest. All are then settled. */
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    const calls = [...this.#calls.values()];
+    const abort = setTimeout(() => {
+      for (const call of calls) call.abort(shuttingDown());
+    }, graceMs);
+    await Promise.all(calls.map(({ done }) => done));
+    clearTimeout(abort);
+  }
+
+  #start(key: string, call: InFlightCall): InFlightCall {
+    this.#calls.set(key, call);
+    void call.done.then(() => this.#calls.delete(key));
+    return call;
+  }
+
+  async #storeEpoch(request: CallRequest): Promise<void> {
+    await this.#dependencies.context.store.transaction(async (trx) =>
+      admitCaller(trx, await requireTab(trx, request), request.epoch),
+    );
+  }
+}
+
+function shuttingDown(): WritError {
+  return new UnavailableError('SHUTTING_DOWN', 'execution-meter is shutting down; retry the call.');
+}
