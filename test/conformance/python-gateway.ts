@@ -3,29 +3,29 @@ import { once } from 'node:events';
 import { waitForLine } from '@writ/testing/processes';
 import { findPython, PYTHON_FOLDER } from '../../scripts/python.ts';
 
-/** The gateway of clients/python in a process of its own. */
+/** The gateway of clients/python in its own process. */
 export interface PythonGateway {
   /** `host:port`, the same after a restart. */
   readonly address: string;
-  /** Kills it with SIGKILL and starts it again on the same port and state. */
+  /** Kills the gateway with SIGKILL and restarts it on the same port and data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * The interpreter of the Python programs; undefined, and said so, when there is none. Where toolchains are
- * required that is an error.
+ * Returns the Python interpreter, or prints a notice and returns undefined when there is none.
+ * @throws Error when WRIT_REQUIRE_TOOLCHAINS is 1 and there is none
  */
 export function requirePython(): string | undefined {
   const found = findPython();
   if ('python' in found) return found.python;
-  const said = `The gateway in Python is not tested: ${found.missing}`;
-  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(said);
-  process.stderr.write(`skipped: ${said}\n`);
+  const notice = `The Python gateway is not tested: ${found.missing}`;
+  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(notice);
+  process.stderr.write(`skipped: ${notice}\n`);
   return undefined;
 }
 
-/** Starts the Python gateway and waits until it listens; the settings are those of any gateway. */
+/** Starts the Python gateway with the settings of any gateway and waits until it listens. */
 export async function startPythonGateway(
   python: string,
   settings: Readonly<Record<string, string>>,
@@ -36,16 +36,16 @@ export async function startPythonGateway(
       env: { ...process.env, ...settings, WRIT_TOOL_GATEWAY_PORT: port },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    // It warns of what the suite does to it; that is nobody's business unless it does not start.
-    let complaints = '';
+    // The suite provokes warnings; they matter only when the gateway does not start.
+    let stderr = '';
     child.stderr.on('data', (chunk) => {
-      complaints += chunk;
+      stderr += chunk;
     });
     try {
       const [, address = ''] = await waitForLine(child, /listens on (\S+)$/);
       return { child, address };
     } catch (error) {
-      throw new Error(`${python} -m gateway did not start:\n${complaints}`, { cause: error });
+      throw new Error(`${python} -m gateway did not start:\n${stderr}`, { cause: error });
     }
   };
   const end = async (child: ChildProcess, signal: NodeJS.Signals): Promise<void> => {

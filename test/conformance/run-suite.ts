@@ -9,19 +9,19 @@ import {
 /** The folder of the suite. */
 export const SUITE = import.meta.dirname;
 
-/** Starts a gateway that trusts and serves what the verification offers. */
+/** Starts a gateway that uses the peers and tools of the verification. */
 export type StartGateway = (offered: {
   readonly addresses: StageAddresses;
   readonly toolsFile: string;
 }) => Promise<Pick<RunOptions, 'address' | 'restart'>>;
 
-/** Drives a gateway through the whole suite, on free ports; over mutual TLS where there are certificates. */
+/** Runs a gateway through the whole suite on free ports; over mutual TLS with certificates. */
 export async function runSuite(
   start: StartGateway,
   certificates?: CertificateFiles,
 ): Promise<readonly CaseResult[]> {
-  const anywhere = '127.0.0.1:0';
-  const addresses = { supervisor: anywhere, worker: anywhere, tools: anywhere };
+  const freePort = '127.0.0.1:0';
+  const addresses = { supervisor: freePort, worker: freePort, tools: freePort };
   const verification = await openVerification(SUITE, addresses, certificates);
   const results: CaseResult[] = [];
   try {
@@ -36,7 +36,7 @@ export async function runSuite(
   return results;
 }
 
-/** The cases of one table that did not pass, as lines to read. */
+/** The cases of a table that did not pass, one line each. */
 export function notPassed(results: readonly CaseResult[], table: string): readonly string[] {
   return results
     .filter((result) => result.table === table && result.outcome !== 'passed')

@@ -19,7 +19,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const python = requirePython();
 const example = loadExample('refund-desk');
 
-describe.skipIf(python === undefined)('the refund desk on a gateway of another make (TG-7)', () => {
+describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG-7)', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-swap-'));
   const stops: (() => Promise<void>)[] = [];
   let gateway: PythonGateway;
@@ -49,7 +49,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** Starts the desk's own provider process. */
+  /** Starts the provider process of the refund desk. */
   async function startTools(address: string, gatewayAddress: string): Promise<() => Promise<void>> {
     const child = spawn(process.execPath, ['examples/refund-desk/src/provider.ts'], {
       cwd: ROOT,
@@ -70,7 +70,7 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     };
   }
 
-  async function play(
+  async function runScript(
     script: string,
     human: string,
     onEvent: (event: RunEvent) => void = () => undefined,
@@ -90,9 +90,9 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     return resultJson(ended);
   }
 
-  it('pays what a person approved, once, with one address changed, and the timeline shows each call once (TG-7, SV-5, SV-6, HK-1)', async () => {
+  it('pays the approved amount once with only the gateway address changed, and the timeline contains each call once (TG-7, SV-5, SV-6, HK-1)', async () => {
     const seen: RunEvent[] = [];
-    const result = await play('escalate-1200', 'cap:800', (event) => seen.push(event));
+    const result = await runScript('escalate-1200', 'cap:800', (event) => seen.push(event));
     expect(result).toMatchObject({ status: 'ok', stop_reason: 'success' });
     expect(toolEvents(seen)).toEqual([
       'TOOL_START get_refund_context ok',
@@ -112,20 +112,20 @@ describe.skipIf(python === undefined)('the refund desk on a gateway of another m
     expect(test.platform.addresses['tool-gateway']).toBe(gateway.address);
   });
 
-  it('stops a repeated call where ours does (TG-7, TG-2)', async () => {
+  it('stops a repeated call like the built-in gateway (TG-7, TG-2)', async () => {
     const expected = example.scripts.find(({ name }) => name === 'repeat-call')?.expect;
-    const { status, stop_reason } = await play('repeat-call', 'approve');
+    const { status, stop_reason } = await runScript('repeat-call', 'approve');
     expect({ status, stop_reason }).toEqual(expected);
   });
 });
 
-/** The TOOL events by their names. */
+/** Names of the TOOL events. */
 const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, string>([
   [HookEventType.TOOL_START, 'TOOL_START'],
   [HookEventType.TOOL_END, 'TOOL_END'],
 ]);
 
-/** The TOOL events of a timeline. */
+/** The TOOL events of a timeline as text. */
 function toolEvents(events: readonly RunEvent[]): string[] {
   return events.flatMap(({ entry }) => {
     if (entry.case !== 'hook') return [];
@@ -136,5 +136,5 @@ function toolEvents(events: readonly RunEvent[]): string[] {
 }
 
 function neverAsked(): never {
-  throw new Error('Nobody is at the terminal.');
+  throw new Error('The test does not expect a question.');
 }

@@ -38,7 +38,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
     await receiver?.close();
   });
 
-  /** Which worker had the agent last, by what it exported. */
+  /** The workers that ran the agent, by the spans that they exported. */
   function workersOf(traceId: string): Replica[] {
     return receiver
       .spans()
@@ -46,22 +46,22 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
       .map(({ resource }) => platform.replica(resource['service.instance.id'] as Replica['name']));
   }
 
-  const figures = () =>
+  const gauges = () =>
     receiver
       .points()
       .map(
         ({ metric, attributes, value }) => `${metric} ${attributes['writ.state'] ?? ''} ${value}`,
       );
 
-  it('is one trace in Jaeger without an orphan, though one worker suspended it and another resumed it (SYS-1, SV-5, RT-1)', async () => {
+  it('produces one Jaeger trace without orphans when one worker suspends it and another resumes it (SYS-1, SV-5, RT-1)', async () => {
     const own = createTelemetry({
       service: 'writ-client',
       logLevel: 'silent',
       otlp: { traces: { endpoint: receiver.grpcUrl, protocol: 'grpc' } },
     });
     const { runs, approvals } = platform.client;
-    /** Looking on is no part of the trace. */
-    const look = <T>(at: () => Promise<T>): Promise<T> =>
+    /** Polls outside the trace of the test. */
+    const poll = <T>(at: () => Promise<T>): Promise<T> =>
       vi.waitFor(() => context.with(ROOT_CONTEXT, at), PATIENT);
 
     const traceId = await withSpan(own.tracer, 'client', {}, async (span) => {
@@ -72,18 +72,20 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
         model: 'sim-escalate-1200',
       });
       const runId = started.run?.runId ?? '';
-      const approvalId = await look(async () => {
+      const approvalId = await poll(async () => {
         const { approvals: open } = await approvals.listApprovals({ runId });
         expect(open).toHaveLength(1);
         return open[0]?.approvalId ?? '';
       });
       const { traceId } = span.spanContext();
-      const [first] = await look(async () => {
-        const had = workersOf(traceId);
-        expect(had).toHaveLength(1);
-        return had;
+      const [first] = await poll(async () => {
+        const workers = workersOf(traceId);
+        expect(workers).toHaveLength(1);
+        return workers;
       });
-      await look(async () => expect(figures()).toEqual(expect.arrayContaining(WHILE_WAITING)));
+      await poll(async () =>
+        expect(gauges()).toEqual(expect.arrayContaining(GAUGES_WHILE_WAITING)),
+      );
       await first?.stop();
       await approvals.decideApproval({
         requestId: newId('req'),
@@ -96,14 +98,14 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
           },
         },
       });
-      await look(async () => {
+      await poll(async () => {
         const { run } = await runs.getRun({ runId });
         expect(run?.result?.status, run?.result?.stopReason).toBe(RunStatus.OK);
       });
       return traceId;
     });
     await own.shutdown();
-    // Whoever ends in good order has exported everything.
+    // A clean shutdown exports every span.
     for (const replica of platform.replicas) await replica.stop();
 
     const jaeger = toJaeger(traceId, receiver.spans());
@@ -116,23 +118,23 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
         references.some(({ refType }) => refType === 'FOLLOWS_FROM'),
     );
     expect(resumed).not.toEqual([]);
-    for (const way of WAYS) expect(pathsOf(jaeger)).toContain(way);
-    const asked = platform.modelRequests().map(({ traceparent }) => traceparent?.slice(0, 52));
+    for (const path of CALL_PATHS) expect(pathsOf(jaeger)).toContain(path);
+    const requests = platform.modelRequests().map(({ traceparent }) => traceparent?.slice(0, 52));
     const chats = jaeger.spans.filter(({ operationName }) => operationName.startsWith('chat '));
-    expect(asked.sort()).toEqual(chats.map(({ spanID }) => `00-${traceId}-${spanID}`).sort());
+    expect(requests.sort()).toEqual(chats.map(({ spanID }) => `00-${traceId}-${spanID}`).sort());
   }, 180_000);
 });
 
-/** What the stores say of a run that waits for a person. */
-const WHILE_WAITING = [
+/** The gauges while a run waits for a human. */
+const GAUGES_WHILE_WAITING = [
   'writ.agents suspended 1',
   'writ.approvals.open  1',
   'writ.slots holder 1',
   'writ.outbox.backlog  0',
 ];
 
-/** Who calls whom, down to the model and the tool. */
-const WAYS = [
+/** The call paths between services, to the model and the tool. */
+const CALL_PATHS = [
   'writ-client > supervisor',
   'supervisor > agent-worker',
   'agent-worker > execution-meter > chat',
@@ -159,7 +161,7 @@ function roots({ spans }: JaegerTrace): string[] {
 
 type Reference = JaegerTrace['spans'][number]['references'][number];
 
-/** Every change of service along the trace, and what is done at its leaves. */
+/** Every chain of services along the trace, and the operation at its end. */
 function pathsOf({ spans, processes }: JaegerTrace): Set<string> {
   const byId = new Map(spans.map((span) => [span.spanID, span]));
   const paths = new Set<string>();

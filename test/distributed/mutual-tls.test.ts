@@ -31,208 +31,210 @@ const HALF_AN_HOUR_S = 30 * 60;
 const NAMES_A_CERTIFICATE = /[Cc]ertificate/;
 const { PERMISSION_DENIED, UNAVAILABLE } = status;
 
-/** What a service shows in a handshake; a nameless one shows nothing. */
-function shown({ ca, certFile, keyFile }: TestCertificates, name?: ServiceName): RawTls {
+/** The certificate that a service presents in a handshake; none without a name. */
+function presented({ ca, certFile, keyFile }: TestCertificates, name?: ServiceName): RawTls {
   const own = name && { cert: readFileSync(certFile(name)), key: readFileSync(keyFile(name)) };
   return { ca: Buffer.from(ca), ...own };
 }
 
-describe.skipIf(!isDistributedPlatformAvailable())(
-  'services that call each other over mutual TLS',
-  () => {
-    const strangersDir = mkdtempSync(join(tmpdir(), 'writ-strangers-'));
-    let platform: DistributedPlatform;
-    let certificates: TestCertificates;
-    let strangers: TestCertificates;
-    let forge: Forge;
-    let served: ServedTools;
-    let receiver: OtlpReceiver;
+describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', () => {
+  const strangersDir = mkdtempSync(join(tmpdir(), 'writ-strangers-'));
+  let platform: DistributedPlatform;
+  let certificates: TestCertificates;
+  let strangers: TestCertificates;
+  let forge: Forge;
+  let served: ServedTools;
+  let receiver: OtlpReceiver;
 
-    beforeAll(async () => {
-      const [port = 0] = await freePorts(1);
-      const file = join(strangersDir, 'tools.yaml');
-      const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
-      const provider = `desk: { kind: provider, address: "127.0.0.1:${port}" }`;
-      writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
-      receiver = await startOtlpReceiver();
-      const env = {
-        WRIT_TOOLS_FILE: file,
-        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.grpcUrl,
-        OTEL_TRACES_EXPORTER: 'none',
-        OTEL_LOGS_EXPORTER: 'none',
-        OTEL_METRIC_EXPORT_INTERVAL: '1000',
+  beforeAll(async () => {
+    const [port = 0] = await freePorts(1);
+    const file = join(strangersDir, 'tools.yaml');
+    const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
+    const provider = `desk: { kind: provider, address: "127.0.0.1:${port}" }`;
+    writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
+    receiver = await startOtlpReceiver();
+    const env = {
+      WRIT_TOOLS_FILE: file,
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.grpcUrl,
+      OTEL_TRACES_EXPORTER: 'none',
+      OTEL_LOGS_EXPORTER: 'none',
+      OTEL_METRIC_EXPORT_INTERVAL: '1000',
+    };
+    platform = await startDistributedPlatform({ tls: true, replicas: 1, env });
+    certificates = platform.certificates as TestCertificates;
+    const { certFile, keyFile, caFile } = certificates;
+    served = await serveTools(
+      {
+        host: '127.0.0.1',
+        port,
+        dataDir: platform.dataDir,
+        gatewayAddress: addressOf('tool-gateway'),
+        tls: { certFile: certFile('tool-provider'), keyFile: keyFile('tool-provider'), caFile },
+      },
+      createTelemetry({ service: 'refund-tools', logLevel: 'silent' }),
+    );
+    strangers = await generateTestCertificates(strangersDir);
+    forge = new Forge(platform.dataDir);
+  }, 120_000);
+  afterAll(async () => {
+    closeRawCalls();
+    await platform?.close();
+    await served?.close();
+    await receiver?.close();
+    rmSync(strangersDir, { recursive: true, force: true });
+  });
+
+  const addressOf = (service: ServiceName) => platform.replica(`${service}-0`).address;
+  const bearer = async (caller: ServiceName, server: ServiceName) => ({
+    authorization: `Bearer ${await forge.service(caller, server)}`,
+  });
+
+  /** Runs the refund desk once; returns the status and the id of the run. */
+  async function runOnce() {
+    const { runs } = platform.client;
+    const requestId = newId('req');
+    const goal = 'Refund it.';
+    const agent = 'refund-worker';
+    const { run } = await runs.startRun({ requestId, agent, goal, model: 'sim-auto-1000' });
+    const runId = run?.runId ?? '';
+    const status = await vi.waitFor(async () => {
+      const { run: now } = await runs.getRun({ runId });
+      expect(now?.result).toBeDefined();
+      return now?.result?.status;
+    }, PATIENT);
+    return { runId, status };
+  }
+
+  it('run the refund desk with TLS between services, tools, NATS, PostgreSQL and clients (SYS-5, SYS-6)', async () => {
+    const { runId, status } = await runOnce();
+    expect(status).toBe(RunStatus.OK);
+    // The gateway's events arrive only through NATS.
+    await vi.waitFor(async () => {
+      const events: HookEventType[] = [];
+      for await (const { event } of platform.client.runs.watchRun({ runId }))
+        if (event?.entry.case === 'hook') events.push(event.entry.value.type);
+      expect(events).toContain(HookEventType.TOOL_END);
+    }, PATIENT);
+    expect(platform.edgeUrls[0]).toMatch(/^https:/);
+  });
+
+  it.each(INTERNAL_RPCS)(
+    'reject %s without a certificate or with one of a service that may not call it (SYS-4, SYS-6)',
+    async (_, method, server) => {
+      const row = callerRow(method);
+      const allowed: readonly ServiceName[] = row && 'services' in row ? row.services : [];
+      const [caller = 'supervisor'] = allowed;
+      const token = await bearer(caller, server);
+      const request = requestFor(method.input, { request_id: newId('req') });
+      const call = async (tls: RawTls | undefined, headers: Record<string, string> = token) =>
+        await rawCall(addressOf(server), method, request, headers, 2_000, tls);
+
+      const unknownCa = { ...presented(strangers, caller), ca: Buffer.from(certificates.ca) };
+      const untrusted = {
+        'no TLS': undefined,
+        'no certificate': presented(certificates),
+        'a certificate of an unknown authority': unknownCa,
       };
-      platform = await startDistributedPlatform({ tls: true, replicas: 1, env });
-      certificates = platform.certificates as TestCertificates;
-      const { certFile, keyFile, caFile } = certificates;
-      served = await serveTools(
-        {
-          host: '127.0.0.1',
-          port,
-          dataDir: platform.dataDir,
-          gatewayAddress: addressOf('tool-gateway'),
-          tls: { certFile: certFile('tool-provider'), keyFile: keyFile('tool-provider'), caFile },
-        },
-        createTelemetry({ service: 'refund-tools', logLevel: 'silent' }),
-      );
-      strangers = await generateTestCertificates(strangersDir);
-      forge = new Forge(platform.dataDir);
-    }, 120_000);
-    afterAll(async () => {
-      closeRawCalls();
-      await platform?.close();
-      await served?.close();
-      await receiver?.close();
-      rmSync(strangersDir, { recursive: true, force: true });
-    });
-
-    const addressOf = (service: ServiceName) => platform.replica(`${service}-0`).address;
-    const bearer = async (caller: ServiceName, server: ServiceName) => ({
-      authorization: `Bearer ${await forge.service(caller, server)}`,
-    });
-
-    async function endsWell(): Promise<string> {
-      const { runs } = platform.client;
-      const requestId = newId('req');
-      const goal = 'Refund it.';
-      const agent = 'refund-worker';
-      const { run } = await runs.startRun({ requestId, agent, goal, model: 'sim-auto-1000' });
-      await vi.waitFor(async () => {
-        const { run: now } = await runs.getRun({ runId: run?.runId ?? '' });
-        expect(now?.result?.status, now?.result?.stopReason).toBe(RunStatus.OK);
-      }, PATIENT);
-      return run?.runId ?? '';
-    }
-
-    it('run the refund desk, with TLS to tools in a process apart, to NATS, to PostgreSQL and at the edge as well (SYS-5, SYS-6)', async () => {
-      const runId = await endsWell();
-      // What the gateway tells comes by way of NATS alone.
-      await vi.waitFor(async () => {
-        const told: HookEventType[] = [];
-        for await (const { event } of platform.client.runs.watchRun({ runId }))
-          if (event?.entry.case === 'hook') told.push(event.entry.value.type);
-        expect(told).toContain(HookEventType.TOOL_END);
-      }, PATIENT);
-      expect(platform.edgeUrls[0]).toMatch(/^https:/);
-    });
-
-    it.each(INTERNAL_RPCS)(
-      '%s is refused without the right certificate, and with one of the wrong row (SYS-4, SYS-6)',
-      async (_, method, server) => {
-        const row = callerRow(method);
-        const allowed: readonly ServiceName[] = row && 'services' in row ? row.services : [];
-        const [caller = 'supervisor'] = allowed;
-        const token = await bearer(caller, server);
-        const request = requestFor(method.input, { request_id: newId('req') });
-        const ask = async (tls: RawTls | undefined, headers: Record<string, string> = token) =>
-          await rawCall(addressOf(server), method, request, headers, 2_000, tls);
-
-        const trusting = { ...shown(strangers, caller), ca: Buffer.from(certificates.ca) };
-        const unseen = {
-          'no TLS': undefined,
-          'no certificate': shown(certificates),
-          "a stranger's certificate": trusting,
-        };
-        for (const [who, tls] of Object.entries(unseen)) {
-          const { code, bytes } = await ask(tls);
-          expect([who, code, bytes.length]).toEqual([who, UNAVAILABLE, 0]);
-        }
-        for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
-          const tls = shown(certificates, other);
-          // Its own token does not help, and neither does one that it stole.
-          for (const headers of [await bearer(other, server), token]) {
-            const { code, sentence, bytes } = await ask(tls, headers);
-            expect([other, code, bytes.length]).toEqual([other, PERMISSION_DENIED, 0]);
-            expect(sentence).toMatch(NAMES_A_CERTIFICATE);
-          }
-        }
-        for (const other of allowed.filter((name) => name !== caller)) {
-          const { code, sentence } = await ask(shown(certificates, other));
-          expect([other, code]).toEqual([other, PERMISSION_DENIED]);
+      for (const [name, tls] of Object.entries(untrusted)) {
+        const { code, bytes } = await call(tls);
+        expect([name, code, bytes.length]).toEqual([name, UNAVAILABLE, 0]);
+      }
+      for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
+        const tls = presented(certificates, other);
+        // Neither its own token nor a stolen one is accepted.
+        for (const headers of [await bearer(other, server), token]) {
+          const { code, sentence, bytes } = await call(tls, headers);
+          expect([other, code, bytes.length]).toEqual([other, PERMISSION_DENIED, 0]);
           expect(sentence).toMatch(NAMES_A_CERTIFICATE);
         }
-        // So it was the certificates that were refused: this one goes on to what else is asked for.
-        const { code, sentence } = await ask(shown(certificates, caller));
-        expect(code).not.toBe(UNAVAILABLE);
-        expect(sentence).not.toMatch(NAMES_A_CERTIFICATE);
-      },
-    );
+      }
+      for (const other of allowed.filter((name) => name !== caller)) {
+        const { code, sentence } = await call(presented(certificates, other));
+        expect([other, code]).toEqual([other, PERMISSION_DENIED]);
+        expect(sentence).toMatch(NAMES_A_CERTIFICATE);
+      }
+      // The right certificate passes this check.
+      const { code, sentence } = await call(presented(certificates, caller));
+      expect(code).not.toBe(UNAVAILABLE);
+      expect(sentence).not.toMatch(NAMES_A_CERTIFICATE);
+    },
+  );
 
-    it.each(SERVICE_NAMES)(
-      '%s does not even give its keys to strangers (SYS-4)',
-      async (server) => {
-        const { getKeys } = KeyService.method;
-        const ask = async (tls: RawTls | undefined) =>
-          (await rawCall(addressOf(server), getKeys, new Uint8Array(), {}, 2_000, tls)).code;
-        expect(await ask(undefined)).toBe(UNAVAILABLE);
-        expect(await ask(shown(certificates))).toBe(UNAVAILABLE);
-        expect(await ask(shown(certificates, 'agent-worker'))).toBe(status.OK);
-      },
-    );
+  it.each(SERVICE_NAMES)(
+    '%s serves its keys only to clients with a certificate (SYS-4)',
+    async (server) => {
+      const { getKeys } = KeyService.method;
+      const call = async (tls: RawTls | undefined) =>
+        (await rawCall(addressOf(server), getKeys, new Uint8Array(), {}, 2_000, tls)).code;
+      expect(await call(undefined)).toBe(UNAVAILABLE);
+      expect(await call(presented(certificates))).toBe(UNAVAILABLE);
+      expect(await call(presented(certificates, 'agent-worker'))).toBe(status.OK);
+    },
+  );
 
-    it("give the supervisor's keys to who has its certificate, to verify the audit record with (SV-8, SYS-6)", async () => {
-      const out: string[] = [];
-      const io = { print: (line: string) => void out.push(line), warn: () => undefined };
-      const ask = ['audit', 'keys', '--supervisor', addressOf('supervisor')];
-      expect(await runCli(ask, { ...io, env: {} })).toBe(2);
-      expect(await runCli(ask, { ...io, env: certificates.env('supervisor') })).toBe(0);
-      expect(JSON.parse(out.join('\n'))).toMatchObject({ keys: [{ kty: 'OKP' }] });
-    });
+  it("serve the supervisor's keys to a client with the supervisor's certificate, to verify the audit log (SV-8, SYS-6)", async () => {
+    const out: string[] = [];
+    const io = { print: (line: string) => void out.push(line), warn: () => undefined };
+    const command = ['audit', 'keys', '--supervisor', addressOf('supervisor')];
+    expect(await runCli(command, { ...io, env: {} })).toBe(2);
+    expect(await runCli(command, { ...io, env: certificates.env('supervisor') })).toBe(0);
+    expect(JSON.parse(out.join('\n'))).toMatchObject({ keys: [{ kty: 'OKP' }] });
+  });
 
-    it('take new certificates without a restart, and runs go on meanwhile (SYS-6)', async () => {
-      const before = await serials();
+  it('reload certificates without a restart and without failing a run (SYS-6)', async () => {
+    const before = await serials();
+    for (const left of (await secondsLeft()).values()) expect(left).toBeGreaterThan(HALF_AN_HOUR_S);
+    const inFlight = Promise.all([runOnce(), runOnce()]);
+    await certificates.renew(HALF_AN_HOUR_S * 1000);
+    await vi.waitFor(async () => {
+      const now = await serials();
+      for (const [service, serial] of now) expect(serial).not.toBe(before.get(service));
+    }, PATIENT);
+    const { OK } = RunStatus;
+    expect((await inFlight).map(({ status }) => status)).toEqual([OK, OK]);
+    expect((await runOnce()).status).toBe(OK);
+    await vi.waitFor(async () => {
       for (const left of (await secondsLeft()).values())
-        expect(left).toBeGreaterThan(HALF_AN_HOUR_S);
-      const underWay = Promise.all([endsWell(), endsWell()]);
-      await certificates.renew(HALF_AN_HOUR_S * 1000);
-      await vi.waitFor(async () => {
-        const now = await serials();
-        for (const [service, serial] of now) expect(serial).not.toBe(before.get(service));
-      }, PATIENT);
-      await underWay;
-      await endsWell();
-      await vi.waitFor(async () => {
-        for (const left of (await secondsLeft()).values())
-          expect(left).toBeLessThanOrEqual(HALF_AN_HOUR_S);
-      }, PATIENT);
-      for (const { log } of platform.replicas) expect(log.join('\n')).not.toContain('the old stay');
+        expect(left).toBeLessThanOrEqual(HALF_AN_HOUR_S);
+    }, PATIENT);
+    for (const { log } of platform.replicas)
+      expect(log.join('\n')).not.toContain('keeping the previous ones');
+  });
+
+  /** The remaining validity of each service's certificate, seconds. */
+  async function secondsLeft(): Promise<Map<string, number>> {
+    return await vi.waitFor(() => {
+      const points = receiver
+        .points()
+        .filter(({ metric }) => metric === METRICS.certificateExpiry.name);
+      const of = (use: string) =>
+        new Map(
+          points.flatMap(({ service, attributes, value }) =>
+            attributes['writ.certificate'] === use ? [[service, value] as const] : [],
+          ),
+        );
+      expect([...of('edge').keys()]).toEqual(['supervisor']);
+      expect([...of('authority').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
+      expect([...of('service').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
+      return of('service');
+    }, PATIENT);
+  }
+
+  /** The serial number of the certificate that each service presents. */
+  async function serials(): Promise<Map<ServiceName, string>> {
+    const handshakes = SERVICE_NAMES.map(async (service) => {
+      const [host = '', port = ''] = addressOf(service).split(':');
+      const { promise, resolve, reject } = Promise.withResolvers<string>();
+      const worker = presented(certificates, 'agent-worker');
+      const socket = connect({ host, port: Number(port), ALPNProtocols: ['h2'], ...worker });
+      socket.once('error', reject);
+      socket.once('secureConnect', () => resolve(socket.getPeerCertificate().serialNumber));
+      try {
+        return [service, await promise] as const;
+      } finally {
+        socket.destroy();
+      }
     });
-
-    /** How long each service says that its certificate is still good, s. */
-    async function secondsLeft(): Promise<Map<string, number>> {
-      return await vi.waitFor(() => {
-        const points = receiver
-          .points()
-          .filter(({ metric }) => metric === METRICS.certificateExpiry.name);
-        const of = (use: string) =>
-          new Map(
-            points.flatMap(({ service, attributes, value }) =>
-              attributes['writ.certificate'] === use ? [[service, value] as const] : [],
-            ),
-          );
-        expect([...of('edge').keys()]).toEqual(['supervisor']);
-        expect([...of('authority').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
-        expect([...of('service').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
-        return of('service');
-      }, PATIENT);
-    }
-
-    /** The serial number of the certificate that each service shows now. */
-    async function serials(): Promise<Map<ServiceName, string>> {
-      const shows = SERVICE_NAMES.map(async (service) => {
-        const [host = '', port = ''] = addressOf(service).split(':');
-        const { promise, resolve, reject } = Promise.withResolvers<string>();
-        const worker = shown(certificates, 'agent-worker');
-        const socket = connect({ host, port: Number(port), ALPNProtocols: ['h2'], ...worker });
-        socket.once('error', reject);
-        socket.once('secureConnect', () => resolve(socket.getPeerCertificate().serialNumber));
-        try {
-          return [service, await promise] as const;
-        } finally {
-          socket.destroy();
-        }
-      });
-      return new Map(await Promise.all(shows));
-    }
-  },
-);
+    return new Map(await Promise.all(handshakes));
+  }
+});

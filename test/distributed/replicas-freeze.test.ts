@@ -13,15 +13,15 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const PATIENT = { timeout: 30_000, interval: 50 };
 const RUNS = 6;
-/** Longer than anybody waits here. */
+/** Longer than the test. */
 const HELD_MS = 120_000;
 
-describe.skipIf(!isDistributedPlatformAvailable())('a halt that is told to one replica', () => {
+describe.skipIf(!isDistributedPlatformAvailable())('a halt sent to one replica', () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-held-'));
   let platform: DistributedPlatform;
 
   beforeAll(async () => {
-    const example = heldDesk();
+    const example = slowRefundDesk();
     const models = join(folder, 'models.yaml');
     const { value } = loadYaml<{ models: object }>(join(example.folder, 'models.yaml'), {
       type: 'object',
@@ -44,7 +44,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a halt that is told to one r
       "select run_id from entries where state in ('reserved', 'sent')",
     );
 
-  it('aborts the model calls that another one is making, and says when it has (SV-9, SUP-8)', async () => {
+  it('aborts model calls in flight at another replica and reports when they have ended (SV-9, SUP-8)', async () => {
     const { runs, control } = platform.client;
     const started = await Promise.all(
       Array.from({ length: RUNS }, () =>
@@ -68,18 +68,18 @@ describe.skipIf(!isDistributedPlatformAvailable())('a halt that is told to one r
         }),
       ),
     );
-    // What is acknowledged was aborted, or is listed; no answer comes for two minutes.
+    // Each call of an acknowledged halt was aborted or is listed; the model answers only after two minutes.
     const listed = halts.flatMap(({ halt }) => halt?.inFlight ?? []);
     expect((await inFlight()).length).toBeLessThanOrEqual(listed.length);
     await vi.waitFor(async () => expect(await inFlight()).toEqual([]), PATIENT);
   });
 });
 
-/** The refund desk with a model that takes its time. */
-function heldDesk(): Example {
+/** The refund desk with a model that answers late. */
+function slowRefundDesk(): Example {
   const example = loadExample('refund-desk');
-  const played = example.scripts.find(({ name }) => name === 'auto-1000');
-  const entries = (played?.entries ?? []).map((entry) => ({
+  const script = example.scripts.find(({ name }) => name === 'auto-1000');
+  const entries = (script?.entries ?? []).map((entry) => ({
     ...entry,
     reply: { ...entry.reply, delay_ms: HELD_MS },
   }));

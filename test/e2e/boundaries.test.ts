@@ -26,15 +26,15 @@ import { closeRawCalls, rawCall } from './raw-call.ts';
 import { requestFor } from './request-for.ts';
 
 const PUBLIC: readonly DescService[] = [RunService, ApprovalService, AuditService, ControlService];
-/** Served by tool authors; and keys, which anybody may have. */
-const ELSEWHERE = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
+/** Served by tool providers, and the public keys. */
+const NOT_TESTED = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
 
 const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
 
-/** RPCs that are about one thing, which does not exist for others. */
-const NAMES_A_THING = /\/(Get|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
-/** How long to look at a stream that may be endless. */
-const LOOK_MS = 250;
+/** RPCs that identify one resource, which does not exist for other tenants. */
+const NAMES_A_RESOURCE = /\/(Get|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
+/** How long to read from a stream that may be endless. */
+const READ_MS = 250;
 
 const PATIENT = { timeout: 30_000 };
 const GOAL = 'Refund Anna quietly.';
@@ -44,7 +44,7 @@ let dataDir: string;
 let test: TestPlatform;
 let forge: Forge;
 let victim: TokenAgent;
-/** Things of the tenant `default`, by the names of the fields that ask for them. */
+/** Resources of the tenant `default`, by request field. */
 let things: Record<string, string>;
 let session: string;
 const issuer = new FileIssuer();
@@ -71,7 +71,7 @@ beforeAll(async () => {
     },
   });
   forge = new Forge(dataDir);
-  await makeThings();
+  await createResources();
 });
 afterAll(async () => {
   closeRawCalls();
@@ -79,8 +79,8 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** A run that waits for a person, and a halt. */
-async function makeThings(): Promise<void> {
+/** Creates a run that waits for an approval, and a halt. */
+async function createResources(): Promise<void> {
   const { runs, approvals, control } = test.client;
   const { run } = await runs.startRun({
     requestId: newId('req'),
@@ -93,7 +93,7 @@ async function makeThings(): Promise<void> {
   victim = { tenant, runId, instance: run?.agent?.instance ?? '' };
   const approvalId = await vi.waitFor(async () => {
     const [approval] = (await approvals.listApprovals({ runId })).approvals;
-    if (approval === undefined) throw new Error('Nobody was asked yet.');
+    if (approval === undefined) throw new Error('The run has no approval yet.');
     return approval.approvalId;
   }, PATIENT);
   const scope = { kind: { case: 'run', value: { tenant, runId } } } as const;
@@ -109,7 +109,7 @@ async function makeThings(): Promise<void> {
   };
 }
 
-/** A request that names those things, whole enough to be taken from whoever may make it. */
+/** A valid request that names these resources. */
 function request(method: DescMethod): Uint8Array {
   return requestFor(method.input, {
     ...things,
@@ -132,43 +132,40 @@ function leaks(bytes: Buffer): string[] {
 const edge = () => new URL(test.platform.edgeUrl).host;
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-it('every service that has rows in the caller table is among those that are tried (SYS-6)', () => {
-  const tried = [...PUBLIC_RPCS, ...INTERNAL_RPCS].map(([rpc]) => rpc);
-  const known = [...callerTable.keys()].filter((rpc) => !ELSEWHERE.test(rpc));
-  expect(tried.toSorted()).toEqual(known.toSorted());
+it('the tests cover every RPC of the caller table (SYS-6)', () => {
+  const tested = [...PUBLIC_RPCS, ...INTERNAL_RPCS].map(([rpc]) => rpc);
+  const known = [...callerTable.keys()].filter((rpc) => !NOT_TESTED.test(rpc));
+  expect(tested.toSorted()).toEqual(known.toSorted());
 });
 
-describe('at the public door', () => {
-  it.each(PUBLIC_RPCS)(
-    '%s is refused to whoever proves nothing (SYS-4, SYS-6)',
-    async (_, method) => {
-      const strangers = {
-        'no key': {},
-        'an empty key': bearer(''),
-        'another scheme': { authorization: `Basic ${test.platform.apiKey}` },
-        'an unknown key': bearer(`writ_${'a'.repeat(12)}_${'A'.repeat(43)}`),
-        'a changed key': bearer(`${test.platform.apiKey.slice(0, -1)}_`),
-        'a revoked key': bearer(keys.revoked ?? ''),
-        'an expired token': bearer(issuer.token({ exp: 1 })),
-        "a foreign issuer's token": bearer(issuer.token({ iss: 'https://else.example' })),
-        'a token by another key': bearer(new FileIssuer().token()),
-        'an unsigned token': bearer(unsigned(issuer.token())),
-        'a token for another audience': bearer(issuer.token({ aud: 'else' })),
-        'a token of no tenant': bearer(issuer.token({ tenant: undefined })),
-        "a service's token": bearer(await forge.service('supervisor', 'supervisor')),
-        "an agent's token": bearer(await forge.agent(victim, 'supervisor')),
-      };
-      const answers = await Promise.all(
-        Object.entries(strangers).map(async ([who, headers]) => {
-          const { code, bytes } = await rawCall(edge(), method, request(method), headers);
-          return [who, code, bytes.length];
-        }),
-      );
-      expect(answers).toEqual(Object.keys(strangers).map((who) => [who, UNAUTHENTICATED, 0]));
-    },
-  );
+describe('the public endpoint', () => {
+  it.each(PUBLIC_RPCS)('rejects %s without valid credentials (SYS-4, SYS-6)', async (_, method) => {
+    const invalid = {
+      'no key': {},
+      'an empty key': bearer(''),
+      'another scheme': { authorization: `Basic ${test.platform.apiKey}` },
+      'an unknown key': bearer(`writ_${'a'.repeat(12)}_${'A'.repeat(43)}`),
+      'a changed key': bearer(`${test.platform.apiKey.slice(0, -1)}_`),
+      'a revoked key': bearer(keys.revoked ?? ''),
+      'an expired token': bearer(issuer.token({ exp: 1 })),
+      'a token of another issuer': bearer(issuer.token({ iss: 'https://else.example' })),
+      'a token signed by another key': bearer(new FileIssuer().token()),
+      'an unsigned token': bearer(unsigned(issuer.token())),
+      'a token for another audience': bearer(issuer.token({ aud: 'else' })),
+      'a token without a tenant': bearer(issuer.token({ tenant: undefined })),
+      "a service's token": bearer(await forge.service('supervisor', 'supervisor')),
+      "an agent's token": bearer(await forge.agent(victim, 'supervisor')),
+    };
+    const answers = await Promise.all(
+      Object.entries(invalid).map(async ([name, headers]) => {
+        const { code, bytes } = await rawCall(edge(), method, request(method), headers);
+        return [name, code, bytes.length];
+      }),
+    );
+    expect(answers).toEqual(Object.keys(invalid).map((name) => [name, UNAUTHENTICATED, 0]));
+  });
 
-  it.each(PUBLIC_RPCS)('%s is refused to people of other roles (SYS-6)', async (_, method) => {
+  it.each(PUBLIC_RPCS)('denies %s to other roles (SYS-6)', async (_, method) => {
     const row = callerRow(method);
     const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
     expect(allowed).not.toEqual([]);
@@ -182,22 +179,22 @@ describe('at the public door', () => {
   });
 
   it.each(PUBLIC_RPCS)(
-    '%s shows nothing of a tenant to another one (SYS-6)',
+    'hides the resources of a tenant from %s of another tenant (SYS-6)',
     async (rpc, method) => {
       const tenant = 'rivals';
       const own = ['caller', 'approver', 'admin'];
       for (const token of [keys.other ?? '', issuer.token({ tenant, roles: own })]) {
-        const namesAThing = NAMES_A_THING.test(rpc);
-        const streamMs = namesAThing ? undefined : LOOK_MS;
+        const namesResource = NAMES_A_RESOURCE.test(rpc);
+        const streamMs = namesResource ? undefined : READ_MS;
         const headers = bearer(token);
         const answer = await rawCall(edge(), method, request(method), headers, streamMs);
         expect(leaks(answer.bytes)).toEqual([]);
-        if (namesAThing) expect(answer.code, answer.sentence).toBe(NOT_FOUND);
+        if (namesResource) expect(answer.code, answer.sentence).toBe(NOT_FOUND);
       }
     },
   );
 
-  it('takes those very requests from the tenant itself, so that it was them that were refused (SYS-6)', async () => {
+  it('accepts the same requests from the tenant itself (SYS-6)', async () => {
     const refused: readonly number[] = [
       UNAUTHENTICATED,
       PERMISSION_DENIED,
@@ -211,7 +208,7 @@ describe('at the public door', () => {
         method,
         request(method),
         bearer(issuer.token()),
-        LOOK_MS,
+        READ_MS,
       );
       if (refused.includes(code)) allRefused.push([rpc, code, sentence]);
     }
@@ -221,31 +218,33 @@ describe('at the public door', () => {
 
 describe('between services', () => {
   it.each(INTERNAL_RPCS)(
-    '%s is refused to whoever proves nothing, and to other services (SYS-4, SYS-6, SUP-9)',
+    'reject %s without a valid service token, and from services that may not call it (SYS-4, SYS-6, SUP-9)',
     async (_, method, server) => {
       const row = callerRow(method);
       const allowed: readonly ServiceName[] =
         row !== undefined && 'services' in row ? row.services : [];
       const [caller = 'supervisor'] = allowed;
-      const elsewhere = SERVICE_NAMES.find((name) => name !== server) ?? 'supervisor';
+      const otherServer = SERVICE_NAMES.find((name) => name !== server) ?? 'supervisor';
       const token = await forge.service(caller, server);
-      const strangers: Record<string, Record<string, string>> = {
+      const invalid: Record<string, Record<string, string>> = {
         'no token': {},
         'an API key': bearer(test.platform.apiKey),
-        'a token for another audience': bearer(await forge.service(caller, elsewhere)),
+        'a token for another audience': bearer(await forge.service(caller, otherServer)),
         'an expired token': bearer(await forge.service(caller, server, { expired: true })),
-        'a token by another key': bearer(await forge.service(caller, server, { stranger: true })),
+        'a token signed by another key': bearer(
+          await forge.service(caller, server, { otherKey: true }),
+        ),
         'an unsigned token': bearer(unsigned(token)),
         "an agent's token": bearer(await forge.agent(victim, 'supervisor')),
       };
-      for (const [who, headers] of Object.entries(strangers)) {
+      for (const [name, headers] of Object.entries(invalid)) {
         const { code, bytes } = await rawCall(
           test.platform.addresses[server],
           method,
           request(method),
           headers,
         );
-        expect([who, code, bytes.length]).toEqual([who, UNAUTHENTICATED, 0]);
+        expect([name, code, bytes.length]).toEqual([name, UNAUTHENTICATED, 0]);
       }
       for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
         const { code, sentence } = await rawCall(
@@ -254,7 +253,7 @@ describe('between services', () => {
           request(method),
           bearer(await forge.service(other, server)),
         );
-        // A service that has no business here at all is not even in the trust list.
+        // A service that calls no RPC here is not in the trust list.
         const isStranger = /^The keys of .* cannot be had/.test(sentence);
         expect([other, code], sentence).toEqual([
           other,
@@ -270,15 +269,15 @@ describe('between services', () => {
       return row !== undefined && 'services' in row && row.agentToken === 'required';
     }),
   )(
-    '%s is refused to a worker without a good token for an agent that it serves (SYS-6, SUP-9)',
+    'reject %s from a worker without a valid token of an agent that it serves (SYS-6, SUP-9)',
     async (_, method, server) => {
       const row = callerRow(method);
       const allowExpired = row !== undefined && 'services' in row && row.allowExpiredAgentToken;
       const foreign = { tenant: 'rivals', runId: victim.runId, instance: victim.instance };
       const sibling = { ...victim, runId: 'run-of-another' };
       const good = await forge.agent(victim, server);
-      const elsewhere = server === 'supervisor' ? 'execution-meter' : 'supervisor';
-      const ask = async (
+      const otherServer = server === 'supervisor' ? 'execution-meter' : 'supervisor';
+      const call = async (
         agentToken: string,
         grantOf: TokenAgent = victim,
         tenants: string[] = [],
@@ -290,24 +289,24 @@ describe('between services', () => {
           'writ-epoch': '1000',
         });
       const codes = {
-        'no token': (await ask('')).code,
-        'a token for another audience': (await ask(await forge.agent(victim, elsewhere))).code,
-        'an unsigned token': (await ask(unsigned(good))).code,
+        'no token': (await call('')).code,
+        'a token for another audience': (await call(await forge.agent(victim, otherServer))).code,
+        'an unsigned token': (await call(unsigned(good))).code,
         ...(!allowExpired && {
-          'an expired token': (await ask(await forge.agent(victim, server, true))).code,
+          'an expired token': (await call(await forge.agent(victim, server, true))).code,
         }),
       };
-      for (const [who, code] of Object.entries(codes)) {
-        expect([who, code]).toEqual([who, UNAUTHENTICATED]);
+      for (const [name, code] of Object.entries(codes)) {
+        expect([name, code]).toEqual([name, UNAUTHENTICATED]);
       }
-      expect((await ask(good, victim, ['rivals'])).code).toBe(PERMISSION_DENIED);
-      // A grant for another agent is no grant for this one.
+      expect((await call(good, victim, ['rivals'])).code).toBe(PERMISSION_DENIED);
+      // A slot grant of another agent is not valid for this one.
       for (const other of [foreign, sibling]) {
-        expect((await ask(good, other)).code).toBe(PERMISSION_DENIED);
+        expect((await call(good, other)).code).toBe(PERMISSION_DENIED);
       }
-      // Another tenant's agent, or one of another run, is who it is: it finds nothing of this one.
+      // An agent of another tenant or run is authenticated, but cannot see this run.
       for (const other of [foreign, sibling]) {
-        const answer = await ask(await forge.agent(other, server), other);
+        const answer = await call(await forge.agent(other, server), other);
         expect(leaks(answer.bytes)).toEqual([]);
         if (answer.code === OK) expect(method.name).toMatch(/^List/);
       }

@@ -11,7 +11,7 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { createToolGateway, readToolGatewayConfig, type ToolGateway } from '@writ/tool-gateway';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** The TOOL events by their names. */
+/** Names of the TOOL events. */
 const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, string>([
   [HookEventType.TOOL_START, 'TOOL_START'],
   [HookEventType.TOOL_END, 'TOOL_END'],
@@ -24,7 +24,7 @@ const EACH_ONCE = ['get_refund_context', 'issue_refund', 'send_refund_email'].fl
   `TOOL_END ${tool} ok`,
 ]);
 
-describe('the refund desk on our own gateway in another place', () => {
+describe('the refund desk on a built-in gateway in its own process', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-busless-'));
   const logged: string[] = [];
   const telemetry = createTelemetry({
@@ -33,7 +33,7 @@ describe('the refund desk on our own gateway in another place', () => {
     logStream: { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) },
   });
   const ofTheBus = () => logged.filter((message) => /\btake(s|n)\b/.test(message));
-  // Nobody in its process ever takes an event from it, until a test stands in for a bus.
+  // No consumer takes an event from this bus until a test subscribes.
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
     onError: () => undefined,
@@ -48,7 +48,7 @@ describe('the refund desk on our own gateway in another place', () => {
       WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
     };
     gateway = await createToolGateway(
-      // Longer than any test: a stop that waited for the bus would not pass.
+      // Longer than the test: a stop that waited for the bus would not finish.
       { ...readToolGatewayConfig(env), receiptDelayMs: 0, receiptPollMs: 20, flushMs: 120_000 },
       {
         telemetry,
@@ -75,7 +75,7 @@ describe('the refund desk on our own gateway in another place', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** The TOOL events on the timeline of a run to its end, and who told them. */
+  /** The TOOL events on the timeline of a run, and the services that published them. */
   async function refund(): Promise<{ events: string[]; emitters: Set<string> }> {
     const { run } = await test.client.runs.startRun({
       requestId: newId('req'),
@@ -96,13 +96,13 @@ describe('the refund desk on our own gateway in another place', () => {
     return { events, emitters };
   }
 
-  it('shows each of its calls once while it has no bus, by its receipts (HK-1)', async () => {
+  it('publishes each call once from its receipts when the gateway has no bus (HK-1)', async () => {
     const { events, emitters } = await refund();
     expect(events).toEqual(EACH_ONCE);
     expect([...emitters]).toEqual(['supervisor']);
   });
 
-  it('says once that nobody takes its events, and stops without waiting for them (HK-2)', async () => {
+  it('logs once that its outbox is not drained, and stops without waiting (HK-2)', async () => {
     await expect.poll(ofTheBus).toEqual([WAITING]);
     await gateway.stop();
     expect(ofTheBus()).toEqual([WAITING]);
@@ -110,20 +110,20 @@ describe('the refund desk on our own gateway in another place', () => {
     await expect.poll(ofTheBus).toEqual([WAITING, WAITING]);
   });
 
-  it('has the same event, not another, from a gateway whose bus comes later (HK-1)', async () => {
-    const told: string[] = [];
+  it('keeps the event ids of a gateway whose bus connects later (HK-1)', async () => {
+    const published: string[] = [];
     await bus.subscribe({
       subject: '>',
       durable: TIMELINE_CONSUMER,
-      handler: async ({ eventId }) => void told.push(eventId),
+      handler: async ({ eventId }) => void published.push(eventId),
     });
-    await expect.poll(() => told.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
+    await expect.poll(() => published.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
     expect(ofTheBus()).toEqual([WAITING, WAITING, 'Events are taken again.']);
     const { runs } = (await test.client.runs.listRuns({})) ?? {};
     const known: string[] = [];
     for await (const { event } of test.client.runs.watchRun({ runId: runs[0]?.runId ?? '' })) {
       if (event?.entry.case === 'hook') known.push(event.entry.value.eventId);
     }
-    expect(known.filter((id) => told.includes(id)).sort()).toEqual(told.sort());
+    expect(known.filter((id) => published.includes(id)).sort()).toEqual(published.sort());
   });
 });

@@ -11,8 +11,8 @@ const GOAL =
   'Zebra crossing: refund user 42. The password: hunter22, and sk-live-abcdefghijklmnop.';
 const CONTENT = [ATTR_GEN_AI_INPUT_MESSAGES, ATTR_GEN_AI_OUTPUT_MESSAGES];
 
-/** A platform at its most talkative, with a collector that takes everything. */
-async function openObserved(env: Readonly<Record<string, string>> = {}) {
+/** A platform with all telemetry enabled, and a collector that accepts everything. */
+async function startObserved(env: Readonly<Record<string, string>> = {}) {
   const receiver = await startOtlpReceiver();
   const lines: string[] = [];
   const test = await startTestPlatform({
@@ -27,8 +27,8 @@ async function openObserved(env: Readonly<Record<string, string>> = {}) {
   return {
     receiver,
     lines,
-    play: (script: string, retention?: HistoryRetention) => play(test, script, retention),
-    /** What is exported is there when it resolves. */
+    run: (script: string, retention?: HistoryRetention) => runScript(test, script, retention),
+    /** Resolves when everything is exported. */
     stop: () => test.platform.stop(),
     async close() {
       await test.close();
@@ -36,14 +36,14 @@ async function openObserved(env: Readonly<Record<string, string>> = {}) {
     },
   };
 }
-type Observed = Awaited<ReturnType<typeof openObserved>>;
+type Observed = Awaited<ReturnType<typeof startObserved>>;
 
 function neverAsked(): never {
-  throw new Error('Nobody is at the terminal.');
+  throw new Error('The test does not expect a question.');
 }
 
-/** Plays a run to its end; a person grants 800 USD where one is asked. */
-async function play({ client }: TestPlatform, script: string, retention?: HistoryRetention) {
+/** Runs a script to its end; a human approves 800 USD when asked. */
+async function runScript({ client }: TestPlatform, script: string, retention?: HistoryRetention) {
   const { run } = await client.runs.startRun({
     requestId: newId('req'),
     agent: loadExample('refund-desk').agent,
@@ -60,14 +60,16 @@ async function play({ client }: TestPlatform, script: string, retention?: Histor
   return { runId, result: resultJson(ended) };
 }
 
-/** Texts in a value that are no id, stable word or number: in pieces, since they are quoted in many ways. */
-function saidIn(value: unknown): readonly string[] {
+/**
+ * Free texts in a value, without ids and numbers; split into pieces because they are quoted in several ways.
+ */
+function textsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') {
     try {
       const inner: unknown = JSON.parse(value);
-      if (typeof inner === 'object' && inner !== null) return saidIn(inner);
+      if (typeof inner === 'object' && inner !== null) return textsIn(inner);
     } catch {
-      // It is a plain text.
+      // A plain text.
     }
     return value
       .split(/[\n"\\]+/)
@@ -75,18 +77,18 @@ function saidIn(value: unknown): readonly string[] {
       .filter((piece) => piece.length >= 10 && /[\s@]/.test(piece));
   }
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(saidIn);
+  return Object.values(value).flatMap(textsIn);
 }
 
-/** Everything that was exported and logged, in a form that texts can be looked for in. */
-const told = ({ receiver, lines }: Observed) => JSON.stringify([receiver.exports(), lines]);
+/** All exports and log lines as text. */
+const exportedBy = ({ receiver, lines }: Observed) => JSON.stringify([receiver.exports(), lines]);
 
 let silent: Observed;
 let captured: Observed;
 let kept = '';
 let brief = '';
-/** What was said in the run that captured content shows, and what became of it. */
-let said: ReadonlySet<string>;
+/** The contents of the run, from the captured messages and the results. */
+let contents: ReadonlySet<string>;
 
 const chatsOf = (runId: string) =>
   captured.receiver
@@ -96,46 +98,46 @@ const chatsOf = (runId: string) =>
 beforeAll(async () => {
   const setting = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
   [silent, captured] = await Promise.all([
-    openObserved(),
-    openObserved({ [setting]: 'SPAN_ONLY' }),
+    startObserved(),
+    startObserved({ [setting]: 'SPAN_ONLY' }),
   ]);
-  const paid = await captured.play('escalate-1200');
+  const paid = await captured.run('escalate-1200');
   kept = paid.runId;
-  brief = (await captured.play('escalate-1200', HistoryRetention.RUN)).runId;
+  brief = (await captured.run('escalate-1200', HistoryRetention.RUN)).runId;
   await captured.stop();
-  const results = [paid.result, (await silent.play('escalate-1200')).result];
+  const results = [paid.result, (await silent.run('escalate-1200')).result];
   for (const script of ['email-first', 'bad-arg-type', 'bad-json'])
-    results.push((await silent.play(script)).result);
+    results.push((await silent.run(script)).result);
   await silent.stop();
-  const shown = chatsOf(kept).map(({ attributes }) => CONTENT.map((name) => attributes[name]));
-  said = new Set(saidIn([GOAL, results, shown]));
+  const messages = chatsOf(kept).map(({ attributes }) => CONTENT.map((name) => attributes[name]));
+  contents = new Set(textsIn([GOAL, results, messages]));
 });
 afterAll(() => Promise.all([silent?.close(), captured?.close()]));
 
 describe('telemetry of the refund desk', () => {
-  it('says nothing of goal, arguments, results, answers or what models were shown, in spans, metrics and logs (SYS-1, SYS-6)', () => {
+  it('omits the goal, arguments, results, answers and model messages from spans, metrics and logs (SYS-1, SYS-6)', () => {
     const { receiver, lines } = silent;
     expect(receiver.spans().length).toBeGreaterThan(100);
     expect(receiver.logs().length).toBeGreaterThan(100);
     expect(receiver.points().length).toBeGreaterThan(10);
     expect(lines.length).toBeGreaterThan(100);
-    // They are of all kinds.
+    // The contents include every kind of text.
     for (const part of [
       'Zebra crossing',
       'Refund of the annual plan',
       'You work at the refund desk',
       'anna@example.com',
     ])
-      expect([...said].join('\n')).toContain(part);
-    const all = told(silent);
-    expect([...said].filter((text) => all.includes(text))).toEqual([]);
+      expect([...contents].join('\n')).toContain(part);
+    const all = exportedBy(silent);
+    expect([...contents].filter((text) => all.includes(text))).toEqual([]);
     for (const { attributes } of receiver.spans())
       for (const name of CONTENT) expect(attributes).not.toHaveProperty([name]);
   });
 });
 
 describe('telemetry with content captured', () => {
-  it('has what the model was asked and what it answered on the spans of model calls, and nowhere else (SYS-1)', () => {
+  it('puts model requests and answers on the spans of model calls only (SYS-1)', () => {
     const chats = chatsOf(kept);
     expect(chats.length).toBeGreaterThan(1);
     for (const { attributes } of chats) {
@@ -151,13 +153,13 @@ describe('telemetry with content captured', () => {
     expect(JSON.stringify([receiver.logs(), lines])).not.toContain('Zebra crossing');
   });
 
-  it('has no secret all the same (SYS-6)', () => {
-    expect(told(captured)).toContain('[redacted]');
+  it('redacts secrets (SYS-6)', () => {
+    expect(exportedBy(captured)).toContain('[redacted]');
     for (const secret of ['hunter22', 'abcdefghijklmnop'])
-      expect(told(captured)).not.toContain(secret);
+      expect(exportedBy(captured)).not.toContain(secret);
   });
 
-  it('has nothing of a run whose history is not kept for good (SUP-4)', () => {
+  it('omits the contents of a run whose history is deleted at its end (SUP-4)', () => {
     const chats = chatsOf(brief);
     expect(chats.length).toBeGreaterThan(1);
     for (const { attributes } of chats)

@@ -7,7 +7,7 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ServedPlatform, servePlatform } from './served-platform.ts';
 
-/** A person says whether the two specialists are asked, who are asked in one turn. */
+/** Escalates the handoffs to two specialists, which the lead makes in one turn. */
 const POLICY = `
 policy: asked-first
 rules:
@@ -38,21 +38,21 @@ afterAll(async () => {
 });
 
 /** The pending approval of a handoff to this agent. */
-async function askedFor(runId: string, target: string) {
+async function approvalFor(runId: string, target: string) {
   return await vi.waitFor(
     async () => {
       const { approvals } = await platform.client.approvals.listApprovals({ runId });
       const found = approvals.find(
         ({ action }) => action?.kind.case === 'delegation' && action.kind.value.agent === target,
       );
-      if (found === undefined) throw new Error(`Nobody was asked for ${target} so far.`);
+      if (found === undefined) throw new Error(`There is no approval for ${target} yet.`);
       return found;
     },
     { timeout: 30_000, interval: 50 },
   );
 }
 
-async function answerPerson(runId: string): Promise<void> {
+async function replyAsHuman(runId: string): Promise<void> {
   const { runs } = platform.client;
   for await (const { event } of runs.watchRun({ runId })) {
     if (event?.entry.case !== 'hook') continue;
@@ -66,15 +66,15 @@ async function answerPerson(runId: string): Promise<void> {
   }
 }
 
-it('hands over the one of two that a person approved and goes on without the one that was rejected, also after kill -9 between the two answers (AG-3, SV-5, RT-1)', async () => {
+it('hands over to the approved agent and continues without the rejected one, also after kill -9 between the two decisions (AG-3, SV-5, RT-1)', async () => {
   const { run: started } = await platform.client.runs.startRun({
     requestId: 'brief',
     agent: 'research-lead',
     goal: 'Write a brief on tidal mills.',
   });
   const runId = started?.runId ?? '';
-  const historian = await askedFor(runId, 'historian');
-  const analyst = await askedFor(runId, 'analyst');
+  const historian = await approvalFor(runId, 'historian');
+  const analyst = await approvalFor(runId, 'analyst');
   expect([historian.state, analyst.state]).toEqual([ApprovalState.PENDING, ApprovalState.PENDING]);
   await platform.client.approvals.decideApproval({
     requestId: 'no',
@@ -88,7 +88,7 @@ it('hands over the one of two that a person approved and goes on without the one
     approvalId: historian.approvalId,
     answer: { case: 'approve', value: {} },
   });
-  await answerPerson(runId);
+  await replyAsHuman(runId);
   const { runs } = platform.client;
   await Array.fromAsync(runs.watchRun({ runId }));
   const { run } = await runs.getRun({ runId });

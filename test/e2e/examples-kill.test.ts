@@ -20,7 +20,7 @@ function start(example: string): PlatformProcess {
   return running;
 }
 
-/** Kills an example once it has printed a text, and answers what the next start says. */
+/** Kills an example once it has printed a text; returns the output of the restarted process. */
 async function surviveAt(example: string, text: string): Promise<string> {
   dataDir = mkdtempSync(join(tmpdir(), 'writ-example-'));
   const first = start(example);
@@ -34,7 +34,7 @@ async function surviveAt(example: string, text: string): Promise<string> {
   return second.output;
 }
 
-/** What became of the slots of all agents there were. */
+/** The slot states of all agents. */
 function slotStates(): unknown[] {
   const slots = new DatabaseSync(join(dataDir, 'spawn-budget.db'), { readOnly: true });
   try {
@@ -47,15 +47,15 @@ function slotStates(): unknown[] {
   }
 }
 
-describe('an example that is killed once in the middle', () => {
-  it('ends a research team with the answer of an undisturbed run, one brief published, no slot left (AG-3, AG-4, RT-1, SB-3)', async () => {
+describe('an example that is killed once', () => {
+  it('completes a research team with the answer of an undisturbed run, one published brief and no held slot (AG-3, AG-4, RT-1, SB-3)', async () => {
     const output = await surviveAt('research-team', 'handoff to person-at-desk');
     expect(output).toContain('is published as number 1, written for visitors of a mill');
     expect(readShelf(dataDir)).toHaveLength(1);
     expect(slotStates()).toEqual(Array(5).fill('released'));
   }, 180_000);
 
-  it('brings every item to every reader once (AG-5, RT-3)', async () => {
+  it('delivers every item to every reader once (AG-5, RT-3)', async () => {
     const output = await surviveAt('news-feed', ' 1  model');
     for (const line of [
       'A storm comes on Sunday night; boats should be in by six.',

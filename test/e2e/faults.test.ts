@@ -24,30 +24,33 @@ type Dependency = (typeof DEPENDENCIES)[number];
 
 const FAULTS = ['down', 'stalled', 'garbage'] as const satisfies readonly ProxyFault[];
 const REFUND = { agent: 'refund-worker', goal: 'Refund it.', model: 'sim-auto-1000' } as const;
-/** How long a run may take; nothing may happen after it either. */
+/** The deadline of a run; no refund may happen after it. */
 const DEADLINE_MS = 700;
 
-/** A platform with a wire before each of its services and before its model. */
-async function wired(): Promise<{ test: TestPlatform; wires: Map<string, FaultProxy> }> {
-  const wires = new Map<string, FaultProxy>();
+/** A platform with a fault-injecting proxy in front of each service and the model. */
+async function startWithProxies(): Promise<{
+  test: TestPlatform;
+  proxies: Map<string, FaultProxy>;
+}> {
+  const proxies = new Map<string, FaultProxy>();
   const test = await startTestPlatform({
     reroute: async (name, address) => {
-      const wire = await startFaultProxy(address);
-      wires.set(name, wire);
-      return wire.address;
+      const proxy = await startFaultProxy(address);
+      proxies.set(name, proxy);
+      return proxy.address;
     },
   });
-  return { test, wires };
+  return { test, proxies };
 }
 
 async function runOf({ client }: TestPlatform, runId: string): Promise<Run | undefined> {
   return (await client.runs.getRun({ runId })).run;
 }
 
-/** Has a refund proposed while one dependency is at fault, and heals it once the run is to end. */
-async function refundDuring(test: TestPlatform, wire: FaultProxy, fault: ProxyFault) {
+/** Starts a refund during a fault and ends the fault once the run is ending. */
+async function refundDuring(test: TestPlatform, proxy: FaultProxy, fault: ProxyFault) {
   const { runs } = test.client;
-  wire.fail(fault);
+  proxy.fail(fault);
   const { run } = await runs.startRun({
     ...REFUND,
     requestId: newId('req'),
@@ -55,26 +58,26 @@ async function refundDuring(test: TestPlatform, wire: FaultProxy, fault: ProxyFa
   });
   const runId = run?.runId ?? '';
   const isOver = async () => ((await runOf(test, runId))?.state ?? 0) >= RunState.ENDING;
-  // Not expect.poll: beside other tests it does not know whose it is.
+  // expect.poll does not know its test when tests run concurrently.
   await vi.waitUntil(isOver);
   const duringFault = readLedger(test.dataDir).refunds.length;
-  wire.fail('none');
+  proxy.fail('none');
   await Array.fromAsync(runs.watchRun({ runId }));
   return { run: await runOf(test, runId), duringFault };
 }
 
-/** A platform whose tools run in a program of their own, with a wire before it. */
-async function wiredTools(): Promise<{
+/** A platform whose tools run in their own process behind a fault-injecting proxy. */
+async function startWithToolProxy(): Promise<{
   test: TestPlatform;
-  wire: FaultProxy;
+  proxy: FaultProxy;
   close: () => Promise<void>;
 }> {
-  // Gateway and provider each want to know where the other is.
+  // Gateway and provider need each other's address.
   const [port = 0] = await freePorts(1);
-  const wire = await startFaultProxy(`127.0.0.1:${port}`);
+  const proxy = await startFaultProxy(`127.0.0.1:${port}`);
   const folder = mkdtempSync(join(tmpdir(), 'writ-faults-'));
   const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
-  const provider = `desk: { kind: provider, address: "${wire.address}" }`;
+  const provider = `desk: { kind: provider, address: "${proxy.address}" }`;
   const file = join(folder, 'tools.yaml');
   writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
   const test = await startTestPlatform({ env: { WRIT_TOOLS_FILE: file } });
@@ -85,16 +88,16 @@ async function wiredTools(): Promise<{
   );
   const close = async (): Promise<void> => {
     await test.close();
-    await wire.close();
+    await proxy.close();
     await served.close();
     rmSync(folder, { recursive: true, force: true });
   };
-  return { test, wire, close };
+  return { test, proxy, close };
 }
 
 describe('with one dependency at fault', () => {
-  it.concurrent('a tool provider down, slow or answering garbage, nothing is refunded, and the caller is told why the run ended (SYS-4, TG-6)', async () => {
-    const { test, wire, close } = await wiredTools();
+  it.concurrent('a tool provider that is down, slow or answers garbage causes no refund, and the run ends with a stop reason (SYS-4, TG-6)', async () => {
+    const { test, proxy, close } = await startWithToolProxy();
     const refunds = () => readLedger(test.dataDir).refunds.length;
     const refund = async (): Promise<string | undefined> => {
       const { run } = await test.client.runs.startRun({ ...REFUND, requestId: newId('req') });
@@ -104,12 +107,12 @@ describe('with one dependency at fault', () => {
     };
     try {
       for (const [paid, fault] of FAULTS.entries()) {
-        const { run, duringFault } = await refundDuring(test, wire, fault);
+        const { run, duringFault } = await refundDuring(test, proxy, fault);
         expect(duringFault, fault).toBe(paid);
         const { status, stopReason } = run?.result ?? {};
         expect(status, fault).toBe(RunStatus.STOPPED);
         expect(stopReason, fault).toMatch(/^(deadline|tool_error:|tool_bad_result:)/);
-        // The gateway connects again in its own time; a call before that fails, and pays nothing.
+        // The gateway reconnects with a delay; a call before that fails without a payment.
         await vi.waitUntil(async () => (await refund()) === 'success', { interval: 100 });
         expect(refunds(), fault).toBe(paid + 1);
       }
@@ -119,21 +122,21 @@ describe('with one dependency at fault', () => {
   }, 45_000);
 
   it.concurrent.each(DEPENDENCIES)(
-    '%s down, slow or answering garbage, nothing is refunded, and the caller is told why the run ended (SYS-4)',
+    '%s that is down, slow or answers garbage causes no refund, and the run ends with a stop reason (SYS-4)',
     async (dependency: Dependency) => {
-      const { test, wires } = await wired();
+      const { test, proxies } = await startWithProxies();
       try {
-        const wire = wires.get(dependency);
-        if (wire === undefined) throw new Error(`There is no wire to ${dependency}.`);
+        const proxy = proxies.get(dependency);
+        if (proxy === undefined) throw new Error(`There is no proxy of ${dependency}.`);
         for (const fault of FAULTS) {
-          const { run, duringFault } = await refundDuring(test, wire, fault);
+          const { run, duringFault } = await refundDuring(test, proxy, fault);
           expect(duringFault, fault).toBe(0);
           const { status, stopReason } = run?.result ?? {};
           expect(status, fault).toBe(RunStatus.STOPPED);
           expect(stopReason, fault).toMatch(/^(deadline|llm_timeout|provider_error:|error:)/);
         }
         expect(readLedger(test.dataDir)).toMatchObject({ refunds: [], emails: [] });
-        // What failed was the wire: with it mended, the same run does what it is for.
+        // After the fault, the same run succeeds.
         const { run } = await test.client.runs.startRun({ ...REFUND, requestId: newId('req') });
         const runId = run?.runId ?? '';
         await Array.fromAsync(test.client.runs.watchRun({ runId }));
@@ -141,7 +144,7 @@ describe('with one dependency at fault', () => {
         expect(readLedger(test.dataDir).refunds).toHaveLength(1);
       } finally {
         await test.close();
-        await Promise.all([...wires.values()].map((wire) => wire.close()));
+        await Promise.all([...proxies.values()].map((proxy) => proxy.close()));
       }
     },
     90_000,

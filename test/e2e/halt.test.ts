@@ -9,7 +9,7 @@ import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { newId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { HaltStage } from './halt-stage.ts';
+import { HaltHarness } from './halt-harness.ts';
 
 const PATIENT = { timeout: 30_000 };
 const WHY = 'Refunds look wrong.';
@@ -19,14 +19,14 @@ const HALTED = {
   message: `Halted by developer: ${WHY}`,
 };
 
-let stage: HaltStage;
+let harness: HaltHarness;
 let admin: WritClient;
 
 beforeAll(async () => {
-  stage = await HaltStage.start();
-  admin = await stage.client();
+  harness = await HaltHarness.start();
+  admin = await harness.client();
 });
-afterAll(() => stage.close());
+afterAll(() => harness.close());
 
 type Scope = Parameters<WritClient['control']['halt']>[0]['scope'];
 
@@ -36,14 +36,18 @@ const ofRun = ({ tenant, runId }: Run): Scope => ({
 const TENANT: Scope = { kind: { case: 'tenant', value: 'default' } };
 
 async function halt(scope: Scope, endRuns = false): Promise<string> {
-  const { halt: made } = await admin.control.halt({
+  const { halt: created } = await admin.control.halt({
     requestId: newId('req'),
     scope,
     reason: WHY,
     endRuns,
   });
-  expect(made).toMatchObject({ state: HaltState.IN_FORCE, orderedBy: 'developer', inFlight: [] });
-  return made?.haltId ?? '';
+  expect(created).toMatchObject({
+    state: HaltState.IN_FORCE,
+    orderedBy: 'developer',
+    inFlight: [],
+  });
+  return created?.haltId ?? '';
 }
 
 async function resume(haltId: string): Promise<void> {
@@ -65,7 +69,7 @@ async function ended({ runId }: Run): Promise<Run | undefined> {
 async function pendingApproval({ runId }: Run): Promise<string> {
   return await vi.waitFor(async () => {
     const [approval] = (await admin.approvals.listApprovals({ runId })).approvals;
-    if (approval === undefined) throw new Error('Nobody was asked yet.');
+    if (approval === undefined) throw new Error('The run has no approval yet.');
     return approval.approvalId;
   }, PATIENT);
 }
@@ -75,21 +79,23 @@ function text(value: string) {
 }
 
 describe('a halt', () => {
-  it('refuses runs that would start, by whom and why, until it is lifted (SV-9)', async () => {
+  it('refuses new runs, with its author and reason, until it is lifted (SV-9)', async () => {
     const haltId = await halt(TENANT);
-    await expect(stage.run(admin, 'auto-1000')).rejects.toMatchObject(HALTED);
+    await expect(harness.run(admin, 'auto-1000')).rejects.toMatchObject(HALTED);
     expect((await admin.control.listHalts({ inForceOnly: true })).halts).toMatchObject([
       { haltId, reason: WHY },
     ]);
     await resume(haltId);
-    expect((await ended(await stage.run(admin, 'auto-1000')))?.result?.stopReason).toBe('success');
+    expect((await ended(await harness.run(admin, 'auto-1000')))?.result?.stopReason).toBe(
+      'success',
+    );
   });
 
-  it('aborts a model call under way and parks the agent, which goes on without loss when it is lifted (SV-9, EM-1, AG-7)', async () => {
-    const run = await stage.run(admin, 'held-a');
-    await stage.asked('held-a');
+  it('aborts a model call in flight and parks the agent, which resumes without loss when it is lifted (SV-9, EM-1, AG-7)', async () => {
+    const run = await harness.run(admin, 'held-a');
+    await harness.untilAsked('held-a');
     const haltId = await halt(ofRun(run));
-    await stage.simulator.until(
+    await harness.simulator.until(
       ({ script, outcome }) => script === 'held-a' && outcome === 'aborted',
     );
     expect(await stateOf(run)).toBe(RunState.PARKED);
@@ -105,10 +111,10 @@ describe('a halt', () => {
     expect(halted).toEqual([haltId]);
   });
 
-  it('makes the gateway refuse a writ that is in hand, and does not burn its call (SV-9, TG-8)', async () => {
-    const run = await stage.run(admin, 'held-b');
-    await stage.asked('held-b');
-    const { client, options } = await stage.worker(run);
+  it('makes the gateway refuse an issued writ without voiding its call (SV-9, TG-8)', async () => {
+    const run = await harness.run(admin, 'held-b');
+    await harness.untilAsked('held-b');
+    const { client, options } = await harness.worker(run);
     const reviews = await client(ReviewService, 'supervisor');
     const tools = await client(ToolGatewayService, 'tool-gateway');
     const text = '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}';
@@ -116,7 +122,7 @@ describe('a halt', () => {
     const review = (callId: string) => reviews.reviewAction({ callId, proposal }, options);
     const { decision } = await review('op-1');
     const action = decision?.executedAction?.kind;
-    if (action?.case !== 'tool') throw new Error('Nothing was approved.');
+    if (action?.case !== 'tool') throw new Error('The action was not approved.');
     const call = {
       call: {
         tenant: run.tenant,
@@ -139,12 +145,12 @@ describe('a halt', () => {
     expect(await tools.callTool(call, options)).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('is lifted alone: what ended a run freezes it on (SV-9, SUP-8)', async () => {
-    const run = await stage.run(admin, 'held-e');
-    await stage.asked('held-e');
-    const { client, meterOptions } = await stage.worker(run);
+  it('can be lifted without unfreezing a run that has ended (SV-9, SUP-8)', async () => {
+    const run = await harness.run(admin, 'held-e');
+    await harness.untilAsked('held-e');
+    const { client, meterOptions } = await harness.worker(run);
     const models = await client(ModelService, 'execution-meter');
-    const messages = [{ role: ChatRole.USER, parts: [{ kind: text('Go on.') }] }];
+    const messages = [{ role: ChatRole.USER, parts: [{ kind: text('Continue.') }] }];
     const generate = (callId: string) => {
       const request = { callId, model: 'sim-held-e', messages };
       return Array.fromAsync(models.generate(request, meterOptions));
@@ -158,8 +164,8 @@ describe('a halt', () => {
     await expect(generate('other-3')).rejects.toMatchObject({ reason: 'FROZEN' });
   });
 
-  it('keeps a person from deciding, and the question waits for its end (SV-5, SV-9)', async () => {
-    const run = await stage.run(admin, 'escalate-1200');
+  it('refuses human decisions and keeps the approval open until it is lifted (SV-5, SV-9)', async () => {
+    const run = await harness.run(admin, 'escalate-1200');
     const approvalId = await pendingApproval(run);
     const decide = () =>
       admin.approvals.decideApproval({
@@ -181,32 +187,37 @@ describe('a halt', () => {
     expect((await ended(run))?.result?.stopReason).toBe('success');
   });
 
-  it('ends its runs HALTED when it says so, and when their deadline comes (SV-9, RT-4)', async () => {
-    const asked = await stage.run(admin, 'held-c');
-    await stage.asked('held-c');
-    const haltId = await halt(ofRun(asked), true);
-    expect(await ended(asked)).toMatchObject({
+  it('ends its runs as HALTED when requested, and at their deadline (SV-9, RT-4)', async () => {
+    const ending = await harness.run(admin, 'held-c');
+    await harness.untilAsked('held-c');
+    const haltId = await halt(ofRun(ending), true);
+    expect(await ended(ending)).toMatchObject({
       state: RunState.HALTED,
       result: { stopReason: 'halted' },
     });
     await resume(haltId);
-    const late = await stage.run(admin, 'held-d', 900);
-    await stage.asked('held-d');
+    const late = await harness.run(admin, 'held-d', 900);
+    await harness.untilAsked('held-d');
     const other = await halt(ofRun(late));
     expect(await ended(late)).toMatchObject({ state: RunState.HALTED });
     await resume(other);
   });
 
   it.each([
-    ['execution-meter', 'is down', () => stage.meter.fail('down'), () => stage.meter.fail('none')],
+    [
+      'execution-meter',
+      'is down',
+      () => harness.meter.fail('down'),
+      () => harness.meter.fail('none'),
+    ],
     [
       'tool-gateway',
-      'answers nobody',
-      () => stage.gateway.fail('blackhole'),
-      () => stage.gateway.fail('none'),
+      'does not answer',
+      () => harness.gateway.fail('blackhole'),
+      () => harness.gateway.fail('none'),
     ],
   ])(
-    'is in force while %s %s, says who is missing, and is acknowledged once it is back (SV-9, SYS-4)',
+    'is in force while %s %s, names the missing service, and is acknowledged when it recovers (SV-9, SYS-4)',
     async (service, _, stop, start) => {
       const request = { requestId: newId('req'), scope: TENANT, reason: WHY };
       stop();
@@ -216,21 +227,24 @@ describe('a halt', () => {
           reason: 'HALT_PENDING',
           metadata: { waiting_for: service },
         });
-        await expect(stage.run(admin, 'auto-1000')).rejects.toMatchObject(HALTED);
+        await expect(harness.run(admin, 'auto-1000')).rejects.toMatchObject(HALTED);
       } finally {
         start();
       }
-      const made = await vi.waitFor(async () => (await admin.control.halt(request)).halt, PATIENT);
-      expect(made?.state).toBe(HaltState.IN_FORCE);
-      await resume(made?.haltId ?? '');
+      const created = await vi.waitFor(
+        async () => (await admin.control.halt(request)).halt,
+        PATIENT,
+      );
+      expect(created?.state).toBe(HaltState.IN_FORCE);
+      await resume(created?.haltId ?? '');
     },
   );
 
-  it('is for the own tenant, unless an operator orders it (SV-9, SYS-6)', async () => {
-    const run = await stage.run(admin, 'auto-1000');
+  it('covers its own tenant only, unless an operator orders it (SV-9, SYS-6)', async () => {
+    const run = await harness.run(admin, 'auto-1000');
     await ended(run);
-    const local = await stage.client({ subject: 'ada', tenant: 'default', roles: ['admin'] });
-    const other = await stage.client({ subject: 'eve', tenant: 'rivals', roles: ['admin'] });
+    const local = await harness.client({ subject: 'ada', tenant: 'default', roles: ['admin'] });
+    const other = await harness.client({ subject: 'eve', tenant: 'rivals', roles: ['admin'] });
     const order = (scope: Scope) => ({ requestId: newId('req'), scope, reason: WHY });
     const everything: Scope = { kind: { case: 'everything', value: {} } };
     await expect(other.control.halt(order(ofRun(run)))).rejects.toMatchObject({
@@ -246,7 +260,7 @@ describe('a halt', () => {
     await expect(
       local.control.resume({ requestId: newId('req'), haltId: ofAll }),
     ).rejects.toMatchObject(denied);
-    await expect(stage.run(other, 'auto-1000')).rejects.toMatchObject(HALTED);
+    await expect(harness.run(other, 'auto-1000')).rejects.toMatchObject(HALTED);
     expect((await other.control.listHalts({})).halts.map(({ haltId }) => haltId)).toEqual([ofAll]);
     await resume(ofAll);
     await local.control.resume(lift);

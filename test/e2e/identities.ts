@@ -13,37 +13,40 @@ import { systemClock } from '@writ/kernel';
 const HOUR_MS = 3_600_000;
 const PAST = { now: () => new Date(Date.now() - HOUR_MS) };
 
-/** An agent as a token names it. */
+/** The identity of an agent in a token. */
 export interface TokenAgent {
   readonly tenant: string;
   readonly runId: string;
   readonly instance: string;
 }
 
-/** A token's text with the signature taken off and the algorithm named none. */
+/** A token with the algorithm `none` and without a signature. */
 export function unsigned(token: string): string {
   const [header = '', payload = ''] = token.split('.');
   const named = JSON.parse(Buffer.from(header, 'base64url').toString()) as object;
   return `${encoded({ ...named, alg: 'none' })}.${payload}.`;
 }
 
-/** Tokens of services and agents, true and false ones, signed with the keys of a platform. */
+/** Signs valid and invalid tokens of services and agents with the keys of a platform. */
 export class Forge {
   readonly #keyDir: string;
-  readonly #strangers: string;
+  readonly #otherKeyDir: string;
   readonly #signers = new Map<string, Promise<Signer>>();
 
   constructor(dataDir: string) {
     this.#keyDir = join(dataDir, 'keys');
-    this.#strangers = join(dataDir, 'strangers');
+    this.#otherKeyDir = join(dataDir, 'other-keys');
   }
 
   async service(
     name: ServiceName,
     audience: ServiceName,
-    { tenants = [], ...how }: { tenants?: string[]; expired?: boolean; stranger?: boolean } = {},
+    {
+      tenants = [],
+      ...validity
+    }: { tenants?: string[]; expired?: boolean; otherKey?: boolean } = {},
   ): Promise<string> {
-    const signer = await this.#signer(name, how);
+    const signer = await this.#signer(name, validity);
     const claims = { name, replica: 'test', tenants };
     return (await signer.sign('service', { audience, claims, ttlMs: 60_000 })).token;
   }
@@ -81,10 +84,10 @@ export class Forge {
 
   #signer(
     service: ServiceName,
-    { expired = false, stranger = false }: { expired?: boolean; stranger?: boolean },
+    { expired = false, otherKey = false }: { expired?: boolean; otherKey?: boolean },
   ): Promise<Signer> {
-    const keyDir = stranger ? this.#strangers : this.#keyDir;
-    const id = `${service} ${expired} ${stranger}`;
+    const keyDir = otherKey ? this.#otherKeyDir : this.#keyDir;
+    const id = `${service} ${expired} ${otherKey}`;
     const known = this.#signers.get(id);
     if (known !== undefined) return known;
     const opened = openSigner({ service, keyDir, clock: expired ? PAST : systemClock });
@@ -93,7 +96,7 @@ export class Forge {
   }
 }
 
-/** An OpenID Connect issuer whose keys lie in a file. */
+/** An OpenID Connect issuer with its keys in a file. */
 export class FileIssuer {
   readonly name = 'https://issuer.example';
   readonly audience = 'writ';
@@ -107,7 +110,7 @@ export class FileIssuer {
     this.jwks = JSON.stringify({ keys: [jwk] });
   }
 
-  /** A token for a person with every role, but for what is changed. */
+  /** A token of a person with every role; `changes` override its claims. */
   token(changes: Readonly<Record<string, unknown>> = {}): string {
     const now = Math.floor(Date.now() / 1_000);
     const payload = {

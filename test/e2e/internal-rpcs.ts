@@ -18,11 +18,11 @@ const INTERNAL: readonly (readonly [DescService, ServiceName])[] = [
   [AgentWorkerService, 'agent-worker'],
 ];
 
-/** The methods of a service, by their keys in the caller table. */
+/** The methods of a service by their keys in the caller table. */
 export const methodsOf = (service: DescService) =>
   service.methods.map((method) => [rpcKey(method), method] as const);
 
-/** Every RPC between services, with who serves it. */
+/** Every RPC between services, with the service that implements it. */
 export const INTERNAL_RPCS = INTERNAL.flatMap(([service, server]) =>
   methodsOf(service).map(([rpc, method]) => [rpc, method, server] as const),
 );

@@ -6,7 +6,7 @@ import { newId } from '@writ/kernel';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** Services whose signatures a run needs: writs and tokens, receipts, slot grants. */
+/** Services that sign during a run: writs and tokens, receipts, slot grants. */
 const SIGNERS = [
   'supervisor',
   'tool-gateway',
@@ -25,7 +25,7 @@ function keysOf(service: ServiceName): number {
   return (JSON.parse(readFileSync(file, 'utf8')) as { keys: unknown[] }).keys.length;
 }
 
-async function refunded(): Promise<string | undefined> {
+async function refundStopReason(): Promise<string | undefined> {
   const { runs } = test.client;
   const { run } = await runs.startRun({
     requestId: newId('req'),
@@ -38,11 +38,11 @@ async function refunded(): Promise<string | undefined> {
   return (await runs.getRun({ runId })).run?.result?.stopReason;
 }
 
-describe('keys that are renewed every second', () => {
-  it('hold up no run: what the key before signed still counts (SV-6, TG-1, TG-8)', async () => {
+describe('signing keys that are rotated every second', () => {
+  it('keep signatures of the previous key valid, so that every run succeeds (SV-6, TG-1, TG-8)', async () => {
     let runs = 0;
     while (SIGNERS.some((service) => keysOf(service) < 3)) {
-      expect(await refunded()).toBe('success');
+      expect(await refundStopReason()).toBe('success');
       runs += 1;
     }
     expect(readLedger(test.dataDir).refunds).toHaveLength(runs);

@@ -18,14 +18,14 @@ function start(): PlatformProcess {
   return running;
 }
 
-describe('a platform that is killed in the middle of a run', () => {
+describe('a platform that is killed during a run', () => {
   it.each([
     ['after the first step', 'read_only_context'],
-    ['while a person is being asked', 'high_refund_requires_human'],
+    ['while an approval is pending', 'high_refund_requires_human'],
     ['once the refund was approved', 'approved_with_cap:800'],
     ['after the refund', 'email_after_refund'],
   ])(
-    'finishes the run after a restart, %s, with one refund and no model call twice (RT-1, RT-3, EM-7, TG-5, SYS-5)',
+    'completes the run after a restart, %s, with one refund and no repeated model call (RT-1, RT-3, EM-7, TG-5, SYS-5)',
     async (_, text) => {
       dataDir = mkdtempSync(join(tmpdir(), 'writ-kill-'));
       const first = start();

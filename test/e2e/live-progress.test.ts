@@ -15,12 +15,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const example = loadExample('refund-desk');
 const settings = mkdtempSync(join(tmpdir(), 'writ-progress-'));
-/** What the person allows. */
+/** The arguments that a human approves. */
 const DECIDED = JSON.stringify({ user_id: 42, amount_usd: 800, reason: 'As far as I may.' });
 let test: TestPlatform;
 
 beforeAll(async () => {
-  // The refund desk as it is, but that its text may be seen before it is reviewed.
+  // The agents of the refund desk, with streaming of unreviewed text enabled.
   const agents = readFileSync(join(example.folder, 'agents.yaml'), 'utf8');
   const file = join(settings, 'agents.yaml');
   const kind = '    kind: json-action\n';
@@ -32,8 +32,8 @@ afterAll(async () => {
   rmSync(settings, { recursive: true, force: true });
 });
 
-/** Starts and watches a run that a person has to decide about, and decides. */
-async function playEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
+/** Starts and watches a run with an escalated call, and approves the call. */
+async function runEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
   const events: RunEvent[] = [];
   let runId = '';
   const start = {
@@ -62,8 +62,8 @@ async function playEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
 const progressOf = (events: readonly RunEvent[]): LiveProgress[] =>
   events.flatMap(({ entry }) => (entry.case === 'progress' ? [entry.value] : []));
 
-it('shows a run as it goes on, and the model as it speaks, beside a record that is the same without it (SUP-1, HK-1, SYS-1)', async () => {
-  const { events, runId } = await playEscalated();
+it('streams progress and model text beside a timeline that is the same without them (SUP-1, HK-1, SYS-1)', async () => {
+  const { events, runId } = await runEscalated();
   const recorded = events.filter(({ entry }) => entry.case !== 'progress');
   expect(recorded.map(({ sequence }) => Number(sequence))).toEqual(recorded.map((_, at) => at + 1));
   const plain: RunEvent[] = [];
@@ -80,14 +80,14 @@ it('shows a run as it goes on, and the model as it speaks, beside a record that 
   const activities = progress.map(({ activity }) => activity);
   expect(activities).toEqual(expect.arrayContaining([RUNNING, WAITING_FOR_TOOL, SUSPENDED]));
 
-  // What came before the watch began may be missing; what comes after the decision is all there.
+  // Text from before the watch may be missing; all text after the decision must be there.
   const texts = new Map<string, { text: string; pieces: number }>();
   for (const { callId, textDelta, textOffset, unreviewed, attempt, missed } of progress) {
     expect(missed).toBe(0);
     if (textDelta === '') continue;
     expect({ unreviewed, attempt }).toEqual({ unreviewed: true, attempt: 1 });
     const { text, pieces } = texts.get(callId) ?? { text: '', pieces: 0 };
-    // In order and once, although the agent ran again over its journal.
+    // In order and once, although the agent replays its journal.
     if (pieces > 0) expect(textOffset).toBe(Buffer.byteLength(text));
     texts.set(callId, { text: text + textDelta, pieces: pieces + 1 });
   }

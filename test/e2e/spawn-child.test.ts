@@ -23,10 +23,10 @@ describe('a worker that hands work over, with the real services', () => {
   let tabs: ClosableRpcClient<typeof ExecutionMeterService>;
   beforeAll(async () => {
     test = await startTestPlatform({ env: familySettings(settings) });
-    const stage: Stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
-    worker = await ScriptedWorker.start(stage);
-    slots = await supervisorClient(stage, SpawnBudgetService, 'spawn-budget');
-    tabs = await supervisorClient(stage, ExecutionMeterService, 'execution-meter');
+    const harness: Stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
+    worker = await ScriptedWorker.start(harness);
+    slots = await supervisorClient(harness, SpawnBudgetService, 'spawn-budget');
+    tabs = await supervisorClient(harness, ExecutionMeterService, 'execution-meter');
   });
   afterAll(async () => {
     for (const each of [worker, slots, tabs]) each.close();

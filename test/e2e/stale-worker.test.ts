@@ -140,9 +140,9 @@ describe('a worker that keeps calling', () => {
         WRIT_SLOT_LEASE: '3500ms',
       },
     });
-    const stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
-    worker = await ScriptedWorker.start(stage);
-    slots = await supervisorClient(stage, SpawnBudgetService, 'spawn-budget');
+    const harness = { dataDir: test.dataDir, addresses: test.platform.addresses };
+    worker = await ScriptedWorker.start(harness);
+    slots = await supervisorClient(harness, SpawnBudgetService, 'spawn-budget');
   });
   afterAll(async () => {
     for (const each of [worker, slots]) each.close();

@@ -24,9 +24,9 @@ const RUN_MS = 60;
 export async function frozenWorker({ rounds, seed }: { rounds: number; seed: number }) {
   const random = seeded(seed);
   const known: { worker?: ForkedWorker } = {};
-  const wire = await startFaultProxy(() => known.worker?.address ?? '');
+  const proxy = await startFaultProxy(() => known.worker?.address ?? '');
   const test = await startTestPlatform({
-    reroute: async (service, address) => (service === 'agent-worker' ? wire.address : address),
+    reroute: async (service, address) => (service === 'agent-worker' ? proxy.address : address),
   });
   const workers: ForkedWorker[] = [];
   try {
@@ -83,7 +83,7 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
     };
   } finally {
     for (const worker of workers) worker.kill();
-    await wire.close();
+    await proxy.close();
     await test.close();
   }
 }

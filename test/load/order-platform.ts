@@ -119,6 +119,8 @@ process.on('message', (command: HoldCommand) => {
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 const dataDir = process.env.WRIT_DATA ?? '';
-const { platform } = await startTestPlatform({ dataDir, env: familySettings(dataDir) });
+// Calls are held in the gRPC client, which in-memory calls bypass.
+const env = { ...familySettings(dataDir), WRIT_LOOPBACK: 'grpc' };
+const { platform } = await startTestPlatform({ dataDir, env });
 const { edgeUrl, apiKey, addresses } = platform;
 send({ kind: 'started', edgeUrl, apiKey, addresses });

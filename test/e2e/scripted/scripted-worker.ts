@@ -18,14 +18,14 @@ export class ScriptedWorker {
   }
 
   /** Begins beside a platform that is up, or was killed and is up again. */
-  static async start(stage: Stage): Promise<ScriptedWorker> {
-    const inbox = new DatabaseSync(join(stage.dataDir, 'agent-worker.db'), { timeout: 5_000 });
+  static async start(harness: Stage): Promise<ScriptedWorker> {
+    const inbox = new DatabaseSync(join(harness.dataDir, 'agent-worker.db'), { timeout: 5_000 });
     inbox.exec(`
       CREATE TRIGGER IF NOT EXISTS leased_at_once AFTER INSERT ON agents BEGIN
         UPDATE agents SET lease_owner = 'scripted', lease_expires_at = '2999-01-01T00:00:00.000Z'
         WHERE tenant = NEW.tenant AND run_id = NEW.run_id AND instance = NEW.instance;
       END`);
-    return new ScriptedWorker(inbox, await WorkerClients.open(stage));
+    return new ScriptedWorker(inbox, await WorkerClients.open(harness));
   }
 
   close(): void {

@@ -19,17 +19,17 @@ export interface Stage {
 
 /** Clients of everything that a worker calls, with the identity of the real one. */
 export class WorkerClients {
-  readonly #stage: Stage;
+  readonly #harness: Stage;
   readonly #signer: Signer;
   readonly #clients = new Map<string, ClosableRpcClient<DescService>>();
 
-  private constructor(stage: Stage, signer: Signer) {
-    this.#stage = stage;
+  private constructor(harness: Stage, signer: Signer) {
+    this.#harness = harness;
     this.#signer = signer;
   }
 
-  static async open(stage: Stage): Promise<WorkerClients> {
-    return new WorkerClients(stage, await signerOf(stage, 'agent-worker'));
+  static async open(harness: Stage): Promise<WorkerClients> {
+    return new WorkerClients(harness, await signerOf(harness, 'agent-worker'));
   }
 
   close(): void {
@@ -63,7 +63,7 @@ export class WorkerClients {
   #client<S extends DescService>(service: S, audience: ServiceName): ClosableRpcClient<S> {
     const known = this.#clients.get(service.typeName);
     if (known !== undefined) return known as unknown as ClosableRpcClient<S>;
-    const client = clientAs('agent-worker', this.#signer, service, this.#stage, audience);
+    const client = clientAs('agent-worker', this.#signer, service, this.#harness, audience);
     this.#clients.set(service.typeName, client as unknown as ClosableRpcClient<DescService>);
     return client;
   }
@@ -71,12 +71,12 @@ export class WorkerClients {
 
 /** What a supervisor may ask of its peers: this test holds its key, too. */
 export async function supervisorClient<S extends DescService>(
-  stage: Stage,
+  harness: Stage,
   service: S,
   audience: ServiceName,
 ): Promise<ClosableRpcClient<S>> {
-  const signer = await signerOf(stage, 'supervisor');
-  return clientAs('supervisor', signer, service, stage, audience);
+  const signer = await signerOf(harness, 'supervisor');
+  return clientAs('supervisor', signer, service, harness, audience);
 }
 
 function clientAs<S extends DescService>(

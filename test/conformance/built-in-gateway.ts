@@ -6,25 +6,25 @@ import { createToolGateway, TOOL_GATEWAY_DEFAULTS, type ToolGateway } from '@wri
 import type { CertificateFiles } from '../../clients/cli/src/commands/gateway/certificates.ts';
 import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
 
-/** Our own gateway, in this process. */
-export interface OwnGateway {
+/** The built-in gateway, in this process. */
+export interface BuiltInGateway {
   /** `host:port`, the same after a restart. */
   readonly address: string;
-  /** Closes its state in mid-work, as a kill would, and starts another on it. */
+  /** Closes the store during work, as a kill would, and restarts the gateway on the stored data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts our gateway on a free port, with the suite's tools.
- * @param tlsFiles for mutual TLS with whoever calls and is called; left out, cleartext
+ * Starts the built-in gateway on a free port with the tools of the suite.
+ * @param tlsFiles files for mutual TLS; default cleartext
  */
-export async function startOwnGateway(
+export async function startBuiltInGateway(
   dataDir: string,
   addresses: StageAddresses,
   toolsFile: string,
   tlsFiles?: CertificateFiles,
-): Promise<OwnGateway> {
+): Promise<BuiltInGateway> {
   const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
   const { log } = telemetry;
   const tls = tlsFiles && openServiceTls({ service: 'tool-gateway', ...tlsFiles, log });

@@ -31,15 +31,15 @@ import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
 import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 
-/** Scripts whose first answer takes a minute, unless it is asked for again. */
+/** Scripts whose first answer takes one minute; the second request is answered at once. */
 const HELD = ['held-a', 'held-b', 'held-c', 'held-d', 'held-e'] as const;
-const PLAYED = ['auto-1000', 'escalate-1200', ...HELD] as const;
+const MODEL_SCRIPTS = ['auto-1000', 'escalate-1200', ...HELD] as const;
 
-/** Which script the model of a run follows. */
-export type Play = (typeof PLAYED)[number];
+/** The script that the model of a run follows. */
+export type ModelScript = (typeof MODEL_SCRIPTS)[number];
 
-/** All five services, with wires that can be cut between the supervisor, the meter and the gateway. */
-export class HaltStage {
+/** All five services, with fault-injecting proxies between the supervisor, the meter and the gateway. */
+export class HaltHarness {
   readonly simulator: ModelSimulator;
   readonly meter: FaultProxy;
   readonly gateway: FaultProxy;
@@ -49,30 +49,30 @@ export class HaltStage {
   readonly #closes: (() => void | Promise<void>)[] = [];
   #edge = '';
 
-  private constructor(dataDir: string, simulator: ModelSimulator, wires: readonly FaultProxy[]) {
+  private constructor(dataDir: string, simulator: ModelSimulator, proxies: readonly FaultProxy[]) {
     this.#dataDir = dataDir;
     this.simulator = simulator;
-    const [meter, gateway] = wires;
-    if (meter === undefined || gateway === undefined) throw new Error('Two wires are needed.');
+    const [meter, gateway] = proxies;
+    if (meter === undefined || gateway === undefined) throw new Error('Two proxies are needed.');
     this.meter = meter;
     this.gateway = gateway;
   }
 
-  static async start(): Promise<HaltStage> {
+  static async start(): Promise<HaltHarness> {
     const dataDir = mkdtempSync(join(tmpdir(), 'writ-halt-'));
     const example = loadExample('refund-desk');
     const simulator = await createModelSimulator({
       scripts: [...example.scripts, ...HELD.map((name) => heldScript(name, example.scripts))],
       defaultScript: 'auto-1000',
     });
-    const known: { stage?: HaltStage } = {};
-    const wire = (service: ServiceName) =>
-      startFaultProxy(() => known.stage?.address(service) ?? '');
-    const wires = [await wire('execution-meter'), await wire('tool-gateway')];
-    const stage = new HaltStage(dataDir, simulator, wires);
-    known.stage = stage;
-    await stage.#boot(example);
-    return stage;
+    const known: { harness?: HaltHarness } = {};
+    const proxy = (service: ServiceName) =>
+      startFaultProxy(() => known.harness?.address(service) ?? '');
+    const proxies = [await proxy('execution-meter'), await proxy('tool-gateway')];
+    const harness = new HaltHarness(dataDir, simulator, proxies);
+    known.harness = harness;
+    await harness.#boot(example);
+    return harness;
   }
 
   address(service: ServiceName): string {
@@ -83,7 +83,7 @@ export class HaltStage {
     return `http://${this.#edge}`;
   }
 
-  /** The public services for a person, or with the development key. */
+  /** A client of the public services, for a person or with the development key. */
   async client(person?: Person): Promise<WritClient> {
     const file = join(this.#dataDir, API_KEYS_FILE);
     const apiKey = person
@@ -92,10 +92,10 @@ export class HaltStage {
     return createWritClient({ baseUrl: this.edgeUrl, apiKey });
   }
 
-  /** Another worker for the root of a run, with later tokens: the test itself. */
+  /** Credentials and clients of another worker with a later epoch for the root of a run. */
   async worker(run: Run): Promise<{
     readonly options: CallOptions;
-    /** What it shows to the meter. */
+    /** Call options for the meter. */
     readonly meterOptions: CallOptions;
     readonly client: <S extends DescService>(service: S, at: ServiceName) => Promise<RpcClient<S>>;
   }> {
@@ -109,7 +109,7 @@ export class HaltStage {
       sessionId,
       agent,
       depth: 0,
-      models: PLAYED.map((play) => `sim-${play}`),
+      models: MODEL_SCRIPTS.map((script) => `sim-${script}`),
       tools: [],
     });
     const epoch = 99n;
@@ -118,10 +118,10 @@ export class HaltStage {
       agentInstance: agent.instance,
       epoch,
     });
-    const shown = { slotGrant: grant.token, epoch };
+    const slot = { slotGrant: grant.token, epoch };
     return {
-      options: { ...shown, agentToken: credentials.supervisorToken ?? '' },
-      meterOptions: { ...shown, agentToken: credentials.executionMeterToken ?? '' },
+      options: { ...slot, agentToken: credentials.supervisorToken ?? '' },
+      meterOptions: { ...slot, agentToken: credentials.executionMeterToken ?? '' },
       client: async (service, at) => {
         const client = createRpcClient(service, {
           address: this.address(at),
@@ -138,21 +138,21 @@ export class HaltStage {
   }
 
   /** Starts a run whose model follows a script. */
-  async run(client: WritClient, play: Play, deadlineMs?: number): Promise<Run> {
+  async run(client: WritClient, script: ModelScript, deadlineMs?: number): Promise<Run> {
     const { run } = await client.runs.startRun({
       requestId: newId('req'),
       agent: 'refund-worker',
       goal: 'Refund it.',
-      model: `sim-${play}`,
+      model: `sim-${script}`,
       ...(deadlineMs && { runBudget: { deadline: { seconds: 0n, nanos: deadlineMs * 1e6 } } }),
     });
     if (run === undefined) throw new Error('StartRun answered without a run.');
     return run;
   }
 
-  /** Waits until a script was asked for its minute-long answer. */
-  async asked(play: Play): Promise<void> {
-    await this.simulator.until(({ script }) => script === play);
+  /** Resolves when the model has received the request with the minute-long answer. */
+  async untilAsked(name: ModelScript): Promise<void> {
+    await this.simulator.until(({ script }) => script === name);
   }
 
   async close(): Promise<void> {
@@ -190,11 +190,11 @@ export class HaltStage {
     const parts = (service: ServiceName): ServiceParts => ({
       telemetry: createTelemetry({ service, logLevel: 'silent' }),
       bus,
-      addressOf: (called) => this.#wireTo(service, called),
+      addressOf: (called) => this.#proxyFor(service, called),
     });
-    const quick = { orderRetryMs: 10, orderRetryMaxMs: 50, haltWaitMs: 5_000, sweepMs: 50 };
+    const fast = { orderRetryMs: 10, orderRetryMaxMs: 50, haltWaitMs: 5_000, sweepMs: 50 };
     const supervisor = await createSupervisor(
-      { ...readSupervisorConfig(env), ...quick },
+      { ...readSupervisorConfig(env), ...fast },
       parts('supervisor'),
     );
     this.#edge = supervisor.edgeAddress;
@@ -220,7 +220,7 @@ export class HaltStage {
     this.#closes.push(() => bus.close());
   }
 
-  #wireTo(caller: ServiceName, called: ServiceName): string {
+  #proxyFor(caller: ServiceName, called: ServiceName): string {
     if (caller === 'supervisor' && called === 'execution-meter') return this.meter.address;
     if (caller === 'supervisor' && called === 'tool-gateway') return this.gateway.address;
     return this.address(called);
@@ -228,15 +228,17 @@ export class HaltStage {
 }
 
 function heldScript(name: string, scripts: readonly Script[]): Script {
-  const played = scripts.find((script) => script.name === 'auto-1000');
-  const [first, ...rest] = played?.entries ?? [];
-  if (first === undefined) throw new Error('There is no script to hold up.');
+  const original = scripts.find((script) => script.name === 'auto-1000');
+  const [first, ...rest] = original?.entries ?? [];
+  if (first === undefined) throw new Error('The refund desk has no script auto-1000.');
   const held = { ...first, times: 1, reply: { ...first.reply, delay_ms: 60_000 } };
   return { name, entries: [held, first, ...rest] };
 }
 
 function modelsYaml(url: string): string {
-  const models = PLAYED.map((play) => `  sim-${play}: { template: sim, model: "sim:${play}" }`);
+  const models = MODEL_SCRIPTS.map(
+    (script) => `  sim-${script}: { template: sim, model: "sim:${script}" }`,
+  );
   return [
     'templates:',
     '  sim:',
