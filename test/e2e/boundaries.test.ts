@@ -254,7 +254,7 @@ describe('between services', () => {
           bearer(await forge.service(other, server)),
         );
         // A service that calls no RPC here is not in the trust list.
-        const isStranger = /^The keys of .* cannot be had/.test(sentence);
+        const isStranger = /^The keys of .* are unavailable/.test(sentence);
         expect([other, code], sentence).toEqual([
           other,
           isStranger ? UNAVAILABLE : PERMISSION_DENIED,

@@ -10,7 +10,7 @@ import { tokenInvalid } from './token-error.ts';
 import type { Claims, ClaimsInit } from './token-kinds.ts';
 import type { Verifier } from './verifier.ts';
 
-/** Life of agent tokens, in milliseconds: 15 minutes. */
+/** Lifetime of agent tokens, ms: 15 minutes. */
 export const AGENT_TOKEN_TTL_MS = 15 * 60 * 1000;
 
 /**
@@ -39,17 +39,17 @@ export async function mintAgentCredentials(
   };
 }
 
-/** What {@link readAgentToken} checks an agent token against. */
+/** Options of {@link readAgentToken}. */
 export interface AgentTokenOptions {
-  /** The service that reads it. */
+  /** The service that reads the token. */
   readonly audience: ServiceName;
-  /** Who presents it: a worker reaches only the tenants that it serves. */
+  /** The calling service: a worker may act only for the tenants that it serves. */
   readonly caller: Pick<Caller, 'service'>;
   readonly allowExpired?: boolean;
 }
 
 /**
- * Reads an agent token: for the gate, and for handlers of requests that carry tokens, such as Renew.
+ * Verifies an agent token, for the gate and for handlers of requests that carry tokens, such as Renew.
  * @throws UnauthenticatedError TOKEN_INVALID, TOKEN_EXPIRED
  * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
  */
@@ -68,12 +68,12 @@ export async function readAgentToken(
 }
 
 /**
- * Checks that the calling service serves `tenant` (SYS-6): for handlers whose request names one.
+ * Checks that the calling service serves `tenant` (SYS-6), for handlers whose request names a tenant.
  * @throws PermissionDeniedError TENANT_NOT_SERVED
  */
 export function assertServesTenant({ service }: Pick<Caller, 'service'>, tenant: string): void {
   if (service === undefined)
-    throw new PermissionDeniedError('TENANT_NOT_SERVED', 'Only a service may call for a tenant.', {
+    throw new PermissionDeniedError('TENANT_NOT_SERVED', 'Only a service may act for a tenant.', {
       tenant,
     });
   if (service.tenants.length === 0 || service.tenants.includes(tenant)) return;

@@ -2,11 +2,11 @@ import { isId, isJsonObject, type JsonValue } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import { badFile, readPrivate, replacePrivate } from './private-file.ts';
 
-/** One API key at rest: never the key itself. */
+/** One stored API key, without the key itself. */
 export interface ApiKeyRecord {
-  /** The part of the key that is no secret. */
+  /** The public part of the key. */
   readonly id: string;
-  /** SHA-256 of the whole key, in hex; a key holds 256 random bits, so no slow hash is needed. */
+  /** SHA-256 of the whole key, in hex. A slow hash is not needed for 256 random bits. */
   readonly sha256: string;
   readonly subject: string;
   readonly tenant: string;
@@ -22,7 +22,7 @@ export function isRole(value: unknown): value is Role {
   return ROLES.some((role) => role === value);
 }
 
-/** The records of a file; none when there is no file. @throws InvalidRequestError INVALID_FILE */
+/** Reads the records of a file; empty when the file does not exist. @throws InvalidRequestError INVALID_FILE */
 export function readApiKeyFile(file: string): readonly ApiKeyRecord[] {
   const text = readPrivate(file);
   if (text === undefined) return [];
@@ -41,7 +41,7 @@ export function readApiKeyFile(file: string): readonly ApiKeyRecord[] {
   });
 }
 
-/** Replaces the records at once and durably, mode 0600. */
+/** Replaces the records atomically and durably, mode 0600. */
 export function writeApiKeyFile(file: string, records: readonly ApiKeyRecord[]): void {
   const keys = records.map(({ id, sha256, subject, tenant, roles, createTime }) => ({
     id,
@@ -68,7 +68,7 @@ function toRecord(entry: JsonValue): ApiKeyRecord | undefined {
 function broken(file: string, why: string, cause?: unknown): Error {
   return badFile(
     file,
-    `is not a file of API keys: ${why}; restore it from a backup, or delete it and make new keys`,
+    `is not a valid API key file: ${why}; restore it from a backup, or delete it and create new keys`,
     cause,
   );
 }

@@ -10,7 +10,7 @@ import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
 const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
 
 describe('API keys', () => {
-  it('are told once, and only their hash is stored, for this user alone (SYS-6)', async () => {
+  it('are returned once and stored as hashes with mode 0600 (SYS-6)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const apiKeys = openApiKeys({ file });
     const key = await apiKeys.create(ANN);
@@ -23,7 +23,7 @@ describe('API keys', () => {
     expect(openApiKeys({ file }).verify(key)).toEqual(ANN);
   });
 
-  it('name nobody when a character of id or secret differs', async () => {
+  it('are rejected when a character of id or secret differs', async () => {
     const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
     expect(apiKeys.verify('')).toBeUndefined();
     const key = await apiKeys.create(ANN);
@@ -36,7 +36,7 @@ describe('API keys', () => {
     expect(apiKeys.verify(`${key} `)).toBeUndefined();
   });
 
-  it('made and revoked by another process count within a second', async () => {
+  it('created or revoked by another process take effect within a second', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const clock = new ManualClock();
     const server = openApiKeys({ file, clock });
@@ -51,14 +51,14 @@ describe('API keys', () => {
     expect(server.verify(key)).toBeUndefined();
   });
 
-  it('are all kept when many are made at once', async () => {
+  it('are all stored when created concurrently', async () => {
     const file = join(tempDir(), 'api-keys.json');
-    const makers = [openApiKeys({ file }), openApiKeys({ file }), openApiKeys({ file })];
-    await Promise.all(makers.map((apiKeys) => apiKeys.create(ANN)));
+    const instances = [openApiKeys({ file }), openApiKeys({ file }), openApiKeys({ file })];
+    await Promise.all(instances.map((apiKeys) => apiKeys.create(ANN)));
     expect(openApiKeys({ file }).list()).toHaveLength(3);
   });
 
-  it('open nothing while their file is damaged (SYS-4)', async () => {
+  it('are rejected while their file is damaged (SYS-4)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const clock = new ManualClock();
     const apiKeys = openApiKeys({ file, clock });
@@ -67,11 +67,11 @@ describe('API keys', () => {
       writeFileSync(file, text);
       clock.advance(1_000);
       expect(() => apiKeys.verify(key)).toThrow('The API keys cannot be read.');
-      expect(() => openApiKeys({ file })).toThrow(`${file} is not a file of API keys`);
+      expect(() => openApiKeys({ file })).toThrow(`${file} is not a valid API key file`);
     }
   });
 
-  it('need a subject, a tenant and a role', async () => {
+  it('require a subject, a tenant and a role', async () => {
     const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
     await expect(apiKeys.create({ ...ANN, subject: '' })).rejects.toMatchObject({
       reason: 'INVALID_SUBJECT',
@@ -86,7 +86,7 @@ describe('API keys', () => {
 });
 
 describe('development key', () => {
-  it('is made once, for this user alone, with every role', async () => {
+  it('is created once, with mode 0600 and every role', async () => {
     const dir = tempDir();
     const [key, again] = await Promise.all([devApiKey(dir), devApiKey(dir)]);
     expect(again).toBe(key);
@@ -101,7 +101,7 @@ describe('development key', () => {
     });
   });
 
-  it('is registered again when only the list of keys was lost', async () => {
+  it('is registered again when only the key file was lost', async () => {
     const dir = tempDir();
     const key = await devApiKey(dir);
     writeFileSync(join(dir, API_KEYS_FILE), '{"keys":[]}');
@@ -109,9 +109,9 @@ describe('development key', () => {
     expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toBeDefined();
   });
 
-  it('is never made anew when its file holds something else', async () => {
+  it('is not recreated when its file contains something else', async () => {
     const dir = tempDir();
     writeFileSync(join(dir, DEV_API_KEY_FILE), 'hello', { mode: 0o600 });
-    await expect(devApiKey(dir)).rejects.toThrow('dev-api-key holds no API key; delete it');
+    await expect(devApiKey(dir)).rejects.toThrow('dev-api-key contains no API key; delete it');
   });
 });

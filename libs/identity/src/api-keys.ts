@@ -16,59 +16,59 @@ import {
 } from './api-key-file.ts';
 import { fileStamp, whileLocked } from './private-file.ts';
 
-/** A key as it may be shown: everything but the key. */
+/** The public information about a key. */
 export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;
 
 /** The API keys of people. Only their SHA-256 is stored. */
 export interface ApiKeys {
-  /** The person of a key, in constant time; undefined when there is none such. */
+  /** Returns the person of a key, in constant time; undefined for an unknown key. */
   verify(key: string): Person | undefined;
   /**
-   * Makes a key, durably. Its text is returned this once and cannot be had again.
+   * Creates a key durably. Its text is returned only once and is not stored.
    * @throws InvalidRequestError INVALID_ID, INVALID_ROLES, INVALID_SUBJECT
    */
   create(person: Person): Promise<string>;
-  /** Registers a key whose text exists already; changes nothing when it is registered. */
+  /** Registers a key whose text already exists; idempotent. */
   register(key: string, person: Person): Promise<void>;
   /** All keys, oldest first. */
   list(): readonly ApiKeyInfo[];
-  /** Deletes a key by its id; false when there is none such. */
+  /** Deletes a key by its id; returns false for an unknown id. */
   revoke(id: string): Promise<boolean>;
 }
 
-/** What {@link openApiKeys} needs. */
+/** Options of {@link openApiKeys}. */
 export interface ApiKeysOptions {
-  /** Made on the first `create`, mode 0600. */
+  /** Created by the first `create`, mode 0600. */
   readonly file: string;
-  /** Default: the machine's. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
 }
 
 const KEY_PATTERN = /^writ_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
 const ID_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
-/** How often the file is looked at for keys revoked by another process, in milliseconds. */
-const LOOK_EVERY_MS = 200;
+/** Poll interval for changes by other processes, ms. */
+const POLL_INTERVAL_MS = 200;
 const MAX_SUBJECT = 256;
 
 /**
- * Opens the API keys of a file. What another process makes counts at once, what it revokes within a
- * fifth of a second.
+ * Opens an API key file. Keys created by another process are accepted at once; keys revoked by it are
+ * rejected within 200 ms.
  * @throws InvalidRequestError INVALID_FILE naming the file and what to do
  */
 export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiKeys {
   let stamp = fileStamp(file);
   let records = readApiKeyFile(file);
-  let lookedAt = clock.now().getTime();
+  let checkedAt = clock.now().getTime();
 
-  const look = (atOnce = false): void => {
+  const reload = (atOnce = false): void => {
     const now = clock.now().getTime();
-    if (!atOnce && Math.abs(now - lookedAt) < LOOK_EVERY_MS) return;
-    const seen = fileStamp(file);
-    if (seen !== stamp) {
+    if (!atOnce && Math.abs(now - checkedAt) < POLL_INTERVAL_MS) return;
+    const newStamp = fileStamp(file);
+    if (newStamp !== stamp) {
       try {
         records = readApiKeyFile(file);
       } catch (error) {
-        // Which keys were revoked is unknown now, so none counts (SYS-4).
+        // Revoked keys are unknown, so all keys are rejected (SYS-4).
         throw new UnavailableError(
           'API_KEYS_UNREADABLE',
           'The API keys cannot be read.',
@@ -76,9 +76,9 @@ export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiK
           { cause: error },
         );
       }
-      stamp = seen;
+      stamp = newStamp;
     }
-    lookedAt = now;
+    checkedAt = now;
   };
 
   const change = <T>(update: (now: readonly ApiKeyRecord[]) => [readonly ApiKeyRecord[], T]) =>
@@ -102,9 +102,9 @@ export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiK
 
   return {
     verify(key) {
-      look();
+      reload();
       const id = KEY_PATTERN.exec(key)?.[1];
-      if (!records.some((candidate) => candidate.id === id)) look(true);
+      if (!records.some((candidate) => candidate.id === id)) reload(true);
       const record = records.find((candidate) => candidate.id === id);
       // An unknown id costs the same work as a wrong secret.
       const expected = Buffer.from(record?.sha256 ?? '0'.repeat(64), 'hex');
@@ -118,7 +118,7 @@ export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiK
     },
     register,
     list() {
-      look();
+      reload();
       return records.map(({ sha256: _, ...info }) => info);
     },
     revoke: (id) =>
@@ -129,7 +129,7 @@ export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiK
   };
 }
 
-/** The text of a fresh key, `writ_<id>_<secret>`: 60 and 256 random bits. */
+/** Generates the text of a key, `writ_<id>_<secret>`, with 60 and 256 random bits. */
 export function newApiKey(): string {
   const id = Array.from(randomBytes(12), (byte) => ID_ALPHABET.charAt(byte & 31)).join('');
   return `writ_${id}_${randomBytes(32).toString('base64url')}`;
@@ -138,9 +138,13 @@ export function newApiKey(): string {
 function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): ApiKeyRecord {
   const id = KEY_PATTERN.exec(key)?.[1];
   if (id === undefined)
-    throw new InvalidRequestError('INVALID_API_KEY', 'An API key looks like writ_<id>_<secret>.', {
-      field: 'key',
-    });
+    throw new InvalidRequestError(
+      'INVALID_API_KEY',
+      'An API key must have the form writ_<id>_<secret>.',
+      {
+        field: 'key',
+      },
+    );
   if (subject === '' || subject.length > MAX_SUBJECT)
     throw new InvalidRequestError(
       'INVALID_SUBJECT',

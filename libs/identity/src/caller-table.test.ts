@@ -15,7 +15,7 @@ import {
 } from './names.ts';
 import { publicGate } from './public-gate.ts';
 
-// Said a second time, in the other direction, so that a slip in the table does not confirm itself.
+// Repeated here by caller, so that a mistake in the table does not confirm itself.
 const WORKER_MAY = [
   'writ.supervision.v1.SupervisionService/GetManifest',
   'writ.supervision.v1.SupervisionService/SpawnChild',
@@ -65,7 +65,7 @@ function mayCall(service: ServiceName, rpc: string): boolean {
   }
 }
 
-/** Every service of every package of the contracts, found in the generated files. */
+/** Every service of the contracts, found in the generated files. */
 async function contractServices(): Promise<DescService[]> {
   const sample = fileURLToPath(import.meta.resolve('@writ/contracts/writ/run/v1/run_pb'));
   const root = join(dirname(sample), '../../..');
@@ -95,7 +95,7 @@ describe('caller table', () => {
     world = await createWorld(keyDir);
   });
 
-  /** Tries an RPC with everything in order that `service` could bring along. */
+  /** Calls an RPC with all valid credentials that `service` can have. */
   const attempt = async (method: DescMethod, service: ServiceName, enforceSlotGrants = true) => {
     const server = SERVER_OF[method.parent.typeName] ?? 'supervisor';
     const { signers, verifier } = world;
@@ -123,17 +123,17 @@ describe('caller table', () => {
     return gate({ method, header: (name) => headers[name] });
   };
 
-  it('has a row for every RPC of every package, and no row besides (SYS-6)', () => {
+  it('has exactly one row for every RPC of every package (SYS-6)', () => {
     expect(services.length).toBeGreaterThan(10);
     expect(methods.length).toBeGreaterThan(55);
     expect([...callerTable.keys()].sort()).toEqual(methods.map(rpcKey).sort());
   });
 
-  it('lets a server start whose RPCs all have rows, and stops one with an RPC that has none (SYS-4)', () => {
+  it('rejects a server with an RPC that has no row (SYS-4)', () => {
     assertRows(services.map((service) => ({ service })));
     const [service] = services;
-    if (service === undefined) throw new Error('There are no services.');
-    const stranger = {
+    if (service === undefined) throw new Error('No services were found.');
+    const unlisted = {
       ...service,
       typeName: 'writ.run.v1.Later',
       methods: service.methods.map((m) => ({
@@ -141,13 +141,13 @@ describe('caller table', () => {
         parent: { ...service, typeName: 'writ.run.v1.Later' },
       })),
     };
-    expect(() => assertRows([{ service: stranger }])).toThrow(
+    expect(() => assertRows([{ service: unlisted }])).toThrow(
       /^writ\.run\.v1\.Later\/\w+ has no row in the caller table/,
     );
   });
 
   it.each(SERVICE_NAMES)(
-    'lets %s call exactly what the architecture says (SYS-6, SV-6)',
+    'allows %s exactly the calls of the architecture (SYS-6, SV-6)',
     async (service) => {
       for (const method of methods.filter((m) => rpcKey(m) !== OPEN)) {
         const rpc = rpcKey(method);
@@ -163,21 +163,21 @@ describe('caller table', () => {
     },
   );
 
-  it('refuses a worker everything that is not its own, naming worker and RPC (SUP-9, TG-1, TG-8)', async () => {
-    const refused = methods.filter((m) => rpcKey(m) !== OPEN && !WORKER_MAY.includes(rpcKey(m)));
-    expect(refused.length).toBe(methods.length - WORKER_MAY.length - 1);
-    for (const method of refused)
+  it('denies a worker all other RPCs, naming worker and RPC (SUP-9, TG-1, TG-8)', async () => {
+    const denied = methods.filter((m) => rpcKey(m) !== OPEN && !WORKER_MAY.includes(rpcKey(m)));
+    expect(denied.length).toBe(methods.length - WORKER_MAY.length - 1);
+    for (const method of denied)
       await expect(attempt(method, 'agent-worker')).rejects.toMatchObject({
         reason: 'CALLER_NOT_ALLOWED',
       });
     const openTab = methods.find((m) => m.name === 'OpenTab');
-    if (openTab === undefined) throw new Error('OpenTab is gone.');
+    if (openTab === undefined) throw new Error('OpenTab was not found.');
     await expect(attempt(openTab, 'agent-worker')).rejects.toThrow(
       'agent-worker may not call writ.meter.v1.ExecutionMeterService/OpenTab.',
     );
   });
 
-  it('names the agent to a handler only where the row asks for its token (SUP-9)', async () => {
+  it('passes the agent to a handler only where the row requires its token (SUP-9)', async () => {
     const withAgent: string[] = [];
     for (const method of methods.filter((m) => WORKER_MAY.includes(rpcKey(m)))) {
       const caller = await attempt(method, 'agent-worker');
@@ -189,7 +189,7 @@ describe('caller table', () => {
     ).toEqual(['Renew', 'WatchPauses', 'CallTool']);
   });
 
-  it('keeps internal RPCs off the public port, and public ones off the internal ports (SYS-6)', async () => {
+  it('denies internal RPCs on the public port and public RPCs on internal ports (SYS-6)', async () => {
     const everyone = {
       subject: 'root',
       tenant: 'acme',
@@ -203,7 +203,7 @@ describe('caller table', () => {
     }
   });
 
-  it('asks people for the role of each public service (SYS-6)', async () => {
+  it('requires the role of each public service (SYS-6)', async () => {
     const allowed = {
       caller: 'RunService',
       approver: 'ApprovalService',
@@ -226,9 +226,9 @@ describe('caller table', () => {
     }
   });
 
-  it('serves keys and health to anyone, at both ports', async () => {
+  it('allows keys and health checks without credentials on both ports', async () => {
     const getKeys = methods.find((m) => rpcKey(m) === OPEN);
-    if (getKeys === undefined) throw new Error('GetKeys is gone.');
+    if (getKeys === undefined) throw new Error('GetKeys was not found.');
     const health = {
       ...getKeys,
       name: 'Check',

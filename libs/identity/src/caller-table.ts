@@ -3,29 +3,29 @@ import type { Role, Route } from '@writ/rpc';
 import type { ServiceName } from './names.ts';
 
 /**
- * Who may call one RPC. `agentToken`, `slotGrant` and `epoch` bind agent workers only, since they
- * alone act for an agent; the other services act in their own name.
+ * The permitted callers of one RPC. `agentToken`, `slotGrant` and `epoch` apply to agent workers only,
+ * which act for an agent; the other services act in their own name.
  */
 export type CallerRow = OpenRow | PeopleRow | ServicesRow;
 
-/** Anyone, without a token. */
+/** Every caller, without a token. */
 export interface OpenRow {
   readonly open: true;
 }
 
-/** People with one of these roles, at the public port. */
+/** People with one of these roles, on the public port. */
 export interface PeopleRow {
   readonly people: readonly Role[];
 }
 
-/** These services, at an internal port. */
+/** These services, on an internal port. */
 export interface ServicesRow {
   readonly services: readonly ServiceName[];
-  /** A token for one agent, with the serving service as its audience. */
+  /** An agent token with the called service as its audience. */
   readonly agentToken?: 'required';
-  /** Whether an expired agent token is good enough. */
+  /** Whether an expired agent token is accepted. */
   readonly allowExpiredAgentToken?: true;
-  /** A current slot grant of the same agent; `unless_partial` leaves it to the handler (SB-4). */
+  /** A current slot grant of the same agent; with `unless_partial` the handler decides (SB-4). */
   readonly slotGrant?: 'required' | 'unless_partial';
   /** The worker's lease epoch of the agent (RT-2). */
   readonly epoch?: 'required';
@@ -35,12 +35,12 @@ const OPEN: OpenRow = { open: true };
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
 const ADMINS: PeopleRow = { people: ['admin'] };
-/** Whether the scope is theirs to halt says the handler (SV-9). */
+/** The handler checks whether they may halt the scope (SV-9). */
 const HALTERS: PeopleRow = { people: ['admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
-/** The tokens of the agents concerned are in the request. */
+/** The request itself contains the agent tokens. */
 const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', 'agent-worker'] };
 const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_WORKER, agentToken: 'required' };
 const AGENT: ServicesRow = {
@@ -116,7 +116,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   },
   'writ.tool.v1.ToolGatewayService': {
     ListTools: SUPERVISOR_AND_AGENT,
-    // The writ is the proof: it names tenant, run and agent.
+    // The writ is the credential: it names tenant, run and agent.
     CallTool: { services: ['agent-worker'], epoch: 'required' },
     GetReceipt: SUPERVISOR_AND_AGENT,
     VoidWrit: SUPERVISOR,
@@ -140,8 +140,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
 };
 
 /**
- * Who may call what, by `package.Service/Method`: the one table that the gates enforce (SYS-6). An
- * RPC without a row is refused, and a server that offers one does not start.
+ * The permitted callers of every RPC, by `package.Service/Method`, enforced by the gates (SYS-6). An RPC
+ * without a row is denied, and a server with such an RPC does not start.
  */
 export const callerTable: ReadonlyMap<string, CallerRow> = new Map(
   Object.entries(rows).flatMap(([service, methods]) =>
@@ -155,25 +155,25 @@ const SYSTEM_SERVICES = [
   'grpc.reflection.v1alpha.ServerReflection',
 ];
 
-/** What names an RPC. */
+/** The parts of a method descriptor that name an RPC. */
 export interface RpcName {
   readonly name: string;
   readonly parent: { readonly typeName: string };
 }
 
-/** The table's key of an RPC: `writ.run.v1.RunService/StartRun`. */
+/** Returns the table key of an RPC, such as `writ.run.v1.RunService/StartRun`. */
 export function rpcKey(method: RpcName): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** The row of an RPC; health and reflection are open; undefined means that nobody may call it. */
+/** Returns the row of an RPC, open for health and reflection; undefined when no caller is permitted. */
 export function callerRow(method: RpcName): CallerRow | undefined {
   if (SYSTEM_SERVICES.includes(method.parent.typeName)) return OPEN;
   return callerTable.get(rpcKey(method));
 }
 
 /**
- * Checks at start that every RPC of `routes` has a row (SYS-4).
+ * Checks at startup that every RPC of `routes` has a row (SYS-4).
  * @throws InternalError CALLER_RULE_MISSING naming the first RPC without one
  */
 export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
@@ -183,7 +183,7 @@ export function assertRows(routes: Iterable<Pick<Route, 'service'>>): void {
       const rpc = rpcKey(method);
       throw new InternalError(
         'CALLER_RULE_MISSING',
-        `${rpc} has no row in the caller table, so nobody may call it; add one in libs/identity.`,
+        `${rpc} has no row in the caller table; add one in libs/identity.`,
         { rpc },
       );
     }

@@ -3,7 +3,7 @@ import type { SignedToken, Signer } from './signer.ts';
 import type { ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
 
-/** Life of a checkpoint, in milliseconds. It never stops to be read, but a token has to expire. */
+/** Lifetime of a checkpoint, ms. Readers accept expired checkpoints, but every token has an expiry. */
 const CHECKPOINT_TTL_MS = 10 * 365 * 24 * 60 * 60 * 1000;
 
 /** Signs the head of an audit chain (SV-8). `signer` is the supervisor's. */
@@ -15,7 +15,7 @@ export function mintCheckpoint(
 }
 
 /**
- * Reads a checkpoint, however old (SV-8): a key that has been retired since still proves it.
+ * Verifies a checkpoint of any age (SV-8), also with a key that was retired afterwards.
  * @throws UnauthenticatedError TOKEN_INVALID
  */
 export function readCheckpoint(

@@ -5,8 +5,8 @@ import { rpcKey } from './caller-table.ts';
 const MAX_EPOCH = 2n ** 63n - 1n;
 
 /**
- * The token of `authorization: Bearer <token>`.
- * @throws UnauthenticatedError TOKEN_MISSING saying what to send
+ * Returns the token of `authorization: Bearer <token>`.
+ * @throws UnauthenticatedError TOKEN_MISSING naming the required credential
  */
 export function bearer(call: GateCall, what: string): string {
   const [scheme = '', token = '', ...rest] = (call.header(METADATA.authorization) ?? '').split(' ');
@@ -15,8 +15,8 @@ export function bearer(call: GateCall, what: string): string {
 }
 
 /**
- * A header that must be there.
- * @throws UnauthenticatedError TOKEN_MISSING naming it
+ * Returns a required header.
+ * @throws UnauthenticatedError TOKEN_MISSING naming the header
  */
 export function requireHeader(call: GateCall, name: string, what: string): string {
   const value = call.header(name);
@@ -25,24 +25,24 @@ export function requireHeader(call: GateCall, name: string, what: string): strin
 }
 
 /**
- * The worker's lease epoch of the metadata `writ-epoch`, a decimal number (RT-2).
+ * Reads the worker's lease epoch from the metadata key `writ-epoch`, a decimal number (RT-2).
  * @throws InvalidRequestError EPOCH_MALFORMED, and EPOCH_MISSING when `required`
  */
 export function readEpoch(call: GateCall, required: boolean): bigint | undefined {
   const text = call.header(METADATA.epoch);
   if (text === undefined || text === '') {
     if (!required) return undefined;
-    throw epochError('EPOCH_MISSING', `${rpcKey(call.method)} needs the lease epoch in`);
+    throw epochError('EPOCH_MISSING', `${rpcKey(call.method)} requires the lease epoch in`);
   }
   const epoch = /^(0|[1-9]\d{0,18})$/.test(text) ? BigInt(text) : MAX_EPOCH + 1n;
   if (epoch <= MAX_EPOCH) return epoch;
-  throw epochError('EPOCH_MALFORMED', 'A decimal number from 0 is needed in');
+  throw epochError('EPOCH_MALFORMED', 'A non-negative decimal number is required in');
 }
 
 function missing(call: GateCall, name: string, what: string): UnauthenticatedError {
   return new UnauthenticatedError(
     'TOKEN_MISSING',
-    `${rpcKey(call.method)} needs ${what} in the metadata ${name}.`,
+    `${rpcKey(call.method)} requires ${what} in the metadata key ${name}.`,
     { metadata_key: name },
   );
 }
@@ -51,7 +51,7 @@ function epochError(
   reason: 'EPOCH_MISSING' | 'EPOCH_MALFORMED',
   sentence: string,
 ): InvalidRequestError {
-  return new InvalidRequestError(reason, `${sentence} the metadata ${METADATA.epoch}.`, {
+  return new InvalidRequestError(reason, `${sentence} the metadata key ${METADATA.epoch}.`, {
     field: METADATA.epoch,
   });
 }

@@ -15,7 +15,7 @@ const DEVELOPER: Person = {
 };
 
 /**
- * The one API key of a development installation: made on first start, kept as text in
+ * Returns the API key of a development installation: created by the first start, stored as text in
  * `<dataDir>/dev-api-key` and registered in `<dataDir>/api-keys.json`, both mode 0600. It has every
  * role in the tenant `default`. Never use it in production.
  * @throws InvalidRequestError INVALID_FILE naming the file and what to do
@@ -29,7 +29,7 @@ export async function devApiKey(dataDir: string): Promise<string> {
   try {
     await apiKeys.register(key, DEVELOPER);
   } catch (error) {
-    throw badFile(file, 'holds no API key; delete it to have a new one made', error);
+    throw badFile(file, 'contains no API key; delete it to create a new one', error);
   }
   return key;
 }

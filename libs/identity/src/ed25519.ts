@@ -1,29 +1,29 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 
-/** A public key in the form that verifying takes. */
+/** A public key for signature verification. */
 export type Key = KeyObject;
 
-/** The id of a public key: its RFC 7638 thumbprint. */
+/** Returns the id of a public key, its RFC 7638 thumbprint. */
 export function keyIdOf(x: string): Promise<string> {
   return calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x });
 }
 
 /**
- * The public key with the part `x`. Curve and type are set here and never taken from the caller, so no
- * other algorithm gets in. Throws when there is none such.
+ * Creates the public key with coordinate `x`. Curve and type are fixed, so that no other algorithm is
+ * accepted. Throws when `x` is invalid.
  */
 export function publicKey(x: string): Key {
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
 }
 
-/** The private key with the parts `x` and `d`. Throws when there is none such. */
+/** Creates the private key with the parts `x` and `d`. Throws when they are invalid. */
 export function privateKey(x: string, d: string): KeyObject {
   return createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
 }
 
-/** Signatures remembered as valid; each takes about 150 bytes. */
-const MAX_REMEMBERED = 10_000;
+/** Maximum cached valid signatures; each uses about 150 bytes. */
+const MAX_CACHED = 10_000;
 
 /**
  * SHA-256 of public key and token, for tokens that this process has signed or has verified with that key. An entry says
@@ -36,13 +36,13 @@ const validSignatures = new Set<string>();
 const publicParts = new WeakMap<KeyObject, string>();
 
 /**
- * Signs a compact JWS synchronously: jose signs on another thread, which would keep a review waiting inside
+ * Signs a compact JWS synchronously: jose signs on another thread, which would make a review wait inside
  * its transaction (docs/adr/0008).
  */
 export function signCompact(header: object, payload: object, key: KeyObject): string {
   const signed = `${encoded(header)}.${encoded(payload)}`;
   const token = `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`;
-  remember(signatureId(token, key));
+  cache(signatureId(token, key));
   return token;
 }
 
@@ -56,13 +56,13 @@ export function isSigned(token: string, key: Key): boolean {
   const end = token.lastIndexOf('.');
   const signature = Buffer.from(token.slice(end + 1), 'base64url');
   const isValid = verify(null, Buffer.from(token.slice(0, end)), key, signature);
-  if (isValid) remember(id);
+  if (isValid) cache(id);
   return isValid;
 }
 
-function remember(id: string): void {
+function cache(id: string): void {
   validSignatures.add(id);
-  if (validSignatures.size <= MAX_REMEMBERED) return;
+  if (validSignatures.size <= MAX_CACHED) return;
   const [oldest] = validSignatures;
   if (oldest !== undefined) validSignatures.delete(oldest);
 }

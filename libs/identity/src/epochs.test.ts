@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { admitEpoch } from './epochs.ts';
 
 describe('epochs', () => {
-  it('admits exactly those not below the highest seen, in any order of calls (RT-2)', () => {
+  it('admits exactly the epochs not below the highest one seen, in any order of calls (RT-2)', () => {
     fc.assert(
       fc.property(fc.array(fc.bigInt({ min: 0n, max: 9n })), (epochs) => {
         let seen: bigint | undefined;

@@ -1,9 +1,9 @@
 import { PreconditionError } from '@writ/kernel';
 
 /**
- * The rule of fencing (RT-2): an epoch equal to the highest seen, or above it, is admitted.
- * @returns the highest epoch seen from now on; write it in the transaction that acts on it
- * @throws PreconditionError STALE_EPOCH when a later worker has been seen
+ * Applies the fencing rule (RT-2): admits an epoch that is not below the highest one seen.
+ * @returns the new highest epoch; store it in the transaction that acts on it
+ * @throws PreconditionError STALE_EPOCH when a higher epoch has been seen
  */
 export function admitEpoch(seen: bigint | undefined, epoch: bigint): bigint {
   if (seen === undefined || epoch >= seen) return epoch;

@@ -1,4 +1,4 @@
-/** Freezes a message with all that it holds: verified claims are shared by every call that shows them. */
+/** Freezes a message recursively: verified claims are shared between calls. */
 export function freezeDeep<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -16,7 +16,7 @@ import { mintSlotGrant, requireSlotGrant } from './slot-grant.ts';
 
 type Method = GateCall['method'];
 
-interface Show {
+interface Credentials {
   readonly audience?: ServiceName;
   readonly tenants?: readonly string[];
   readonly grant?: {
@@ -34,10 +34,10 @@ describe('internal gate', () => {
     world = await createWorld();
   });
 
-  const headersOf = async (server: ServiceName, show: Show) => {
+  const headersOf = async (server: ServiceName, given: Credentials) => {
     const { signers } = world;
-    const audience = show.audience ?? server;
-    const tenants = show.tenants ?? [];
+    const audience = given.audience ?? server;
+    const tenants = given.tenants ?? [];
     const serviceToken = serviceTokens(signers['agent-worker'], {
       audience,
       replica: 'w1',
@@ -53,21 +53,21 @@ describe('internal gate', () => {
     }[server];
     const grant = await mintSlotGrant(signers['spawn-budget'], {
       ...CLAIMS.slot_grant,
-      ...show.grant,
+      ...given.grant,
     });
     return {
       [METADATA.authorization]: `Bearer ${await serviceToken()}`,
       [METADATA.agentToken]: agentToken,
-      [METADATA.slotGrant]: show.grant === null ? undefined : grant.token,
+      [METADATA.slotGrant]: given.grant === null ? undefined : grant.token,
       [METADATA.epoch]: '3',
-      ...show.headers,
+      ...given.headers,
     };
   };
 
   const call = async (
     server: ServiceName,
     method: Method,
-    show: Show = {},
+    given: Credentials = {},
     options: {
       enforceSlotGrants?: boolean;
       waitMs?: number;
@@ -75,7 +75,7 @@ describe('internal gate', () => {
       peerUris?: readonly string[];
     } = {},
   ) => {
-    const headers: Readonly<Record<string, string | undefined>> = await headersOf(server, show);
+    const headers: Readonly<Record<string, string | undefined>> = await headersOf(server, given);
     world.clock.advance(options.waitMs ?? 0);
     const gate = internalGate({
       service: server,
@@ -90,7 +90,7 @@ describe('internal gate', () => {
   const { reviewAction } = ReviewService.method;
   const { refreshTokens, endChild } = SupervisionService.method;
 
-  it('tells a handler who calls: service, agent, epoch and slot grant (SUP-9, RT-2, SB-4)', async () => {
+  it('passes service, agent, epoch and slot grant to the handler (SUP-9, RT-2, SB-4)', async () => {
     expect(await call('execution-meter', generate)).toEqual({
       service: { name: 'agent-worker', replica: 'w1', tenants: [] },
       agent: {
@@ -119,7 +119,7 @@ describe('internal gate', () => {
   const certified = (...peerUris: string[]) =>
     call('execution-meter', generate, {}, { trustDomain: 'writ.local', peerUris });
 
-  it('takes a token only with the certificate of the same service, where it asks for certificates (SYS-6)', async () => {
+  it('accepts a token only with the certificate of the same service when certificates are required (SYS-6)', async () => {
     const worker = 'spiffe://writ.local/writ/agent-worker';
     await expect(certified(worker)).resolves.toMatchObject({ service: { name: 'agent-worker' } });
     await expect(certified('spiffe://writ.local/writ/tool-gateway')).rejects.toMatchObject({
@@ -136,7 +136,7 @@ describe('internal gate', () => {
     for (const uris of [
       [],
       ['spiffe://else.local/writ/agent-worker'],
-      ['spiffe://writ.local/writ/nobody'],
+      ['spiffe://writ.local/writ/unknown'],
       ['spiffe://writ.local/agent-worker'],
       [`${worker}/x`],
       ['https://writ.local/writ/agent-worker'],
@@ -148,7 +148,7 @@ describe('internal gate', () => {
       });
   });
 
-  it('refuses whoever shows no certificate where it asks for one (SYS-4, SYS-6)', async () => {
+  it('rejects callers without a certificate when one is required (SYS-4, SYS-6)', async () => {
     const uncertified = call('execution-meter', generate, {}, { trustDomain: 'writ.local' });
     await expect(uncertified).rejects.toMatchObject({
       kind: 'unauthenticated',
@@ -156,7 +156,7 @@ describe('internal gate', () => {
     });
   });
 
-  it('says which token is missing, and where it belongs', async () => {
+  it('names the missing token and its metadata key', async () => {
     const missing = (key: string) =>
       call('execution-meter', generate, { headers: { [key]: undefined } });
     for (const key of [METADATA.authorization, METADATA.agentToken])
@@ -173,7 +173,7 @@ describe('internal gate', () => {
       });
   });
 
-  it('refuses a service token for another audience', async () => {
+  it('rejects a service token for another audience', async () => {
     const outcome = call('execution-meter', generate, { audience: 'tool-gateway' });
     await expect(outcome).rejects.toMatchObject({
       reason: 'TOKEN_INVALID',
@@ -181,7 +181,7 @@ describe('internal gate', () => {
     });
   });
 
-  it('refuses an agent token for another audience, also where only one letter box is shared (SUP-9)', async () => {
+  it('rejects an agent token for another audience in the same metadata key (SUP-9)', async () => {
     const { spawnBudgetToken } = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
     const headers = { [METADATA.agentToken]: spawnBudgetToken };
     await expect(call('execution-meter', generate, { headers })).rejects.toMatchObject({
@@ -190,7 +190,7 @@ describe('internal gate', () => {
     });
   });
 
-  it('refuses a service that signs as itself but calls itself another (SYS-6)', async () => {
+  it('rejects a service token that names another service than its signer (SYS-6)', async () => {
     const { token } = await world.signers['agent-worker'].sign('service', {
       audience: 'execution-meter',
       claims: { name: 'supervisor', replica: 'w1' },
@@ -202,7 +202,7 @@ describe('internal gate', () => {
     ).rejects.toMatchObject({ reason: 'CALLER_NOT_ALLOWED' });
   });
 
-  it('holds a worker to the tenants that it serves (SYS-6)', async () => {
+  it('limits a worker to the tenants that it serves (SYS-6)', async () => {
     await call('execution-meter', generate, { tenants: ['beta', 'acme'] });
     await expect(call('execution-meter', generate, { tenants: ['beta'] })).rejects.toMatchObject({
       kind: 'permission_denied',
@@ -211,7 +211,7 @@ describe('internal gate', () => {
     });
   });
 
-  it('wants a decimal epoch where a lease acts (RT-2)', async () => {
+  it('requires a decimal epoch for calls under a lease (RT-2)', async () => {
     const withEpoch = (epoch: string | undefined, method: Method = generate) =>
       call('execution-meter', method, { headers: { [METADATA.epoch]: epoch } });
     await expect(withEpoch(undefined)).rejects.toMatchObject({
@@ -232,7 +232,7 @@ describe('internal gate', () => {
     expect((await withEpoch(undefined, listModels)).epoch).toBeUndefined();
   });
 
-  it('refuses an expired agent token, but lets it ask for a fresh one (SUP-9)', async () => {
+  it('rejects an expired agent token, except to refresh it (SUP-9)', async () => {
     const credentials = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
     world.clock.advance(60 * 60 * 1000);
     const headers = { [METADATA.agentToken]: credentials.supervisorToken };
@@ -243,7 +243,7 @@ describe('internal gate', () => {
     expect((await call('supervisor', refreshTokens, { headers })).agent?.runId).toBe('run_1');
   });
 
-  it('does not look at an agent token where a writ is the proof (TG-1)', async () => {
+  it('ignores agent tokens for calls authorized by a writ (TG-1)', async () => {
     const headers = { [METADATA.agentToken]: 'garbage', [METADATA.slotGrant]: 'garbage' };
     const caller = await call('tool-gateway', ToolGatewayService.method.callTool, { headers });
     expect(caller).toEqual({
@@ -252,7 +252,7 @@ describe('internal gate', () => {
     });
   });
 
-  it('lets nobody act without a current slot grant (SB-4)', async () => {
+  it('rejects actions without a current slot grant (SB-4)', async () => {
     await expect(call('execution-meter', generate, { grant: null })).rejects.toMatchObject({
       kind: 'failed_precondition',
       reason: 'SLOT_GRANT_REQUIRED',
@@ -265,7 +265,7 @@ describe('internal gate', () => {
     await call('execution-meter', listModels, { grant: null });
   });
 
-  it('takes no grant of another tenant, run, agent or later lease (SB-4, RT-2)', async () => {
+  it('rejects a grant of another tenant, run, agent or later lease (SB-4, RT-2)', async () => {
     const others = { tenant: 'beta', run_id: 'run_2', agent_instance: 'ag_2', epoch: 4n };
     const claims = {
       tenant: others.tenant,
@@ -288,7 +288,7 @@ describe('internal gate', () => {
     await call('execution-meter', generate, { grant: { epoch: 0n } });
   });
 
-  it('refuses a forged grant also while grants are not enforced (SB-4)', async () => {
+  it('rejects a forged grant even when grants are not enforced (SB-4)', async () => {
     const { token } = await world.signers['agent-worker'].sign('slot_grant', {
       audience: 'writ',
       claims: CLAIMS.slot_grant,
@@ -304,7 +304,7 @@ describe('internal gate', () => {
       });
   });
 
-  it('asks for no grant while grants are not enforced, and shows only current ones', async () => {
+  it('requires no grant while grants are not enforced, and passes only current ones on', async () => {
     const lenient = { enforceSlotGrants: false };
     const without = await call('execution-meter', generate, { grant: null }, lenient);
     requireSlotGrant(without);
@@ -313,18 +313,18 @@ describe('internal gate', () => {
     requireSlotGrant(expired);
   });
 
-  it('leaves it to the review whether a paused agent’s partial final passes without a grant (SB-4)', async () => {
+  it('lets the handler decide whether a paused agent may submit a partial final without a grant (SB-4)', async () => {
     const none = await call('supervisor', reviewAction, { grant: null });
-    expect(() => requireSlotGrant(none)).toThrow('ag_1 may act only with a current slot grant');
+    expect(() => requireSlotGrant(none)).toThrow('ag_1 requires a current slot grant');
     const expired = await call('supervisor', reviewAction, {}, { waitMs: 5_000 });
     expect(() => requireSlotGrant(expired)).toThrow('has expired');
     requireSlotGrant(await call('supervisor', reviewAction));
     expect(() => requireSlotGrant({})).toThrow('slot grant');
   });
 
-  it('refuses an RPC that the table does not know (SYS-4)', async () => {
-    const stranger = { ...KeyService.method.getKeys, name: 'Later' };
-    await expect(call('supervisor', stranger)).rejects.toMatchObject({
+  it('denies an RPC without a row (SYS-4)', async () => {
+    const unlisted = { ...KeyService.method.getKeys, name: 'Later' };
+    await expect(call('supervisor', unlisted)).rejects.toMatchObject({
       reason: 'CALLER_NOT_ALLOWED',
     });
   });

@@ -4,33 +4,33 @@ import { readAgentToken } from './agent-token.ts';
 import { callerRow, rpcKey, type ServicesRow } from './caller-table.ts';
 import { bearer, readEpoch, requireHeader } from './credentials.ts';
 import { isServiceName, SERVICE_NAMES, type ServerName } from './names.ts';
-import { noteGrantTerms, readSlotGrant, requireSlotGrant } from './slot-grant.ts';
+import { readSlotGrant, requireSlotGrant, setGrantRequirement } from './slot-grant.ts';
 import { readSpiffeId } from './spiffe.ts';
 import type { Verifier } from './verifier.ts';
 
-/** What {@link internalGate} needs. */
+/** Options of {@link internalGate}. */
 export interface InternalGateOptions {
-  /** Who serves: the audience that tokens must name. */
+  /** The serving service: the audience that tokens must name. */
   readonly service: ServerName;
   readonly verifier: Verifier;
   /**
-   * Whether RPCs whose row asks for a slot grant are refused without a current one (SB-4).
-   * Presented grants are checked in any case.
+   * Whether RPCs whose row requires a slot grant are rejected without a current one (SB-4). Presented
+   * grants are always verified.
    */
   readonly enforceSlotGrants: boolean;
-  /** Where the port asks for certificates: the trust domain that they must be of. */
+  /** The required trust domain of client certificates; undefined when the port requires none. */
   readonly trustDomain?: string | undefined;
 }
 
 /**
- * The gate of an internal port: the caller table, enforced (SYS-6, SYS-4). In this order: the
- * certificate, if the port asks for one, and the service token, which must name the same service; whether the table lets that service call; then, for an agent worker, the lease
- * epoch, the agent token, whether the worker serves its tenant, and the slot grant.
+ * Creates the gate of an internal port, which enforces the caller table (SYS-6, SYS-4). It checks in this
+ * order: the client certificate, if required; the service token, which must name the same service; the row
+ * of the table; and for an agent worker the lease epoch, the agent token, its tenant, and the slot grant.
  */
 export function internalGate(options: InternalGateOptions): Gate {
   return async (call) => {
     const row = callerRow(call.method);
-    if (row === undefined) throw notAllowed(call, 'Nobody');
+    if (row === undefined) throw notAllowed(call, 'No caller');
     if ('open' in row) return {};
     if ('people' in row) throw notAllowed(call, 'A service');
     const certified = readCertificate(options, call, row);
@@ -51,7 +51,7 @@ async function workerCaller(
 ): Promise<Caller> {
   const epoch = readEpoch(call, row.epoch === 'required');
   const identity = { service, ...(epoch === undefined ? {} : { epoch }) };
-  // Tokens that the row does not ask for are not looked at, so no handler can lean on them.
+  // Tokens that the row does not require are ignored, so that no handler can rely on them.
   if (row.agentToken === undefined || !isServiceName(audience)) return identity;
   const token = requireHeader(call, METADATA.agentToken, 'an agent token');
   const agent = await readAgentToken(verifier, token, {
@@ -59,16 +59,16 @@ async function workerCaller(
     caller: { service },
     allowExpired: row.allowExpiredAgentToken === true,
   });
-  const shown = call.header(METADATA.slotGrant);
-  const presented = shown ? await readSlotGrant(verifier, shown, agent, epoch) : undefined;
-  // An expired grant is as good as none: a paused agent's partial final may still carry it.
+  const header = call.header(METADATA.slotGrant);
+  const presented = header ? await readSlotGrant(verifier, header, agent, epoch) : undefined;
+  // An expired grant counts as absent: a paused agent's partial final may still carry it.
   const current = presented?.expired === false ? presented.grant : undefined;
   const caller: Caller = {
     ...identity,
     agent,
     ...(current === undefined ? {} : { slotGrant: current }),
   };
-  noteGrantTerms(caller, {
+  setGrantRequirement(caller, {
     enforced: enforceSlotGrants,
     expired: presented?.expired === true,
   });
@@ -76,7 +76,7 @@ async function workerCaller(
   return caller;
 }
 
-/** Who the caller's certificate says it is; undefined where none is asked for. */
+/** Returns the service named by the client certificate; undefined when no certificate is required. */
 function readCertificate(
   { trustDomain }: InternalGateOptions,
   call: GateCall,
@@ -86,12 +86,15 @@ function readCertificate(
   if (call.peerUris === undefined)
     throw new UnauthenticatedError(
       'CERTIFICATE_MISSING',
-      `${rpcKey(call.method)} needs a connection with the certificate of a service.`,
+      `${rpcKey(call.method)} requires a connection with the client certificate of a service.`,
       { rpc: rpcKey(call.method) },
     );
   const named = readSpiffeId(call.peerUris);
   if (named === undefined || named.trustDomain !== trustDomain)
-    throw notAllowed(call, 'A certificate that names no service of this trust domain');
+    throw notAllowed(
+      call,
+      'A client with a certificate that names no service of this trust domain',
+    );
   if (!services.some((name) => name === named.service))
     throw notAllowed(call, `The certificate of ${named.service}`);
   return named.service;
@@ -106,8 +109,9 @@ async function readServiceToken(
     issuer: SERVICE_NAMES,
     audience,
   });
-  // A service speaks for itself alone: its signature is its name.
-  if (claims.name !== issuer) throw notAllowed(call, `A ${issuer} that calls itself otherwise`);
+  // A service signs tokens in its own name only.
+  if (claims.name !== issuer)
+    throw notAllowed(call, `${issuer} with a token that names another service`);
   return { name: claims.name, replica: claims.replica, tenants: claims.tenants };
 }
 

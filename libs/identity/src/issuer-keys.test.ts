@@ -20,7 +20,7 @@ describe('keys of an issuer', () => {
 
   const fetchKeys = async () => {
     fetches += 1;
-    if (down) throw new UnavailableError('UNAVAILABLE', 'Nobody listens.');
+    if (down) throw new UnavailableError('UNAVAILABLE', 'The server is not listening.');
     const find = signerKeys(signer);
     const found = new Map<string, TrustedKey>();
     for (const { keyId } of signer.publicKeys()) {
@@ -31,7 +31,7 @@ describe('keys of an issuer', () => {
   };
   const current = () => signer.publicKeys()[0]?.keyId ?? '';
 
-  it('are fetched when first needed, once for all who ask together', async () => {
+  it('are fetched on first use, once for concurrent lookups', async () => {
     expect(fetches).toBe(0);
     const found = await Promise.all(Array.from({ length: 20 }, () => keys.find(current())));
     expect(found.every((key) => key !== undefined)).toBe(true);
@@ -39,7 +39,7 @@ describe('keys of an issuer', () => {
     expect(fetches).toBe(1);
   });
 
-  it('are fetched again for a key id met after a rotation', async () => {
+  it('are fetched again for the key id of a rotated key', async () => {
     await keys.find(current());
     await signer.rotate();
     clock.advance(1_000);
@@ -47,7 +47,7 @@ describe('keys of an issuer', () => {
     expect(fetches).toBe(2);
   });
 
-  it('are not hammered by made-up key ids: one fetch a second, whatever is asked (SYS-4)', async () => {
+  it('are fetched at most once a second for unknown key ids (SYS-4)', async () => {
     await keys.find(current());
     clock.advance(1_000);
     expect(await keys.find('made-up')).toBeUndefined();
@@ -61,10 +61,10 @@ describe('keys of an issuer', () => {
     expect(await keys.find(current())).toBeDefined();
   });
 
-  it('are refused as unavailable while their owner is down, and asked for again after (SYS-4)', async () => {
+  it('are unavailable while their owner is down, and fetched again afterwards (SYS-4)', async () => {
     down = true;
     await expect(keys.find(current())).rejects.toThrow(
-      'The keys of supervisor cannot be had: it did not answer (UNAVAILABLE).',
+      'The keys of supervisor are unavailable: it did not respond (UNAVAILABLE).',
     );
     down = false;
     await expect(keys.find(current())).rejects.toMatchObject({ kind: 'unavailable' });
@@ -72,7 +72,7 @@ describe('keys of an issuer', () => {
     expect(await keys.find(current())).toBeDefined();
   });
 
-  it('are refreshed behind the scenes, so that a revoked key goes, and unused once too old', async () => {
+  it('are refreshed in the background, and not used beyond their maximum age', async () => {
     const old = current();
     await keys.find(old);
     await signer.rotate({ vouchForMs: 0 });
@@ -86,7 +86,7 @@ describe('keys of an issuer', () => {
     await expect(keys.find(old)).rejects.toMatchObject({ reason: 'KEYS_UNAVAILABLE' });
   });
 
-  it('asks anew when a question joins a fetch that began before it', async () => {
+  it('fetches again when a lookup joined a fetch that started before it', async () => {
     const release: (() => void)[] = [];
     const slow = new IssuerKeys(
       'supervisor',

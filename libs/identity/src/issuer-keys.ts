@@ -2,20 +2,20 @@ import { type Clock, isWritError } from '@writ/kernel';
 import type { ServiceName } from './names.ts';
 import { keysUnavailable, type TrustedKey } from './trust.ts';
 
-/** Asks a service for all its keys. */
+/** Fetches all keys of a service. */
 export type FetchKeys = () => Promise<ReadonlyMap<string, TrustedKey>>;
 
-/** After this age keys are fetched again, in the background. */
+/** Age at which keys are refreshed in the background, ms. */
 const FRESH_MS = 5 * 60 * 1000;
-/** After this age keys are no longer used: a retired key must not live on unseen (SYS-4). */
+/** Maximum age of keys, ms: a retired key must not be accepted for longer (SYS-4). */
 const USABLE_MS = 60 * 60 * 1000;
-/** Least time between two fetches, so that made-up key ids cannot hammer a service. */
-const FETCH_EVERY_MS = 1_000;
-/** How long an id that the service does not know is refused without asking again. */
+/** Minimum interval between two fetches, ms, so that unknown key ids cannot overload a service. */
+const MIN_FETCH_INTERVAL_MS = 1_000;
+/** Time for which an unknown key id is rejected without another fetch, ms. */
 const ABSENT_MS = 10_000;
 const MAX_ABSENT = 1_000;
 
-/** The keys of one service, fetched lazily by key id and kept. */
+/** A cache of the keys of one service, fetched on demand. */
 export class IssuerKeys {
   readonly #issuer: ServiceName;
   readonly #fetch: FetchKeys;
@@ -24,9 +24,9 @@ export class IssuerKeys {
   #keys: ReadonlyMap<string, TrustedKey> = new Map();
   #fetchedAt = Number.NEGATIVE_INFINITY;
   #triedAt = Number.NEGATIVE_INFINITY;
-  /** Number of the latest fetch begun. */
+  /** Number of the latest fetch. */
   #fetches = 0;
-  #underWay: Promise<void> | undefined;
+  #fetching: Promise<void> | undefined;
 
   constructor(issuer: ServiceName, fetch: FetchKeys, clock: Clock) {
     this.#issuer = issuer;
@@ -34,37 +34,37 @@ export class IssuerKeys {
     this.#clock = clock;
   }
 
-  /** The key, or undefined when the service was asked since and has none such. */
+  /** Returns the key, or undefined when a fetch started after this call does not return it. */
   async find(keyId: string): Promise<TrustedKey | undefined> {
     const known = this.#keys.get(keyId);
     const age = this.#now() - this.#fetchedAt;
     if (known !== undefined && age < USABLE_MS) {
-      if (age >= FRESH_MS) this.#refreshBehind();
+      if (age >= FRESH_MS) this.#refreshInBackground();
       return known;
     }
     if (this.#now() - (this.#absentSince.get(keyId) ?? Number.NEGATIVE_INFINITY) < ABSENT_MS)
       return undefined;
-    // A fetch begun before this question may have missed a key that is a moment old.
-    const asked = this.#fetches;
-    while (this.#fetches === asked || this.#underWay !== undefined) {
-      await (this.#underWay ?? this.#begin());
+    // A fetch that started before this lookup may miss a new key.
+    const fetchesBefore = this.#fetches;
+    while (this.#fetches === fetchesBefore || this.#fetching !== undefined) {
+      await (this.#fetching ?? this.#begin());
       const found = this.#keys.get(keyId);
       if (found !== undefined) return found;
     }
-    this.#rememberAbsent(keyId);
+    this.#addAbsent(keyId);
     return undefined;
   }
 
   #begin(): Promise<void> {
     const now = this.#now();
-    if (now - this.#triedAt < FETCH_EVERY_MS && now >= this.#triedAt)
-      return Promise.reject(keysUnavailable(this.#issuer, 'was asked a moment ago'));
+    if (now - this.#triedAt < MIN_FETCH_INTERVAL_MS && now >= this.#triedAt)
+      return Promise.reject(keysUnavailable(this.#issuer, 'it was queried less than a second ago'));
     this.#triedAt = now;
     this.#fetches += 1;
-    this.#underWay = this.#fetchAll().finally(() => {
-      this.#underWay = undefined;
+    this.#fetching = this.#fetchAll().finally(() => {
+      this.#fetching = undefined;
     });
-    return this.#underWay;
+    return this.#fetching;
   }
 
   async #fetchAll(): Promise<void> {
@@ -73,17 +73,17 @@ export class IssuerKeys {
       this.#fetchedAt = this.#now();
     } catch (error) {
       if (isWritError(error) && error.reason === 'KEYS_UNAVAILABLE') throw error;
-      throw keysUnavailable(this.#issuer, 'did not answer', error);
+      throw keysUnavailable(this.#issuer, 'it did not respond', error);
     }
   }
 
-  #refreshBehind(): void {
-    if (this.#underWay !== undefined) return;
-    // What fails now is told to whoever needs a key once these are too old.
+  #refreshInBackground(): void {
+    if (this.#fetching !== undefined) return;
+    // An error surfaces at the next lookup after the maximum age.
     this.#begin().catch(() => undefined);
   }
 
-  #rememberAbsent(keyId: string): void {
+  #addAbsent(keyId: string): void {
     const oldest = this.#absentSince.keys().next();
     if (this.#absentSince.size >= MAX_ABSENT && oldest.done !== true)
       this.#absentSince.delete(oldest.value);

@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { keyIdOf } from './ed25519.ts';
 import { badFile, createPrivate, readPrivate, replacePrivate } from './private-file.ts';
 
-/** One key of a key file. The first signs; the others were retired. */
+/** One key of a key file. The first one signs; the others are retired. */
 export interface StoredKey {
   readonly keyId: string;
   /** Public part, base64url. */
@@ -11,14 +11,14 @@ export interface StoredKey {
   /** Private part, base64url; absent once retired. */
   readonly d?: string;
   readonly notBefore: Date;
-  /** Until when signatures count; absent while it signs. */
+  /** End of the validity of its signatures; absent for the signing key. */
   readonly notAfter?: Date;
 }
 
-/** The keys of a service: at least one, the signing one first. */
+/** The keys of a service, at least one; the signing key is first. */
 export type StoredKeys = readonly [StoredKey & { readonly d: string }, ...StoredKey[]];
 
-/** A fresh Ed25519 key; its id is its RFC 7638 thumbprint. */
+/** Generates an Ed25519 key; its id is its RFC 7638 thumbprint. */
 export async function newKey(now: Date): Promise<StoredKey & { readonly d: string }> {
   const pair = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const { x = '', d = '' } = await exportJWK(pair.privateKey);
@@ -26,9 +26,9 @@ export async function newKey(now: Date): Promise<StoredKey & { readonly d: strin
 }
 
 /**
- * Reads the keys, or makes them on first start; of several starting processes one makes them.
- * @throws InvalidRequestError INVALID_FILE when the file is there but no key can be had from it: it is
- * never made anew, since tokens signed with the lost key would stop to count
+ * Reads the key file, or creates it on first start; of several starting processes one creates it.
+ * @throws InvalidRequestError INVALID_FILE when the file exists but is invalid. It is never recreated,
+ * because tokens signed with the lost key would become invalid.
  */
 export async function openKeyFile(file: string, now: Date): Promise<StoredKeys> {
   const text = readPrivate(file);
@@ -37,20 +37,20 @@ export async function openKeyFile(file: string, now: Date): Promise<StoredKeys> 
   return readKeyFile(file);
 }
 
-/** Reads the keys. @throws InvalidRequestError INVALID_FILE */
+/** Reads the key file. @throws InvalidRequestError INVALID_FILE */
 export async function readKeyFile(file: string): Promise<StoredKeys> {
   const text = readPrivate(file);
-  if (text === undefined) throw badFile(file, `is gone; ${REMEDY}`);
+  if (text === undefined) throw badFile(file, `does not exist; ${REMEDY}`);
   return parseKeys(file, text);
 }
 
-/** Replaces the keys at once and durably. */
+/** Replaces the key file atomically and durably. */
 export function writeKeyFile(file: string, keys: StoredKeys): void {
   replacePrivate(file, formatKeys(keys));
 }
 
 const REMEDY =
-  'restore it from a backup, or delete it to start with a new key, which voids all tokens signed before';
+  'restore it from a backup, or delete it to start with a new key, which invalidates all existing tokens';
 
 function formatKeys(keys: StoredKeys): string {
   const jwks = keys.map((key) => ({
@@ -70,11 +70,11 @@ function formatKeys(keys: StoredKeys): string {
 async function parseKeys(file: string, text: string): Promise<StoredKeys> {
   const keys = await Promise.all(listOfKeys(file, text).map((key) => parseKey(file, key)));
   const [first, ...rest] = keys;
-  if (first === undefined) throw broken(file, 'it holds no key');
+  if (first === undefined) throw broken(file, 'it contains no key');
   const { d } = first;
   if (d === undefined) throw broken(file, 'its first key has no private part');
   if (new Set(keys.map((key) => key.keyId)).size !== keys.length)
-    throw broken(file, 'it holds one key twice');
+    throw broken(file, 'it contains a key twice');
   return [{ ...first, d }, ...rest];
 }
 
@@ -83,7 +83,7 @@ function listOfKeys(file: string, text: string): readonly JsonValue[] {
   try {
     jwks = JSON.parse(text);
   } catch (error) {
-    // The parser's message quotes the text, which holds the private key.
+    // The parser's message quotes the text, which contains the private key.
     throw broken(file, error instanceof SyntaxError ? 'it is not JSON' : 'it cannot be parsed');
   }
   if (isJsonObject(jwks) && Array.isArray(jwks.keys)) return jwks.keys;
@@ -121,5 +121,5 @@ function time(file: string, jwk: JsonObject, field: 'not_before' | 'not_after'):
 }
 
 function broken(file: string, why: string): Error {
-  return badFile(file, `is not a key file of Writ: ${why}; ${REMEDY}`);
+  return badFile(file, `is not a valid key file: ${why}; ${REMEDY}`);
 }

@@ -5,8 +5,8 @@ import { type Route, route } from '@writ/rpc';
 import type { PublicKey, Signer } from './signer.ts';
 
 /**
- * The route of KeyService: every service serves its own public keys at its internal port. Retired
- * keys are listed with their `not_after`, since what they signed before may still be read.
+ * Returns the route of KeyService: every service serves its own public keys on its internal port. Retired
+ * keys are listed with their `not_after`, because tokens signed before may still be verified.
  */
 export function keyRoute(signer: Signer): Route {
   return route(KeyService, {

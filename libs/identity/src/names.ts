@@ -15,14 +15,14 @@ export function isServiceName(value: unknown): value is ServiceName {
   return SERVICE_NAMES.some((name) => name === value);
 }
 
-/** Who serves RPCs behind a gate: a service, or a program that serves tools to the gateway (TG-6). */
+/** A server with a gate: a service, or a tool provider of the gateway (TG-6). */
 export type ServerName = ServiceName | typeof TOOL_PROVIDER;
 
 /** Audience of the service token that a gateway presents to a tool provider. */
 export const TOOL_PROVIDER = 'tool-provider';
 
-/** Audience of a slot grant: every service takes it (SB-4). */
+/** Audience of a slot grant: every service accepts it (SB-4). */
 export const EVERY_SERVICE = 'writ';
 
-/** Audience of a checkpoint: whoever verifies an audit chain (SV-8). */
+/** Audience of a checkpoint: verifiers of the audit chain (SV-8). */
 export const AUDIT = 'audit';

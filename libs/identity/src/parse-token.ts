@@ -3,14 +3,14 @@ import { isServiceName, type ServiceName } from './names.ts';
 import { tokenInvalid } from './token-error.ts';
 import { CLAIM_SCHEMAS, type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
 
-/** What a token says of itself, before its signature is checked: trust none of it. */
+/** The content of a token before its signature is verified: not trusted. */
 export interface UnverifiedToken {
   readonly keyId: string;
   readonly issuer: ServiceName;
   readonly payload: JsonObject;
 }
 
-/** The registered claims, as times and texts. */
+/** The registered claims. */
 export interface Registered {
   readonly audience: string;
   readonly id: string;
@@ -22,12 +22,12 @@ export interface Registered {
 const HEADER_FIELDS = ['alg', 'kid', 'typ'];
 const REGISTERED = ['iss', 'aud', 'sub', 'iat', 'nbf', 'exp', 'jti'];
 const MAX_KEY_ID = 128;
-/** The last moment that a Date holds, in seconds. */
+/** The maximum time of a Date, Unix seconds. */
 const LAST_SECOND = 8_640_000_000_000;
 
 /**
- * Splits a compact JWS and checks its form: one fixed algorithm, the kind's own `typ`, no header
- * field besides (TG-1).
+ * Parses a compact JWS and checks its header: a fixed algorithm, the `typ` of the kind, and no other
+ * field (TG-1).
  * @throws UnauthenticatedError TOKEN_INVALID naming the check
  */
 export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
@@ -39,20 +39,20 @@ export function parseToken(kind: TokenKind, token: string): UnverifiedToken {
   if (parts.length !== 3 || !header || !payload || !signature)
     throw tokenInvalid(kind, 'form', 'it is not a compact JWS');
   const fields = parseObject(kind, 'header', header);
-  // Also refuses crit, b64, jwk and their like, which change what a signature means.
+  // Also rejects crit, b64 and jwk, which change the meaning of the signature.
   if (Object.keys(fields).sort().join() !== HEADER_FIELDS.join())
-    throw tokenInvalid(kind, 'header', 'its header must hold alg, kid and typ and nothing else');
+    throw tokenInvalid(kind, 'header', 'its header must contain exactly alg, kid and typ');
   if (fields.alg !== 'EdDSA') throw tokenInvalid(kind, 'alg', 'its algorithm is not EdDSA');
   if (fields.typ !== typ) throw tokenInvalid(kind, 'typ', `its type is not ${typ}`);
   const { kid } = fields;
   if (typeof kid !== 'string' || kid === '' || kid.length > MAX_KEY_ID)
     throw tokenInvalid(kind, 'kid', 'its key id is malformed');
   const claims = parseObject(kind, 'payload', payload);
-  if (!isServiceName(claims.iss)) throw tokenInvalid(kind, 'iss', 'its issuer is no service');
+  if (!isServiceName(claims.iss)) throw tokenInvalid(kind, 'iss', 'its issuer is not a service');
   return { keyId: kid, issuer: claims.iss, payload: claims };
 }
 
-/** Reads the registered claims; all but `nbf` must be there. */
+/** Reads the registered claims; all except `nbf` are required. */
 export function readRegistered(kind: TokenKind, payload: JsonObject): Registered {
   const { aud, jti } = payload;
   if (typeof aud !== 'string' || aud === '')
@@ -68,20 +68,19 @@ export function readRegistered(kind: TokenKind, payload: JsonObject): Registered
 }
 
 /**
- * Reads the private claim. A field that this version does not know may narrow what is allowed, so
- * it is refused and not ignored (SYS-4): upgrade readers before issuers.
+ * Reads the private claim. An unknown field is rejected, not ignored, because it may restrict what is
+ * allowed (SYS-4): upgrade readers before issuers.
  */
 export function readClaims<K extends TokenKind>(kind: K, payload: JsonObject): Claims<K> {
-  const stranger = Object.keys(payload).find((key) => key !== kind && !REGISTERED.includes(key));
-  if (stranger !== undefined)
-    throw tokenInvalid(kind, 'claims', 'it has a claim that is unknown here');
+  const unknown = Object.keys(payload).find((key) => key !== kind && !REGISTERED.includes(key));
+  if (unknown !== undefined) throw tokenInvalid(kind, 'claims', 'it has an unknown claim');
   const claims = fromClaim(kind, payload[kind]);
   const rules = KIND_RULES[kind];
   const field = rules.badField(claims);
   if (field !== undefined)
     throw tokenInvalid(kind, 'claims', `its ${field} is missing or malformed`);
   if (payload.sub !== rules.subject(claims))
-    throw tokenInvalid(kind, 'sub', 'its subject does not fit its claims');
+    throw tokenInvalid(kind, 'sub', 'its subject does not match its claims');
   return claims;
 }
 
@@ -93,7 +92,7 @@ function fromClaim<K extends TokenKind>(kind: K, claim: JsonValue | undefined): 
   }
 }
 
-/** Undefined unless it is base64url in its one canonical spelling, so that a token has one text. */
+/** Returns undefined unless `part` is canonical base64url, so that every token has a single encoding. */
 function decodePart(part: string): Buffer | undefined {
   const bytes = Buffer.from(part, 'base64url');
   return bytes.toString('base64url') === part ? bytes : undefined;

@@ -17,12 +17,12 @@ const NAMED: Readonly<Record<Priority, ContractPriority>> = {
   [Priority.CRITICAL]: ContractPriority.CRITICAL,
 };
 
-/** The weight of the contract's enum value (SUP-3); undefined for unspecified and unknown values. */
+/** Returns the weight of a protobuf enum value (SUP-3); undefined for unspecified and unknown values. */
 export function weightOf(priority: ContractPriority): Priority | undefined {
   return WEIGHTS.get(priority);
 }
 
-/** The contract's enum value of a weight (SUP-3). */
+/** Returns the protobuf enum value of a weight (SUP-3). */
 export function contractPriority(weight: Priority): ContractPriority {
   return NAMED[weight];
 }

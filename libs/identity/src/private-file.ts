@@ -16,14 +16,14 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConflictError, InvalidRequestError } from '@writ/kernel';
 
-/** Write by the group, anything by others. Reading by the group is how mounted secrets come. */
+/** Group write and all access by others. Group read is allowed because of mounted secrets. */
 const LOOSE_MODE = 0o027;
-const LOCK_TRIES = 200;
+const LOCK_ATTEMPTS = 200;
 const LOCK_PAUSE_MS = 10;
 
 /**
- * The text of a file that holds secrets; undefined when there is none.
- * @throws InvalidRequestError INVALID_FILE naming the file, when it cannot be read or others may
+ * Reads a file with secrets; undefined when it does not exist.
+ * @throws InvalidRequestError INVALID_FILE when it cannot be read or is accessible to other users
  */
 export function readPrivate(file: string): string | undefined {
   let text: string;
@@ -35,26 +35,26 @@ export function readPrivate(file: string): string | undefined {
     if (hasCode(error, 'ENOENT')) return undefined;
     throw badFile(file, `cannot be read (${codeOf(error)}); make it readable for this user`, error);
   }
-  // Windows has no such bits: every file shows as open to all.
+  // On Windows the mode of every file includes these bits.
   if (process.platform !== 'win32' && (mode & LOOSE_MODE) !== 0)
-    throw badFile(file, `is open to other users of this machine; run: chmod 600 ${file}`);
+    throw badFile(file, `is accessible to other users of this machine; run: chmod 600 ${file}`);
   return text;
 }
 
-/** When the file last changed, in a form that only compares; undefined when there is none. */
+/** Returns a string that changes with the file; undefined when it does not exist. */
 export function fileStamp(file: string): string | undefined {
   const stat = statSync(file, { throwIfNoEntry: false, bigint: true });
   return stat && `${stat.mtimeNs}/${stat.ino}/${stat.size}`;
 }
 
-/** Replaces a file at once and durably; mode 0600. A crash leaves the old text or the new one. */
+/** Replaces a file atomically and durably, mode 0600. */
 export function replacePrivate(file: string, text: string): void {
   const draft = writeDraft(file, text);
   renameSync(draft, file);
   syncFolder(file);
 }
 
-/** Creates a file durably, mode 0600; of several creators one wins. Returns whether it was this one. */
+/** Creates a file atomically and durably, mode 0600. Returns false when it already exists. */
 export function createPrivate(file: string, text: string): boolean {
   const draft = writeDraft(file, text);
   try {
@@ -70,18 +70,18 @@ export function createPrivate(file: string, text: string): boolean {
 }
 
 /**
- * Runs `work` while no other process changes the file.
+ * Runs `work` while holding the lock file.
  * @throws ConflictError FILE_LOCKED after two seconds, naming the lock file
  */
 export async function whileLocked<T>(
   file: string,
   work: () => T | Promise<T>,
-  maxTries = LOCK_TRIES,
+  maxAttempts = LOCK_ATTEMPTS,
 ): Promise<T> {
   const lock = `${file}.lock`;
   makeFolder(lock);
-  for (let tries = 1; !takeLock(lock); tries += 1) {
-    if (tries >= maxTries)
+  for (let attempt = 1; !tryLock(lock); attempt += 1) {
+    if (attempt >= maxAttempts)
       throw new ConflictError(
         'FILE_LOCKED',
         `${file} is being changed by another process; if none is running, remove ${lock}.`,
@@ -96,7 +96,7 @@ export async function whileLocked<T>(
   }
 }
 
-/** The error for a file that a person has to mend: `<file> <what>.` */
+/** The error for a file that an operator must repair: `<file> <what>.` */
 export function badFile(file: string, what: string, cause?: unknown): InvalidRequestError {
   return new InvalidRequestError('INVALID_FILE', `${file} ${what}.`, { file }, { cause });
 }
@@ -127,11 +127,11 @@ function makeFolder(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw badFile(dirname(file), `cannot be made (${codeOf(error)})`, error);
+    throw badFile(dirname(file), `cannot be created (${codeOf(error)})`, error);
   }
 }
 
-/** A rename or link is durable only once its folder is. Windows cannot open folders. */
+/** A rename or link is durable only after fsync of its folder. Windows cannot open folders. */
 function syncFolder(file: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(dirname(file), 'r');
@@ -142,7 +142,7 @@ function syncFolder(file: string): void {
   }
 }
 
-function takeLock(lock: string): boolean {
+function tryLock(lock: string): boolean {
   try {
     closeSync(openSync(lock, 'wx', 0o600));
     return true;

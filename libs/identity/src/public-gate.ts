@@ -5,20 +5,20 @@ import { callerRow, rpcKey } from './caller-table.ts';
 import { bearer } from './credentials.ts';
 import type { Oidc } from './oidc/oidc.ts';
 
-/** What {@link publicGate} needs. */
+/** Options of {@link publicGate}. */
 export interface PublicGateOptions {
   readonly apiKeys: Pick<ApiKeys, 'verify'>;
-  /** Whose tokens are taken besides; left out, nobody's. */
+  /** The issuer whose tokens are accepted; without it, only API keys are. */
   readonly oidc?: Oidc | undefined;
-  /** Takes one call of a tenant, or throws. Left out, every one is taken. */
+  /** Counts one call of a tenant, or throws. Without it, calls are not limited. */
   readonly rateLimit?: (tenant: string) => void | Promise<void>;
 }
 
 const API_KEY = /^writ_/;
 
 /**
- * The gate of the public port: people with API keys or tokens of an issuer, by role, so many calls a
- * tenant (SYS-6). Internal RPCs are refused there whatever is presented.
+ * Creates the gate of the public port: people with API keys or OIDC tokens, by role, rate limited per
+ * tenant (SYS-6). Internal RPCs are always denied there.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED (from the gate it returns)
  * @throws PermissionDeniedError ROLE_REQUIRED, CALLER_NOT_ALLOWED (from the gate it returns)
  * @throws OverloadedError RATE_LIMITED, UnavailableError ISSUER_UNAVAILABLE, API_KEYS_UNREADABLE
@@ -40,7 +40,7 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
     if (row === undefined || !('people' in row))
       throw new PermissionDeniedError(
         'CALLER_NOT_ALLOWED',
-        `${rpc} may not be called at the public port.`,
+        `${rpc} is not available on the public port.`,
         { rpc },
       );
     const person = await personOf(bearer(call, 'an API key'));
@@ -48,7 +48,7 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
     if (!row.people.some((role) => person.roles.includes(role)))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',
-        `${rpc} needs the role ${row.people.join(' or ')}.`,
+        `${rpc} requires the role ${row.people.join(' or ')}.`,
         { rpc, roles: row.people.join(',') },
       );
     return { person };

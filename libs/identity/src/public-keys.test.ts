@@ -25,7 +25,7 @@ describe('trustPublicKeys', () => {
     return await readCheckpoint(createVerifier({ trust, clock }), token);
   };
 
-  it('reads what was signed before and after a rotation, with public keys alone (SV-8)', async () => {
+  it('verifies tokens signed before and after a rotation with public keys alone (SV-8)', async () => {
     const before = await mintCheckpoint(signer, claims);
     await signer.rotate({ vouchForMs: 1_000 });
     const signedAt = clock.now();
@@ -39,11 +39,11 @@ describe('trustPublicKeys', () => {
     expect((await read(own, after.token)).claims.count).toBe(9n);
   });
 
-  it('refuses a signature by a key that is not among them (SV-8)', async () => {
+  it('rejects a signature by an unlisted key (SV-8)', async () => {
     const other = await mkdtemp(join(tmpdir(), 'writ-keys-'));
     try {
-      const stranger = await openSigner({ service: 'supervisor', keyDir: other, clock });
-      const { token } = await mintCheckpoint(stranger, claims);
+      const otherSigner = await openSigner({ service: 'supervisor', keyDir: other, clock });
+      const { token } = await mintCheckpoint(otherSigner, claims);
       const jwks = formatPublicKeys(signer.publicKeys());
       await expect(read(jwks, token)).rejects.toMatchObject({ reason: 'TOKEN_INVALID' });
     } finally {
@@ -61,7 +61,7 @@ describe('trustPublicKeys', () => {
       `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"${'A'.repeat(43)}","kid":"k"}]}`,
       'not its thumbprint',
     ],
-  ])('says what is wrong with %s (SYS-3)', async (_what, jwks, sentence) => {
+  ])('names the problem of %s (SYS-3)', async (_what, jwks, sentence) => {
     await expect(trustPublicKeys('supervisor', jwks)).rejects.toMatchObject({
       reason: 'INVALID_PUBLIC_KEYS',
       message: expect.stringContaining(sentence),

@@ -5,8 +5,8 @@ import type { PublicKey } from './signer.ts';
 import { keysUnavailable, type Trust, type TrustedKey } from './trust.ts';
 
 /**
- * The public keys of a service as a JSON Web Key Set, to be handed to whoever verifies offline. Times
- * stand beside each key: since when it signs, and, once it is retired, until when it did.
+ * Formats the public keys of a service as a JSON Web Key Set for offline verification, with the validity
+ * times of each key.
  */
 export function formatPublicKeys(keys: readonly PublicKey[]): string {
   const jwks = keys.map(({ keyId, jwk, notBefore, notAfter }) => ({
@@ -21,10 +21,9 @@ export function formatPublicKeys(keys: readonly PublicKey[]): string {
 }
 
 /**
- * Trust in the public keys of one service, offline: those of a JSON Web Key Set, such as
- * {@link formatPublicKeys} writes or a service's key file is, or of a single JSON Web Key; private
- * parts are not looked at.
- * @throws InvalidRequestError INVALID_PUBLIC_KEYS that says what is wrong
+ * Creates offline trust in the public keys of one service, from a JSON Web Key Set, such as the output of
+ * {@link formatPublicKeys} or a key file, or from a single JSON Web Key. Private parts are ignored.
+ * @throws InvalidRequestError INVALID_PUBLIC_KEYS naming the problem
  */
 export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promise<Trust> {
   const keys = new Map<string, TrustedKey>();
@@ -33,8 +32,9 @@ export async function trustPublicKeys(issuer: ServiceName, jwks: string): Promis
     keys.set(keyId, trusted);
   }
   return {
-    async key(asked, keyId) {
-      if (asked !== issuer) throw keysUnavailable(asked, 'is not the service of these keys');
+    async key(requested, keyId) {
+      if (requested !== issuer)
+        throw keysUnavailable(requested, 'it is not the service of these keys');
       return keys.get(keyId);
     },
     close: () => undefined,
@@ -46,7 +46,7 @@ function keysIn(jwks: string): readonly JsonValue[] {
   try {
     value = JSON.parse(jwks);
   } catch {
-    // The parser's message quotes the text, which may hold a private key.
+    // The parser's message quotes the text, which may contain a private key.
     throw badKeys('they are not JSON');
   }
   if (isJsonObject(value) && value.kty !== undefined) return [value];
@@ -70,8 +70,5 @@ async function readKey(jwk: JsonValue): Promise<readonly [string, TrustedKey]> {
 }
 
 function badKeys(why: string): InvalidRequestError {
-  return new InvalidRequestError(
-    'INVALID_PUBLIC_KEYS',
-    `These public keys cannot be used: ${why}.`,
-  );
+  return new InvalidRequestError('INVALID_PUBLIC_KEYS', `The public keys are invalid: ${why}.`);
 }

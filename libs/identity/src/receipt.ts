@@ -4,9 +4,9 @@ import type { ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
 
 /**
- * Mints a receipt, for the supervisor alone; its `jti` is the receipt's id (TG-8). It lives 30
- * days, so that a supervisor that was away for long still takes it. `signer` is the gateway's.
- * @throws InvalidRequestError TOKEN_TOO_LARGE when the result fields are too much for a receipt
+ * Mints a receipt with the supervisor as its audience; its `jti` is the receipt id (TG-8). It expires after
+ * 30 days, so that it survives a long outage of the supervisor. `signer` is the gateway's.
+ * @throws InvalidRequestError TOKEN_TOO_LARGE when the result fields do not fit into a receipt
  */
 export function mintReceipt(
   signer: Signer,
@@ -17,9 +17,9 @@ export function mintReceipt(
 }
 
 /**
- * Reads a receipt, whoever carried it (TG-8).
- * @throws InvalidRequestError RECEIPT_INVALID: the gateway did not sign this
- * @throws UnavailableError KEYS_UNAVAILABLE when the gateway's keys cannot be had (SYS-4)
+ * Verifies a receipt, whichever service delivered it (TG-8).
+ * @throws InvalidRequestError RECEIPT_INVALID when the gateway did not sign it
+ * @throws UnavailableError KEYS_UNAVAILABLE when the gateway's keys are unavailable (SYS-4)
  */
 export async function readReceipt(
   verifier: Verifier,

@@ -11,7 +11,7 @@ import { createVerifier } from './verifier.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
-/** The keys of a service at a port of their own, behind the gate that every service has. */
+/** Serves the keys of a service behind the internal gate. */
 async function serveKeys({ signers, verifier }: World, service: ServiceName): Promise<RpcServer> {
   const server = await createRpcServer({
     host: '127.0.0.1',
@@ -24,7 +24,7 @@ async function serveKeys({ signers, verifier }: World, service: ServiceName): Pr
   return server;
 }
 
-/** A verifier elsewhere, that knows addresses only. */
+/** A verifier in another process, which knows addresses only. */
 function verifierAt(addresses: () => Addresses | Promise<Addresses>, clock: ManualClock) {
   const trust = createTrust({ addresses, telemetry, clock, timeoutMs: 2_000 });
   onTestFinished(() => trust.close());
@@ -48,7 +48,7 @@ describe('trust by address', () => {
     await verifier.verify('agent', old, ISSUED.agent);
   });
 
-  it('heeds the not_after of a retired key (TG-1)', async () => {
+  it('respects the not_after of a retired key (TG-1)', async () => {
     const world = await createWorld();
     const { address } = await serveKeys(world, 'supervisor');
     const { token } = await world.signers.supervisor.sign('agent', {
@@ -59,7 +59,9 @@ describe('trust by address', () => {
     await world.signers.supervisor.rotate({ vouchForMs: 10_000 });
     world.clock.advance(10_000);
     const verifier = verifierAt(() => ({ supervisor: address }), world.clock);
-    await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow('vouches');
+    await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow(
+      'has retired its key',
+    );
   });
 
   it('does not trust another service at the address, nor an issuer without one (SYS-4)', async () => {
@@ -69,18 +71,18 @@ describe('trust by address', () => {
     const at = (addresses: Addresses) =>
       verifierAt(() => addresses, world.clock).verify('agent', token, ISSUED.agent);
     await expect(at({ supervisor: address })).rejects.toThrow(
-      'The keys of supervisor cannot be had: it has the address of agent-worker.',
+      'The keys of supervisor are unavailable: its address belongs to agent-worker.',
     );
     await expect(at({ 'agent-worker': address })).rejects.toThrow(
-      'The keys of supervisor cannot be had: it has no address in the trust list.',
+      'The keys of supervisor are unavailable: it has no address in the trust list.',
     );
   });
 
-  it('is unavailable while nobody listens, and not for good (SYS-4)', async () => {
+  it('is unavailable while the server is down, and recovers (SYS-4)', async () => {
     const world = await createWorld();
-    const gone = await serveKeys(world, 'supervisor');
-    await gone.close(0);
-    let { address } = gone;
+    const stopped = await serveKeys(world, 'supervisor');
+    await stopped.close(0);
+    let { address } = stopped;
     const verifier = verifierAt(() => ({ supervisor: address }), world.clock);
     const token = await tokenOf(world, 'agent');
     await expect(verifier.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
@@ -92,7 +94,7 @@ describe('trust by address', () => {
     await verifier.verify('agent', token, ISSUED.agent);
   });
 
-  it('does not call itself for its own keys', async () => {
+  it('uses the own signer for its own keys', async () => {
     const world = await createWorld();
     const trust = createTrust({ addresses: {}, telemetry, self: world.signers.supervisor });
     const verifier = createVerifier({ trust, clock: world.clock });

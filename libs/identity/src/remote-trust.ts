@@ -13,30 +13,30 @@ import type { ServiceTls } from './service-tls.ts';
 import type { Signer } from './signer.ts';
 import { keysUnavailable, signerKeys, type Trust, type TrustedKey } from './trust.ts';
 
-/** Internal addresses, `host:port`, of the services whose signatures count. */
+/** Internal addresses, `host:port`, of the trusted services. */
 export type Addresses = Readonly<Partial<Record<ServiceName, string>>>;
 
-/** What {@link createTrust} needs. */
+/** Options of {@link createTrust}. */
 export interface TrustOptions {
-  /** Asked anew before each fetch when it is a function. */
+  /** A function is called before every fetch. */
   readonly addresses: Addresses | (() => Addresses | Promise<Addresses>);
   readonly telemetry: Telemetry;
-  /** The service's own signer, so that it need not call itself. */
+  /** The signer of this service, used for its own keys. */
   readonly self?: Signer;
-  /** Left out, keys are fetched in cleartext. */
+  /** Without it, keys are fetched in cleartext. */
   readonly tls?: ServiceTls | undefined;
-  /** Servers of this process, which are asked without a connection. */
+  /** Servers of this process, called without a connection. */
   readonly loopback?: Loopback | undefined;
-  /** Default: the machine's. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
-  /** Longest wait for an answer, in milliseconds; default 3,000. */
+  /** Timeout of a fetch, ms. Default 3,000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Trust in the services at given addresses. Keys are fetched with GetKeys when a key id is first
- * met, and kept: refetched behind the scenes after five minutes, unused after an hour. An unknown
- * id costs at most one fetch a second and service.
+ * Creates trust in the services at the given addresses. Keys are fetched with GetKeys on demand and cached:
+ * refreshed in the background after five minutes, expired after an hour. Unknown key ids cause at most one
+ * fetch per second and service.
  */
 export function createTrust(options: TrustOptions): Trust {
   const { telemetry, self, tls, loopback, clock = systemClock, timeoutMs = 3_000 } = options;
@@ -48,14 +48,14 @@ export function createTrust(options: TrustOptions): Trust {
       timeoutMs,
       tls: tls?.to(issuer),
       loopback,
-      // A service that is starting calls others, who need its keys to believe it.
+      // The called service needs the keys of a starting service before that one reports SERVING.
       health: 'responding',
     });
 
   const clientOf = async (issuer: ServiceName) => {
     const { addresses } = options;
     const address = (typeof addresses === 'function' ? await addresses() : addresses)[issuer];
-    if (address === undefined) throw keysUnavailable(issuer, 'has no address in the trust list');
+    if (address === undefined) throw keysUnavailable(issuer, 'it has no address in the trust list');
     const key = `${issuer} ${address}`;
     const client = clients.get(key) ?? connect(issuer, address);
     clients.set(key, client);
@@ -66,7 +66,7 @@ export function createTrust(options: TrustOptions): Trust {
     const client = await clientOf(issuer);
     const { service, keys } = await client.getKeys({});
     if (service !== issuer)
-      throw keysUnavailable(issuer, `has the address of ${service || 'a stranger'}`);
+      throw keysUnavailable(issuer, `its address belongs to ${service || 'an unknown service'}`);
     return new Map(await Promise.all(keys.map((key) => readKey(issuer, key))));
   };
 
@@ -92,7 +92,7 @@ async function readKey(
 ): Promise<[string, TrustedKey]> {
   const x = publicPart(jwkJson);
   if (x === undefined || (await keyIdOf(x)) !== keyId)
-    throw keysUnavailable(issuer, 'answered with a malformed key');
+    throw keysUnavailable(issuer, 'it returned a malformed key');
   return [
     keyId,
     {

@@ -9,28 +9,28 @@ import {
 import type { ServerName } from './names.ts';
 import { readSpiffeId, spiffeId } from './spiffe.ts';
 
-/** How a service proves to the others who it is, besides its tokens: one certificate for both ends. */
+/** The certificate of a service, used by its server and its clients. */
 export interface ServiceTls {
-  /** Of its own certificate; whoever is of another one is a stranger. */
+  /** The trust domain of the certificate; peers of other domains are rejected. */
   readonly trustDomain: string;
-  /** For the port on which services call. */
+  /** TLS settings of the internal port. */
   readonly server: ServerTls;
-  /** For calls to a service, which must show the certificate of that name. */
+  /** TLS settings for calls to a service, which must present the certificate of that name. */
   to(service: ServerName): ChannelTls;
-  /** Looks for changed files no more. */
+  /** Stops polling. */
   close(): void;
 }
 
-/** What {@link openServiceTls} needs. */
+/** Options of {@link openServiceTls}. */
 export interface ServiceTlsOptions extends Omit<TlsFilesOptions, 'accept' | 'caFile'> {
-  /** Whom the certificate must name. */
+  /** The service that the certificate must name. */
   readonly service: ServerName;
   readonly caFile: string;
 }
 
 /**
- * Opens the certificate of a service. Its URI says who it is and in which trust domain; changed files
- * must say the same.
+ * Loads the certificate of a service. Its URI names the service and the trust domain; reloaded files must
+ * have the same URI.
  * @throws PreconditionError INVALID_TLS_FILE naming the file, TLS_NAME_MISMATCH
  */
 export function openServiceTls({ service, ...options }: ServiceTlsOptions): ServiceTls {
@@ -67,10 +67,10 @@ export function openServiceTls({ service, ...options }: ServiceTlsOptions): Serv
 }
 
 function nameMismatch(file: string, uris: readonly string[], wanted: string): PreconditionError {
-  const names = uris.join(', ') || 'nobody';
+  const names = uris.join(', ') || 'no URI';
   return new PreconditionError(
     'TLS_NAME_MISMATCH',
-    `${file} names ${names}, where its one URI must be ${wanted}.`,
+    `${file} names ${names}; its only URI must be ${wanted}.`,
     { file },
   );
 }

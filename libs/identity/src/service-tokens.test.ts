@@ -18,7 +18,7 @@ describe('service tokens', () => {
     expect(claims).toMatchObject({ name: 'agent-worker', replica: 'w1', tenants: ['acme'] });
   });
 
-  it('are kept, and renewed at half their life', async () => {
+  it('are cached and renewed at half of their lifetime', async () => {
     const { signers, clock } = await createWorld();
     const token = serviceTokens(signers.supervisor, { audience: 'tool-gateway', replica: 'r1' });
     const [first, same] = await Promise.all([token(), token()]);
@@ -29,7 +29,7 @@ describe('service tokens', () => {
     expect(await token()).not.toBe(first);
   });
 
-  it('are made anew after the clock stepped back', async () => {
+  it('are renewed after the clock was set back', async () => {
     const { signers, clock, verifier } = await createWorld();
     const token = serviceTokens(signers.supervisor, { audience: 'tool-gateway', replica: 'r1' });
     await token();
@@ -40,7 +40,7 @@ describe('service tokens', () => {
     });
   });
 
-  it('ask again after a failure', async () => {
+  it('are requested again after a failure', async () => {
     const { signers } = await createWorld();
     let fail = true;
     const signer = {
@@ -63,7 +63,7 @@ describe('service tokens', () => {
 });
 
 describe('tenants of a service', () => {
-  it('are all of them when none is named, else only those (SYS-6)', () => {
+  it('are all tenants when none is listed, else the listed ones (SYS-6)', () => {
     const service = { name: 'agent-worker', replica: 'w1', tenants: ['acme'] };
     assertServesTenant({ service }, 'acme');
     assertServesTenant({ service: { ...service, tenants: [] } }, 'beta');

@@ -27,7 +27,7 @@ const open = (keyDir: string) =>
 const fileOf = (keyDir: string) => join(keyDir, 'supervisor.jwks.json');
 
 describe('signer', () => {
-  it('makes a key on first start, for this user alone, and finds it on the next', async () => {
+  it('creates a key with mode 0600 on first start and loads it on the next', async () => {
     const keyDir = join(tempDir(), 'keys');
     const first = await open(keyDir);
     expect(statSync(fileOf(keyDir)).mode & 0o777).toBe(0o600);
@@ -36,20 +36,20 @@ describe('signer', () => {
     expect(keyIds(await open(keyDir))).toEqual(keyIds(first));
   });
 
-  it('shows public parts only', async () => {
+  it('exposes public parts only', async () => {
     const [key] = (await open(tempDir())).publicKeys();
     expect(Object.keys(key?.jwk ?? {})).toEqual(['kty', 'crv', 'x']);
     expect(key?.notAfter).toBeUndefined();
   });
 
-  it('comes to one key when many start at once in one process', async () => {
+  it('creates one key for concurrent starts in one process', async () => {
     const keyDir = tempDir();
     const signers = await Promise.all(Array.from({ length: 8 }, () => open(keyDir)));
     expect(new Set(signers.flatMap(keyIds)).size).toBe(1);
     expect(readdirSync(keyDir)).toEqual(['supervisor.jwks.json']);
   });
 
-  it('comes to one key when several processes start at once', async () => {
+  it('creates one key for concurrent starts of several processes', async () => {
     const keyDir = tempDir();
     const module = fileURLToPath(new URL('./key-file.ts', import.meta.url));
     const script = `
@@ -64,7 +64,7 @@ describe('signer', () => {
     );
   });
 
-  it('never makes a broken key file anew: it names the file and the remedy (SYS-4)', async () => {
+  it('does not recreate an invalid key file, and names the file and the remedy (SYS-4)', async () => {
     const keyDir = tempDir();
     await open(keyDir);
     const file = fileOf(keyDir);
@@ -74,14 +74,14 @@ describe('signer', () => {
     const broken: Record<string, string> = {
       'it is not JSON': good.slice(0, 100),
       'it is not a JSON Web Key Set': '{}',
-      'it holds no key': '{"keys":[]}',
+      'it contains no key': '{"keys":[]}',
       'its first key has no private part': JSON.stringify({ keys: [{ ...key, d: undefined }] }),
-      'it holds one key twice': JSON.stringify({ keys: [key, key] }),
+      'it contains a key twice': JSON.stringify({ keys: [key, key] }),
       'is not an Ed25519 key': JSON.stringify({ keys: [{ ...key, crv: 'P-256' }] }),
       'the kid of one of its keys': JSON.stringify({ keys: [{ ...key, kid: other.kid }] }),
       'the d of one of its keys': JSON.stringify({ keys: [{ ...key, d: 'AAAA' }] }),
       'the not_before of one': JSON.stringify({ keys: [{ ...key, not_before: 'yesterday' }] }),
-      'does not fit its public one': JSON.stringify({ keys: [{ ...key, d: other.d }] }),
+      'does not match its public key': JSON.stringify({ keys: [{ ...key, d: other.d }] }),
     };
     for (const [why, text] of Object.entries(broken)) {
       writeFileSync(file, text);
@@ -97,7 +97,7 @@ describe('signer', () => {
     }
   });
 
-  it('refuses a key file that others may read or the group may write', async () => {
+  it('rejects a key file readable by others or writable by the group', async () => {
     const keyDir = tempDir();
     await open(keyDir);
     for (const mode of [0o604, 0o620, 0o644]) {
@@ -114,7 +114,7 @@ describe('signer', () => {
     await expect(open(keyDir)).rejects.toThrow(/supervisor\.jwks\.json cannot be read \(EISDIR\)/);
   });
 
-  it('rotates: old tokens count until the old key’s not_after, new ones are signed with the new key', async () => {
+  it('rotates: old tokens are valid until not_after of the old key, new ones are signed with the new key', async () => {
     const world = await createWorld();
     const { supervisor } = world.signers;
     const sign = () =>
@@ -140,7 +140,7 @@ describe('signer', () => {
     await world.verifier.verify('agent', after.token, ISSUED.agent);
   });
 
-  it('vouches for a retired key as long as any token lives, and deletes its private part', async () => {
+  it('lists a retired key for the longest token lifetime, and deletes its private part', async () => {
     const world = await createWorld();
     await world.signers.supervisor.rotate();
     const [, retired] = world.signers.supervisor.publicKeys();
@@ -150,7 +150,7 @@ describe('signer', () => {
     expect(keyIds(await open(world.keyDir))).toEqual(keyIds(world.signers.supervisor));
   });
 
-  it('reads an old checkpoint under a key that was retired long ago, and none signed after that (SV-8)', async () => {
+  it('accepts an old checkpoint of a retired key, but none signed after its retirement (SV-8)', async () => {
     const world = await createWorld();
     const { supervisor } = world.signers;
     const token = await tokenOf(world, 'checkpoint');
@@ -165,23 +165,23 @@ describe('signer', () => {
     const late = await new CompactSign(Buffer.from(JSON.stringify({ ...claims, iat })))
       .setProtectedHeader({ alg: 'EdDSA', typ: 'checkpoint+jwt', kid: stolen.kid })
       .sign(stolen.key);
-    await expect(readCheckpoint(world.verifier, late)).rejects.toThrow('no longer vouches');
+    await expect(readCheckpoint(world.verifier, late)).rejects.toThrow('has retired its key');
   });
 
-  it('signs with the key that another replica rotated to, within a second', async () => {
+  it('signs with the new key of another replica within a second', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const [one, two] = await Promise.all(
       [1, 2].map(() => openSigner({ service: 'supervisor', keyDir, clock })),
     );
-    if (one === undefined || two === undefined) throw new Error('There are two.');
+    if (one === undefined || two === undefined) throw new Error('Expected two signers.');
     await one.rotate();
     clock.advance(1_000);
     await two.refresh();
     expect(keyIds(two)).toEqual(keyIds(one));
   });
 
-  it('lets two replicas rotate at once without losing a key', async () => {
+  it('keeps all keys when two replicas rotate concurrently', async () => {
     const keyDir = tempDir();
     const [one, two] = await Promise.all([open(keyDir), open(keyDir)]);
     await Promise.all([one.rotate(), two.rotate()]);
@@ -189,7 +189,7 @@ describe('signer', () => {
     expect(existsSync(`${fileOf(keyDir)}.lock`)).toBe(false);
   });
 
-  it('goes on with the keys that it has while its file is gone or damaged', async () => {
+  it('keeps its keys while the file is missing or damaged', async () => {
     const world = await createWorld();
     for (const damage of [
       () => writeFileSync(fileOf(world.keyDir), 'x'),
@@ -201,7 +201,7 @@ describe('signer', () => {
     }
   });
 
-  it('refuses to sign claims that no reader would take, naming the field', async () => {
+  it('rejects claims that no reader would accept, naming the field', async () => {
     const signer = await open(tempDir());
     const claims = { ...CLAIMS.writ, argsSha256: 'abc' };
     const signed = signer.sign('writ', { audience: 'tool-gateway', claims, ttlMs: 1 });
@@ -225,7 +225,7 @@ describe('signer', () => {
     );
   });
 
-  it('makes a new key once its own is old enough, and what the old one signed counts until it expires (SV-6)', async () => {
+  it('rotates a key at its maximum age, and tokens of the old key stay valid until they expire (SV-6)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const options = { service: 'supervisor', keyDir, clock, rotateEveryMs: 60_000 } as const;
@@ -237,7 +237,7 @@ describe('signer', () => {
     clock.advance(59_999);
     const old = await signer.sign('writ', claims);
     clock.advance(1);
-    // Replicas and calls that sign at the same moment come to one new key.
+    // Replicas and calls that sign concurrently create one new key.
     const fresh = await Promise.all(
       signers.flatMap((one) => Array.from({ length: 4 }, () => one.sign('writ', claims))),
     );
@@ -253,7 +253,7 @@ describe('signer', () => {
     });
   });
 
-  it('goes on with the key that it has when a process was killed while it made the next one', async () => {
+  it('keeps its key when a process was killed during rotation', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();
     const signer = await openSigner({

@@ -9,18 +9,18 @@ import type { ServiceName } from './names.ts';
 import { badFile, fileStamp, whileLocked } from './private-file.ts';
 import { CLAIM_SCHEMAS, type ClaimsInit, KIND_RULES, type TokenKind } from './token-kinds.ts';
 
-/** What {@link Signer.sign} needs. */
+/** Options of {@link Signer.sign}. */
 export interface SignOptions<K extends TokenKind> {
-  /** Who the token is for; verifiers take no other. */
+  /** The service that the token is for; others reject it. */
   readonly audience: string;
   readonly claims: ClaimsInit<K>;
-  /** Life of the token, in milliseconds; zero or below is already over. */
+  /** Lifetime of the token, ms; a token with zero or less has expired. */
   readonly ttlMs: number;
-  /** The `jti`; fresh unless given. */
+  /** The `jti`. Default: generated. */
   readonly id?: string;
 }
 
-/** A token and what its reader will find of it. */
+/** A signed token. */
 export interface SignedToken {
   /** The compact JWS. Secret until it expires: never log it. */
   readonly token: string;
@@ -29,16 +29,16 @@ export interface SignedToken {
   readonly expireTime: Date;
 }
 
-/** A public key that a service vouches for. */
+/** A public key of a service. */
 export interface PublicKey {
   readonly keyId: string;
   readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
   readonly notBefore: Date;
-  /** Until when signatures count; absent while the key signs. */
+  /** End of the validity of its signatures; absent for the signing key. */
   readonly notAfter?: Date;
 }
 
-/** One service's signing key. */
+/** The signing key of a service. */
 export interface Signer {
   readonly service: ServiceName;
   readonly clock: Clock;
@@ -50,40 +50,40 @@ export interface Signer {
   /** The signing key first, then the retired ones. */
   publicKeys(): readonly PublicKey[];
   /**
-   * Makes a new signing key, durably, before signing with it. The old private part is deleted;
-   * signatures with it count for `vouchForMs` more (default: the longest life of a token).
+   * Creates a new signing key, durably, before it signs. The old private part is deleted; its signatures stay
+   * valid for `vouchForMs` (default: the longest lifetime of a token).
    */
   rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
-  /** Reads the key file again when another process changed it. */
+  /** Reloads the key file when another process has changed it. */
   refresh(): Promise<void>;
 }
 
-/** What {@link openSigner} needs. */
+/** Options of {@link openSigner}. */
 export interface SignerOptions {
   readonly service: ServiceName;
   /** Folder of the file `<service>.jwks.json`. */
   readonly keyDir: string;
   readonly clock: Clock;
   /**
-   * A key that is this old signs no more: whoever signs next makes a new one, and what the old one
-   * signed counts until it expires. Left out = keys are rotated by {@link Signer.rotate} alone.
+   * Maximum age of the signing key, ms: the next signature rotates an older key. Tokens of the old key stay
+   * valid until they expire. Without it, keys are rotated by {@link Signer.rotate} only.
    */
   readonly rotateEveryMs?: number | undefined;
 }
 
-/** The longest life of a token that anybody has to read: a receipt's, 30 days. */
+/** The longest lifetime of a token, that of a receipt: 30 days. */
 export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-/** How often the key file is looked at for a rotation by another process. */
-const LOOK_EVERY_MS = 1_000;
-/** A signature waits no longer than this many looks at the lock for a rotation that is due. */
-const TRIES_WHEN_DUE = 20;
-/** How long a due rotation that failed is let be. */
-const ROTATE_AGAIN_MS = 60_000;
+/** Poll interval for rotations by other processes, ms. */
+const POLL_INTERVAL_MS = 1_000;
+/** Maximum attempts to acquire the lock for a rotation that delays a signature. */
+const LOCK_ATTEMPTS_WHEN_DUE = 20;
+/** Delay before a failed rotation is retried, ms. */
+const ROTATION_RETRY_MS = 60_000;
 
 /**
  * Opens a service's signing key, `<keyDir>/<service>.jwks.json` (mode 0600): a JSON Web Key Set,
- * the signing key first. The first start makes it; replicas of a service share it.
- * @throws InvalidRequestError INVALID_FILE naming the file and what to do; never silently made anew
+ * the signing key first. The first start creates it; the replicas of a service share it.
+ * @throws InvalidRequestError INVALID_FILE naming the file and the remedy; the file is never recreated
  */
 export async function openSigner(options: SignerOptions): Promise<Signer> {
   const { service, keyDir, clock, rotateEveryMs } = options;
@@ -105,9 +105,9 @@ class FileSigner implements Signer {
   readonly #file: string;
   readonly #rotateEveryMs: number | undefined;
   #loaded: Loaded | undefined;
-  #lookedAt = 0;
+  #checkedAt = 0;
   #rotating: Promise<void> | undefined;
-  /** When a rotation that failed is tried again. */
+  /** Time of the next rotation attempt after a failure. */
   #notBefore = 0;
 
   constructor(service: ServiceName, file: string, clock: Clock, rotateEveryMs: number | undefined) {
@@ -147,7 +147,7 @@ class FileSigner implements Signer {
     if (token.length > rules.maxLength)
       throw new InvalidRequestError(
         'TOKEN_TOO_LARGE',
-        `A ${kind} token may have ${rules.maxLength} characters, this one has ${token.length}: its lists are too long.`,
+        `The ${kind} token has ${token.length} characters; the limit is ${rules.maxLength}. Shorten its lists.`,
         { limit: String(rules.maxLength) },
       );
     return { token, id, expireTime };
@@ -171,15 +171,15 @@ class FileSigner implements Signer {
     return this.clock.now().getTime() - notBefore.getTime() >= this.#rotateEveryMs;
   }
 
-  /** Whoever signs meanwhile waits, and nobody waits twice. */
+  /** Concurrent signatures share one rotation. */
   async #rotateWhenDue(): Promise<void> {
     const now = this.clock.now().getTime();
     if (!this.#isDue(this.#keys().stored) || now < this.#notBefore) return;
     this.#rotating ??= this.#rotate(LONGEST_TTL_MS, true)
       .catch((error: unknown) => {
-        // The old key still counts, and a lock that a killed process left must not stop everybody.
+        // The old key is still valid, and the stale lock of a killed process must not block signing.
         if (!isWritError(error)) throw error;
-        this.#notBefore = now + ROTATE_AGAIN_MS;
+        this.#notBefore = now + ROTATION_RETRY_MS;
       })
       .finally(() => {
         this.#rotating = undefined;
@@ -194,7 +194,7 @@ class FileSigner implements Signer {
         const now = this.clock.now();
         const notAfter = new Date(now.getTime() + vouchForMs);
         const stored = await readKeyFile(this.#file);
-        // Another process, or another signature of this one, was faster.
+        // Another process or signature has already rotated the key.
         if (ifDue && !this.#isDue(stored)) return await this.load(async () => stored);
         const [{ keyId, x, notBefore }, ...retired] = stored;
         const old = { keyId, x, notBefore, notAfter };
@@ -202,19 +202,19 @@ class FileSigner implements Signer {
         writeKeyFile(this.#file, keys);
         await this.load(() => readKeyFile(this.#file));
       },
-      ifDue ? TRIES_WHEN_DUE : undefined,
+      ifDue ? LOCK_ATTEMPTS_WHEN_DUE : undefined,
     );
   }
 
   async refresh(): Promise<void> {
     const now = this.clock.now().getTime();
-    if (Math.abs(now - this.#lookedAt) < LOOK_EVERY_MS) return;
-    this.#lookedAt = now;
+    if (Math.abs(now - this.#checkedAt) < POLL_INTERVAL_MS) return;
+    this.#checkedAt = now;
     if (fileStamp(this.#file) === this.#keys().stamp) return;
     try {
       await this.load(() => readKeyFile(this.#file));
     } catch (error) {
-      // A running service goes on with the keys that it has; its next start names the damage.
+      // A running service keeps its keys; its next start reports the problem.
       if (!isWritError(error)) throw error;
     }
   }
@@ -224,7 +224,7 @@ class FileSigner implements Signer {
     const stored = await read();
     const [{ x, d }] = stored;
     const signing = await matchingKey(this.#file, x, d);
-    // Made or changed meanwhile: an unknown stamp makes the next look read it again.
+    // The file changed meanwhile; an undefined stamp makes the next refresh reload it.
     const after = fileStamp(this.#file);
     this.#loaded = { stored, signing, stamp: before === after ? after : undefined };
   }
@@ -235,7 +235,7 @@ class FileSigner implements Signer {
   }
 }
 
-/** The private key, once it has proved that it belongs to the public one. */
+/** Returns the private key after checking that it matches the public key. */
 async function matchingKey(file: string, x: string, d: string): Promise<KeyObject> {
   try {
     const signing = privateKey(x, d);
@@ -245,7 +245,7 @@ async function matchingKey(file: string, x: string, d: string): Promise<KeyObjec
   } catch (error) {
     throw badFile(
       file,
-      'holds a private key that does not fit its public one; restore it from a backup, or delete it to start with a new key',
+      'contains a private key that does not match its public key; restore it from a backup, or delete it to start with a new key',
       error,
     );
   }

@@ -7,10 +7,10 @@ import { tokenInvalid } from './token-error.ts';
 import type { ClaimsInit } from './token-kinds.ts';
 import type { Verifier } from './verifier.ts';
 
-/** Longest life of a slot grant, in milliseconds: a pause holds within this time (SB-4). */
+/** Maximum lifetime of a slot grant, ms: a pause takes effect within this time (SB-4). */
 export const SLOT_GRANT_TTL_MS = 5_000;
 
-/** Mints a slot grant for every service (SB-4). `signer` is spawn-budget's. */
+/** Mints a slot grant with every service as audience (SB-4). `signer` is spawn-budget's. */
 export function mintSlotGrant(
   signer: Signer,
   claims: ClaimsInit<'slot_grant'>,
@@ -19,14 +19,14 @@ export function mintSlotGrant(
   return signer.sign('slot_grant', { audience: EVERY_SERVICE, claims, ttlMs });
 }
 
-/** A slot grant that was presented: current, or with the reason why it is not. */
+/** A presented slot grant, current or expired. */
 export interface PresentedGrant {
   readonly grant: SlotGrant;
   readonly expired: boolean;
 }
 
 /**
- * Reads a presented slot grant and checks that it is the calling agent's own (SB-4).
+ * Verifies a presented slot grant and checks that it belongs to the calling agent (SB-4).
  * @throws UnauthenticatedError TOKEN_INVALID
  * @throws PermissionDeniedError SLOT_GRANT_MISMATCH naming the field
  */
@@ -47,29 +47,29 @@ export async function readSlotGrant(
   if (tenant !== agent.tenant) throw mismatch('tenant');
   if (runId !== agent.runId) throw mismatch('run_id');
   if (agentInstance !== agent.agent.instance) throw mismatch('agent_instance');
-  // A grant of a later lease shows that the caller's own is over (RT-2).
+  // A grant of a later lease means that the caller's lease has ended (RT-2).
   if (epoch !== undefined && claims.epoch > epoch) throw mismatch('epoch');
   const grant = { tenant, runId, agentInstance, priority, epoch: claims.epoch, expireTime };
   return { grant: Object.freeze(grant), expired };
 }
 
-/** How a gate left the question of a slot grant: whether it matters, and why there is none. */
-interface GrantTerms {
+/** Whether the gate enforces slot grants, and whether the presented one has expired. */
+interface GrantRequirement {
   readonly enforced: boolean;
   readonly expired: boolean;
 }
 
-// Beside the caller and not in it: handlers must not decide on it themselves.
-const termsOf = new WeakMap<Caller, GrantTerms>();
+// Not part of the caller, because handlers must not decide on it themselves.
+const termsOf = new WeakMap<Caller, GrantRequirement>();
 
-/** Notes a gate's terms for {@link requireSlotGrant}. */
-export function noteGrantTerms(caller: Caller, terms: GrantTerms): void {
+/** Records the requirement of the gate for {@link requireSlotGrant}. */
+export function setGrantRequirement(caller: Caller, terms: GrantRequirement): void {
   termsOf.set(caller, terms);
 }
 
 /**
  * Checks that the calling agent has a current slot grant: for handlers of `unless_partial` RPCs,
- * when the request is no partial final (SB-4). Passes when the gate does not enforce grants.
+ * when the request is not a partial final (SB-4). Passes when the gate does not enforce grants.
  * @throws PreconditionError SLOT_GRANT_REQUIRED, SLOT_GRANT_EXPIRED: renew the lease, or park
  */
 export function requireSlotGrant(caller: Caller): void {
@@ -83,7 +83,7 @@ export function requireSlotGrant(caller: Caller): void {
       )
     : new PreconditionError(
         'SLOT_GRANT_REQUIRED',
-        `${instance} may act only with a current slot grant; renew its lease first.`,
+        `Agent ${instance} requires a current slot grant; renew its lease first.`,
       );
 }
 

@@ -1,11 +1,11 @@
 import { SERVICE_NAMES, type ServerName, TOOL_PROVIDER } from './names.ts';
 
-/** The URI that a certificate names a service by: `spiffe://<trust domain>/writ/<service>`. */
+/** Returns the SPIFFE ID of a service: `spiffe://<trust domain>/writ/<service>`. */
 export function spiffeId(trustDomain: string, service: ServerName): string {
   return `spiffe://${trustDomain}/writ/${service}`;
 }
 
-/** Whom a {@link spiffeId} names. */
+/** The parts of a {@link spiffeId}. */
 export interface SpiffeName {
   readonly trustDomain: string;
   readonly service: ServerName;
@@ -14,12 +14,12 @@ export interface SpiffeName {
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
 const SPIFFE_ID = /^spiffe:\/\/([^/]+)\/writ\/([a-z-]+)$/;
 
-/** Whether `text` can be a trust domain. */
+/** Whether `text` is a valid trust domain. */
 export function isTrustDomain(text: string): boolean {
   return TRUST_DOMAIN.test(text);
 }
 
-/** Whom the URIs of a certificate name; undefined unless it is exactly one service. */
+/** Parses the URIs of a certificate; undefined unless there is exactly one SPIFFE ID of a service. */
 export function readSpiffeId(uris: readonly string[]): SpiffeName | undefined {
   const [uri = '', ...others] = uris;
   const [, trustDomain = '', name] = SPIFFE_ID.exec(uri) ?? [];

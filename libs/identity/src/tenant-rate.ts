@@ -1,10 +1,10 @@
 import { type Clock, OverloadedError, systemClock } from '@writ/kernel';
 
-/** How many calls of one tenant are taken. */
+/** Rate limit of one tenant. */
 export interface TenantRate {
-  /** On average. */
+  /** Calls per second on average. */
   readonly perSecond: number;
-  /** At once, after a while of silence. */
+  /** Maximum burst of calls. */
   readonly burst: number;
 }
 
@@ -13,11 +13,11 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Tenants that are remembered; a full bucket that is forgotten is a full bucket. */
-const MOST_TENANTS = 10_000;
+/** Maximum tracked tenants; an evicted tenant starts with a full bucket. */
+const MAX_TENANTS = 10_000;
 
 /**
- * Takes one call of a tenant, or refuses it: a bucket of `burst` tokens that fills by `perSecond`.
+ * Creates a rate limiter per tenant: a token bucket of `burst` tokens that refills by `perSecond`.
  * @throws OverloadedError RATE_LIMITED with `retry_after_ms` (from the function it returns)
  */
 export function tenantRateLimit(
@@ -28,10 +28,10 @@ export function tenantRateLimit(
   return (tenant) => {
     const now = clock.now().getTime();
     const bucket = buckets.get(tenant) ?? { tokens: burst, filledAt: now };
-    // The tenant that called last comes last, so that the quietest are forgotten first.
+    // Reinserted at the end, so that the least recently active tenant is evicted first.
     buckets.delete(tenant);
     buckets.set(tenant, bucket);
-    if (buckets.size > MOST_TENANTS) forgetOldest(buckets);
+    if (buckets.size > MAX_TENANTS) evictOldest(buckets);
     const elapsed = Math.max(0, now - bucket.filledAt);
     bucket.tokens = Math.min(burst, bucket.tokens + (elapsed * perSecond) / 1_000);
     bucket.filledAt = now;
@@ -44,11 +44,11 @@ export function tenantRateLimit(
   };
 }
 
-/** The refusal of a call that came too early by `waitMs`. */
+/** The error for a call that may be retried in `waitMs`. */
 export function rateLimited(tenant: string, perSecond: number, waitMs: number): OverloadedError {
   return new OverloadedError(
     'RATE_LIMITED',
-    `Tenant ${tenant} calls more often than ${perSecond} times a second (WRIT_TENANT_RATE); call again in ${waitMs} ms.`,
+    `Tenant ${tenant} exceeds its limit of ${perSecond} calls per second (WRIT_TENANT_RATE); retry in ${waitMs} ms.`,
     {
       setting: 'WRIT_TENANT_RATE',
       limit: String(perSecond),
@@ -57,7 +57,7 @@ export function rateLimited(tenant: string, perSecond: number, waitMs: number): 
   );
 }
 
-function forgetOldest(buckets: Map<string, Bucket>): void {
+function evictOldest(buckets: Map<string, Bucket>): void {
   const [oldest] = buckets.keys();
   if (oldest !== undefined) buckets.delete(oldest);
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { TokenCache } from './token-cache.ts';
 
 describe('token cache', () => {
-  it('forgets a token at its time', () => {
+  it('drops a token when it expires', () => {
     const cache = new TokenCache<string>(2);
     cache.set('a', 'A', 10);
     expect(cache.get('a', 9)).toBe('A');
@@ -10,7 +10,7 @@ describe('token cache', () => {
     expect(cache.get('a', 9)).toBeUndefined();
   });
 
-  it('lets the least recently used go first', () => {
+  it('evicts the least recently used token first', () => {
     const cache = new TokenCache<string>(2);
     cache.set('a', 'A', 10);
     cache.set('b', 'B', 10);
@@ -23,7 +23,7 @@ describe('token cache', () => {
     ]);
   });
 
-  it('keeps nothing with a limit of zero', () => {
+  it('caches nothing with a limit of zero', () => {
     const cache = new TokenCache<string>(0);
     cache.set('a', 'A', 10);
     expect(cache.get('a', 0)).toBeUndefined();

@@ -5,17 +5,17 @@ interface Entry<V> {
   readonly until: number;
 }
 
-/** Verified tokens by their SHA-256, until they expire; the least recently used goes first. */
+/** An LRU cache of verified tokens by their SHA-256, until they expire. */
 export class TokenCache<V> {
   readonly #entries = new Map<string, Entry<V>>();
   readonly #limit: number;
 
-  /** @param limit most entries kept; zero keeps none */
+  /** @param limit maximum entries; zero disables the cache */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** What was kept for the token, unless `now` (milliseconds) is past its time. */
+  /** Returns the cached value of the token unless it has expired at `now` (Unix time, ms). */
   get(token: string, now: number): V | undefined {
     if (this.#limit === 0) return undefined;
     const key = keyOf(token);
@@ -27,7 +27,7 @@ export class TokenCache<V> {
     return entry.value;
   }
 
-  /** Keeps a value until the time `until`, in milliseconds. */
+  /** Caches a value until `until` (Unix time, ms). */
   set(token: string, value: V, until: number): void {
     if (this.#limit === 0) return;
     this.#entries.set(keyOf(token), { value, until });
@@ -37,7 +37,7 @@ export class TokenCache<V> {
   }
 }
 
-/** The hash, not the token: a heap dump then holds no credentials. */
+/** Hashed, so that a heap dump contains no credentials. */
 function keyOf(token: string): string {
   return hash('sha256', token, 'base64');
 }

@@ -13,7 +13,7 @@ import { isId, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { isServiceName, SERVICE_NAMES, type ServiceName } from './names.ts';
 import { weightOf } from './priority-weight.ts';
 
-/** The message behind each kind of token. */
+/** The protobuf message of each kind of token. */
 export const CLAIM_SCHEMAS = {
   service: ServiceClaimsSchema,
   agent: AgentClaimsSchema,
@@ -23,34 +23,34 @@ export const CLAIM_SCHEMAS = {
   checkpoint: CheckpointClaimsSchema,
 } as const;
 
-/** What a token proves; also the name of its private claim. */
+/** The kind of a token; also the name of its private claim. */
 export type TokenKind = keyof typeof CLAIM_SCHEMAS;
 
 /** The private claim of a kind of token. */
 export type Claims<K extends TokenKind> = MessageShape<(typeof CLAIM_SCHEMAS)[K]>;
 
-/** What {@link Claims} are made from. */
+/** The initializer of {@link Claims}. */
 export type ClaimsInit<K extends TokenKind> = MessageInitShape<(typeof CLAIM_SCHEMAS)[K]>;
 
-/** The fixed rules of one kind of token. */
+/** The rules of one kind of token. */
 export interface KindRules<K extends TokenKind> {
-  /** The `typ` of the header, so that no token passes for another. */
+  /** The `typ` of the header, which tells the kinds apart. */
   readonly typ: string;
-  /** Who may issue it, whatever the reader asks for. */
+  /** The services that may issue it. */
   readonly issuers: readonly ServiceName[];
-  /** Clock skew granted after `exp`, in milliseconds. */
+  /** Tolerated clock skew after `exp`, ms. */
   readonly leewayMs: number;
-  /** Longest token, in characters: what the contract's field for it holds. */
+  /** Maximum length, in characters, as in the protobuf field that carries it. */
   readonly maxLength: number;
-  /** Whether it is presented often enough to keep it verified. */
+  /** Whether verified tokens are cached. */
   readonly cached: boolean;
-  /** The `sub` that belongs to the claims. */
+  /** The `sub` for the claims. */
   subject(claims: Claims<K>): string;
-  /** The first field that cannot be right, or undefined: neither signed nor accepted. */
+  /** The first invalid field, or undefined; checked before signing and when reading. */
   badField(claims: Claims<K>): string | undefined;
 }
 
-/** Clock skew between machines that is granted, in milliseconds; none where a second too many would act. */
+/** Tolerated clock skew between machines, ms; zero for tokens that permit an action. */
 const SKEW_MS = 5_000;
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
 const RECEIPT_STATUSES: readonly number[] = Object.values(CallStatus).filter(
@@ -59,8 +59,8 @@ const RECEIPT_STATUSES: readonly number[] = Object.values(CallStatus).filter(
 const EXECUTED_FROM = ['original', 'supervisor_revised', 'human_revised'];
 
 /**
- * The rules of every kind. A writ and a slot grant get no leeway past their expiry: what they allow
- * ends when they say, so clocks that disagree refuse rather than act (SYS-4, SB-4, TG-1).
+ * The rules of every kind. Writs and slot grants have no leeway after their expiry, so that clock skew leads
+ * to a rejection and not to an action (SYS-4, SB-4, TG-1).
  */
 export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   service: {

@@ -5,7 +5,7 @@ import { tempDir } from '../test/fixtures.ts';
 import { readTrustFile, TRUST_FILE, writeTrustFile } from './trust-file.ts';
 
 describe('trust file', () => {
-  it('keeps the address of each service', () => {
+  it('stores the address of each service', () => {
     const file = join(tempDir(), TRUST_FILE);
     writeTrustFile(file, { supervisor: '127.0.0.1:50051', 'tool-gateway': '[::1]:50054' });
     writeTrustFile(file, { supervisor: '127.0.0.1:50061', 'tool-gateway': 'gateway.local:50054' });
@@ -15,16 +15,16 @@ describe('trust file', () => {
     });
   });
 
-  it('is not there yet before the platform has written it', () => {
-    expect(() => readTrustFile(join(tempDir(), TRUST_FILE))).toThrow('is not there yet');
+  it('does not exist before the platform has written it', () => {
+    expect(() => readTrustFile(join(tempDir(), TRUST_FILE))).toThrow('does not exist yet');
   });
 
-  it('is refused, named, when it is damaged (SYS-4)', () => {
+  it('is rejected by name when it is invalid (SYS-4)', () => {
     const file = join(tempDir(), TRUST_FILE);
     for (const [text, why] of [
       ['{', 'is not JSON'],
-      ['[]', 'holds no JSON object'],
-      ['{"stranger":"127.0.0.1:1"}', 'names stranger, which is no service'],
+      ['[]', 'is not a JSON object'],
+      ['{"unknown-service":"127.0.0.1:1"}', 'names unknown-service, which is not a service'],
       ['{"supervisor":"127.0.0.1"}', 'has no host:port for supervisor'],
     ] as const) {
       writeFileSync(file, text, { mode: 0o600 });

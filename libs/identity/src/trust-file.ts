@@ -11,23 +11,22 @@ const ADDRESS_PATTERN = /^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):\d{1,5}$/;
 /**
  * Reads a trust file: a JSON object from service name to `host:port` (embedded mode).
  * @throws UnavailableError TRUST_FILE_MISSING when the platform has not written it yet
- * @throws InvalidRequestError INVALID_FILE naming the file and what is wrong
+ * @throws InvalidRequestError INVALID_FILE naming the file and the problem
  */
 export function readTrustFile(file: string): Addresses {
   const text = readPrivate(file);
   if (text === undefined)
-    throw new UnavailableError('TRUST_FILE_MISSING', `${file} is not there yet.`, { file });
+    throw new UnavailableError('TRUST_FILE_MISSING', `${file} does not exist yet.`, { file });
   let content: JsonValue;
   try {
     content = JSON.parse(text);
   } catch (error) {
-    throw badFile(file, 'is not JSON; delete it and start again', error);
+    throw badFile(file, 'is not JSON; delete it and restart', error);
   }
-  if (!isJsonObject(content))
-    throw badFile(file, 'holds no JSON object; delete it and start again');
+  if (!isJsonObject(content)) throw badFile(file, 'is not a JSON object; delete it and restart');
   const addresses: Partial<Record<ServiceName, string>> = {};
   for (const [service, address] of Object.entries(content)) {
-    if (!isServiceName(service)) throw badFile(file, `names ${service}, which is no service`);
+    if (!isServiceName(service)) throw badFile(file, `names ${service}, which is not a service`);
     if (!isAddress(address)) throw badFile(file, `has no host:port for ${service}`);
     addresses[service] = address;
   }
@@ -35,7 +34,7 @@ export function readTrustFile(file: string): Addresses {
 }
 
 /**
- * Writes a trust file, at once and durably.
+ * Writes a trust file atomically and durably.
  * @throws InvalidRequestError INVALID_ADDRESS naming the service
  */
 export function writeTrustFile(file: string, addresses: Addresses): void {

@@ -3,38 +3,38 @@ import { type Key, publicKey } from './ed25519.ts';
 import type { ServiceName } from './names.ts';
 import type { PublicKey, Signer } from './signer.ts';
 
-/** A public key whose owner vouches for it. */
+/** A trusted public key. */
 export interface TrustedKey {
   readonly key: Key;
-  /** Until when signatures with it count. */
+  /** End of the validity of its signatures. */
   readonly notAfter: Date | undefined;
 }
 
-/** Whose signatures count: finds the keys of the services. */
+/** Looks up the public keys of trusted services. */
 export interface Trust {
   /**
-   * The key `keyId` of `issuer`; undefined when that service has none such.
-   * @throws UnavailableError KEYS_UNAVAILABLE when it cannot be told now (SYS-4)
+   * Returns the key `keyId` of `issuer`; undefined when the service does not have it.
+   * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched (SYS-4)
    */
   key(issuer: ServiceName, keyId: string): Promise<TrustedKey | undefined>;
   /** Closes connections. */
   close(): void;
 }
 
-/** Trust in signers of this very process: for a service itself, for one-process tools and tests. */
+/** Trusts signers of this process: for the service itself, single-process tools and tests. */
 export function trustSigners(...signers: readonly Signer[]): Trust {
   const keys = new Map(signers.map((signer) => [signer.service, signerKeys(signer)]));
   return {
     async key(issuer, keyId) {
       const find = keys.get(issuer);
-      if (find === undefined) throw keysUnavailable(issuer, 'is not among the trusted services');
+      if (find === undefined) throw keysUnavailable(issuer, 'it is not among the trusted services');
       return find(keyId);
     },
     close: () => undefined,
   };
 }
 
-/** Looks keys up in a signer at hand, so that a service need not call itself. */
+/** Looks keys up in a local signer. */
 export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
   const imported = new Map<string, Key>();
   return async (keyId) => {
@@ -49,7 +49,7 @@ function trusted({ keyId, jwk, notAfter }: PublicKey, imported: Map<string, Key>
   return { key, notAfter };
 }
 
-/** The error for keys that cannot be had now. */
+/** The error for keys that cannot be fetched. */
 export function keysUnavailable(
   issuer: ServiceName,
   why: string,
@@ -58,7 +58,7 @@ export function keysUnavailable(
   const detail = isWritError(cause) ? ` (${cause.reason})` : '';
   return new UnavailableError(
     'KEYS_UNAVAILABLE',
-    `The keys of ${issuer} cannot be had: it ${why}${detail}.`,
+    `The keys of ${issuer} are unavailable: ${why}${detail}.`,
     { service: issuer },
     { cause },
   );

@@ -35,7 +35,7 @@ describe('verifier', () => {
     }
   };
 
-  /** Signs what no signer would sign, with the very key that counts. */
+  /** Signs invalid claims with the trusted key. */
   const forge = async (
     kind: TokenKind,
     change: { header?: Json; payload?: (payload: Json) => Json; signer?: 'agent-worker' },
@@ -50,7 +50,7 @@ describe('verifier', () => {
   };
 
   describe.each(KINDS)('%s', (kind) => {
-    it('comes back as it was signed (TG-1)', async () => {
+    it('returns the signed claims (TG-1)', async () => {
       const { issuer, audience } = ISSUED[kind];
       const signed = await world.signers[issuer].sign(kind, {
         audience,
@@ -65,7 +65,7 @@ describe('verifier', () => {
       expect(Object.isFrozen(verified.claims)).toBe(true);
     });
 
-    it('is refused with any one field changed under its signature (TG-1)', async () => {
+    it('is rejected with any one field changed under its signature (TG-1)', async () => {
       const token = await tokenOf(world, kind);
       const { header, payload, signature } = decode(token);
       const changed = [
@@ -77,7 +77,7 @@ describe('verifier', () => {
         expect(await refusal(kind, `${encode(h)}.${encode(p)}.${signature}`)).toBe('TOKEN_INVALID');
     });
 
-    it('is refused with any byte of its signature flipped', async () => {
+    it('is rejected with any byte of its signature flipped', async () => {
       const [header, payload, signature = ''] = (await tokenOf(world, kind)).split('.');
       const bytes = Buffer.from(signature, 'base64url');
       for (const at of bytes.keys()) {
@@ -88,7 +88,7 @@ describe('verifier', () => {
       }
     });
 
-    it('is refused when its issuer signed it with a claim that is out of order', async () => {
+    it('is rejected when its issuer signed it with an invalid claim', async () => {
       const { issuer, audience } = ISSUED[kind];
       const now = world.clock.now().getTime() / 1000;
       const inner = (change: Json) => (payload: Json) => ({
@@ -97,19 +97,19 @@ describe('verifier', () => {
       });
       const payloads: readonly ((payload: Json) => Json)[] = [
         ...othersThan(issuer).map((iss) => (payload: Json) => ({ ...payload, iss })),
-        ...['', 'stranger', undefined, [issuer]].map((iss) => (p: Json) => ({ ...p, iss })),
-        ...['', 'nobody', [audience], [audience, 'x'], undefined].map((aud) => (p: Json) => ({
+        ...['', 'unknown-key', undefined, [issuer]].map((iss) => (p: Json) => ({ ...p, iss })),
+        ...['', 'unknown', [audience], [audience, 'x'], undefined].map((aud) => (p: Json) => ({
           ...p,
           aud,
         })),
-        ...['', 'somebody', undefined].map((sub) => (p: Json) => ({ ...p, sub })),
+        ...['', 'other', undefined].map((sub) => (p: Json) => ({ ...p, sub })),
         ...['', 7, undefined].map((jti) => (p: Json) => ({ ...p, jti })),
         ...[undefined, null, '9999999999', 1e300].map((exp) => (p: Json) => ({ ...p, exp })),
         ...[undefined, 'now', now + 6].map((iat) => (p: Json) => ({ ...p, iat })),
         ...['soon', null, now + 6].map((nbf) => (p: Json) => ({ ...p, nbf })),
         ...[undefined, null, 'text', [], {}].map((claim) => (p: Json) => ({ ...p, [kind]: claim })),
         inner({ a_later_restriction: true }),
-        inner({ tenant: 'Not An Id', name: 'nobody' }),
+        inner({ tenant: 'Not An Id', name: 'unknown' }),
         (payload) => ({ ...payload, scope: 'everything' }),
         (payload) =>
           Object.fromEntries(
@@ -123,7 +123,7 @@ describe('verifier', () => {
         );
     });
 
-    it('is refused when its issuer signed it under a header that is out of order', async () => {
+    it('is rejected when its issuer signed it with an invalid header', async () => {
       const headers: readonly Json[] = [
         { typ: undefined },
         { typ: 'JWT' },
@@ -131,7 +131,7 @@ describe('verifier', () => {
         ...KINDS.filter((other) => other !== kind).map((other) => ({ typ: KIND_RULES[other].typ })),
         { kid: undefined },
         { kid: '' },
-        { kid: 'stranger' },
+        { kid: 'unknown-key' },
         { kid: (await stolenKey(world.keyDir, 'agent-worker')).kid },
         { alg: 'Ed25519' },
         { crit: ['x'], x: 1 },
@@ -144,7 +144,7 @@ describe('verifier', () => {
         );
     });
 
-    it('is refused unsigned, or signed with a public key as a shared secret', async () => {
+    it('is rejected unsigned, or signed with a public key as a shared secret', async () => {
       const { payload } = decode(await tokenOf(world, kind));
       const { typ } = KIND_RULES[kind];
       const { kid } = await stolenKey(world.keyDir, ISSUED[kind].issuer);
@@ -161,7 +161,7 @@ describe('verifier', () => {
       expect(await refusal(kind, symmetric)).toBe('TOKEN_INVALID');
     });
 
-    it('is refused when another service signed it in the issuer’s name (SYS-6)', async () => {
+    it('is rejected when another service signed it in the issuer’s name (SYS-6)', async () => {
       const { kid } = await stolenKey(world.keyDir, ISSUED[kind].issuer);
       const signer = 'agent-worker';
       expect(await refusal(kind, await forge(kind, { signer }))).toBe('TOKEN_INVALID');
@@ -170,7 +170,7 @@ describe('verifier', () => {
       );
     });
 
-    it('does not pass for another kind, nor at another audience', async () => {
+    it('is rejected as another kind and at another audience', async () => {
       const token = await tokenOf(world, kind);
       for (const other of KINDS.filter((name) => name !== kind))
         expect(await refusal(other, token)).toBe('TOKEN_INVALID');
@@ -181,9 +181,9 @@ describe('verifier', () => {
       await expect(verify({ issuer: 'agent-worker' })).rejects.toThrow('may not issue it');
     });
 
-    it('is refused in any other spelling of the same bytes', async () => {
+    it('is rejected in any other encoding of the same bytes', async () => {
       const token = await tokenOf(world, kind);
-      // The last character of a 64-byte signature has four bits that say nothing.
+      // The last character of a 64-byte signature has four unused bits.
       const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
       const last = alphabet.indexOf(token.slice(-1));
       const twin = token.slice(0, -1) + alphabet.charAt(last ^ 1);
@@ -192,7 +192,7 @@ describe('verifier', () => {
     });
   });
 
-  it('refuses a token with any characters changed, whatever they are', async () => {
+  it('rejects a token with any characters changed', async () => {
     const tokens = await Promise.all(
       KINDS.map(async (kind) => [kind, await tokenOf(world, kind)] as const),
     );
@@ -213,7 +213,7 @@ describe('verifier', () => {
     );
   });
 
-  it('grants five seconds of skew after expiry, but none to writs and slot grants (SB-4, TG-1)', async () => {
+  it('tolerates five seconds of skew after expiry, but none for writs and slot grants (SB-4, TG-1)', async () => {
     for (const kind of KINDS) {
       const later = await createWorld();
       const token = await tokenOf(later, kind);
@@ -240,27 +240,27 @@ describe('verifier', () => {
 
   const counted = () => {
     const trust = trustSigners(...Object.values(world.signers));
-    const asked: string[] = [];
+    const fetchedFrom: string[] = [];
     const counting: Trust = {
       ...trust,
       key(issuer, keyId) {
-        asked.push(issuer);
+        fetchedFrom.push(issuer);
         return trust.key(issuer, keyId);
       },
     };
-    return { asked, verifier: createVerifier({ trust: counting, clock: world.clock }) };
+    return { fetchedFrom, verifier: createVerifier({ trust: counting, clock: world.clock }) };
   };
 
-  it('checks the signature of a token that is shown again only once', async () => {
-    const { asked, verifier } = counted();
+  it('verifies the signature of a repeated token only once', async () => {
+    const { fetchedFrom, verifier } = counted();
     const token = await tokenOf(world, 'agent');
     const first = await verifier.verify('agent', token, ISSUED.agent);
     const second = await verifier.verify('agent', token, ISSUED.agent);
-    expect(asked).toEqual(['supervisor']);
+    expect(fetchedFrom).toEqual(['supervisor']);
     expect(second.claims).toBe(first.claims);
   });
 
-  it('checks it again after five minutes, so that a revoked key is noticed', async () => {
+  it('verifies it again after five minutes, to detect a revoked key', async () => {
     const later = await createWorld();
     const { token } = await later.signers.supervisor.sign('agent', {
       audience: 'execution-meter',
@@ -272,20 +272,22 @@ describe('verifier', () => {
     later.clock.advance(5 * 60_000 - 1);
     await later.verifier.verify('agent', token, ISSUED.agent);
     later.clock.advance(1);
-    await expect(later.verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow('vouches');
+    await expect(later.verifier.verify('agent', token, ISSUED.agent)).rejects.toThrow(
+      'has retired its key',
+    );
   });
 
-  it('asks nobody for keys but who may have issued the token', async () => {
-    const { asked, verifier } = counted();
+  it('fetches keys only from permitted issuers', async () => {
+    const { fetchedFrom, verifier } = counted();
     const options = { issuer: 'tool-gateway', audience: 'execution-meter' } as const;
     const token = await tokenOf(world, 'service');
     await expect(verifier.verify('service', token, options)).rejects.toThrow('may not issue it');
-    expect(asked).toEqual([]);
+    expect(fetchedFrom).toEqual([]);
   });
 
-  it('refuses claims that are well-formed but cannot be right (SYS-6, SV-6)', async () => {
+  it('rejects claims that are well-formed but invalid (SYS-6, SV-6)', async () => {
     const wrong: { readonly [K in TokenKind]: Json } = {
-      service: { name: 'nobody' },
+      service: { name: 'unknown' },
       agent: { agent: { name: 'clerk' } },
       slot_grant: { priority: 'PRIORITY_UNSPECIFIED' },
       writ: { executed_from: 'the_worker' },
@@ -296,7 +298,7 @@ describe('verifier', () => {
       const token = await forge(kind, {
         payload: (payload) => ({
           ...payload,
-          ...(kind === 'service' ? { sub: 'nobody' } : {}),
+          ...(kind === 'service' ? { sub: 'unknown' } : {}),
           [kind]: { ...(payload[kind] as Json), ...wrong[kind] },
         }),
       });
@@ -306,9 +308,9 @@ describe('verifier', () => {
     }
   });
 
-  it('never lets allowExpired excuse anything else', async () => {
+  it('checks everything else with allowExpired', async () => {
     const token = await forge('agent', {
-      payload: (payload) => ({ ...payload, exp: 1, aud: 'nobody' }),
+      payload: (payload) => ({ ...payload, exp: 1, aud: 'unknown' }),
     });
     const verified = world.verifier.verify('agent', token, { ...ISSUED.agent, allowExpired: true });
     await expect(verified).rejects.toMatchObject({
@@ -317,7 +319,7 @@ describe('verifier', () => {
     });
   });
 
-  it('refuses a kind from a service that may not issue it, even where the reader would take it', async () => {
+  it('rejects a kind from a service that may not issue it, even if the reader allows that issuer', async () => {
     const worker = world.signers['agent-worker'];
     const { token } = await worker.sign('writ', {
       audience: 'tool-gateway',
@@ -334,7 +336,7 @@ describe('verifier', () => {
     });
   });
 
-  it('says that it cannot tell, when the issuer’s keys cannot be had (SYS-4)', async () => {
+  it('is unavailable when the keys of the issuer are (SYS-4)', async () => {
     const lonely = createVerifier({ trust: trustSigners(), clock: world.clock });
     const token = await tokenOf(world, 'agent');
     await expect(lonely.verify('agent', token, ISSUED.agent)).rejects.toMatchObject({
@@ -343,7 +345,7 @@ describe('verifier', () => {
     });
   });
 
-  it('refuses a token larger than its contract carries, and does not sign one either', async () => {
+  it('neither accepts nor signs a token over its maximum length', async () => {
     const tools = Array.from({ length: 1_000 }, (_, at) => `tool_${at}`);
     const forged = await forge('agent', {
       payload: (payload) => ({ ...payload, agent: { ...(payload.agent as Json), tools } }),
@@ -377,7 +379,7 @@ function withoutUndefined(object: Json): Json {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
-/** Every object that differs from `value` in exactly one leaf: changed, or gone. */
+/** Every object that differs from `value` in exactly one leaf, changed or removed. */
 function mutations(value: Json): Json[] {
   return Object.entries(value).flatMap(([key, member]) => {
     const { [key]: _, ...without } = value;

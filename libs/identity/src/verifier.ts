@@ -8,37 +8,37 @@ import { tokenExpired, tokenInvalid } from './token-error.ts';
 import { type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
 import type { Trust } from './trust.ts';
 
-/** What a reader asks of a token. */
+/** Expectations of a reader. */
 export interface VerifyOptions {
-  /** Who may have issued it, among those who may issue its kind at all. */
+  /** Accepted issuers, among those that may issue the kind. */
   readonly issuer: ServiceName | readonly ServiceName[];
-  /** The audience that it must name, exactly. */
+  /** The required audience. */
   readonly audience: string;
-  /** Accepts a token past its expiry, but never past its key's `not_after`. */
+  /** Accepts an expired token, but not after `not_after` of its key. */
   readonly allowExpired?: boolean;
 }
 
-/** A token that counts. */
+/** A verified token. */
 export interface VerifiedToken<K extends TokenKind> {
   /** The private claim, frozen. */
   readonly claims: Claims<K>;
   /** Its `jti`. */
   readonly id: string;
   readonly issuer: ServiceName;
-  /** When it was signed. */
+  /** Time of the signature. */
   readonly issueTime: Date;
   readonly expireTime: Date;
-  /** Only ever true with `allowExpired`. */
+  /** True only with `allowExpired`. */
   readonly expired: boolean;
 }
 
-/** Checks tokens. */
+/** Verifies tokens. */
 export interface Verifier {
   /**
-   * Checks signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Clock
-   * skew of five seconds is granted; none past the expiry of writs and slot grants.
-   * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names what failed), TOKEN_EXPIRED
-   * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys cannot be had (SYS-4)
+   * Verifies signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Tolerates five
+   * seconds of clock skew, but none after the expiry of writs and slot grants.
+   * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check), TOKEN_EXPIRED
+   * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys are unavailable (SYS-4)
    */
   verify<K extends TokenKind>(
     kind: K,
@@ -47,25 +47,24 @@ export interface Verifier {
   ): Promise<VerifiedToken<K>>;
 }
 
-/** What {@link createVerifier} needs. */
+/** Options of {@link createVerifier}. */
 export interface VerifierOptions {
   readonly trust: Trust;
   readonly clock: Clock;
 }
 
-/** Skew granted to `iat` and `nbf`, in milliseconds. */
+/** Tolerated clock skew of `iat` and `nbf`, ms. */
 const EARLY_MS = 5_000;
 const MAX_CACHED = 5_000;
-/** Bounds how long a revoked key still opens doors through tokens verified before. */
+/** Maximum time for which cached tokens of a revoked key are accepted, ms. */
 const CACHE_MS = 5 * 60 * 1000;
 
 /**
- * A verifier that trusts `trust`. Tokens that are presented again and again (service, agent, slot
- * grant) are kept verified by their SHA-256 until they expire, five minutes at most; what depends
- * on the reader and on the time is checked every time.
+ * Creates a verifier. Verified service, agent and slot grant tokens are cached by their SHA-256 until they
+ * expire, at most five minutes; checks that depend on the reader and the time are always repeated.
  */
 export function createVerifier({ trust, clock }: VerifierOptions): Verifier {
-  const caches: { readonly [K in TokenKind]: TokenCache<Known<K>> } = {
+  const caches: { readonly [K in TokenKind]: TokenCache<CheckedToken<K>> } = {
     service: newCache('service'),
     agent: newCache('agent'),
     slot_grant: newCache('slot_grant'),
@@ -75,9 +74,9 @@ export function createVerifier({ trust, clock }: VerifierOptions): Verifier {
   };
   return {
     async verify(kind, token, options) {
-      const asked = clock.now().getTime();
+      const now = clock.now().getTime();
       const cache = caches[kind];
-      let known = cache.get(token, asked);
+      let known = cache.get(token, now);
       if (known === undefined) {
         known = await check(trust, clock, kind, token, issuersOf(kind, options));
         cache.set(token, known, known.cacheUntil);
@@ -91,14 +90,14 @@ function newCache<V>(kind: TokenKind): TokenCache<V> {
   return new TokenCache(KIND_RULES[kind].cached ? MAX_CACHED : 0);
 }
 
-/** What stays true of a token however often it is shown, and to whomever. */
-interface Known<K extends TokenKind> extends Registered {
+/** The part of the verification that is independent of reader and time. */
+interface CheckedToken<K extends TokenKind> extends Registered {
   readonly claims: Claims<K>;
   readonly issuer: ServiceName;
   readonly cacheUntil: number;
 }
 
-/** The issuers to ask for keys: nobody else's key can make the token count. */
+/** The accepted issuers that may issue the kind; only their keys are fetched. */
 function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly ServiceName[] {
   const wanted: readonly ServiceName[] = typeof issuer === 'string' ? [issuer] : issuer;
   return wanted.filter((name) => KIND_RULES[kind].issuers.includes(name));
@@ -110,20 +109,20 @@ async function check<K extends TokenKind>(
   kind: K,
   token: string,
   issuers: readonly ServiceName[],
-): Promise<Known<K>> {
+): Promise<CheckedToken<K>> {
   const { keyId, issuer, payload } = parseToken(kind, token);
   if (!issuers.includes(issuer)) throw wrongIssuer(kind, issuer);
   const key = await trust.key(issuer, keyId);
-  if (key === undefined) throw tokenInvalid(kind, 'kid', `${issuer} has no such key`);
+  if (key === undefined) throw tokenInvalid(kind, 'kid', `${issuer} does not have its key`);
   if (!isSigned(token, key.key)) {
-    throw tokenInvalid(kind, 'signature', 'its signature does not fit');
+    throw tokenInvalid(kind, 'signature', 'its signature does not match');
   }
   const registered = readRegistered(kind, payload);
   const now = clock.now().getTime();
-  // A checkpoint outlives the keys: what counts is whether its key signed at that time (SV-8).
+  // A checkpoint outlives the keys: its key must have been valid at the time of signing (SV-8).
   const signedAt = kind === 'checkpoint' ? registered.issuedAt.getTime() : now;
   if (key.notAfter !== undefined && signedAt >= key.notAfter.getTime())
-    throw tokenInvalid(kind, 'kid', `${issuer} no longer vouches for its key`);
+    throw tokenInvalid(kind, 'kid', `${issuer} has retired its key`);
   const claims = freezeDeep(readClaims(kind, payload));
   const cacheUntil = Math.min(
     registered.expireTime.getTime(),
@@ -135,7 +134,7 @@ async function check<K extends TokenKind>(
 
 function judge<K extends TokenKind>(
   kind: K,
-  known: Known<K>,
+  known: CheckedToken<K>,
   options: VerifyOptions,
   now: number,
 ): VerifiedToken<K> {
@@ -146,7 +145,7 @@ function judge<K extends TokenKind>(
   if (known.issuedAt.getTime() > now + EARLY_MS)
     throw tokenInvalid(kind, 'iat', 'it was issued in the future; compare the clocks');
   if (known.notBefore !== undefined && known.notBefore.getTime() > now + EARLY_MS)
-    throw tokenInvalid(kind, 'nbf', 'its time has not come; compare the clocks');
+    throw tokenInvalid(kind, 'nbf', 'it is not valid yet; compare the clocks');
   const expired = now >= expireTime.getTime() + KIND_RULES[kind].leewayMs;
   if (expired && options.allowExpired !== true) throw tokenExpired(kind, expireTime);
   return { claims, id, issuer, issueTime, expireTime, expired };

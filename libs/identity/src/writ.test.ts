@@ -20,7 +20,7 @@ describe('writ', () => {
 
   const mint = () => mintWrit(world.signers.supervisor, CLAIMS.writ, 30_000);
 
-  it('orders exactly one call and tells its id and definition digest (TG-1, SV-6)', async () => {
+  it('authorizes exactly one call and returns its id and definition digest (TG-1, SV-6)', async () => {
     const { token, id } = await mint();
     const writ = await checkWrit(world.verifier, token, ORDER);
     expect(id).toMatch(/^writ_/);
@@ -32,7 +32,7 @@ describe('writ', () => {
     await checkWrit(world.verifier, token, { ...ORDER, argumentsJson: Buffer.from(ARGUMENTS) });
   });
 
-  it('orders no other call, whatever differs, and names what does (TG-1)', async () => {
+  it('rejects any other call, naming the field that differs (TG-1)', async () => {
     const { token, id } = await mint();
     const others: Record<string, OrderedCall> = {
       tenant: { ...ORDER, call: { ...ORDER.call, tenant: 'beta' } },
@@ -53,7 +53,7 @@ describe('writ', () => {
         });
   });
 
-  it('ends to the millisecond, save for the repeat of a recorded call (TG-1)', async () => {
+  it('expires to the millisecond, except for the repeat of a recorded call (TG-1)', async () => {
     const { token } = await mint();
     world.clock.advance(29_999);
     await checkWrit(world.verifier, token, ORDER);
@@ -67,7 +67,7 @@ describe('writ', () => {
     );
   });
 
-  it('is refused as permission denied when it is no writ of the supervisor (TG-1)', async () => {
+  it('is rejected as permission denied unless the supervisor signed it (TG-1)', async () => {
     const claims = CLAIMS.writ;
     const ttlMs = 30_000;
     const byWorker = await world.signers['agent-worker'].sign('writ', {
@@ -75,20 +75,20 @@ describe('writ', () => {
       claims,
       ttlMs,
     });
-    const elsewhere = await world.signers.supervisor.sign('writ', {
+    const otherAudience = await world.signers.supervisor.sign('writ', {
       audience: 'supervisor',
       claims,
       ttlMs,
     });
     const receipt = await tokenOf(world, 'receipt');
-    for (const token of [byWorker.token, elsewhere.token, receipt, '', 'garbage'])
+    for (const token of [byWorker.token, otherAudience.token, receipt, '', 'garbage'])
       await expect(checkWrit(world.verifier, token, ORDER)).rejects.toMatchObject({
         kind: 'permission_denied',
         reason: 'WRIT_INVALID',
       });
   });
 
-  it('is refused as unavailable when the supervisor’s keys cannot be had (SYS-4)', async () => {
+  it('is unavailable when the keys of the supervisor are (SYS-4)', async () => {
     const { token } = await mint();
     const verifier = createVerifier({ trust: trustSigners(), clock: world.clock });
     await expect(checkWrit(verifier, token, ORDER)).rejects.toMatchObject({ kind: 'unavailable' });
@@ -96,7 +96,7 @@ describe('writ', () => {
 });
 
 describe('receipt', () => {
-  it('proves an outcome whoever carries it, for thirty days (TG-8)', async () => {
+  it('is valid for thirty days, whichever service delivers it (TG-8)', async () => {
     const world = await createWorld();
     const { token, id } = await mintReceipt(world.signers['tool-gateway'], CLAIMS.receipt);
     world.clock.advance(30 * 24 * 60 * 60 * 1000 - 1);
@@ -106,7 +106,7 @@ describe('receipt', () => {
     expect(receipt.claims.resultFields).toEqual({ refund: { amount_usd: 12.5 } });
   });
 
-  it('is refused as bad input when the gateway did not sign it (TG-8)', async () => {
+  it('is rejected as invalid when the gateway did not sign it (TG-8)', async () => {
     const world = await createWorld();
     const forged = await mintReceipt(world.signers['agent-worker'], CLAIMS.receipt);
     for (const token of [forged.token, await tokenOf(world, 'writ'), 'garbage'])

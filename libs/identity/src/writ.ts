@@ -3,7 +3,7 @@ import type { SignedToken, Signer } from './signer.ts';
 import type { ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
 
-/** Mints a writ, for the gateway alone; its `jti` is the writ's id (TG-1, SV-6). `signer` is the supervisor's. */
+/** Mints a writ with the gateway as audience; its `jti` is the writ id (TG-1, SV-6). `signer` is the supervisor's. */
 export function mintWrit(
   signer: Signer,
   claims: ClaimsInit<'writ'>,
@@ -13,7 +13,7 @@ export function mintWrit(
   return signer.sign('writ', { audience: 'tool-gateway', claims, ttlMs, id });
 }
 
-/** What somebody wants executed: a writ must order exactly this. */
+/** The requested call; the writ must authorize exactly this call. */
 export interface OrderedCall {
   readonly call: {
     readonly tenant: string;
@@ -22,23 +22,23 @@ export interface OrderedCall {
     readonly callId: string;
   };
   readonly tool: string;
-  /** The exact argument text; its UTF-8 is what the writ's digest covers. */
+  /** The exact argument text; the writ has the digest of its UTF-8 bytes. */
   readonly argumentsJson: string | Uint8Array;
 }
 
-/** How {@link checkWrit} judges. */
+/** Options of {@link checkWrit}. */
 export interface CheckWritOptions {
-  /** For the repeat of a recorded call, which is answered also after the writ's expiry (TG-1). */
+  /** For the repeat of a recorded call, which returns its result even after the expiry of the writ (TG-1). */
   readonly allowExpired?: boolean;
 }
 
 /**
- * Checks that a writ orders exactly this call (TG-1): signature, kind, issuer, audience, expiry,
+ * Checks that a writ authorizes exactly this call (TG-1): signature, kind, issuer, audience, expiry,
  * tenant, run, agent, call, tool and the digest of the argument bytes. The digest of the tool's
- * definition is the caller's to compare: `claims.definitionDigest`.
+ * definition must be compared by the caller: `claims.definitionDigest`.
  * @returns the writ: `claims`, and its `id` for the receipt
  * @throws PermissionDeniedError WRIT_INVALID, WRIT_EXPIRED, WRIT_MISMATCH (`metadata.field`)
- * @throws UnavailableError KEYS_UNAVAILABLE when the supervisor's keys cannot be had (SYS-4)
+ * @throws UnavailableError KEYS_UNAVAILABLE when the supervisor's keys are unavailable (SYS-4)
  */
 export async function checkWrit(
   verifier: Verifier,
@@ -62,7 +62,7 @@ export async function checkWrit(
   const [field] = differs;
   throw new PermissionDeniedError(
     'WRIT_MISMATCH',
-    `The writ orders another call: its ${field} differs from the request's.`,
+    `The writ authorizes another call: its ${field} differs from the request.`,
     { field, writ_id: writ.id },
   );
 }

@@ -12,14 +12,14 @@ import type { ClaimsInit, TokenKind } from '../src/token-kinds.ts';
 import { trustSigners } from '../src/trust.ts';
 import { createVerifier, type Verifier } from '../src/verifier.ts';
 
-/** A fresh folder that goes with the test. */
+/** Creates a temporary folder, removed after the test. */
 export function tempDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'writ-identity-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
-/** A fresh folder that goes with the suite that asks for it. */
+/** Creates a temporary folder, removed after the suite. */
 export function suiteDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'writ-identity-'));
   afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ export interface World {
   readonly verifier: Verifier;
 }
 
-/** All five services with their keys, and a verifier that trusts them. */
+/** Creates the signers of all five services, and a verifier that trusts them. */
 export async function createWorld(keyDir: string = tempDir()): Promise<World> {
   const clock = new ManualClock();
   const open = (service: ServiceName) => openSigner({ service, keyDir, clock });
@@ -51,7 +51,7 @@ export async function createWorld(keyDir: string = tempDir()): Promise<World> {
 export const AGENT = { name: 'clerk', instance: 'ag_1' };
 export const ARGUMENTS = '{"user_id":42}';
 
-/** Claims of every kind that are in order. */
+/** Valid claims of every kind. */
 export const CLAIMS: { readonly [K in TokenKind]: ClaimsInit<K> } = {
   service: { name: 'supervisor', replica: 'r1', tenants: ['acme'] },
   agent: {
@@ -109,7 +109,7 @@ export const CLAIMS: { readonly [K in TokenKind]: ClaimsInit<K> } = {
   checkpoint: { tenant: 'acme', count: 12n, headHash: sha256Hex('head') },
 };
 
-/** Who issues each kind in these tests, for whom, and the kinds themselves. */
+/** Issuer and audience of each kind in these tests. */
 export const ISSUED: {
   readonly [K in TokenKind]: { readonly issuer: ServiceName; readonly audience: string };
 } = {
@@ -130,7 +130,7 @@ export const KINDS: readonly TokenKind[] = [
   'checkpoint',
 ];
 
-/** A token of `kind` that is in order, good for a minute. */
+/** A valid token of `kind` that expires in a minute. */
 export async function tokenOf<K extends TokenKind>(world: World, kind: K): Promise<string> {
   const { issuer, audience } = ISSUED[kind];
   const signed = await world.signers[issuer].sign(kind, {
@@ -141,7 +141,7 @@ export async function tokenOf<K extends TokenKind>(world: World, kind: K): Promi
   return signed.token;
 }
 
-/** The private key behind a signer, for tokens that no signer would make. */
+/** The private key of a signer, to sign invalid tokens. */
 export async function stolenKey(keyDir: string, service: ServiceName) {
   const file = readFileSync(join(keyDir, `${service}.jwks.json`), 'utf8');
   const [jwk]: JWK[] = JSON.parse(file).keys;

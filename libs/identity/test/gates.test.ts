@@ -47,7 +47,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
           if (!partial) requireSlotGrant(call.caller);
           return { decision: { decisionId: requireAgent(call).agent.instance } };
         },
-        getDecision: unimplemented('Decisions are not kept in this test.'),
+        getDecision: unimplemented('Not in this test.'),
       }),
     ],
     gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants }),
@@ -58,7 +58,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
   return server.address;
 }
 
-/** A worker that reviews one proposal, with what it has to show. */
+/** A worker that reviews one proposal, with its credentials. */
 async function worker(world: World, address: string) {
   const { signers } = world;
   const credentials = await mintAgentCredentials(signers.supervisor, CLAIMS.agent);
@@ -85,7 +85,7 @@ async function worker(world: World, address: string) {
 }
 
 describe('gates over the wire', () => {
-  it('let a worker act for its agent under token, epoch and slot grant (SB-4, SUP-9)', async () => {
+  it('allow a worker to act for its agent with token, epoch and slot grant (SB-4, SUP-9)', async () => {
     const world = await createWorld();
     const { review, agent, granted } = await worker(world, await serve(world, true));
     expect(await review(granted)).toBe('ag_1');
@@ -101,18 +101,18 @@ describe('gates over the wire', () => {
     });
   });
 
-  it('ask for no grant while grants are not enforced', async () => {
+  it('require no grant while grants are not enforced', async () => {
     const world = await createWorld();
     const { review, agent } = await worker(world, await serve(world, false));
     expect(await review(agent)).toBe('ag_1');
   });
 
-  it('give keys to a stranger, and nothing else', async () => {
+  it('serve only keys to callers without credentials', async () => {
     const world = await createWorld();
     const address = await serve(world, true);
-    const stranger = createRpcClient(KeyService, { address, telemetry });
-    onTestFinished(() => stranger.close());
-    expect((await stranger.getKeys({})).service).toBe('supervisor');
+    const anonymous = createRpcClient(KeyService, { address, telemetry });
+    onTestFinished(() => anonymous.close());
+    expect((await anonymous.getKeys({})).service).toBe('supervisor');
     const client = createRpcClient(ReviewService, { address, telemetry });
     onTestFinished(() => client.close());
     await expect(client.getDecision({ callId: 'call_1' })).rejects.toMatchObject({

@@ -2,11 +2,11 @@ import { createServer, type Server } from 'node:http';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { OidcAlgorithm } from '../src/oidc/oidc-settings.ts';
 
-/** An OpenID Connect issuer on loopback: a key set behind HTTP, and tokens that it signs. */
+/** An OpenID Connect issuer on loopback that serves its key set over HTTP and signs tokens. */
 export class Issuer {
   readonly name = 'https://issuer.example';
-  /** How often the key set was asked for. */
-  asked = 0;
+  /** Number of requests for the key set. */
+  requests = 0;
   isDown = false;
   isGarbled = false;
   readonly #server: Server;
@@ -15,7 +15,7 @@ export class Issuer {
 
   private constructor() {
     this.#server = createServer((_, response) => {
-      this.asked += 1;
+      this.requests += 1;
       if (this.isDown) response.writeHead(503).end();
       else response.end(this.isGarbled ? '<html>' : JSON.stringify(this.#jwks));
     });
@@ -28,10 +28,10 @@ export class Issuer {
     return issuer;
   }
 
-  /** Where its keys are. */
+  /** The URL of its key set. */
   get url(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('It is closed.');
+    if (address === null || typeof address === 'string') throw new Error('The issuer is closed.');
     return `http://127.0.0.1:${address.port}/jwks`;
   }
 
@@ -39,7 +39,7 @@ export class Issuer {
     return JSON.stringify(this.#jwks);
   }
 
-  /** Publishes another key. */
+  /** Publishes an additional key. */
   async addKey(kid: string, alg: OidcAlgorithm): Promise<void> {
     const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
     this.#keys.set(kid, { key: privateKey, alg });
@@ -47,13 +47,13 @@ export class Issuer {
     this.#jwks = { keys: [...this.#jwks.keys, jwk] };
   }
 
-  /** A token with these claims beside issuer and times. */
+  /** Signs a token with these claims, issuer and times. */
   async sign(
     claims: Readonly<Record<string, unknown>>,
     { kid = 'key-1', expiresInS = 60, at = new Date() } = {},
   ): Promise<string> {
     const known = this.#keys.get(kid);
-    if (known === undefined) throw new Error(`There is no key ${kid}.`);
+    if (known === undefined) throw new Error(`Key ${kid} does not exist.`);
     const now = Math.floor(at.getTime() / 1_000);
     return await new SignJWT({ iss: this.name, iat: now, exp: now + expiresInS, ...claims })
       .setProtectedHeader({ alg: known.alg, kid })
@@ -66,7 +66,7 @@ export class Issuer {
   }
 }
 
-/** A token that nobody signed. */
+/** An unsigned token. */
 export function unsigned(claims: JWTPayload): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'none' })}.${part(claims)}.`;

@@ -10,20 +10,20 @@ import {
 import { fileStamp } from '../private-file.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
-/** How long keys are kept, and how long after a look no other is taken for a key that nobody knows. */
-const KEEP_MS = 10 * 60_000;
+/** Maximum age of cached keys, and minimum interval between fetches for unknown key ids, ms. */
+const CACHE_MS = 10 * 60_000;
 const COOL_DOWN_MS = 30_000;
 const TIMEOUT_MS = 3_000;
-/** How long after a look that failed no other is taken. */
+/** Minimum interval after a failed fetch, ms. */
 const PAUSE_MS = 1_000;
-/** How often a file is looked at for changes. */
-const LOOK_EVERY_MS = 1_000;
+/** Poll interval for changes of a key file, ms. */
+const POLL_INTERVAL_MS = 1_000;
 
 /**
- * The public keys of an issuer, fetched lazily and kept; unknown keys and failures are remembered for a
- * while, so that nobody can have it asked over and over.
- * @throws UnavailableError ISSUER_UNAVAILABLE (from the function it returns) when keys cannot be had:
- *   then nobody comes in (SYS-4)
+ * Returns the public keys of an issuer, fetched on demand and cached. Unknown key ids and failures are cached
+ * too, so that callers cannot trigger repeated fetches.
+ * @throws UnavailableError ISSUER_UNAVAILABLE (from the function it returns) when keys are unavailable: then
+ *   all tokens are rejected (SYS-4)
  */
 export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): JWTVerifyGetKey {
   return 'url' in jwks ? remoteJwks(jwks.url, clock) : fileJwks(jwks.file, clock);
@@ -31,7 +31,7 @@ export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): 
 
 function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
   const remote = createRemoteJWKSet(new URL(url), {
-    cacheMaxAge: KEEP_MS,
+    cacheMaxAge: CACHE_MS,
     cooldownDuration: COOL_DOWN_MS,
     timeoutDuration: TIMEOUT_MS,
   });
@@ -52,26 +52,26 @@ function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
 function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
   let stamp: string | undefined;
   let keys: JWTVerifyGetKey | undefined;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let checkedAt = Number.NEGATIVE_INFINITY;
   return async (header, token) => {
     const now = clock.now().getTime();
-    if (Math.abs(now - lookedAt) >= LOOK_EVERY_MS) {
-      const seen = fileStamp(file);
-      if (seen === undefined || seen !== stamp) keys = readKeys(file);
-      stamp = seen;
-      lookedAt = now;
+    if (Math.abs(now - checkedAt) >= POLL_INTERVAL_MS) {
+      const newStamp = fileStamp(file);
+      if (newStamp === undefined || newStamp !== stamp) keys = readKeys(file);
+      stamp = newStamp;
+      checkedAt = now;
     }
     if (keys === undefined) throw unavailable();
     return await keys(header, token);
   };
 }
 
-/** What cannot be read counts as no keys at all: which were withdrawn is unknown. */
+/** Returns undefined for an unreadable file: revoked keys are unknown, so none is trusted. */
 function readKeys(file: string): JWTVerifyGetKey | undefined {
   try {
     return createLocalJWKSet(JSON.parse(readFileSync(file, 'utf8')) as JSONWebKeySet);
   } catch {
-    // Nobody comes in until the file is whole again; each refusal says so.
+    // All tokens are rejected until the file is valid again.
     return undefined;
   }
 }
@@ -87,7 +87,7 @@ function isAboutTheToken(error: unknown): boolean {
 function unavailable(cause?: unknown): UnavailableError {
   return new UnavailableError(
     'ISSUER_UNAVAILABLE',
-    "The issuer's keys cannot be had, so its tokens cannot be checked; call again later.",
+    'The keys of the token issuer are unavailable; retry later.',
     {},
     { cause },
   );

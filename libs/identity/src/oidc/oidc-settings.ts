@@ -1,4 +1,4 @@
-/** Signature algorithms that an issuer may use; never a shared secret, never none. */
+/** Supported signature algorithms: asymmetric only. */
 export const OIDC_ALGORITHMS = [
   'RS256',
   'RS384',
@@ -15,22 +15,22 @@ export const OIDC_ALGORITHMS = [
 /** One of {@link OIDC_ALGORITHMS}. */
 export type OidcAlgorithm = (typeof OIDC_ALGORITHMS)[number];
 
-/** Whose tokens are taken at the public door, and what they mean. */
+/** The OIDC issuer of the public port and the mapping of its claims. */
 export interface OidcSettings {
-  /** What `iss` must be. */
+  /** The required `iss`. */
   readonly issuer: string;
-  /** What `aud` must be, or hold. */
+  /** The required `aud`, or one of its values. */
   readonly audience: string;
-  /** Where the issuer's public keys are: a URL (https, or http on loopback), or a file. */
+  /** The key set of the issuer: a URL (https, or http on loopback) or a file. */
   readonly jwks: { readonly url: string } | { readonly file: string };
   readonly algorithms: readonly OidcAlgorithm[];
-  /** Names of the claims that say who it is, of which tenant, with which roles. */
+  /** Names of the claims with subject, tenant and roles. */
   readonly subjectClaim: string;
   readonly tenantClaim: string;
   readonly rolesClaim: string;
 }
 
-/** What is taken for granted unless it is set. */
+/** Default settings. */
 export const OIDC_DEFAULTS = {
   algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
   subjectClaim: 'sub',

@@ -30,13 +30,13 @@ describe('tokens of an issuer', () => {
   });
   afterEach(() => issuer.close());
 
-  const refused = (check: string) => ({
+  const rejectedAs = (check: string) => ({
     kind: 'unauthenticated',
     reason: 'TOKEN_INVALID',
     metadata: { token: 'oidc', check },
   });
 
-  it('name a person by the claims that are configured; what is no role of ours counts nothing (SYS-6)', async () => {
+  it('name a person by the configured claims; unknown roles are ignored (SYS-6)', async () => {
     expect(await oidc.verify(await issuer.sign(CLAIMS))).toEqual(ADA);
     const named = createOidc(
       settings({
@@ -50,7 +50,7 @@ describe('tokens of an issuer', () => {
       aud: ['other', 'writ'],
       email: 'ada@acme.example',
       'https://writ.example/tenant': 'acme',
-      realm_access: { roles: 'approver admin approver nobody' },
+      realm_access: { roles: 'approver admin approver unknown' },
     };
     expect(await named.verify(await issuer.sign(claims))).toEqual({
       subject: 'ada@acme.example',
@@ -63,62 +63,62 @@ describe('tokens of an issuer', () => {
     ['another issuer', { iss: 'https://other.example' }, 'iss'],
     ['another audience', { aud: 'other' }, 'aud'],
     ['no audience', { aud: undefined }, 'aud'],
-    ['a time to come', { nbf: Math.floor(Date.now() / 1_000) + 600 }, 'nbf'],
+    ['a future nbf', { nbf: Math.floor(Date.now() / 1_000) + 600 }, 'nbf'],
     ['no end', { exp: undefined }, 'exp'],
     ['no subject', { sub: undefined }, 'sub'],
     ['an empty subject', { sub: '' }, 'sub'],
     ['no tenant', { tenant: undefined }, 'tenant'],
-    ['a tenant that is no id', { tenant: 'Acme/*' }, 'tenant'],
+    ['an invalid tenant id', { tenant: 'Acme/*' }, 'tenant'],
     ['several tenants', { tenant: ['acme', 'rivals'] }, 'tenant'],
-  ])('are refused with %s (SYS-4, SYS-6)', async (_, changes, check) => {
+  ])('are rejected with %s (SYS-4, SYS-6)', async (_, changes, check) => {
     const token = await issuer.sign({ ...CLAIMS, ...changes });
-    await expect(oidc.verify(token)).rejects.toMatchObject(refused(check));
+    await expect(oidc.verify(token)).rejects.toMatchObject(rejectedAs(check));
   });
 
-  it('are refused when they have expired (SYS-4)', async () => {
+  it('are rejected when they have expired (SYS-4)', async () => {
     const token = await issuer.sign(CLAIMS, { expiresInS: -60 });
     await expect(oidc.verify(token)).rejects.toMatchObject({ reason: 'TOKEN_EXPIRED' });
   });
 
-  it('are refused unsigned, signed by a shared secret, by another key, or changed (SYS-4)', async () => {
+  it('are rejected unsigned, signed by a shared secret or another key, or changed (SYS-4)', async () => {
     const now = Math.floor(Date.now() / 1_000);
     const claims = { ...CLAIMS, iss: issuer.name, iat: now, exp: now + 60 };
     const shared = await new SignJWT(claims)
       .setProtectedHeader({ alg: 'HS256', kid: 'key-1' })
       .sign(Buffer.from(issuer.jwks));
-    const stranger = await Issuer.start();
-    const foreign = await stranger.sign(CLAIMS);
-    await stranger.close();
+    const otherIssuer = await Issuer.start();
+    const fromOther = await otherIssuer.sign(CLAIMS);
+    await otherIssuer.close();
     const [header, , signature] = (await issuer.sign(CLAIMS)).split('.');
     const payload = Buffer.from(JSON.stringify({ ...claims, tenant: 'rivals' }));
     const changed = `${header}.${payload.toString('base64url')}.${signature}`;
-    for (const token of [unsigned(claims), shared, foreign, changed, 'garbage', 'a.b.c', '']) {
-      await expect(oidc.verify(token)).rejects.toMatchObject(refused('signature'));
+    for (const token of [unsigned(claims), shared, fromOther, changed, 'garbage', 'a.b.c', '']) {
+      await expect(oidc.verify(token)).rejects.toMatchObject(rejectedAs('signature'));
     }
   });
 
-  it('are refused with an algorithm that is not on the list, also by a key of the issuer (SYS-4)', async () => {
+  it('are rejected with an unlisted algorithm, even signed by a key of the issuer (SYS-4)', async () => {
     await issuer.addKey('key-2', 'EdDSA');
     const token = await issuer.sign(CLAIMS, { kid: 'key-2' });
     expect(await oidc.verify(token)).toEqual(ADA);
     const strict = createOidc(settings({ algorithms: ['ES256'] }), clock);
-    await expect(strict.verify(token)).rejects.toMatchObject(refused('signature'));
+    await expect(strict.verify(token)).rejects.toMatchObject(rejectedAs('signature'));
   });
 
-  it('cost one look at the keys, however many come and however many keys they make up (SYS-4)', async () => {
+  it('cause one key fetch for any number of tokens and unknown key ids (SYS-4)', async () => {
     for (let call = 0; call < 5; call += 1) await oidc.verify(await issuer.sign(CLAIMS));
-    const stranger = await Issuer.start();
-    await stranger.addKey('key-9', 'ES256');
-    const unknown = await stranger.sign(CLAIMS, { kid: 'key-9' });
-    await stranger.close();
+    const otherIssuer = await Issuer.start();
+    await otherIssuer.addKey('key-9', 'ES256');
+    const unknown = await otherIssuer.sign(CLAIMS, { kid: 'key-9' });
+    await otherIssuer.close();
     for (let call = 0; call < 5; call += 1) {
-      await expect(oidc.verify(unknown)).rejects.toMatchObject(refused('signature'));
+      await expect(oidc.verify(unknown)).rejects.toMatchObject(rejectedAs('signature'));
     }
-    expect(issuer.asked).toBe(1);
+    expect(issuer.requests).toBe(1);
   });
 
   it.each(['isDown', 'isGarbled'] as const)(
-    'let nobody in while the issuer %s, ask it once for many, and are taken again afterwards (SYS-4)',
+    'are rejected while the issuer %s, with one fetch for many, and accepted afterwards (SYS-4)',
     async (fault) => {
       issuer[fault] = true;
       const token = await issuer.sign(CLAIMS);
@@ -128,14 +128,14 @@ describe('tokens of an issuer', () => {
           reason: 'ISSUER_UNAVAILABLE',
         });
       }
-      expect(issuer.asked).toBe(1);
+      expect(issuer.requests).toBe(1);
       issuer[fault] = false;
       clock.advance(1_001);
       expect(await oidc.verify(token)).toEqual(ADA);
     },
   );
 
-  it('are checked with the keys of a file, as it is now; without it nobody comes in (SYS-4)', async () => {
+  it('are verified with the current keys of a file, and rejected without it (SYS-4)', async () => {
     const file = join(tempDir(), 'jwks.json');
     writeFileSync(file, issuer.jwks);
     const local = createOidc(settings({ jwks: { file } }), clock);

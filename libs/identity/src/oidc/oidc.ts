@@ -5,21 +5,21 @@ import { isRole } from '../api-key-file.ts';
 import { issuerJwks } from './issuer-jwks.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 
-/** Tokens of people from one issuer. */
+/** Verifies the tokens of one OIDC issuer. */
 export interface Oidc {
   /**
-   * The person of a token.
+   * Returns the person of a token.
    * @throws UnauthenticatedError TOKEN_INVALID naming the check that failed, TOKEN_EXPIRED;
    *   UnavailableError ISSUER_UNAVAILABLE
    */
   verify(token: string): Promise<Person>;
 }
 
-/** Clocks of issuers may differ from ours by this, in seconds. */
+/** Tolerated clock skew of the issuer, seconds. */
 const CLOCK_TOLERANCE_S = 5;
 const MAX_SUBJECT = 256;
 
-/** Checks OpenID Connect tokens: signature, algorithm, issuer, audience and times, then its claims. */
+/** Creates a verifier of OpenID Connect tokens: signature, algorithm, issuer, audience, times and claims. */
 export function createOidc(settings: OidcSettings, clock: Clock = systemClock): Oidc {
   const keys = issuerJwks(settings, clock);
   const { issuer, audience, algorithms, subjectClaim } = settings;
@@ -40,7 +40,7 @@ export function createOidc(settings: OidcSettings, clock: Clock = systemClock): 
           roles: rolesOf(payload, settings),
         };
       } catch (error) {
-        throw isWritError(error) ? error : refused(error);
+        throw isWritError(error) ? error : toWritError(error);
       }
     },
   };
@@ -59,7 +59,7 @@ function tenantOf(payload: JWTPayload, { tenantClaim }: OidcSettings): string {
   throw badClaim(tenantClaim, 'must name a tenant');
 }
 
-/** A list, or one text with spaces between. What is no role of Writ counts nothing. */
+/** The claim is a list or a space-separated string. Unknown roles are ignored. */
 function rolesOf(payload: JWTPayload, { rolesClaim }: OidcSettings): Person['roles'] {
   const named = claim(payload, rolesClaim);
   const roles: readonly unknown[] = typeof named === 'string' ? named.split(' ') : listOf(named);
@@ -70,7 +70,7 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The claim of that very name, else the one that a path of names leads to (`realm_access.roles`). */
+/** Returns the claim of that name, otherwise the claim at that path (`realm_access.roles`). */
 function claim(payload: JWTPayload, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name];
   let value: unknown = payload;
@@ -89,9 +89,9 @@ function badClaim(name: string, rule: string): UnauthenticatedError {
   });
 }
 
-function refused(error: unknown): UnauthenticatedError {
+function toWritError(error: unknown): UnauthenticatedError {
   if (error instanceof errors.JWTExpired) {
-    return new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired; get a fresh one.', {
+    return new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired; obtain a new one.', {
       token: 'oidc',
     });
   }
