@@ -1,25 +1,7 @@
-import { join } from 'node:path';
-import {
-  assertRows,
-  createTrust,
-  createVerifier,
-  internalGate,
-  openSigner,
-  serviceTokens,
-  TOOL_PROVIDER,
-} from '@writ/identity';
-import { systemClock, UnavailableError } from '@writ/kernel';
-import { createRpcServer, type RpcServer } from '@writ/rpc';
-import {
-  knownAddresses,
-  observeCommits,
-  observeOutbox,
-  outboxPublisher,
-  type Service,
-  type ServiceParts,
-  Sweeper,
-} from '@writ/service';
-import { createOutboxRelay, createSlotShare, type OutboxRelay } from '@writ/store';
+import { serviceTokens, TOOL_PROVIDER } from '@writ/identity';
+import { UnavailableError } from '@writ/kernel';
+import { defineService, type ServiceHost, Sweeper } from '@writ/service';
+import { createSlotShare } from '@writ/store';
 import { InFlightCalls } from './app/calls/in-flight-calls.ts';
 import { recoverCalls } from './app/calls/recover-calls.ts';
 import { watchFreezes } from './app/freezes/freeze-watch.ts';
@@ -31,191 +13,98 @@ import { connectSupervisor } from './peers/supervisor.ts';
 import { gatewayRoutes } from './rpc/index.ts';
 import { LiveTools } from './sources/live-tools.ts';
 import { MAX_TIMEOUT_MS } from './sources/tool-entry.ts';
-import { type GatewayStore, openGatewayStore } from './store/gateway-store.ts';
+import { openGatewayStore } from './store/gateway-store.ts';
 import { createNotes } from './store/notes.ts';
 
-/** A running tool gateway. */
-export interface ToolGateway extends Service {
-  readonly name: 'tool-gateway';
-  /** Its state; tests count commits with it. */
-  readonly store: GatewayStore;
-}
+/** The service that executes tools. */
+export type ToolGateway = Awaited<ReturnType<typeof createToolGateway>>;
 
-/** What a call may take beside its tool. */
+/** Time that a call may take in addition to its tool. */
 const CALL_OVERHEAD_MS = 60_000;
-/** Between two looks for what replicas that ended have left. */
+/** Interval between two recoveries of calls of dead replicas. */
 const RECOVER_MS = 1_000;
 
 /**
- * Opens a tool gateway: its tools, state, keys and port, and settles what a former process left open.
- * What a failed start had opened is closed again.
- * @throws ConfigError naming the place in tools.yaml or the module; what openStore and createRpcServer throw
+ * Creates a tool gateway, and settles the calls that a previous process left open.
+ * @throws ConfigError naming the invalid entry of tools.yaml or the module
  */
-export async function createToolGateway(
-  config: ToolGatewayConfig,
-  parts: ServiceParts,
-): Promise<ToolGateway> {
-  const opened = new AsyncDisposableStack();
-  try {
-    return await open(config, parts, opened);
-  } catch (error) {
-    await opened.disposeAsync();
-    throw error;
-  }
-}
-
-async function open(
-  config: ToolGatewayConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls, cleartext, loopback }: ServiceParts,
-  opened: AsyncDisposableStack,
-): Promise<ToolGateway> {
-  const signer = await openSigner({
-    service: 'tool-gateway',
-    keyDir: join(config.dataDir, 'keys'),
-    clock,
-    rotateEveryMs: config.keyRotationMs,
-  });
-  const store = await openGatewayStore(config.store, observeCommits(telemetry));
-  opened.defer(() => store.close());
-  observeOutbox(telemetry, store, clock);
-  const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
-    serviceTokens(signer, { audience, replica: config.replica });
-  const tools = await LiveTools.open(config.tools, {
-    dataDir: config.dataDir,
-    variables: config.variables,
-    clock,
-    telemetry,
-    notes: createNotes(store, clock),
-    shareOf: (name, limit, user) =>
-      createSlotShare({ store, replicas: store.replicas, name, limit, user }),
-    providerToken: tokenFor(TOOL_PROVIDER),
-    providerTls: tls?.to(TOOL_PROVIDER),
-  });
-  opened.defer(() => tools.close());
-  const trust = createTrust({
-    addresses: () => knownAddresses(addressOf),
-    telemetry,
-    self: signer,
-    clock,
-    tls,
-    loopback,
-  });
-  opened.defer(() => trust.close());
-  const verifier = createVerifier({ trust, clock });
-  const supervisor = connectSupervisor({
-    address: () => addressOf('supervisor'),
-    serviceToken: tokenFor('supervisor'),
-    tls: tls?.to('supervisor'),
-    loopback,
-    telemetry,
-  });
-  opened.defer(() => supervisor.close());
-
-  const relay = createOutboxRelay({
-    store,
-    clock,
-    ...outboxPublisher(bus, telemetry),
-  });
-  const inFlightCalls = new InFlightCalls();
-  const context: GatewayContext = {
-    store,
-    clock,
-    telemetry,
-    signer,
-    verifier,
-    tools,
-    bus,
-    inFlightCalls,
-    events: createGatewayEvents(telemetry),
-    wakeRelay: () => relay.wake(),
-    flushSoon: () => relay.flushSoon(),
-  };
-  // On a store of its own, everybody before has ended; among replicas that takes a while to see.
-  await recoverCalls(context);
-  const watch = watchFreezes(context, telemetry.log);
-  opened.defer(() => watch.stop());
-  const recover = { 'calls of replicas that have ended': () => recoverCalls(context) };
-  const sweeper = new Sweeper(recover, RECOVER_MS, telemetry.log);
-  opened.defer(() => sweeper.stop());
-
-  const routes = gatewayRoutes(context);
-  assertRows(routes);
-  const server = await createRpcServer({
-    host: config.host,
-    port: config.port,
-    portSetting: 'WRIT_TOOL_GATEWAY_PORT',
-    tls: tls?.server,
-    cleartext,
-    loopback,
-    routes,
-    gate: internalGate({
-      service: 'tool-gateway',
+export const createToolGateway = defineService({
+  name: 'tool-gateway',
+  async open(host: ServiceHost<ToolGatewayConfig>) {
+    const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
+    const { addressOf, tls, loopback } = parts;
+    const { log } = telemetry;
+    const store = await host.openStore((observer) => openGatewayStore(config.store, observer));
+    const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
+      serviceTokens(signer, { audience, replica: config.replica });
+    const tools = await LiveTools.open(config.tools, {
+      dataDir: config.dataDir,
+      variables: config.variables,
+      clock,
+      telemetry,
+      notes: createNotes(store, clock),
+      shareOf: (name, limit, user) =>
+        createSlotShare({ store, replicas: store.replicas, name, limit, user }),
+      providerToken: tokenFor(TOOL_PROVIDER),
+      providerTls: tls?.to(TOOL_PROVIDER),
+    });
+    host.defer(() => tools.close());
+    const supervisor = connectSupervisor({
+      address: () => addressOf('supervisor'),
+      serviceToken: tokenFor('supervisor'),
+      tls: tls?.to('supervisor'),
+      loopback,
+      telemetry,
+    });
+    host.defer(() => supervisor.close());
+    const inFlightCalls = new InFlightCalls();
+    const context: GatewayContext = {
+      store,
+      clock,
+      telemetry,
+      signer,
       verifier,
-      enforceSlotGrants: false,
-      trustDomain: tls?.trustDomain,
-    }),
-    telemetry,
-    // A tool that takes longer may be declared at any time.
-    limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
-  });
-  opened.defer(() => server.close(0));
-  const delivery = new ReceiptDelivery({
-    store,
-    supervisor,
-    clock,
-    log: telemetry.log,
-    delayMs: config.receiptDelayMs,
-    pollMs: config.receiptPollMs,
-    retryMaxMs: config.receiptRetryMaxMs,
-  });
+      tools,
+      bus,
+      inFlightCalls,
+      events: createGatewayEvents(telemetry),
+      wakeRelay: () => relay.wake(),
+      flushSoon: () => relay.flushSoon(),
+    };
+    // Without replicas every previous process has ended; replicas take a while to be declared dead.
+    await recoverCalls(context);
+    const watch = watchFreezes(context, log);
+    host.defer(() => watch.stop());
+    const recover = { 'calls of dead replicas': () => recoverCalls(context) };
+    const sweeper = new Sweeper(recover, RECOVER_MS, log);
+    const {
+      receiptDelayMs: delayMs,
+      receiptPollMs: pollMs,
+      receiptRetryMaxMs: retryMaxMs,
+    } = config;
+    const times = { delayMs, pollMs, retryMaxMs };
+    const delivery = new ReceiptDelivery({ store, supervisor, clock, log, ...times });
+    const server = await host.listen(gatewayRoutes(context), {
+      // Tools with a longer timeout may be added at any time.
+      limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
+    });
+    return {
+      server,
+      prepare: async () => tools.watch(config.toolsPollMs),
+      background: store.replicas.shared ? [delivery, sweeper] : [delivery],
+      drain: () => drain(inFlightCalls, config),
+      limits: { flushMs: config.flushMs },
+      exposes: { store },
+    };
+  },
+});
 
-  const shutDown = async (): Promise<void> => {
-    try {
-      await drain(config, server, inFlightCalls, delivery, relay);
-    } finally {
-      await opened.disposeAsync();
-    }
-  };
-  let stopping: Promise<void> | undefined;
-  return {
-    name: 'tool-gateway',
-    address: server.address,
-    store,
-    get commits() {
-      return store.commits;
-    },
-    start: async () => {
-      relay.start();
-      delivery.start();
-      if (store.replicas.shared) sweeper.start();
-      tools.watch(config.toolsPollMs);
-      server.setServing(true);
-    },
-    stop: () => {
-      stopping ??= shutDown();
-      return stopping;
-    },
-  };
-}
-
+/** Waits for the calls in flight, then cancels those that are left and records their outcome. */
 async function drain(
-  { drainMs, flushMs }: ToolGatewayConfig,
-  server: RpcServer,
-  inFlightCalls: InFlightCalls,
-  delivery: ReceiptDelivery,
-  relay: OutboxRelay,
+  calls: InFlightCalls,
+  { drainMs, flushMs }: Pick<ToolGatewayConfig, 'drainMs' | 'flushMs'>,
 ): Promise<void> {
-  server.setServing(false);
-  const closing = server.close(drainMs);
-  await inFlightCalls.settle({}, drainMs);
-  inFlightCalls.cancel({}, new UnavailableError('SHUTTING_DOWN', 'The tool gateway is stopping.'));
-  await inFlightCalls.settle({}, flushMs);
-  await closing;
-  await delivery.stop();
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, flushMs);
-  // What is not taken in time stays in the outbox.
-  await Promise.race([relay.flush().catch(() => undefined), late]);
-  clearTimeout(timer);
-  await relay.stop();
+  await calls.settle({}, drainMs);
+  calls.cancel({}, new UnavailableError('SHUTTING_DOWN', 'The tool gateway is shutting down.'));
+  await calls.settle({}, flushMs);
 }
