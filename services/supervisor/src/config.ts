@@ -4,7 +4,7 @@ import type { OidcSettings, TenantRate } from '@writ/identity';
 import type { TlsFileNames } from '@writ/rpc';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { DOOR_DEFAULTS, readDoorSettings } from './door-settings.ts';
+import { DOOR_DEFAULTS, readDoorSettings } from './edge-config.ts';
 
 /** Everything that can be set about a supervisor. Times are milliseconds. */
 export interface SupervisorConfig {

@@ -1,6 +1,4 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Bus } from '@writ/bus';
-import type { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
@@ -9,9 +7,7 @@ import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
-import type { AgentKey } from './store/agent/agents.ts';
-import type { RunKey } from './store/change/changes.ts';
-import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
+import type { SupervisorStore } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */
 export interface SupervisorContext {
@@ -36,25 +32,4 @@ export function pinned<Context extends Pick<SupervisorContext, 'policy'>>(
   context: Context,
 ): Context {
   return { ...context };
-}
-
-/** What runs and their orders need of the reviewing half of the supervisor. */
-export interface ReviewSide {
-  /**
-   * Checks the signatures of receipts that a worker carries, and returns how to record them and what
-   * they vouch for in a transaction.
-   * @throws UnauthenticatedError TOKEN_INVALID, PermissionDeniedError when one is of another agent
-   */
-  carriedReceipts(
-    agent: AgentKey,
-    receipts: readonly string[],
-    observations: readonly { readonly callId: string; readonly content: string }[],
-  ): Promise<(trx: SupervisorTransaction, at: Date) => Promise<void>>;
-  /** A decision as it stands now, with a fresh writ when it is a yes. */
-  decisionNow(agent: AgentKey, callId: string): Promise<MessageInitShape<typeof DecisionSchema>>;
-  /**
-   * Finds out what became of a run's writs that have no receipt yet, burning those that were never
-   * used. Returns how many calls are still under way.
-   */
-  settleWrits(run: RunKey): Promise<number>;
 }

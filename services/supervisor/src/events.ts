@@ -13,12 +13,12 @@ import { ATTR_WRIT_EXECUTED_FROM, type Telemetry, traceparentOf } from '@writ/te
 import type { Receipt } from './domain/facts/receipt.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
 import { markReview } from './mark-review.ts';
-import { hookEntry } from './rpc/messages/timeline.ts';
 import { noteChange } from './store/change/changes.ts';
 import type { DecisionRow } from './store/review/decisions.ts';
 import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
+import { hookEntry } from './wire/timeline.ts';
 
 type EventName =
   | 'RUN_START'

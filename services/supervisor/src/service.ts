@@ -15,22 +15,20 @@ import {
   tracedHandlers,
 } from '@writ/service';
 import { createOutboxRelay, type OutboxRelay } from '@writ/store';
-import { FollowedAgents } from './agents-file.ts';
-import { AuditChainer } from './audit-chainer.ts';
-import { ClockKeeper } from './clock-keeper.ts';
+import { ClockKeeper } from './app/agent/clock-keeper.ts';
+import { expireApprovals } from './app/approval/expire-approvals.ts';
+import { AuditChainer } from './app/audit/audit-chainer.ts';
+import { FollowedAgents } from './app/definitions/agents-file.ts';
+import { openPolicy } from './app/definitions/policy-file.ts';
+import { OrderEngine } from './app/order/order-engine.ts';
+import { endOverdue } from './app/run/end-overdue.ts';
+import { purgeRuns } from './app/run/purge-runs.ts';
+import { recordHooks } from './app/run/record-hooks.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
-import { OrderEngine } from './orders/order-engine.ts';
-import type { OrderContext } from './orders/order-kind.ts';
-import { endOverdue } from './orders/run/deadlines.ts';
 import { createPeers } from './peers/peers.ts';
-import { openPolicy } from './policy-file.ts';
-import { expireApprovals } from './rpc/approval/expire-approvals.ts';
-import { openDoors } from './rpc/listen.ts';
-import { createReviewSide } from './rpc/review/review-side.ts';
-import { purgeRuns } from './rpc/run/purge-runs.ts';
-import { recordHooks } from './rpc/run/record-hooks.ts';
+import { openDoors } from './rpc/servers.ts';
 import { observeApprovals } from './store/approval/observe-approvals.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
 
@@ -130,7 +128,7 @@ async function open(
 }
 
 interface Opened {
-  readonly context: OrderContext;
+  readonly context: SupervisorContext;
   readonly relay: OutboxRelay;
   /** Looks whether rules or agents changed. */
   readonly followFiles: Sweep;
@@ -178,7 +176,7 @@ async function createContext(
   opened.defer(async () => {
     for (const peer of Object.values(peers)) peer.close();
   });
-  const base: SupervisorContext = {
+  const context: SupervisorContext = {
     config,
     store,
     bus,
@@ -199,8 +197,7 @@ async function createContext(
     await agents.look();
     await rules.look(peers.toolGateway);
   };
-  // Not a copy, which would keep the rules and agents of the start.
-  return { context: Object.assign(base, { review: createReviewSide(base) }), relay, followFiles };
+  return { context, relay, followFiles };
 }
 
 async function closeServers(

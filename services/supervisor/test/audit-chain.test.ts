@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { formatLine, linkHash } from '@writ/audit';
 import type { JsonObject } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { signChain } from '../src/audit-chainer.ts';
+import { signChain } from '../src/app/audit/audit-chainer.ts';
 import { holdLease } from '../src/store/audit-chain/lease.ts';
 import { AuditDesk, Crash, crashingAt } from './audit-desk.ts';
 import { verifyWith } from './audit-export.ts';

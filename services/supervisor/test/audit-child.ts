@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { openSigner } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
-import { AuditChainer } from '../src/audit-chainer.ts';
+import { AuditChainer } from '../src/app/audit/audit-chainer.ts';
 import { appendAudit } from '../src/store/audit.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { openSigner, type Signer } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
-import { AuditChainer, type ChainerParts } from '../src/audit-chainer.ts';
+import { AuditChainer, type ChainerParts } from '../src/app/audit/audit-chainer.ts';
 import { appendAudit } from '../src/store/audit.ts';
 import { checkpointsOf } from '../src/store/audit-chain/checkpoints.ts';
 import { readChain, readChainEnd } from '../src/store/audit-chain/read-chain.ts';

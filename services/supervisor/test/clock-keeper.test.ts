@@ -1,6 +1,6 @@
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { ClockKeeper } from '../src/clock-keeper.ts';
+import { ClockKeeper } from '../src/app/agent/clock-keeper.ts';
 import { activeAgents } from '../src/store/agent/agents.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { LOOK_UP, RefundDesk } from './refund-desk.ts';

@@ -20,15 +20,15 @@ import {
 import type { CallContext } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadAgents } from '../src/agents-file.ts';
+import { loadAgents } from '../src/app/definitions/agents-file.ts';
+import { openPolicy } from '../src/app/definitions/policy-file.ts';
+import { recordRun } from '../src/app/run/record-run.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
-import { openPolicy } from '../src/policy-file.ts';
 import { reviewAction } from '../src/rpc/review/review-action.ts';
-import { recordRun } from '../src/rpc/run/record-run.ts';
 import { insertHalt, newHalt } from '../src/store/halt/halts.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 import { finalText, LOOK_UP, type Proposal, refund } from './refund-desk.ts';

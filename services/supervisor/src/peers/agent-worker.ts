@@ -7,12 +7,12 @@ import {
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
-import { manifestMessage } from '../rpc/messages/manifest.ts';
-import { agentRefOf, retentionMessage, supervisionMessage } from '../rpc/messages/supervision.ts';
 import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
 import { deadlineOf } from '../store/agent/deadline.ts';
 import type { RunKey } from '../store/change/changes.ts';
 import type { RunRow } from '../store/run/runs.ts';
+import { manifestMessage } from '../wire/manifest.ts';
+import { agentRefOf, retentionMessage, supervisionMessage } from '../wire/supervision.ts';
 
 /** Tokens for one agent, as a worker gets them. */
 export type Credentials = MessageInitShape<typeof AgentCredentialsSchema>;

@@ -8,17 +8,12 @@ import type { Halt } from '../domain/halt/halt.ts';
 import { budgetFromJson, manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import type { ClosedTab } from '../domain/result/closed-tab.ts';
 import { NO_USAGE, type RunUsage } from '../domain/result/run-usage.ts';
-import { budgetMessage } from '../rpc/messages/budget.ts';
-import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../rpc/messages/freeze.ts';
-import {
-  agentRefOf,
-  parentRefOf,
-  priorityMessage,
-  retentionMessage,
-} from '../rpc/messages/supervision.ts';
 import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
 import { deadlineOf } from '../store/agent/deadline.ts';
 import type { RunRow } from '../store/run/runs.ts';
+import { budgetMessage } from '../wire/budget.ts';
+import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
+import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../wire/supervision.ts';
 
 /** Longer than the meter may wait for calls in flight. */
 const FREEZE_TIMEOUT_MS = 35_000;

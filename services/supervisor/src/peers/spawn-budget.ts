@@ -3,16 +3,11 @@ import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_p
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { type AgentRef, BudgetExhaustedError } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
-import { spawnBudgetMessage } from '../rpc/messages/budget.ts';
-import {
-  agentRefOf,
-  parentRefOf,
-  priorityMessage,
-  rootRefOf,
-} from '../rpc/messages/supervision.ts';
 import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
 import type { RunKey } from '../store/change/changes.ts';
 import type { RunRow } from '../store/run/runs.ts';
+import { spawnBudgetMessage } from '../wire/budget.ts';
+import { agentRefOf, parentRefOf, priorityMessage, rootRefOf } from '../wire/supervision.ts';
 
 /** What became of the wish for a slot. */
 export type SlotAnswer =

@@ -6,15 +6,13 @@ import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { keyRoute } from '@writ/identity';
 import { endless, type Route, route } from '@writ/rpc';
-import type { OrderContext } from '../orders/order-kind.ts';
+import type { SupervisorContext } from '../context.ts';
 import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
 import { listApprovals } from './approval/list-approvals.ts';
 import { watchApprovals } from './approval/watch-approvals.ts';
 import { exportAudit } from './audit/export-audit.ts';
 import { listAuditRecords } from './audit/list-audit-records.ts';
-import { endChild } from './child/end-child.ts';
-import { spawnChild } from './child/spawn-child.ts';
 import { halt } from './control/halt.ts';
 import { listHalts } from './control/list-halts.ts';
 import { resume } from './control/resume.ts';
@@ -28,13 +26,15 @@ import { runAgent } from './run/run-agent.ts';
 import { signalRun } from './run/signal-run.ts';
 import { startRun } from './run/start-run.ts';
 import { watchRun } from './run/watch-run.ts';
+import { endChild } from './supervision/end-child.ts';
 import { getManifest } from './supervision/get-manifest.ts';
 import { refreshTokens } from './supervision/refresh-tokens.ts';
 import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
+import { spawnChild } from './supervision/spawn-child.ts';
 
 /** What people and clients call, on the edge. */
-export function publicRoutes(context: OrderContext): Route[] {
+export function publicRoutes(context: SupervisorContext): Route[] {
   return [
     route(RunService, {
       startRun: startRun(context),
@@ -65,7 +65,7 @@ export function publicRoutes(context: OrderContext): Route[] {
 }
 
 /** What services call, on the internal port. */
-export function internalRoutes(context: OrderContext): Route[] {
+export function internalRoutes(context: SupervisorContext): Route[] {
   return [
     route(SupervisionService, {
       getManifest: getManifest(context),

@@ -5,12 +5,12 @@ import type {
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
+import type { Answer, AnswerRequest } from '../../app/approval/answer.ts';
+import { decideAction } from '../../app/approval/decide-action.ts';
+import { resolveCall } from '../../app/approval/resolve-call.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
-import { approvalMessage, approverOf } from '../messages/approval.ts';
-import type { Answer, AnswerRequest } from './answer.ts';
-import { decideAction } from './decide-action.ts';
-import { resolveCall } from './resolve-call.ts';
+import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /**
  * DecideApproval: a person's answer, under the identity of their credentials. Exactly one counts;

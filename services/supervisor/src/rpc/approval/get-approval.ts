@@ -2,7 +2,7 @@ import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
-import { approvalMessage, approverOf } from '../messages/approval.ts';
+import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /** GetApproval: one approval, with what its reader may let through (SV-5). */
 export function getApproval(

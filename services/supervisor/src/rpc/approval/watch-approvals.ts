@@ -4,7 +4,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { type ApprovalRow, approvalsTopic } from '../../store/approval/approvals.ts';
 import { openOrClosedSince } from '../../store/approval/list-approvals.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
-import { approvalMessage, approverOf } from '../messages/approval.ts';
+import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /** How far back each look goes: a commit may become visible after one that was stamped later. */
 const OVERLAP_MS = 5_000;

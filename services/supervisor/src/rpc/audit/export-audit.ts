@@ -1,12 +1,12 @@
 import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
-import { signChain } from '../../audit-chainer.ts';
+import { signChain } from '../../app/audit/audit-chainer.ts';
+import { untilLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
 import { readChain, readChainEnd } from '../../store/audit-chain/read-chain.ts';
-import { auditRecordMessage, checkpointMessage } from '../messages/audit.ts';
-import { untilLinked } from './until-linked.ts';
+import { auditRecordMessage, checkpointMessage } from '../../wire/audit.ts';
 
 const PAGE = 500;
 

@@ -1,11 +1,11 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { untilLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { pageNumber, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { readChain } from '../../store/audit-chain/read-chain.ts';
-import { auditRecordMessage } from '../messages/audit.ts';
-import { untilLinked } from './until-linked.ts';
+import { auditRecordMessage } from '../../wire/audit.ts';
 
 const DEFAULT_PAGE = 100;
 

@@ -5,11 +5,12 @@ import {
 } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { canonicalDigest, derivedId, UnavailableError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { waitForHalt } from '../../app/halt/await-halt.ts';
+import { haltFacts } from '../../app/halt/halt-facts.ts';
+import { haltOrderOf } from '../../app/halt/place-halt-order.ts';
+import type { SupervisorContext } from '../../context.ts';
 import type { HaltScope } from '../../domain/halt/halt.ts';
 import { assertMayHalt } from '../../domain/halt/halt-rights.ts';
-import { haltFacts } from '../../orders/halt/halt-facts.ts';
-import { haltOrderOf } from '../../orders/halt/halt-payload.ts';
-import type { OrderContext } from '../../orders/order-kind.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { findHalt, type HaltRow, insertHalt, newHalt } from '../../store/halt/halts.ts';
@@ -17,9 +18,8 @@ import { hurryOrder, placeOrder } from '../../store/orders.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { haltMessage, scopeFrom } from '../messages/halt.ts';
+import { haltMessage, scopeFrom } from '../../wire/halt.ts';
 import { personOf } from './person.ts';
-import { waitForHalt } from './wait-for-halt.ts';
 
 /**
  * Halt: from the commit on nothing in the scope may act here; acknowledged once the meter and the
@@ -28,7 +28,7 @@ import { waitForHalt } from './wait-for-halt.ts';
  *   OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; InvalidRequestError
  *   REQUEST_ID_REUSED
  */
-export function halt(context: OrderContext): Handler<typeof ControlService.method.halt> {
+export function halt(context: SupervisorContext): Handler<typeof ControlService.method.halt> {
   return async (request, call) => {
     const person = requirePerson(call);
     const scope = scopeFrom(request.scope);

@@ -3,7 +3,7 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listHalts as readHalts } from '../../store/halt/halts.ts';
-import { haltMessage } from '../messages/halt.ts';
+import { haltMessage } from '../../wire/halt.ts';
 import { personOf } from './person.ts';
 
 const DEFAULT_PAGE = 50;

@@ -1,19 +1,19 @@
 import type { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { canonicalDigest, UnavailableError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { waitForHalt } from '../../app/halt/await-halt.ts';
+import { haltFacts } from '../../app/halt/halt-facts.ts';
+import { resumeOrderOf } from '../../app/halt/place-halt-order.ts';
+import type { SupervisorContext } from '../../context.ts';
 import { assertMayLift } from '../../domain/halt/halt-rights.ts';
-import { haltFacts } from '../../orders/halt/halt-facts.ts';
-import { resumeOrderOf } from '../../orders/halt/halt-payload.ts';
-import type { OrderContext } from '../../orders/order-kind.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { type HaltRow, loadHalt, saveHalt, scopeOf } from '../../store/halt/halts.ts';
 import { busyTenants } from '../../store/halt/runs-in-scope.ts';
 import { hurryOrder, placeOrder } from '../../store/orders.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { haltMessage } from '../messages/halt.ts';
+import { haltMessage } from '../../wire/halt.ts';
 import { personOf } from './person.ts';
-import { waitForHalt } from './wait-for-halt.ts';
 
 /**
  * Resume: lifts one halt and no other that freezes the same; answers once it is lifted everywhere.
@@ -21,7 +21,7 @@ import { waitForHalt } from './wait-for-halt.ts';
  * @throws NotFoundError HALT_NOT_FOUND; PermissionDeniedError OPERATOR_REQUIRED; UnavailableError
  *   RESUME_PENDING; InvalidRequestError REQUEST_ID_REUSED
  */
-export function resume(context: OrderContext): Handler<typeof ControlService.method.resume> {
+export function resume(context: SupervisorContext): Handler<typeof ControlService.method.resume> {
   return async ({ requestId, haltId }, call) => {
     const person = requirePerson(call);
     await context.store.transaction(async (trx) => {

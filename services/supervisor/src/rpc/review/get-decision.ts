@@ -1,11 +1,11 @@
 import type { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Handler } from '@writ/rpc';
+import { admitAgent } from '../../app/agent/admit-agent.ts';
+import { assertHoldsSlot } from '../../app/review/assert-slot.ts';
+import { standingDecision } from '../../app/review/current-decision.ts';
+import { actingOf, assertActs } from '../../app/review/review-subject.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
-import { admitAgent } from '../supervision/acting-agent.ts';
-import { actingOf, assertActs } from './acting.ts';
-import { assertHoldsSlot } from './assert-slot.ts';
-import { standingDecision } from './standing-decision.ts';
 
 /**
  * GetDecision: a decision as it stands now, with a fresh writ for an approved call, which is executed

@@ -2,18 +2,17 @@ import type { ReviewService } from '@writ/contracts/writ/review/v1/review_servic
 import { requireSlotGrant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
 import { ATTR_WRIT_CALL_ID, ATTR_WRIT_RUN_ID, ATTR_WRIT_TENANT, withSpan } from '@writ/telemetry';
+import { callingAgent } from '../../app/agent/admit-agent.ts';
+import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
+import { findProposedTool } from '../../app/review/find-tool.ts';
+import { reviewProposal } from '../../app/review/review-proposal.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { callingAgent } from '../supervision/acting-agent.ts';
-import { carriedReceipts } from './carried-receipts.ts';
-import { findProposedTool } from './find-tool.ts';
-import { proposalFrom } from './read-request.ts';
-import { reviewProposal } from './review-proposal.ts';
+import { proposalFrom } from '../../wire/proposal.ts';
 
 /** ReviewAction: judges one proposal before it takes effect, in one transaction (SV-1). */
 export function reviewAction(
   context: SupervisorContext,
 ): Handler<typeof ReviewService.method.reviewAction> {
-  const readCarried = carriedReceipts(context);
   return async (request, call) => {
     const startedAt = performance.now();
     const proposal = proposalFrom(request);
@@ -28,7 +27,7 @@ export function reviewAction(
     return await withSpan(context.telemetry.tracer, 'review', { attributes }, async () => {
       const [findTool, recordCarried] = await Promise.all([
         findProposedTool(context.peers.toolGateway, proposal),
-        readCarried(agent, request.receipts, request.observations),
+        readCarriedReceipts(context, agent, request),
       ]);
       const decision = await context.store.transaction((trx) =>
         reviewProposal(trx, context, { call, proposal, findTool, recordCarried, startedAt }),

@@ -5,7 +5,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
-import { runMessage } from '../messages/run.ts';
+import { runMessage } from '../../wire/run.ts';
 
 /**
  * CancelRun: ends a run with `cancelled`, unless something ended it first; either way the answer

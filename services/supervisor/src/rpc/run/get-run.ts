@@ -2,7 +2,7 @@ import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { loadRun } from '../../store/run/runs.ts';
-import { runMessage } from '../messages/run.ts';
+import { runMessage } from '../../wire/run.ts';
 
 /** GetRun: reads a run of the caller's tenant; another tenant's is NOT_FOUND (SYS-6). */
 export function getRun(context: SupervisorContext): Handler<typeof RunService.method.getRun> {

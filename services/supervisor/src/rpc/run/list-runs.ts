@@ -3,7 +3,7 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listRuns as readRuns } from '../../store/run/list-runs.ts';
-import { runMessage, statesFrom } from '../messages/run.ts';
+import { runMessage, statesFrom } from '../../wire/run.ts';
 
 const DEFAULT_PAGE = 50;
 

@@ -1,9 +1,9 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { beginRun } from '../../app/run/start-run.ts';
+import { followRun } from '../../app/run/watch-run.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { beginRun } from './begin-run.ts';
-import { followRun } from './follow-run.ts';
 
 /** RunAgent: StartRun and WatchRun in one; a repeat watches the run that the request started before. */
 export function runAgent(context: SupervisorContext): Handler<typeof RunService.method.runAgent> {

@@ -1,7 +1,7 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { followRun } from '../../app/run/watch-run.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { followRun } from './follow-run.ts';
 
 /** WatchRun: replays a run's timeline from any place, then follows it to its result, with live progress if asked. */
 export function watchRun(context: SupervisorContext): Handler<typeof RunService.method.watchRun> {

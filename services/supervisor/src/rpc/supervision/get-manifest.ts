@@ -1,12 +1,12 @@
 import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { NotFoundError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { admitAgent } from '../../app/agent/admit-agent.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { keyOf } from '../../store/agent/agents.ts';
 import { findDefinition } from '../../store/run/definitions.ts';
-import { manifestMessage } from '../messages/manifest.ts';
-import { admitAgent } from './acting-agent.ts';
+import { manifestMessage } from '../../wire/manifest.ts';
 
 /**
  * GetManifest: the calling agent's own definition, on which its run stays, or that of an agent which

@@ -1,12 +1,12 @@
 import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { PreconditionError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { admitAgent, callingAgent } from '../../app/agent/admit-agent.ts';
+import { credentialsFor } from '../../app/agent/credentials.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { haltedError } from '../../domain/halt/halt.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { loadRun } from '../../store/run/runs.ts';
-import { credentialsFor } from '../messages/credentials.ts';
-import { admitAgent, callingAgent } from './acting-agent.ts';
 
 /** RefreshTokens: fresh tokens for an agent that lives and is not halted, also when its old ones are over. */
 export function refreshTokens(

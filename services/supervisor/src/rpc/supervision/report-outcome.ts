@@ -1,10 +1,12 @@
 import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import type { Phase } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { admitAgent, callingAgent } from '../../app/agent/admit-agent.ts';
+import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
+import type { SupervisorContext } from '../../context.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { checkOutcome, type OutcomeEvidence } from '../../domain/run/check-outcome.ts';
-import type { OrderContext } from '../../orders/order-kind.ts';
 import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
@@ -12,23 +14,18 @@ import { findDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { admitAgent, callingAgent } from './acting-agent.ts';
 
 /**
  * ReportOutcome: how an agent ended that no approved final ended. What the supervisor does not know
  * of is marked as the worker's word; the first ending stands (SV-7, RT-4).
  */
 export function reportOutcome(
-  context: OrderContext,
+  context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.reportOutcome> {
   return async (request, call) => {
     const key = callingAgent(call);
     // Signatures are checked before the transaction, so that nobody waits for them.
-    const record = await context.review.carriedReceipts(
-      key,
-      request.receipts,
-      request.observations,
-    );
+    const record = await readCarriedReceipts(context, key, request);
     const { stopReason, callId, detail } = request;
     return await context.store.transaction(async (trx) => {
       const now = context.clock.now();

@@ -6,14 +6,14 @@ import type {
 import { readReceipt } from '@writ/identity';
 import { InvalidRequestError, isId, UnavailableError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { recordReceipt } from '../../app/review/record-receipt.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { type AuditFacts, receiptFacts } from '../../domain/audit/audit-facts.ts';
 import type { Receipt } from '../../domain/facts/receipt.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { rememberRefusal } from '../../store/refusals.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { receiptFrom } from '../messages/receipt.ts';
-import { recordReceipt } from '../review/record-receipt.ts';
+import { receiptFrom } from '../../wire/receipt.ts';
 
 /**
  * ReportReceipts: takes receipts that no worker carried, and acknowledges those that are durably

@@ -1,5 +1,6 @@
 import { derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
 import { stopped } from '../../domain/clock/active-clock.ts';
+import type { ChildOrderPayload, EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
@@ -33,12 +34,6 @@ export interface Ending extends AgentKey {
   readonly unverified?: boolean | undefined;
   /** The person who ended it, and why, for the audit record. */
   readonly order?: { readonly by: string; readonly reason: string } | undefined;
-}
-
-/** Payload of the order that ends a run. */
-export interface EndRunPayload {
-  readonly by?: string;
-  readonly reason?: string;
 }
 
 /**
@@ -116,11 +111,6 @@ async function auditEnding(
   await appendAudit(trx, { ...keyOf(agent), callId, kind: 'agent_ended', facts }, at);
 }
 
-/** Payload of the order that ends an agent below the root. */
-export interface EndChildPayload {
-  readonly instance: string;
-}
-
 /**
  * Ends an agent below the root in every case: records the ending, unless it has one, and places the
  * order that freezes it, closes its tab and gives its slot back (SUP-8). Again changes nothing.
@@ -132,7 +122,7 @@ export async function endChild(
 ): Promise<void> {
   await recordEnding(trx, ending, at);
   const { tenant, runId, instance } = ending;
-  const payload: EndChildPayload = { instance };
+  const payload: ChildOrderPayload = { instance };
   const orderId = derivedId('ord', tenant, runId, instance, 'end_child');
   await placeOrder(trx, { orderId, kind: 'end_child', tenant, runId, payload }, at);
 }

@@ -1,0 +1,75 @@
+import { derivedId } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import type { ChildOrderPayload } from '../../domain/order/order-payloads.ts';
+import { type AgentKey, type AgentRow, findAgent, saveAgent } from '../../store/agent/agents.ts';
+import { noteSlotChange } from '../../store/agent/pauses.ts';
+import { failSpawn, saveSpawn } from '../../store/agent/spawns.ts';
+import { unlessUnknown } from '../order/ignore-not-found.ts';
+import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
+
+/**
+ * Ends an agent below the root that has its ending (SUP-8, AG-7): freeze at the meter and the
+ * gateway, cancel at the worker, close its tab, give its slot back. What is left of it when its run
+ * ends first goes with the run.
+ */
+export function endChildOrder(context: SupervisorContext): OrderHandler {
+  const { peers, store, clock } = context;
+
+  const whileRunLives =
+    (step: (driven: DrivenOrder, key: AgentKey, child: AgentRow) => Promise<StepDone>) =>
+    async (driven: DrivenOrder): Promise<StepDone> => {
+      const { order, run } = driven;
+      const { instance } = JSON.parse(order.payload) as ChildOrderPayload;
+      const key = { tenant: run.tenant, runId: run.run_id, instance };
+      const child = await findAgent(store.db, key);
+      if (child !== undefined && run.ended_at === null && run.state !== 'ENDING') {
+        return await step(driven, key, child);
+      }
+      return { over: true, commit: (trx) => saveSpawn(trx, key, { resumed: '[]' }) };
+    };
+
+  return {
+    steps: {
+      freeze: whileRunLives(async (_driven, key, { instance, ending_stop_reason: reason }) => {
+        const order = {
+          ...key,
+          orderId: derivedId('frz', key.tenant, key.runId, instance, 'end'),
+          reason: `Agent ${instance} has ended: ${reason}.`,
+          at: clock.now(),
+        };
+        await Promise.all([peers.executionMeter.freeze(order), peers.toolGateway.freeze(order)]);
+        return {};
+      }),
+
+      cancel: whileRunLives(async ({ order }, key, { ending_stop_reason: reason }) => {
+        const id = derivedId('req', order.order_id, 'cancel');
+        await unlessUnknown(peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'));
+        return {};
+      }),
+
+      close_tab: whileRunLives(async ({ order }, key) => {
+        const id = derivedId('req', order.order_id, 'close_tab');
+        const tab = await unlessUnknown(peers.executionMeter.closeTab(id, key));
+        if (tab === undefined) return {};
+        return { commit: (trx) => saveAgent(trx, key, { tab: JSON.stringify(tab) }) };
+      }),
+
+      release: whileRunLives(async ({ order }, key) => {
+        // Whoever gets the slot gets it after this moment.
+        const at = clock.now();
+        const id = derivedId('req', order.order_id, 'release');
+        const resumed = (await unlessUnknown(peers.spawnBudget.release(id, key))) ?? [];
+        return {
+          async commit(trx, now) {
+            for (const { instance } of resumed) {
+              await noteSlotChange(trx, { ...key, instance }, { change: 'resumed', at }, now);
+            }
+            // A start that was overtaken finds nothing to do.
+            await failSpawn(trx, key, 'RUN_ENDED');
+            await saveSpawn(trx, key, { resumed: JSON.stringify(resumed) });
+          },
+        };
+      }),
+    },
+  };
+}

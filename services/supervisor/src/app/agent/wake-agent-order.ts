@@ -1,0 +1,33 @@
+import { derivedId } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import type { WakeAgentPayload } from '../../domain/order/order-payloads.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { wakeAgent } from '../../store/agent/suspension.ts';
+import type { OrderHandler } from '../order/order-handler.ts';
+import { decisionNow } from '../review/current-decision.ts';
+import { credentialsFor } from './credentials.ts';
+
+/** Tells a waiting agent what was decided, with fresh tokens. One that has ended is left alone. */
+export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
+  const { peers, store } = context;
+  return {
+    steps: {
+      async signal({ order, run }) {
+        const { instance, callId } = JSON.parse(order.payload) as WakeAgentPayload;
+        const key = { tenant: run.tenant, runId: run.run_id, instance };
+        const agent = await loadAgent(store.db, key);
+        if (agent.ended_at !== null) return { over: true };
+        await peers.agentWorker.signal({
+          ...key,
+          requestId: derivedId('req', order.order_id, 'signal'),
+          name: `approval:${callId}`,
+          approval: {
+            decision: await decisionNow(context, key, callId),
+            credentials: await credentialsFor(context, run, agent),
+          },
+        });
+        return { commit: (trx, at) => wakeAgent(trx, key, at) };
+      },
+    },
+  };
+}

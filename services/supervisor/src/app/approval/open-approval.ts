@@ -1,0 +1,91 @@
+import { derivedId } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { actionFacts } from '../../domain/audit/audit-facts.ts';
+import type { RecordedAction } from '../../domain/result/recorded-action.ts';
+import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { Acting } from '../review/review-subject.ts';
+
+/** What approvals are opened with. */
+export type ApprovalDesk = Pick<SupervisorContext, 'config' | 'events'>;
+
+/** A question to a person. */
+export interface Question {
+  readonly kind: ApprovalRow['kind'];
+  readonly callId: string;
+  readonly step: number;
+  readonly action: RecordedAction;
+  readonly reason: string;
+  readonly ruleId: string;
+  /** 0 to 1. */
+  readonly risk: number;
+  readonly policyVersion: string;
+}
+
+/** The id of a question: the same call is asked the same thing once. */
+export function approvalIdOf({ key }: Acting, kind: ApprovalRow['kind'], callId: string): string {
+  return derivedId('apr', key.tenant, key.runId, key.instance, callId, kind);
+}
+
+/** Puts a question to people, with its event; the agent waits as rows (SV-5, HK-1). */
+export async function openApproval(
+  trx: SupervisorTransaction,
+  { config, events }: ApprovalDesk,
+  acting: Acting,
+  question: Question,
+  at: Date,
+): Promise<string> {
+  const { key, run, ref } = acting;
+  const { kind, callId, step, action, reason } = question;
+  const approvalId = approvalIdOf(acting, kind, callId);
+  const tool = action.kind === 'tool' ? action.name : '';
+  const { approvalTtlMs } = config;
+  const expiresAt = approvalTtlMs === undefined ? null : new Date(at.getTime() + approvalTtlMs);
+  await insertApproval(trx, {
+    approval_id: approvalId,
+    tenant: key.tenant,
+    run_id: key.runId,
+    instance: key.instance,
+    agent_name: ref.name,
+    call_id: callId,
+    step,
+    kind,
+    state: 'pending',
+    action: JSON.stringify(action),
+    tool,
+    reason,
+    rule_id: question.ruleId,
+    risk: question.risk,
+    policy_version: question.policyVersion,
+    run_created_by: run.created_by,
+    created_at: at,
+    expires_at: expiresAt,
+    decided_by: null,
+    decided_at: null,
+    comment: null,
+    approved: null,
+    executed_action: null,
+    request_id: null,
+    request_digest: null,
+  });
+  const facts = {
+    approval_id: approvalId,
+    asked: kind,
+    state: 'pending',
+    reason,
+    rule: question.ruleId,
+    risk: question.risk,
+    policy_version: question.policyVersion,
+    expire_time: expiresAt?.toISOString(),
+    ...actionFacts('action', action),
+  };
+  await appendAudit(trx, { ...key, kind: 'approval', callId, facts }, at);
+  await events.approvalRequested(
+    trx,
+    { run, agent: ref, step, callId },
+    { approvalId, reason, toolName: tool },
+    at,
+  );
+  return approvalId;
+}

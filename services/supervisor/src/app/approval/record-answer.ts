@@ -1,0 +1,54 @@
+import { derivedId, sha256Hex } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { actionFacts } from '../../domain/audit/audit-facts.ts';
+import type { WakeAgentPayload } from '../../domain/order/order-payloads.ts';
+import { actionFrom } from '../../domain/result/recorded-action.ts';
+import type { ApprovalRow } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { placeOrder } from '../../store/orders.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { Acting } from '../review/review-subject.ts';
+
+/**
+ * Tells everybody of an answer in the transaction that gives it: the event, the audit record, and
+ * the order that wakes the agent at once (SV-5, SV-8, HK-1).
+ */
+export async function announceAnswer(
+  trx: SupervisorTransaction,
+  { events }: Pick<SupervisorContext, 'events'>,
+  { run, ref, key }: Acting,
+  approval: ApprovalRow,
+  policyVersion: string,
+  at: Date,
+): Promise<void> {
+  const { approval_id: approvalId, call_id: callId, step, state, tool, kind } = approval;
+  await events.approvalDecided(
+    trx,
+    { run, agent: ref, step, callId },
+    { approvalId, status: state, toolName: tool },
+    at,
+  );
+  await appendAudit(
+    trx,
+    {
+      ...key,
+      kind: 'approval',
+      callId,
+      facts: {
+        approval_id: approvalId,
+        asked: kind,
+        state,
+        approver: approval.decided_by ?? undefined,
+        comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
+        rule: approval.rule_id,
+        policy_version: policyVersion,
+        ...actionFacts('action', actionFrom(approval.action)),
+        ...actionFacts('executed', actionFrom(approval.executed_action)),
+      },
+    },
+    at,
+  );
+  const payload: WakeAgentPayload = { instance: key.instance, callId };
+  const orderId = derivedId('ord', approvalId, 'wake_agent');
+  await placeOrder(trx, { ...key, orderId, kind: 'wake_agent', payload }, at);
+}

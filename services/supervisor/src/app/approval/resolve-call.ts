@@ -1,0 +1,69 @@
+import { readReceipt } from '@writ/identity';
+import { derivedId, InternalError } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { assertOtherEyes } from '../../domain/approval/other-eyes.ts';
+import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
+import { rememberRequest } from '../../store/requests.ts';
+import { callKeyOf } from '../../store/review/decisions.ts';
+import { receiptFrom } from '../../wire/receipt.ts';
+import { recordReceipt } from '../review/record-receipt.ts';
+import {
+  type Answered,
+  type AnswerRequest,
+  alreadyDecided,
+  DECIDE_APPROVAL,
+  isRepeat,
+} from './answer.ts';
+
+/**
+ * Records what a person found out about a call whose outcome nobody knew: the gateway takes it down
+ * once, and its new receipt is what counts here (TG-5).
+ * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; what the
+ *   gateway answers
+ */
+export async function resolveCall(
+  context: SupervisorContext,
+  request: AnswerRequest,
+  approval: ApprovalRow,
+): Promise<Answered> {
+  const { person, approvalId, requestId, digest, comment, answer } = request;
+  if (isRepeat(approval, request)) return { row: approval };
+  if (answer.kind !== 'resolve') throw alreadyDecided(approval);
+  const isPending = approval.state === 'pending';
+  // After a crash the gateway's receipt may have come by itself: it names the person, not the request.
+  const isTheirs = approval.decided_by === person.subject && approval.request_id === null;
+  if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
+    throw alreadyDecided(approval);
+  }
+  const { run_created_by: runStartedBy, tool } = approval;
+  const decider = { subject: person.subject, runStartedBy, tool };
+  assertOtherEyes(context.policy, decider, context.config.fourEyes);
+  if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
+  const token = await context.peers.toolGateway.resolveOutcome({
+    // The same person may send it again after an answer that was lost.
+    requestId: derivedId('req', approvalId, person.subject, requestId),
+    call: callKeyOf(approval),
+    done: answer.done,
+    resultJson: answer.resultJson,
+    resolvedBy: person.subject,
+    comment,
+  });
+  const receipt = receiptFrom(await readReceipt(context.verifier, token));
+  const row = await context.store.transaction(async (trx) => {
+    const at = context.clock.now();
+    if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') {
+      throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} is about another call.`);
+    }
+    const { tenant, subject } = person;
+    const settled = await loadApproval(trx, tenant, approvalId);
+    // Somebody else may have been faster at the gateway: theirs is the resolution that stands.
+    if (settled.decided_by !== subject || settled.request_id !== null) return settled;
+    const own = { request_id: requestId, request_digest: digest, comment };
+    await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
+    await saveApproval(trx, settled, own);
+    return { ...settled, ...own };
+  });
+  if (isRepeat(row, request)) return { row };
+  throw alreadyDecided(row);
+}

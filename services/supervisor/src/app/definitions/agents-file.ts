@@ -1,0 +1,129 @@
+import { ConfigError, type DataPath, loadYaml, parseDuration, type YamlInput } from '@writ/config';
+import { isWritError } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import { type AgentDefinition, manifestOf } from '../../domain/manifest/agent-definition.ts';
+import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
+import { AGENTS_SCHEMA } from './agents-schema.ts';
+import { type DocumentText, FollowedFile } from './watched-file.ts';
+
+/** The agents of a file, and what its author should know. */
+export interface LoadedAgents {
+  /** By name. */
+  readonly agents: ReadonlyMap<string, AgentManifest>;
+  /** One sentence for each zero that somebody may have meant as "unlimited". */
+  readonly warnings: readonly string[];
+}
+
+/** A definition as YAML has it: durations are text. */
+interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agents'> {
+  readonly model?: Omit<NonNullable<AgentDefinition['model']>, 'timeout'> & {
+    readonly timeout?: string;
+  };
+  readonly budget?: Omit<NonNullable<AgentDefinition['budget']>, 'deadline'> & {
+    readonly deadline?: string;
+  };
+  readonly sub_agents?: readonly (Omit<
+    NonNullable<AgentDefinition['sub_agents']>[number],
+    'ask_timeout'
+  > & { readonly ask_timeout?: string })[];
+}
+
+/**
+ * Reads the agents that the supervisor can start from YAML of the form that AGENTS_SCHEMA describes.
+ * @throws ConfigError listing every problem as `file:line:column: what was expected`
+ */
+export function loadAgents(input: YamlInput): LoadedAgents {
+  const file = typeof input === 'string' ? input : input.file;
+  const { value, warnings, locate } = loadYaml<{ agents: AgentYaml[] }>(input, AGENTS_SCHEMA);
+  const problems: string[] = [];
+  const agents = new Map<string, AgentManifest>();
+  const names = new Set(value.agents.map(({ name }) => name));
+  for (const [index, yaml] of value.agents.entries()) {
+    const at = (...path: DataPath) => locate(['agents', index, ...path]);
+    if (agents.has(yaml.name)) {
+      problems.push(
+        `${at('name')}: ${yaml.name} is defined twice; agents need names of their own.`,
+      );
+    }
+    for (const [child, { name }] of (yaml.sub_agents ?? []).entries()) {
+      if (names.has(name)) continue;
+      problems.push(`${at('sub_agents', child, 'name')}: there is no agent ${name} in this file.`);
+    }
+    try {
+      agents.set(yaml.name, manifestOf(definitionOf(yaml)));
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+      const path = (error.metadata.field ?? '').split('.');
+      problems.push(`${at(...path)}: ${error.message}`);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(file, problems);
+  return { agents, warnings };
+}
+
+function definitionOf(yaml: AgentYaml): AgentDefinition {
+  const { model, budget, sub_agents, ...rest } = yaml;
+  const { deadline, ...budgetRest } = budget ?? {};
+  return {
+    ...rest,
+    ...(model !== undefined && { model: modelOf(model) }),
+    budget: {
+      ...budgetRest,
+      ...(deadline !== undefined && { deadline: parseDuration(deadline) }),
+    },
+    sub_agents: (sub_agents ?? []).map(({ ask_timeout, ...agent }) => ({
+      ...agent,
+      ...(ask_timeout !== undefined && { ask_timeout: parseDuration(ask_timeout) }),
+    })),
+  };
+}
+
+function modelOf({ timeout, ...model }: NonNullable<AgentYaml['model']>) {
+  return { ...model, ...(timeout !== undefined && { timeout: parseDuration(timeout) }) };
+}
+
+/**
+ * The agents that can be started, which follow their document: a change counts for new runs, and one
+ * with a mistake for nothing; a run stays on the definitions that it began with (AG-1).
+ */
+export class FollowedAgents {
+  readonly #file: FollowedFile;
+  readonly #log: Logger;
+  #current: LoadedAgents['agents'] = new Map();
+
+  private constructor(file: FollowedFile, log: Logger) {
+    this.#file = file;
+    this.#log = log;
+  }
+
+  /** @throws ConfigError listing every problem */
+  static async open(input: YamlInput, log: Logger): Promise<FollowedAgents> {
+    const followed = new FollowedAgents(new FollowedFile(input), log);
+    followed.#take(await followed.#file.read());
+    return followed;
+  }
+
+  /** By name, as they stand now. */
+  get current(): LoadedAgents['agents'] {
+    return this.#current;
+  }
+
+  /** Looks whether the document changed; mistakes are logged by file, line and column. */
+  async look(): Promise<void> {
+    try {
+      const changed = await this.#file.changed();
+      if (changed === undefined) return;
+      this.#take(changed);
+      this.#log.info('The agents were read again; new runs begin with them.');
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#log.error(`${error.message} The agents stay as they are.`);
+    }
+  }
+
+  #take(document: DocumentText): void {
+    const { agents, warnings } = loadAgents(document);
+    for (const warning of warnings) this.#log.warn(warning);
+    this.#current = agents;
+  }
+}

@@ -1,0 +1,135 @@
+import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
+
+const ID = {
+  type: 'string',
+  pattern: '^[a-z0-9_-]{1,64}$',
+  'x-expected': 'a name of a-z, 0-9, _ and -',
+};
+const TOOL = { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$', 'x-expected': 'a tool name' };
+const ALIAS = {
+  type: 'string',
+  pattern: '^[a-zA-Z0-9._:/-]{1,128}$',
+  'x-expected': 'a model alias of the catalog',
+};
+const ALIAS_PATTERN = {
+  type: 'string',
+  pattern: '^[a-zA-Z0-9._:/*-]{1,128}$',
+  'x-expected': 'a model alias, * standing for any characters',
+};
+const ZERO = 'means none at all; leave it out for unlimited';
+const DURATION = {
+  type: 'string',
+  pattern: '^(\\d+(\\.\\d+)?(ms|s|m|h|d))+$',
+  'x-expected': 'a duration with a unit, such as 30s or 1m30s',
+  'x-zero': 'means no time at all; leave it out for unlimited',
+};
+const PRIORITY = { enum: ['background', 'low', 'normal', 'high', 'critical'] };
+const OPTIONS = { type: 'object' };
+
+function count(minimum = 0) {
+  return { type: 'integer', minimum, maximum: 1_000_000_000, 'x-zero': ZERO };
+}
+
+function object(properties: Record<string, unknown>, required: readonly string[] = []) {
+  return { type: 'object', additionalProperties: false, properties, required };
+}
+
+const MIDDLEWARE = {
+  type: 'array',
+  maxItems: 64,
+  items: object({ name: ID, options: OPTIONS }, ['name']),
+};
+
+/** One agent of the file; every key has the name and meaning of its field in writ.supervision.v1.AgentManifest. */
+const AGENT = object(
+  {
+    name: ID,
+    kind: { enum: AGENT_KINDS },
+    description: { type: 'string', maxLength: 4096 },
+    instructions: { type: 'string' },
+    final_instructions: { type: 'string' },
+    model: object(
+      {
+        model: ALIAS,
+        also_allowed: { type: 'array', maxItems: 64, items: ALIAS_PATTERN },
+        temperature: { type: 'number', minimum: 0, maximum: 2 },
+        max_output_tokens: count(1),
+        json_mode: { type: 'boolean' },
+        timeout: DURATION,
+      },
+      ['model'],
+    ),
+    tools: { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL },
+    limits: object({
+      max_steps: count(),
+      max_tool_calls: count(),
+      max_iterations: count(),
+      max_refusals: count(),
+      max_retries: count(),
+    }),
+    budget: object({
+      /** Seconds of active time: waiting for a person does not count. */
+      max_seconds: { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
+      max_tokens: count(),
+      /** Decimal USD; text keeps every digit. */
+      max_cost_usd: {
+        type: ['string', 'number'],
+        pattern: '^\\d{1,7}(\\.\\d{1,9})?$',
+        minimum: 0,
+        'x-expected': 'decimal USD such as "1.00"',
+        'x-zero': ZERO,
+      },
+      max_turns: count(),
+      /** Wall-clock time from the start of the run. */
+      deadline: DURATION,
+    }),
+    spawn: object({
+      max_agents: count(1),
+      allow_preempt: { type: 'boolean' },
+      max_total_spawns: count(),
+      max_depth: count(),
+    }),
+    priority: PRIORITY,
+    retention: { enum: ['none', 'run', 'permanent'] },
+    on_refusal: { enum: ['stop', 'tell_model'] },
+    approval_required_risk: { type: 'number', minimum: 0, maximum: 1 },
+    sub_agents: {
+      type: 'array',
+      maxItems: 256,
+      items: object(
+        {
+          name: ID,
+          description: { type: 'string', maxLength: 4096 },
+          ask_timeout: DURATION,
+          priority: PRIORITY,
+        },
+        ['name'],
+      ),
+    },
+    guardrails: object({
+      max_tokens_recoveries: { type: 'integer', minimum: 0 },
+      max_repeated_tool_steps: count(),
+      reserve_tokens: { type: 'integer', minimum: 0 },
+      reserve_cost_fraction: { type: 'number', minimum: 0, maximum: 1 },
+    }),
+    context: object({
+      /** Zero turns trimming off. */
+      context_window: { type: 'integer', minimum: 0 },
+      strategy: { enum: ['sliding_window', 'compact', 'truncate', 'summary'] },
+      options: OPTIONS,
+    }),
+    middleware: object({ agent: MIDDLEWARE, chat: MIDDLEWARE, function: MIDDLEWARE }),
+    initial_tool_choice: TOOL,
+    output_topic: { type: 'string', maxLength: 256 },
+    follow_topics: { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 } },
+    unreviewed_deltas: { type: 'boolean' },
+    options: OPTIONS,
+  },
+  ['name', 'kind'],
+);
+
+/** What an agents file may say, as JSON Schema 2020-12 (AG-1). */
+export const AGENTS_SCHEMA = object(
+  { agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT } },
+  ['agents'],
+);

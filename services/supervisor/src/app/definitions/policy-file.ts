@@ -1,0 +1,106 @@
+import { ConfigError, type YamlInput } from '@writ/config';
+import { UnavailableError } from '@writ/kernel';
+import {
+  formatProblem,
+  loadPolicy,
+  type Policy,
+  PolicyError,
+  type ToolSchemas,
+} from '@writ/policy';
+import type { Logger } from '@writ/telemetry';
+import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
+import { type DocumentText, FollowedFile } from './watched-file.ts';
+
+type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
+
+/**
+ * Reads the rules that every action is held against. At the start arguments are not checked against
+ * the gateway's schemas, since the gateway may start later: that is done at the first look at which it
+ * answers, and mistakes are logged. A rule that reads an argument that no tool has blocks what it is
+ * asked about, so nothing is let through meanwhile (SYS-4).
+ * @throws PolicyError naming every mistake; ConfigError when the file cannot be read
+ */
+export async function openPolicy(input: YamlInput, log: Logger): Promise<FollowedPolicy> {
+  const file = new FollowedFile(input);
+  return new FollowedPolicy(file, await file.read(), log);
+}
+
+/** The rules in force, which follow their document. */
+export class FollowedPolicy {
+  readonly #file: FollowedFile;
+  readonly #log: Logger;
+  #current: Policy;
+  /** The document in force, while no gateway said yet what it is to be checked against. */
+  #unchecked: DocumentText | undefined;
+
+  constructor(file: FollowedFile, first: DocumentText, log: Logger) {
+    this.#file = file;
+    this.#log = log;
+    this.#current = loadPolicy(first.text, { file: first.file });
+    this.#unchecked = first;
+  }
+
+  /** The last good version; a change replaces it whole, so who holds it never sees half of one. */
+  get current(): Policy {
+    return this.#current;
+  }
+
+  /**
+   * Looks whether the document changed. What has a mistake is refused, by file, line and column in
+   * the log, and the rules in force stay (SV-3).
+   */
+  async look(tools: Tools): Promise<void> {
+    const changed = await this.#changed();
+    if (changed === undefined && this.#unchecked === undefined) return;
+    const toolSchemas = await schemasOf(tools);
+    if (changed !== undefined) this.#replace(changed, toolSchemas);
+    else if (this.#unchecked !== undefined && toolSchemas !== undefined) {
+      this.#load(this.#unchecked, toolSchemas);
+      this.#unchecked = undefined;
+    }
+  }
+
+  #replace(document: DocumentText, toolSchemas: ToolSchemas | undefined): void {
+    const policy = this.#load(document, toolSchemas);
+    if (policy === undefined) {
+      const inForce = { policy_version: this.#current.version };
+      this.#log.error(inForce, `${document.file} was refused; the rules in force stay.`);
+      return;
+    }
+    const versions = { policy_version: policy.version, before: this.#current.version };
+    this.#current = policy;
+    this.#unchecked = toolSchemas === undefined ? document : undefined;
+    this.#log.info(versions, `${document.file} was read again; its rules are in force.`);
+  }
+
+  #load({ text, file }: DocumentText, toolSchemas: ToolSchemas | undefined): Policy | undefined {
+    try {
+      const policy = loadPolicy(text, { file, toolSchemas });
+      for (const warning of policy.warnings) this.#log.warn(formatProblem(warning));
+      return policy;
+    } catch (error) {
+      if (!(error instanceof PolicyError)) throw error;
+      for (const problem of error.problems) this.#log.error(formatProblem(problem));
+      return undefined;
+    }
+  }
+
+  async #changed(): Promise<DocumentText | undefined> {
+    try {
+      return await this.#file.changed();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#log.error(`${error.message} The rules in force stay.`);
+      return undefined;
+    }
+  }
+}
+
+async function schemasOf(tools: Tools): Promise<ToolSchemas | undefined> {
+  try {
+    return await tools.toolSchemas();
+  } catch (error) {
+    if (error instanceof UnavailableError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,145 @@
+import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { derivedId } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import type { Halt } from '../../domain/halt/halt.ts';
+import type { HaltPayload } from '../../domain/order/order-payloads.ts';
+import { keyOf } from '../../store/agent/agents.ts';
+import { endChild, recordEnding } from '../../store/agent/endings.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { findHalt, type HaltRow, haltOf, saveHalt, scopeOf } from '../../store/halt/halts.ts';
+import { haltedAgents, parkHalted } from '../../store/halt/park.ts';
+import { busyTenants, runsInScope } from '../../store/halt/runs-in-scope.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { inFlightJson } from '../../wire/halt.ts';
+import { agentRefOf } from '../../wire/supervision.ts';
+import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
+import { haltFacts } from './halt-facts.ts';
+import { tellAgents } from './signal-agents.ts';
+
+/**
+ * Enforces a halt (SV-9): the meter and the gateway refuse and abort while its agents are parked with
+ * their clocks, then it counts as in force; after that its runs are ended where the order says so, and the
+ * worker is told. From the first commit on the supervisor itself refuses, whatever becomes of the rest.
+ */
+export function haltOrder(context: SupervisorContext): HaltOrderHandler {
+  const { peers, store, events, clock } = context;
+
+  const whileWanted =
+    (step: (halt: HaltRow) => Promise<StepDone>) =>
+    async ({ order }: DrivenHalt): Promise<StepDone> => {
+      const { haltId } = JSON.parse(order.payload) as HaltPayload;
+      const halt = await findHalt(store.db, haltId);
+      const isWanted = halt?.state === 'pending' || halt?.state === 'in_force';
+      return isWanted ? await step(halt) : { over: true };
+    };
+
+  /** What one has said is kept also when the other says nothing. */
+  const note = async (
+    halt: HaltRow,
+    ask: Promise<readonly InFlightCall[]>,
+    changes: (at: Date, inFlight: string) => Partial<HaltRow>,
+  ): Promise<void> => {
+    const inFlight = inFlightJson(await ask);
+    await store.transaction((trx) => saveHalt(trx, halt.halt_id, changes(clock.now(), inFlight)), {
+      background: true,
+    });
+  };
+
+  return {
+    steps: {
+      enforce: whileWanted(async (row) => {
+        const halt = haltOf(row);
+        const asked = await Promise.allSettled([
+          note(row, peers.executionMeter.halt(halt), (meter_at, meter_in_flight) => ({
+            meter_at,
+            meter_in_flight,
+          })),
+          note(row, peers.toolGateway.halt(halt), (gateway_at, gateway_in_flight) => ({
+            gateway_at,
+            gateway_in_flight,
+          })),
+          // Not afterwards: clocks stand also while somebody does not answer.
+          parkRuns(context, halt),
+        ]);
+        const failed = asked.find((answer) => answer.status === 'rejected');
+        if (failed !== undefined) throw failed.reason;
+        return {};
+      }),
+
+      confirm: whileWanted(async (row) => ({
+        async commit(trx, at) {
+          const { halt_id: haltId } = row;
+          const now = await findHalt(trx, haltId);
+          if (now?.state !== 'pending') return;
+          await saveHalt(trx, haltId, { state: 'in_force' });
+          const { tenant, runId } = scopeOf(row);
+          if (runId === undefined) await events.scopeHalted(trx, { haltId, tenant }, at);
+          if (tenant === undefined) await auditEverywhere(trx, row, at);
+        },
+      })),
+
+      end: whileWanted(async (row) => {
+        if (row.end_runs) await endRuns(context, row);
+        return {};
+      }),
+
+      tell: whileWanted(async (row) => {
+        const halt = haltOf(row);
+        for await (const key of runsInScope(store.db, halt.scope)) {
+          await tellAgents(context, await haltedAgents(store.db, key, halt), {
+            name: 'halted',
+            idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'halted'),
+          });
+        }
+        return {};
+      }),
+    },
+  };
+}
+
+/** Parks what a halt covers, run by run; each run's timeline gets an entry for its root, or for the agent that is meant. */
+async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt): Promise<void> {
+  for await (const key of runsInScope(store.db, halt.scope)) {
+    await store.transaction(
+      async (trx) => {
+        const run = await loadRun(trx, key);
+        for (const agent of await parkHalted(trx, key, halt)) {
+          const isMeant = halt.scope.instance !== undefined || agent.parent_instance === null;
+          if (!isMeant) continue;
+          await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
+        }
+      },
+      { background: true },
+    );
+  }
+}
+
+async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promise<void> {
+  const halt = haltOf(row);
+  const order = { by: halt.orderedBy, reason: halt.reason };
+  for await (const key of runsInScope(store.db, halt.scope)) {
+    await store.transaction(
+      async (trx) => {
+        const at = clock.now();
+        const agents = await haltedAgents(trx, key, halt);
+        const root = agents.find((agent) => agent.parent_instance === null);
+        // With the root ends everything else.
+        for (const agent of root === undefined ? agents : [root]) {
+          const ending = { ...keyOf(agent), stopReason: 'halted', order };
+          if (agent === root) await recordEnding(trx, ending, at);
+          else await endChild(trx, ending, at);
+        }
+      },
+      { background: true },
+    );
+  }
+}
+
+/** Every tenant that it stops finds it in its own chain (SV-8). */
+async function auditEverywhere(trx: SupervisorTransaction, halt: HaltRow, at: Date): Promise<void> {
+  for (const tenant of await busyTenants(trx)) {
+    if (tenant === halt.ordered_for) continue;
+    await appendAudit(trx, { tenant, kind: 'halt', facts: haltFacts(halt) }, at);
+  }
+}

@@ -1,0 +1,75 @@
+import { derivedId } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import type { HaltPayload } from '../../domain/order/order-payloads.ts';
+import { findHalt, type HaltRow, haltOf, loadHalt, saveHalt } from '../../store/halt/halts.ts';
+import { haltedAgents, unparkHalted } from '../../store/halt/park.ts';
+import { runsInScope } from '../../store/halt/runs-in-scope.ts';
+import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
+import { tellAgents } from './signal-agents.ts';
+
+/**
+ * Lifts one halt and no other (SV-9): at the meter and the gateway first, so that nothing is approved
+ * that they still refuse; then here, where its agents go on unless another halt covers them; then the
+ * worker is told.
+ */
+export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
+  const { peers, store, clock } = context;
+
+  const withHalt =
+    (step: (halt: HaltRow) => Promise<StepDone>) =>
+    async ({ order }: DrivenHalt): Promise<StepDone> => {
+      const { haltId } = JSON.parse(order.payload) as HaltPayload;
+      return await step(await loadHalt(store.db, haltId));
+    };
+
+  return {
+    steps: {
+      unfreeze: withHalt(async (row) => {
+        const halt = haltOf(row);
+        await Promise.all(
+          [peers.executionMeter, peers.toolGateway].map(async (peer) => {
+            // One that is still on its way must not arrive after this: an order that is known can be lifted for good.
+            if (!(await peer.unfreeze(halt.haltId))) {
+              await peer.halt(halt);
+              await peer.unfreeze(halt.haltId);
+            }
+          }),
+        );
+        return {};
+      }),
+
+      lift: withHalt(async ({ halt_id: haltId }) => {
+        await store.transaction(
+          async (trx) => {
+            const row = await findHalt(trx, haltId);
+            if (row?.lifted_at !== null) return;
+            await saveHalt(trx, haltId, { lifted_at: clock.now() });
+          },
+          { background: true },
+        );
+        const halt = haltOf(await loadHalt(store.db, haltId));
+        const at = halt.liftedAt ?? clock.now();
+        for await (const key of runsInScope(store.db, halt.scope)) {
+          await store.transaction(
+            async (trx) => {
+              await unparkHalted(trx, key, halt, at);
+            },
+            { background: true },
+          );
+        }
+        return { commit: (trx) => saveHalt(trx, haltId, { state: 'lifted' }) };
+      }),
+
+      tell: withHalt(async (row) => {
+        const halt = haltOf(row);
+        for await (const key of runsInScope(store.db, halt.scope)) {
+          await tellAgents(context, await haltedAgents(store.db, key, halt), {
+            name: 'resumed',
+            idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'resumed'),
+          });
+        }
+        return {};
+      }),
+    },
+  };
+}

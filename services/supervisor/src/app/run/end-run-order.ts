@@ -1,0 +1,159 @@
+import { derivedId, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
+import { buildResult } from '../../domain/result/build-result.ts';
+import type { ClosedTab } from '../../domain/result/closed-tab.ts';
+import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../store/agent/agents.ts';
+import { recordEnding } from '../../store/agent/endings.ts';
+import { withdrawApprovals } from '../../store/approval/approvals.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { loadRun, saveRun } from '../../store/run/runs.ts';
+import { appendTimeline } from '../../store/run/timeline.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { rootRefOf } from '../../wire/supervision.ts';
+import { encodeResult } from '../../wire/timeline.ts';
+import { unlessUnknown } from '../order/ignore-not-found.ts';
+import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
+import { settleWrits } from '../review/settle-writs.ts';
+import { resultRecords } from './result-records.ts';
+import { rootKeyOf } from './start-run-order.ts';
+
+/** How long calls under way may hold up an ending other than success. */
+const SETTLE_LIMIT_MS = 10_000;
+
+/**
+ * Ends a run whose root has its ending (SUP-8, AG-7): freeze at the meter and the gateway, cancel at
+ * the worker, settle what was ordered, close tabs and pool, then the terminal state with RUN_END.
+ */
+export function endRunOrder(context: SupervisorContext): OrderHandler {
+  const { peers, store, clock } = context;
+  return {
+    steps: {
+      async freeze({ run }) {
+        const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
+        const order = {
+          tenant: run.tenant,
+          runId: run.run_id,
+          orderId: derivedId('frz', run.tenant, run.run_id, 'end'),
+          reason: `The run has ended: ${reason}.`,
+          at: clock.now(),
+          retention: run.retention,
+        };
+        await Promise.all([peers.executionMeter.freeze(order), peers.toolGateway.freeze(order)]);
+        return {};
+      },
+
+      async cancel({ order, run }) {
+        const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
+        const id = derivedId('req', order.order_id, 'cancel');
+        const key = rootKeyOf(run);
+        // A run that failed to start is unknown to the worker.
+        await unlessUnknown(
+          peers.agentWorker.cancelRun(id, key, reason ?? 'cancelled', run.retention),
+        );
+        return {};
+      },
+
+      async settle({ run }) {
+        const root = await loadAgent(store.db, rootKeyOf(run));
+        const underWay = await settleWrits(context, rootKeyOf(run));
+        if (underWay > 0 && mustWait(root, clock.now())) {
+          throw new UnavailableError(
+            'CALLS_IN_FLIGHT',
+            `${underWay} tool calls of run ${run.run_id} are still under way.`,
+            { run_id: run.run_id },
+          );
+        }
+        return {};
+      },
+
+      async close_tabs({ order, run }) {
+        const closed: { readonly agent: AgentRow; readonly tab: ClosedTab }[] = [];
+        // Children first, so that the root's tab has what the whole run spent.
+        for (const agent of (await agentsOf(store.db, rootKeyOf(run))).reverse()) {
+          const id = derivedId('req', order.order_id, 'close_tab', agent.instance);
+          const tab = await unlessUnknown(peers.executionMeter.closeTab(id, keyOf(agent)));
+          if (tab !== undefined) closed.push({ agent, tab });
+        }
+        return {
+          async commit(trx) {
+            for (const { agent, tab } of closed) {
+              await saveAgent(trx, keyOf(agent), { tab: JSON.stringify(tab) });
+            }
+          },
+        };
+      },
+
+      async close_pool({ order, run }) {
+        const id = derivedId('req', order.order_id, 'close_pool');
+        await unlessUnknown(peers.spawnBudget.closePool(id, rootKeyOf(run)));
+        return {};
+      },
+
+      async finish(driven) {
+        return { commit: (trx, at) => finish(context, trx, driven, at) };
+      },
+    },
+  };
+}
+
+async function finish(
+  context: SupervisorContext,
+  trx: SupervisorTransaction,
+  { order, run }: DrivenOrder,
+  at: Date,
+): Promise<void> {
+  const key = rootKeyOf(run);
+  if ((await loadRun(trx, key)).ended_at !== null) return;
+  const root = await loadAgent(trx, key);
+  const stopReason = root.ending_stop_reason ?? 'error:NO_ENDING';
+  for (const agent of await agentsOf(trx, key)) {
+    // What the root did not wait for ends with it.
+    if (agent.ended_at === null) {
+      await recordEnding(trx, { ...keyOf(agent), stopReason: 'cancelled' }, at);
+    }
+  }
+  await withdrawApprovals(trx, { tenant: run.tenant, runId: run.run_id }, at);
+  const result = buildResult(await resultRecords(trx, root));
+  await saveRun(trx, key, {
+    state: outcomeOf(stopReason).state,
+    usage: JSON.stringify(result.usage),
+    result: JSON.stringify(result),
+    ended_at: at,
+  });
+  const agent = rootRefOf(run);
+  await context.events.runEnded(trx, { run, agent }, { stopReason, usage: result.usage }, at);
+  await appendTimeline(
+    trx,
+    {
+      ...key,
+      eventId: derivedId('evt', run.run_id, 'result'),
+      entry: encodeResult(result, agent),
+    },
+    at,
+  );
+  const { by, reason } = JSON.parse(order.payload) as EndRunPayload;
+  await appendAudit(
+    trx,
+    {
+      ...key,
+      kind: 'run_ended',
+      facts: {
+        stop_reason: stopReason,
+        phase: result.phase,
+        answer_sha256: result.answer === '' ? undefined : sha256Hex(result.answer),
+        cost_nano_usd: result.usage.costNanoUsd,
+        unverified: result.unverified,
+        ordered_by: by,
+        reason_sha256: reason ? sha256Hex(reason) : undefined,
+      },
+    },
+    at,
+  );
+}
+
+/** A success stands only when every writ has a receipt or a void; other endings wait for a while. */
+function mustWait(root: AgentRow, now: Date): boolean {
+  if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
+  return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
+}

@@ -1,0 +1,70 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type ActionSchema,
+  ExecutedFrom as ExecutedFromMessage,
+} from '@writ/contracts/writ/review/v1/action_pb';
+import {
+  type HumanApprovalSchema,
+  Verdict as VerdictMessage,
+} from '@writ/contracts/writ/review/v1/decision_pb';
+import { canonicalJson } from '@writ/kernel';
+import type { RecordedAction } from '../domain/result/recorded-action.ts';
+import type { ExecutedFrom, HumanAnswer, Verdict } from '../domain/result/run-result.ts';
+
+const VERDICTS: Readonly<Record<Verdict, VerdictMessage>> = {
+  approve: VerdictMessage.APPROVE,
+  revise: VerdictMessage.REVISE,
+  block: VerdictMessage.BLOCK,
+  escalate: VerdictMessage.ESCALATE,
+  invalid: VerdictMessage.INVALID,
+};
+
+const EXECUTED_FROM: Readonly<Record<ExecutedFrom, ExecutedFromMessage>> = {
+  original: ExecutedFromMessage.ORIGINAL,
+  supervisor_revised: ExecutedFromMessage.SUPERVISOR_REVISED,
+  human_revised: ExecutedFromMessage.HUMAN_REVISED,
+};
+
+/** The contract's form of an action; a tool's arguments are their RFC 8785 bytes (TG-1). */
+export function actionMessage(action: RecordedAction): MessageInitShape<typeof ActionSchema> {
+  switch (action.kind) {
+    case 'tool':
+      return {
+        kind: {
+          case: 'tool',
+          value: { tool: action.name, argumentsJson: canonicalJson(action.args) },
+        },
+      };
+    case 'final':
+      return { kind: { case: 'final', value: { answer: action.answer } } };
+    case 'delegation':
+      return {
+        kind: { case: 'delegation', value: { agent: action.agent, task: action.task } },
+      };
+  }
+}
+
+/** The contract's value of a verdict. */
+export function verdictMessage(verdict: Verdict): VerdictMessage {
+  return VERDICTS[verdict];
+}
+
+/** The contract's value of whose version counts; nobody's when nothing was approved. */
+export function executedFromMessage(from: ExecutedFrom | null | undefined): ExecutedFromMessage {
+  return from == null ? ExecutedFromMessage.UNSPECIFIED : EXECUTED_FROM[from];
+}
+
+/** The contract's form of what a person said. */
+export function humanApprovalMessage(
+  human: HumanAnswer,
+): MessageInitShape<typeof HumanApprovalSchema> {
+  const { approvalId, approved, comment, decidedBy, decidedAt } = human;
+  return {
+    approvalId,
+    approved,
+    comment,
+    decidedBy,
+    decideTime: timestampFromDate(new Date(decidedAt)),
+  };
+}

@@ -1,0 +1,70 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type ApprovalSchema,
+  ApprovalKind as KindMessage,
+  ApprovalState as StateMessage,
+} from '@writ/contracts/writ/approval/v1/approval_pb';
+import { type Approver, humanCaps, type Policy } from '@writ/policy';
+import type { Person } from '@writ/rpc';
+import { actionFrom } from '../domain/result/recorded-action.ts';
+import { type ApprovalRow, humanAnswerOf } from '../store/approval/approvals.ts';
+import { actionMessage, humanApprovalMessage } from './action.ts';
+
+const KINDS: Readonly<Record<ApprovalRow['kind'], KindMessage>> = {
+  action: KindMessage.ACTION,
+  resolve: KindMessage.RESOLVE,
+};
+
+const STATES: Readonly<Record<ApprovalRow['state'], StateMessage>> = {
+  pending: StateMessage.PENDING,
+  approved: StateMessage.APPROVED,
+  rejected: StateMessage.REJECTED,
+  expired: StateMessage.EXPIRED,
+  withdrawn: StateMessage.WITHDRAWN,
+  resolved: StateMessage.RESOLVED,
+};
+
+/** The states that a request names, as rows have them. */
+export function approvalStatesFrom(states: readonly StateMessage[]): ApprovalRow['state'][] {
+  return Object.entries(STATES)
+    .filter(([, message]) => states.includes(message))
+    .map(([state]) => state as ApprovalRow['state']);
+}
+
+/** A person as policies know approvers: by name, and as admin when they are one. */
+export function approverOf({ subject, roles }: Person): Approver {
+  return { name: subject, role: roles.includes('admin') ? 'admin' : 'approver' };
+}
+
+/** The contract's form of an approval, with the caps of whoever reads it (SV-5). */
+export function approvalMessage(
+  row: ApprovalRow,
+  policy: Policy,
+  reader: Approver,
+): MessageInitShape<typeof ApprovalSchema> {
+  const action = actionFrom(row.action);
+  const executed = actionFrom(row.executed_action);
+  const human = humanAnswerOf(row);
+  const caps = row.tool === '' ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
+  return {
+    approvalId: row.approval_id,
+    kind: KINDS[row.kind],
+    state: STATES[row.state],
+    runId: row.run_id,
+    agent: { name: row.agent_name, instance: row.instance },
+    callId: row.call_id,
+    step: row.step,
+    ...(action && { action: actionMessage(action) }),
+    reason: row.reason,
+    ruleId: row.rule_id,
+    risk: row.risk,
+    policyVersion: row.policy_version,
+    createTime: timestampFromDate(row.created_at),
+    ...(row.expires_at && { expireTime: timestampFromDate(row.expires_at) }),
+    caps: caps.map(({ argument, max }) => ({ argument, maxJson: JSON.stringify(max) })),
+    ...(human && { humanApproval: humanApprovalMessage(human) }),
+    ...(executed && { executedAction: actionMessage(executed) }),
+    runCreatedBy: row.run_created_by,
+  };
+}

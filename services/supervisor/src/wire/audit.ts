@@ -1,0 +1,33 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type {
+  AuditRecordSchema,
+  CheckpointSchema,
+} from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import type { CheckpointRow } from '../store/audit-chain/checkpoints.ts';
+import type { LinkedRecord } from '../store/audit-chain/read-chain.ts';
+
+/** A record of a chain for a client. */
+export function auditRecordMessage(row: LinkedRecord): MessageInitShape<typeof AuditRecordSchema> {
+  return {
+    sequence: BigInt(row.sequence),
+    tenant: row.tenant,
+    recordTime: timestampFromDate(row.recorded_at),
+    kind: row.kind,
+    runId: row.run_id,
+    agentInstance: row.instance,
+    callId: row.call_id,
+    canonicalJson: row.canonical_json,
+    previousHash: row.previous_hash,
+    hash: row.hash,
+  };
+}
+
+/** A checkpoint, or a head, for a client. */
+export function checkpointMessage({
+  count,
+  signed,
+  signed_at,
+}: Omit<CheckpointRow, 'tenant'>): MessageInitShape<typeof CheckpointSchema> {
+  return { count: BigInt(count), signed, signTime: timestampFromDate(signed_at) };
+}

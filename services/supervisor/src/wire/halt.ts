@@ -1,0 +1,77 @@
+import { fromJson, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type HaltSchema,
+  HaltState as StateMessage,
+} from '@writ/contracts/writ/control/v1/control_service_pb';
+import {
+  type InFlightCall,
+  InFlightCallSchema,
+  type Scope,
+  type ScopeSchema,
+} from '@writ/contracts/writ/control/v1/freeze_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { HaltScope } from '../domain/halt/halt.ts';
+import { type HaltRow, scopeOf } from '../store/halt/halts.ts';
+
+type ScopeKind = NonNullable<MessageInitShape<typeof ScopeSchema>['kind']>;
+
+const STATES: Readonly<Record<HaltRow['state'], StateMessage>> = {
+  pending: StateMessage.PENDING,
+  in_force: StateMessage.IN_FORCE,
+  lifting: StateMessage.IN_FORCE,
+  lifted: StateMessage.RESUMED,
+};
+
+/** The contract's form of a scope. */
+export function scopeMessage({ tenant, runId, instance }: HaltScope): ScopeKind {
+  if (tenant === undefined) return { case: 'everything', value: {} };
+  if (runId === undefined) return { case: 'tenant', value: tenant };
+  return instance === undefined
+    ? { case: 'run', value: { tenant, runId } }
+    : { case: 'agent', value: { tenant, runId, agentInstance: instance } };
+}
+
+/** A scope as a request names it; validation has seen to it that there is one. */
+export function scopeFrom(scope: Scope | undefined): HaltScope {
+  switch (scope?.kind.case) {
+    case 'run':
+      return { tenant: scope.kind.value.tenant, runId: scope.kind.value.runId };
+    case 'agent': {
+      const { tenant, runId, agentInstance } = scope.kind.value;
+      return { tenant, runId, instance: agentInstance };
+    }
+    case 'tenant':
+      return { tenant: scope.kind.value };
+    case 'everything':
+      return {};
+    default:
+      throw new InvalidRequestError('FIELD_REQUIRED', 'scope is required.', { field: 'scope' });
+  }
+}
+
+/** The contract's form of a halt. */
+export function haltMessage(row: HaltRow): MessageInitShape<typeof HaltSchema> {
+  return {
+    haltId: row.halt_id,
+    scope: { kind: scopeMessage(scopeOf(row)) },
+    reason: row.reason,
+    orderedBy: row.ordered_by,
+    createTime: timestampFromDate(row.ordered_at),
+    state: STATES[row.state],
+    endRuns: row.end_runs,
+    inFlight: [...inFlightFrom(row.meter_in_flight), ...inFlightFrom(row.gateway_in_flight)],
+    resumedBy: row.resumed_by ?? '',
+    ...(row.lifted_at && { resumeTime: timestampFromDate(row.lifted_at) }),
+  };
+}
+
+/** Calls under way, as a row keeps them. */
+export function inFlightJson(calls: readonly InFlightCall[]): string {
+  return JSON.stringify(calls.map((call) => toJson(InFlightCallSchema, call)));
+}
+
+function inFlightFrom(json: string): InFlightCall[] {
+  const calls = JSON.parse(json) as Parameters<typeof fromJson>[1][];
+  return calls.map((call) => fromJson(InFlightCallSchema, call));
+}

@@ -1,0 +1,45 @@
+import type { ReviewActionRequest } from '@writ/contracts/writ/review/v1/review_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { Proposal, ProposedContent } from '../domain/review/proposal.ts';
+
+/**
+ * The proposal of a request.
+ * @throws InvalidRequestError DELEGATION_REQUIRES_SPAWN, FINAL_ACTION_REQUIRED naming the field
+ */
+export function proposalFrom(request: ReviewActionRequest): Proposal {
+  const { callId, modelCallId, composed, partial } = request;
+  const content = contentFrom(request);
+  // Only a final is exempt from the count of steps and from the slot grant, so nothing may pass for one.
+  if (composed && content.kind !== 'final') throw notFinal('composed');
+  if (partial && content.kind !== 'final') throw notFinal('partial');
+  return { callId, modelCallId, content, composed, partial };
+}
+
+function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
+  if (proposal.case === 'rawText') return { kind: 'raw_text', text: proposal.value };
+  const kind = proposal.value?.kind;
+  switch (kind?.case) {
+    case 'tool':
+      return { kind: 'tool', tool: kind.value.tool, argumentsJson: kind.value.argumentsJson };
+    case 'final':
+      return { kind: 'final', answer: kind.value.answer };
+    case 'delegation':
+      throw new InvalidRequestError(
+        'DELEGATION_REQUIRES_SPAWN',
+        'action.delegation is reviewed by SpawnChild, which also makes the child; call that.',
+        { field: 'action.delegation' },
+      );
+    case undefined:
+      throw new InvalidRequestError('FIELD_REQUIRED', 'raw_text or action is required.', {
+        field: 'proposal',
+      });
+  }
+}
+
+function notFinal(field: string): InvalidRequestError {
+  return new InvalidRequestError(
+    'FINAL_ACTION_REQUIRED',
+    `${field} is only for a final answer, given as action.final.`,
+    { field },
+  );
+}

@@ -1,0 +1,65 @@
+import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type RunEvent,
+  RunEventSchema,
+  type RunSchema,
+  RunState as StateMessage,
+} from '@writ/contracts/writ/run/v1/run_pb';
+import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
+import type { RunResult } from '../domain/result/run-result.ts';
+import type { RunRow } from '../store/run/runs.ts';
+import type { TimelineRow } from '../store/run/timeline.ts';
+import type { StoredRunState } from '../store/schema/run-tables.ts';
+import { budgetMessage } from './budget.ts';
+import { resultMessage } from './result.ts';
+import { priorityMessage, retentionMessage, rootRefOf } from './supervision.ts';
+
+/** The contract's form of a run. Pages of runs leave out trace and history, which can be long. */
+export function runMessage(
+  run: RunRow,
+  options: { readonly brief?: boolean } = {},
+): MessageInitShape<typeof RunSchema> {
+  return {
+    runId: run.run_id,
+    sessionId: run.session_id,
+    tenant: run.tenant,
+    agent: rootRefOf(run),
+    state: StateMessage[run.state],
+    goal: run.goal,
+    traceId: run.trace_id,
+    definitionHash: run.definition_hash,
+    createdBy: run.created_by,
+    createTime: timestampFromDate(run.created_at),
+    ...(run.deadline_at && { deadline: timestampFromDate(run.deadline_at) }),
+    ...(run.ended_at && { endTime: timestampFromDate(run.ended_at) }),
+    ...(run.purged_at && { purgeTime: timestampFromDate(run.purged_at) }),
+    labels: JSON.parse(run.labels) as Record<string, string>,
+    ...(run.result !== null && { result: storedResult(run.result, options.brief === true) }),
+    lastSequence: BigInt(run.last_sequence),
+    runBudget: budgetMessage(budgetFromJson(run.run_budget)),
+    priority: priorityMessage(run.priority),
+    retention: retentionMessage(run.retention),
+  };
+}
+
+/** The states that a request names, as rows have them. */
+export function statesFrom(states: readonly StateMessage[]): StoredRunState[] {
+  const wanted = new Set<number>(states);
+  return Object.entries(StateMessage)
+    .filter(([name, value]) => name !== 'UNSPECIFIED' && wanted.has(value))
+    .map(([name]) => name as StoredRunState);
+}
+
+/** A recorded event as watchers get it. */
+export function eventMessage(row: TimelineRow): RunEvent {
+  const event = fromBinary(RunEventSchema, row.entry);
+  event.sequence = BigInt(row.sequence);
+  event.recordTime = timestampFromDate(row.recorded_at);
+  return event;
+}
+
+function storedResult(json: string, brief: boolean) {
+  const result = JSON.parse(json) as RunResult;
+  return resultMessage(brief ? { ...result, trace: [], history: [] } : result);
+}

@@ -1,0 +1,74 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Priority as PriorityMessage,
+  HistoryRetention as RetentionMessage,
+  type SupervisionSchema,
+} from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import type { AgentRef, HistoryRetention, PriorityName } from '@writ/kernel';
+import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
+import type { AgentRow } from '../store/agent/agents.ts';
+import type { RunRow } from '../store/run/runs.ts';
+import { budgetMessage, spawnBudgetMessage } from './budget.ts';
+
+/** The contract's value of a weight, by name; its own names are the same. */
+export function priorityMessage(name: string): PriorityMessage {
+  return PriorityMessage[name as PriorityName] ?? PriorityMessage.NORMAL;
+}
+
+/** The weight that a request names; undefined when it leaves it to the manifest. */
+export function priorityFrom(message: PriorityMessage): PriorityName | undefined {
+  const entry = Object.entries(PriorityMessage).find(([, value]) => value === message);
+  return entry === undefined || entry[0] === 'UNSPECIFIED' ? undefined : (entry[0] as PriorityName);
+}
+
+const RETENTIONS: Readonly<Record<HistoryRetention, RetentionMessage>> = {
+  none: RetentionMessage.NONE,
+  run: RetentionMessage.RUN,
+  permanent: RetentionMessage.PERMANENT,
+};
+
+/** The contract's value of a retention. */
+export function retentionMessage(retention: string): RetentionMessage {
+  return RETENTIONS[retention as HistoryRetention] ?? RetentionMessage.UNSPECIFIED;
+}
+
+/** The retention that a request names; undefined when it leaves it to the manifest. */
+export function retentionFrom(message: RetentionMessage): HistoryRetention | undefined {
+  const entry = Object.entries(RETENTIONS).find(([, value]) => value === message);
+  return entry?.[0] as HistoryRetention | undefined;
+}
+
+/** The agent that a row is about. */
+export function agentRefOf(agent: AgentRow): AgentRef {
+  return { name: agent.name, instance: agent.instance };
+}
+
+/** An agent's parent; undefined at the root. */
+export function parentRefOf(agent: AgentRow): AgentRef | undefined {
+  if (agent.parent_instance === null || agent.parent_name === null) return undefined;
+  return { name: agent.parent_name, instance: agent.parent_instance };
+}
+
+/** The root of a run. */
+export function rootRefOf(run: RunRow): AgentRef {
+  return { name: run.agent_name, instance: run.root_instance };
+}
+
+/** An agent's place in the tree of its run (SUP-1). */
+export function supervisionMessage(
+  run: RunRow,
+  agent: AgentRow,
+): MessageInitShape<typeof SupervisionSchema> {
+  const parent = parentRefOf(agent);
+  return {
+    runId: run.run_id,
+    sessionId: run.session_id,
+    root: rootRefOf(run),
+    ...(parent && { parent }),
+    depth: agent.depth,
+    spawnBudget: spawnBudgetMessage(JSON.parse(run.spawn_budget)),
+    executionBudget: budgetMessage(budgetFromJson(agent.execution_budget)),
+    retention: retentionMessage(agent.retention),
+    priority: priorityMessage(agent.priority),
+  };
+}
