@@ -18,7 +18,7 @@ import type { DecisionRow } from './store/review/decisions.ts';
 import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';
 import type { SupervisorTransaction } from './store/supervisor-store.ts';
-import { hookEntry } from './wire/timeline.ts';
+import { encodeHook } from './wire/timeline.ts';
 
 type EventName =
   | 'RUN_START'
@@ -181,7 +181,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
     // The timeline has it at once, so that RUN_END comes before the result that ends a watch.
     await appendTimeline(
       trx,
-      { tenant: run.tenant, runId: run.run_id, eventId, entry: hookEntry(event) },
+      { tenant: run.tenant, runId: run.run_id, eventId, entry: encodeHook(event) },
       at,
     );
     telemetry.log.info(

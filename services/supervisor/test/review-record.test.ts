@@ -22,7 +22,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { openPolicy } from '../src/app/definitions/policy-file.ts';
-import { recordRun } from '../src/app/run/record-run.ts';
+import { recordRun } from '../src/app/run/start-run.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';

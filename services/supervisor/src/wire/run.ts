@@ -1,4 +1,4 @@
-import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { fromBinary, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type RunEvent,
@@ -6,14 +6,27 @@ import {
   type RunSchema,
   RunState as StateMessage,
 } from '@writ/contracts/writ/run/v1/run_pb';
+import {
+  type StartRunRequest,
+  StartRunRequestSchema,
+} from '@writ/contracts/writ/run/v1/run_service_pb';
+import { canonicalDigest } from '@writ/kernel';
+import type { AgentManifest } from '../domain/manifest/agent-manifest.ts';
 import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
 import type { RunResult } from '../domain/result/run-result.ts';
+import type { RunRequest } from '../domain/run/plan-run.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import type { TimelineRow } from '../store/run/timeline.ts';
 import type { StoredRunState } from '../store/schema/run-tables.ts';
-import { budgetMessage } from './budget.ts';
+import { budgetFrom, budgetMessage, spawnBudgetFrom } from './budget.ts';
 import { resultMessage } from './result.ts';
-import { priorityMessage, retentionMessage, rootRefOf } from './supervision.ts';
+import {
+  priorityFrom,
+  priorityMessage,
+  retentionFrom,
+  retentionMessage,
+  rootRefOf,
+} from './supervision.ts';
 
 /** The contract's form of a run. Pages of runs leave out trace and history, which can be long. */
 export function runMessage(
@@ -62,4 +75,25 @@ export function eventMessage(row: TimelineRow): RunEvent {
 function storedResult(json: string, brief: boolean) {
   const result = JSON.parse(json) as RunResult;
   return resultMessage(brief ? { ...result, trace: [], history: [] } : result);
+}
+
+/** Digest of a StartRun request, so that a reused request_id is detected. */
+export function startRunDigest(request: StartRunRequest): string {
+  return canonicalDigest(toJson(StartRunRequestSchema, request));
+}
+
+/**
+ * What a StartRun request asks for; the manifest's own spawn budget fills in what the request omits.
+ * @throws InvalidRequestError INVALID_BUDGET naming the field
+ */
+export function runRequestFrom(request: StartRunRequest, manifest: AgentManifest): RunRequest {
+  return {
+    goal: request.goal,
+    dataJson: request.dataJson,
+    runBudget: budgetFrom(request.runBudget, 'run_budget'),
+    spawnBudget: spawnBudgetFrom(request.spawnBudget, manifest.spawnBudget, 'spawn_budget'),
+    priority: priorityFrom(request.priority),
+    retention: retentionFrom(request.retention),
+    model: request.model,
+  };
 }

@@ -1,22 +1,35 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/kernel';
-import type { RunResult } from '../domain/result/run-result.ts';
+import type { HumanAnswer, RunResult } from '../domain/result/run-result.ts';
+import type { DecisionRow } from '../store/review/decisions.ts';
+import { decisionMessage } from './decision.ts';
 import { resultMessage } from './result.ts';
 
-/** A timeline entry as it is stored: without sequence and time, which are columns. */
-export function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
-  return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
+/** Encodes the timeline entry of a decision, without its writ. */
+export function encodeDecision(
+  row: DecisionRow,
+  agent: AgentRef,
+  human: HumanAnswer | undefined,
+): Uint8Array {
+  const value = create(DecisionSchema, decisionMessage(row, { human }));
+  return encodeEntry({ case: 'decision', value }, agent);
 }
 
-/** The timeline entry that ends a run's watch. */
+/** Encodes the timeline entry that ends a watch: the result of the run. */
 export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
   const value = create(RunResultSchema, resultMessage(result));
   return encodeEntry({ case: 'result', value }, root);
 }
 
-/** The timeline entry of a hook event. */
-export function hookEntry(event: HookEvent): Uint8Array {
+/** Encodes the timeline entry of a hook event. */
+export function encodeHook(event: HookEvent): Uint8Array {
   return encodeEntry({ case: 'hook', value: event }, event.agent);
+}
+
+/** An entry without sequence and time, which are columns of the timeline table. */
+function encodeEntry(entry: RunEvent['entry'], agent: AgentRef | undefined): Uint8Array {
+  return toBinary(RunEventSchema, create(RunEventSchema, { entry, ...(agent && { agent }) }));
 }

@@ -1,12 +1,9 @@
-import { create } from '@bufbuild/protobuf';
-import { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import { derivedId } from '@writ/kernel';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import type { DecisionRow } from '../../store/review/decisions.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { decisionMessage } from '../../wire/decision.ts';
-import { encodeEntry } from '../../wire/timeline.ts';
+import { encodeDecision } from '../../wire/timeline.ts';
 import type { Acting } from './review-subject.ts';
 
 /**
@@ -21,14 +18,13 @@ export async function tellDecision(
   at: Date,
   human?: HumanAnswer,
 ): Promise<number> {
-  const value = create(DecisionSchema, decisionMessage(row, { human }));
   return await appendTimeline(
     trx,
     {
       tenant: key.tenant,
       runId: key.runId,
       eventId: derivedId('evt', key.runId, key.instance, row.call_id, 'DECISION', moment),
-      entry: encodeEntry({ case: 'decision', value }, ref),
+      entry: encodeDecision(row, ref, human),
     },
     at,
   );

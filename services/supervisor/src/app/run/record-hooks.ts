@@ -1,39 +1,33 @@
-import { fromBinary } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { BusMessage, DurableOptions } from '@writ/bus';
-import {
-  type HookEvent,
-  HookEventSchema,
-  HookEventType,
-} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { noteLapse, noteSlotChange, type SlotChange } from '../../store/agent/pauses.ts';
+import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
 import { findRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { hookEntry } from '../../wire/timeline.ts';
-import { isOwnEvent, timelineId } from './hook-origin.ts';
+import { readHookEvent, slotChangeFrom, timelineId } from '../../wire/hook-event.ts';
+import { encodeHook } from '../../wire/timeline.ts';
 
 /**
- * Takes hook events from the bus into the timeline of their run (HK-1). Events without a run, or of a
- * run that is not known here, belong to no timeline. What spawn-budget tells of pauses and of lapsed
- * leases holds here, too (SB-4, EM-1). What is not an event of its subject counts for nothing.
+ * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses and expired leases
+ * that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
+ * its subject.
  */
 export function recordHooks(
   store: SupervisorStore,
   clock: Clock,
   log: Logger,
 ): Pick<Required<DurableOptions>, 'handler' | 'handleAll'> {
-  const own = (message: BusMessage): HookEvent[] => {
+  const read = (message: BusMessage): HookEvent[] => {
+    const event = readHookEvent(message);
+    if (event !== undefined) return [event];
     const { eventId, subject } = message;
-    const event = fromBinary(HookEventSchema, message.payload);
-    if (isOwnEvent(event, message)) return [event];
-    log.warn({ event_id: eventId, subject }, 'event that is not what its subject says');
+    log.warn({ event_id: eventId, subject }, 'event does not match its subject');
     return [];
   };
   const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
-    const events = messages.flatMap(own);
+    const events = messages.flatMap(read);
     if (events.length === 0) return;
     await store.transaction(
       async (trx) => {
@@ -41,7 +35,7 @@ export function recordHooks(
         const known = new KnownRuns(trx);
         for (const event of events) {
           if (await known.has(event)) await recordEvent(trx, event, now);
-          else log.debug({ event_id: event.eventId, run_id: event.runId }, 'event of no known run');
+          else log.debug({ event_id: event.eventId, run_id: event.runId }, 'event of unknown run');
         }
       },
       { background: true },
@@ -50,7 +44,7 @@ export function recordHooks(
   return { handler: (message) => handleAll([message]), handleAll };
 }
 
-/** Runs that there are, each looked for once. */
+/** Checks which runs exist, with one query per run. */
 class KnownRuns {
   readonly #trx: SupervisorTransaction;
   readonly #known = new Map<string, boolean>();
@@ -71,25 +65,10 @@ class KnownRuns {
 
 async function recordEvent(trx: SupervisorTransaction, event: HookEvent, now: Date): Promise<void> {
   const key = { tenant: event.tenant, runId: event.runId };
-  await appendTimeline(trx, { ...key, eventId: timelineId(event), entry: hookEntry(event) }, now);
-  const change = slotChangeOf(event);
-  if (change === undefined || event.agent === undefined) return;
+  await appendTimeline(trx, { ...key, eventId: timelineId(event), entry: encodeHook(event) }, now);
+  const slot = slotChangeFrom(event);
+  if (slot === undefined || event.agent === undefined) return;
   const agent = { ...key, instance: event.agent.instance };
-  if (event.status === LAPSED) await noteLapse(trx, agent, change.at);
-  else await noteSlotChange(trx, agent, change, now);
-}
-
-/** Status of an AGENT_PAUSED event: nobody has the slot instead, the lease on it ended. */
-const LAPSED = 'lapsed';
-
-const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
-  [HookEventType.AGENT_PAUSED]: 'paused',
-  [HookEventType.AGENT_RESUMED]: 'resumed',
-};
-
-function slotChangeOf({ type, emitter, eventTime }: HookEvent): SlotChange | undefined {
-  const change = SLOT_CHANGES[type];
-  if (change === undefined || emitter !== 'spawn-budget' || eventTime === undefined)
-    return undefined;
-  return { change, at: timestampDate(eventTime) };
+  if (slot.change === 'lease_expired') await noteLeaseExpiry(trx, agent, slot.at);
+  else await noteSlotChange(trx, agent, slot, now);
 }

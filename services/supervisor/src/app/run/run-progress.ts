@@ -1,15 +1,11 @@
-import { create, fromBinary } from '@bufbuild/protobuf';
 import { type BusMessage, progressAgent, progressOfRun, type Subscription } from '@writ/bus';
-import {
-  LiveProgressSchema,
-  type RunEvent,
-  RunEventSchema,
-} from '@writ/contracts/writ/run/v1/run_pb';
+import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { isId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { findAgent } from '../../store/agent/agents.ts';
 import type { RunKey } from '../../store/change/changes.ts';
+import { progressEvent, readProgress } from '../../wire/progress.ts';
 
 /** Messages that may wait for one watcher; of more, the oldest are dropped and counted. */
 const CAPACITY = 128;
@@ -84,22 +80,20 @@ export class RunProgress {
     if (payload.byteLength > MAX_BYTES) return undefined;
     const agent = await this.#agent(progressAgent(subject));
     if (agent === undefined) return undefined;
-    const said = fromBinary(LiveProgressSchema, payload);
+    const said = readProgress(payload);
     const { step, activity, textDelta, callId, attempt, textOffset } = said;
     const isText = textDelta !== '';
     if (isText && !(agent.mayShowText && isId(callId))) return undefined;
     const { name, instance } = agent;
-    const progress = create(LiveProgressSchema, {
-      agent: { name, instance },
-      step,
-      activity,
-      missed: this.#missed,
-      ...(isText && { textDelta, unreviewed: true, callId, attempt, textOffset }),
-    });
-    return create(RunEventSchema, {
-      entry: { case: 'progress', value: progress },
-      agent: { name, instance },
-    });
+    return progressEvent(
+      { name, instance },
+      {
+        step,
+        activity,
+        missed: this.#missed,
+        ...(isText && { textDelta, unreviewed: true, callId, attempt, textOffset }),
+      },
+    );
   }
 
   async #agent(instance: string): Promise<ShownAgent | undefined> {

@@ -1,27 +1,22 @@
-import { toJson } from '@bufbuild/protobuf';
-import {
-  type StartRunRequest,
-  StartRunRequestSchema,
-} from '@writ/contracts/writ/run/v1/run_service_pb';
-import {
-  canonicalDigest,
-  derivedId,
-  InvalidRequestError,
-  NotFoundError,
-  newId,
-} from '@writ/kernel';
+import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { derivedId, InvalidRequestError, NotFoundError, newId, sha256Hex } from '@writ/kernel';
 import { type CallContext, type Person, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { descendants } from '../../domain/manifest/descendants.ts';
-import { planRun } from '../../domain/run/plan-run.ts';
+import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
+import { planRun, type RunPlan } from '../../domain/run/plan-run.ts';
+import { type AgentRow, insertAgent } from '../../store/agent/agents.ts';
+import { newAgentRow } from '../../store/agent/new-agent.ts';
+import { appendAudit } from '../../store/audit.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
+import { placeOrder } from '../../store/orders.ts';
+import { insertDefinitions } from '../../store/run/definitions.ts';
 import { assertRunQuota } from '../../store/run/run-quota.ts';
-import { findRunByRequest, type RunRow } from '../../store/run/runs.ts';
-import type { SupervisorReader } from '../../store/supervisor-store.ts';
-import { budgetFrom, spawnBudgetFrom } from '../../wire/budget.ts';
-import { priorityFrom, retentionFrom } from '../../wire/supervision.ts';
-import { recordRun } from './record-run.ts';
+import { findRunByRequest, insertRun, insertRunLabels, type RunRow } from '../../store/run/runs.ts';
+import { claimSession } from '../../store/run/sessions.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { runRequestFrom, startRunDigest } from '../../wire/run.ts';
 
 /**
  * Makes a run and the order that starts it durable, or finds the run that the same request made
@@ -30,33 +25,20 @@ import { recordRun } from './record-run.ts';
  *   throws; PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError
  *   RUN_QUOTA_EXCEEDED
  */
-export async function beginRun(
+export async function startRun(
   context: SupervisorContext,
   request: StartRunRequest,
   call: CallContext,
 ): Promise<RunRow> {
   const person = requirePerson(call);
-  const digest = canonicalDigest(toJson(StartRunRequestSchema, request));
+  const digest = startRunDigest(request);
   const repeated = await findRepeated(context.store.db, person, request.requestId, digest);
   if (repeated !== undefined) return repeated;
   const { agents } = context;
   const manifest = manifestFor(agents, request.agent);
   const now = context.clock.now();
   const runId = newId('run');
-  const plan = planRun(
-    manifest,
-    {
-      goal: request.goal,
-      dataJson: request.dataJson,
-      runBudget: budgetFrom(request.runBudget, 'run_budget'),
-      spawnBudget: spawnBudgetFrom(request.spawnBudget, manifest.spawnBudget, 'spawn_budget'),
-      priority: priorityFrom(request.priority),
-      retention: retentionFrom(request.retention),
-      model: request.model,
-    },
-    runId,
-    now,
-  );
+  const plan = planRun(manifest, runRequestFrom(request, manifest), runId, now);
   return await context.store.transaction(async (trx) => {
     const raced = await findRepeated(trx, person, request.requestId, digest);
     if (raced !== undefined) return raced;
@@ -106,4 +88,110 @@ function manifestFor(agents: SupervisorContext['agents'], name: string): AgentMa
   throw new NotFoundError('AGENT_NOT_FOUND', `There is no agent ${name}; there is ${names}.`, {
     field: 'agent',
   });
+}
+
+/** What a run has besides its plan. */
+interface NewRun {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly requestId: string;
+  readonly requestDigest: string;
+  readonly sessionId: string;
+  readonly createdBy: string;
+  readonly goal: string;
+  readonly dataJson: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of the call that started it: everything later belongs to its trace (SYS-1). */
+  readonly traceparent: string;
+  /** The agents that it may hand work to. */
+  readonly definitions: readonly AgentManifest[];
+}
+
+/**
+ * Records a run with its root and places the order that starts it.
+ * @throws PermissionDeniedError SESSION_WRONG_OWNER
+ */
+export async function recordRun(
+  trx: SupervisorTransaction,
+  plan: RunPlan,
+  given: NewRun,
+  now: Date,
+): Promise<RunRow> {
+  const { tenant, runId } = given;
+  await claimSession(trx, given, now);
+  const run = runRow(plan, given, now);
+  await insertRun(trx, run);
+  await insertRunLabels(trx, { tenant, runId }, given.labels);
+  await insertDefinitions(trx, { tenant, runId }, given.definitions);
+  await insertAgent(trx, rootRow(plan, given));
+  await placeOrder(
+    trx,
+    {
+      orderId: derivedId('ord', tenant, runId, 'start_run'),
+      kind: 'start_run',
+      tenant,
+      runId,
+      payload: {},
+    },
+    now,
+  );
+  await appendAudit(
+    trx,
+    {
+      tenant,
+      kind: 'run_started',
+      runId,
+      instance: run.root_instance,
+      facts: {
+        agent: run.agent_name,
+        definition_hash: run.definition_hash,
+        model: run.model,
+        session_id: run.session_id,
+        started_by: run.created_by,
+        goal_sha256: sha256Hex(run.goal),
+      },
+    },
+    now,
+  );
+  return run;
+}
+
+function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
+  const { manifest } = plan;
+  return {
+    tenant: given.tenant,
+    run_id: given.runId,
+    request_id: given.requestId,
+    request_digest: given.requestDigest,
+    session_id: given.sessionId,
+    agent_name: manifest.name,
+    root_instance: plan.rootInstance,
+    goal: given.goal,
+    data_json: given.dataJson,
+    state: 'PENDING',
+    created_by: given.createdBy,
+    created_at: now,
+    deadline_at: plan.deadlineAt,
+    run_budget: budgetToJson(plan.runBudget),
+    spawn_budget: JSON.stringify(plan.spawnBudget),
+    priority: manifest.priority,
+    retention: manifest.retention,
+    labels: JSON.stringify(given.labels),
+    trace_id: given.traceparent.split('-')[1] ?? '',
+    traceparent: given.traceparent,
+    definition_hash: manifest.definitionHash,
+    model: manifest.model.model,
+    last_sequence: 0,
+    usage: null,
+    result: null,
+    ended_at: null,
+    purged_at: null,
+    approved_calls: 0,
+  };
+}
+
+function rootRow({ manifest, rootInstance }: RunPlan, { tenant, runId }: NewRun): AgentRow {
+  const { model } = manifest.model;
+  const models = model === '' ? [] : [model];
+  return newAgentRow({ tenant, runId, instance: rootInstance, manifest, models });
 }

@@ -1,7 +1,7 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
-import { beginRun } from '../../app/run/start-run.ts';
+import { startRun } from '../../app/run/start-run.ts';
 import { followRun } from '../../app/run/watch-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 
@@ -11,7 +11,7 @@ export function runAgent(context: SupervisorContext): Handler<typeof RunService.
     if (request.start === undefined) {
       throw new InvalidRequestError('FIELD_REQUIRED', 'start is required.', { field: 'start' });
     }
-    const run = await beginRun(context, request.start, call);
+    const run = await startRun(context, request.start, call);
     const key = { tenant: run.tenant, runId: run.run_id };
     const options = { after: 0, progress: request.progress };
     for await (const event of followRun(context, key, options, call.signal)) {

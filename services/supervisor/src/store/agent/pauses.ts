@@ -57,7 +57,7 @@ export async function noteSlotChange(
  * Takes down that the lease on an agent's slot ended at `at`: its active clock stands from then on
  * until it is seen again (EM-1). No grant outlives its lease, so nothing else is to be done.
  */
-export async function noteLapse(
+export async function noteLeaseExpiry(
   trx: SupervisorTransaction,
   key: AgentKey,
   at: Date,

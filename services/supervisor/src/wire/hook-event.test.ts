@@ -6,7 +6,7 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { describe, expect, it } from 'vitest';
-import { isOwnEvent, timelineId } from './hook-origin.ts';
+import { matchesSubject, timelineId } from './hook-event.ts';
 
 type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | 'eventId'>> & {
   readonly agent?: { readonly name: string; readonly instance: string };
@@ -24,7 +24,7 @@ function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
     agent,
     ...change,
   });
-  return isOwnEvent(event, { eventId, subject, payload: new Uint8Array(), headers: {} });
+  return matchesSubject(event, { eventId, subject, payload: new Uint8Array(), headers: {} });
 }
 
 describe('an event from the bus', () => {

@@ -1,0 +1,84 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type BusMessage, HOOK_EMITTERS, type HookEmitter, hookSubject } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { derivedId, isWritError } from '@writ/kernel';
+import type { SlotChange } from '../store/agent/pauses.ts';
+
+const NAMES = new Map<HookEventType, string>(
+  Object.entries(HookEventType).map(([name, type]) => [type, name]),
+);
+
+/** Decodes the hook event of a bus message; undefined when {@link matchesSubject} is false. */
+export function readHookEvent(message: BusMessage): HookEvent | undefined {
+  const event = fromBinary(HookEventSchema, message.payload);
+  return matchesSubject(event, message) ? event : undefined;
+}
+
+/**
+ * Whether an event matches the subject of its message. The bus lets a service publish only to the subjects of its
+ * own events, so the subject is trustworthy: an event that claims another tenant, run, agent or emitter is rejected
+ * (HK-1, SYS-6).
+ */
+export function matchesSubject(event: HookEvent, { subject, eventId }: BusMessage): boolean {
+  const name = NAMES.get(event.type);
+  if (name === undefined || event.eventId !== eventId) return false;
+  const { tenant, runId, agent, emitter } = event;
+  try {
+    const own = hookSubject({
+      tenant: tenant || undefined,
+      runId: runId || undefined,
+      agent: agent?.instance || undefined,
+      event: name,
+    });
+    return own === subject && emits(emitter, name);
+  } catch (error) {
+    if (isWritError(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * The id of an event in its timeline. A client that knows a call can compute event ids, so the events of a worker get
+ * ids of their own: a worker cannot occupy the id of another emitter's event for the same call.
+ */
+export function timelineId({ emitter, eventId }: HookEvent): string {
+  return emitter === 'agent-worker' ? derivedId('evt', emitter, eventId) : eventId;
+}
+
+/** Status of an AGENT_PAUSED event whose cause is an expired lease, not preemption. */
+const LEASE_EXPIRED = 'lapsed';
+
+const SLOT_CHANGES: Readonly<Partial<Record<HookEventType, SlotChange['change']>>> = {
+  [HookEventType.AGENT_PAUSED]: 'paused',
+  [HookEventType.AGENT_RESUMED]: 'resumed',
+};
+
+/** The slot change that an event of spawn-budget reports; undefined for other events (SB-4, EM-1). */
+export function slotChangeFrom({
+  type,
+  emitter,
+  eventTime,
+  status,
+}: HookEvent): SlotChange | { readonly change: 'lease_expired'; readonly at: Date } | undefined {
+  const change = SLOT_CHANGES[type];
+  if (change === undefined || emitter !== 'spawn-budget' || eventTime === undefined) {
+    return undefined;
+  }
+  const at = timestampDate(eventTime);
+  return status === LEASE_EXPIRED ? { change: 'lease_expired', at } : { change, at };
+}
+
+function emits(emitter: string, name: string): boolean {
+  // The supervisor emits the tool events of a gateway that has no bus.
+  const alsoToolCalls = emitter === 'supervisor' && emits('tool-gateway', name);
+  return alsoToolCalls || (isEmitter(emitter) && HOOK_EMITTERS[emitter].some((it) => it === name));
+}
+
+function isEmitter(name: string): name is HookEmitter {
+  return Object.hasOwn(HOOK_EMITTERS, name);
+}
