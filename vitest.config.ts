@@ -14,15 +14,15 @@ const FOLDERS = [
   'deploy',
 ];
 
-/** What takes long by its nature, by names: see CONTRIBUTING.md. */
-const PROOFS = [
+/** Slow tests, selected by file name: see CONTRIBUTING.md. */
+const SLOW_TESTS = [
   'test/{load,distributed,interop,conformance}/**/*.test.ts',
   'deploy/**/*.test.ts',
   `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,replicas}.test.ts`,
 ];
 
-/** Everything fails at once, and nothing else may take the machine meanwhile. */
-const CHAOS = ['test/chaos/**/*.test.ts'];
+/** Chaos tests; nothing else may use the machine while they run. */
+const CHAOS_TESTS = ['test/chaos/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -34,27 +34,31 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
-          exclude: ['**/node_modules/**', ...PROOFS, ...CHAOS],
+          exclude: ['**/node_modules/**', ...SLOW_TESTS, ...CHAOS_TESTS],
         },
       },
-      { extends: true, test: { name: 'proofs', include: PROOFS } },
-      { extends: true, test: { name: 'chaos', include: CHAOS } },
+      { extends: true, test: { name: 'proofs', include: SLOW_TESTS } },
+      { extends: true, test: { name: 'chaos', include: CHAOS_TESTS } },
     ],
     pool: 'forks',
-    // Several services must be able to share a process anyway, and it makes the suite more than twice as fast.
+    // Test files share a process and its loaded modules, which makes the suite more than twice as fast. This
+    // is safe:
+    // no test mocks a module, mocks and stubs are reset after each test (below), and the embedded platform
+    // requires
+    // that several services share a process anyway.
     isolate: false,
-    // Tests that wait for other processes leave their core to those that compute.
+    // One more than the cores, because some tests wait for other processes.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: SlowFirst },
-    // A third of the start of a process is compiling what the one before has compiled.
+    // Child processes share compiled modules: compiling takes a third of a start.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/compiled') },
     globalSetup: ['./scripts/temp-in-memory.ts', './scripts/postgres-for-tests.ts'],
-    setupFiles: ['./scripts/patient-waits.ts'],
+    setupFiles: ['./scripts/wait-timeouts.ts'],
     expect: { poll: { timeout: 30_000, interval: 20 } },
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,
-    // For what hangs; on a busy machine a test of a second may take a minute.
+    // Liveness limits: on a busy machine a test of one second can take a minute.
     testTimeout: 120_000,
     hookTimeout: 120_000,
   },

@@ -143,20 +143,20 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
         const tls = presented(certificates, other);
         // Neither its own token nor a stolen one is accepted.
         for (const headers of [await bearer(other, server), token]) {
-          const { code, sentence, bytes } = await call(tls, headers);
+          const { code, message, bytes } = await call(tls, headers);
           expect([other, code, bytes.length]).toEqual([other, PERMISSION_DENIED, 0]);
-          expect(sentence).toMatch(NAMES_A_CERTIFICATE);
+          expect(message).toMatch(NAMES_A_CERTIFICATE);
         }
       }
       for (const other of allowed.filter((name) => name !== caller)) {
-        const { code, sentence } = await call(presented(certificates, other));
+        const { code, message } = await call(presented(certificates, other));
         expect([other, code]).toEqual([other, PERMISSION_DENIED]);
-        expect(sentence).toMatch(NAMES_A_CERTIFICATE);
+        expect(message).toMatch(NAMES_A_CERTIFICATE);
       }
       // The right certificate passes this check.
-      const { code, sentence } = await call(presented(certificates, caller));
+      const { code, message } = await call(presented(certificates, caller));
       expect(code).not.toBe(UNAVAILABLE);
-      expect(sentence).not.toMatch(NAMES_A_CERTIFICATE);
+      expect(message).not.toMatch(NAMES_A_CERTIFICATE);
     },
   );
 

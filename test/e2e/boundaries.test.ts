@@ -189,7 +189,7 @@ describe('the public endpoint', () => {
         const headers = bearer(token);
         const answer = await rawCall(edge(), method, request(method), headers, streamMs);
         expect(leaks(answer.bytes)).toEqual([]);
-        if (namesResource) expect(answer.code, answer.sentence).toBe(NOT_FOUND);
+        if (namesResource) expect(answer.code, answer.message).toBe(NOT_FOUND);
       }
     },
   );
@@ -203,14 +203,14 @@ describe('the public endpoint', () => {
     ];
     const allRefused = [];
     for (const [rpc, method] of PUBLIC_RPCS) {
-      const { code, sentence } = await rawCall(
+      const { code, message } = await rawCall(
         edge(),
         method,
         request(method),
         bearer(issuer.token()),
         READ_MS,
       );
-      if (refused.includes(code)) allRefused.push([rpc, code, sentence]);
+      if (refused.includes(code)) allRefused.push([rpc, code, message]);
     }
     expect(allRefused).toEqual([]);
   });
@@ -247,17 +247,17 @@ describe('between services', () => {
         expect([name, code, bytes.length]).toEqual([name, UNAUTHENTICATED, 0]);
       }
       for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
-        const { code, sentence } = await rawCall(
+        const { code, message } = await rawCall(
           test.platform.addresses[server],
           method,
           request(method),
           bearer(await forge.service(other, server)),
         );
         // A service that calls no RPC here is not in the trust list.
-        const isStranger = /^The keys of .* are unavailable/.test(sentence);
-        expect([other, code], sentence).toEqual([
+        const isUntrusted = /^The keys of .* are unavailable/.test(message);
+        expect([other, code], message).toEqual([
           other,
-          isStranger ? UNAVAILABLE : PERMISSION_DENIED,
+          isUntrusted ? UNAVAILABLE : PERMISSION_DENIED,
         ]);
       }
     },

@@ -29,12 +29,14 @@ import { createTelemetry } from '@writ/telemetry';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 
-/** What a supervisor that spawns would set up: this test holds the supervisor's key, and a worker's. */
+/**
+ * The agents of a run, set up as a supervisor does: this test has the keys of the supervisor and of a worker.
+ */
 const ROOT = { name: 'lead', instance: 'lead-1' } as const;
 const CHILD = { name: 'helper', instance: 'helper-1' } as const;
 const OTHER = { name: 'helper', instance: 'helper-2' } as const;
 const MODEL = 'sim-auto-1000';
-/** What the script answers with its first action. */
+/** The prompt that the script answers with its first action. */
 const PROMPT = '{"state_summary":{"steps_completed":0}}';
 
 let test: TestPlatform;
@@ -52,7 +54,7 @@ function signerOf(service: ServiceName): Promise<Signer> {
   return openSigner({ service, keyDir: join(test.dataDir, 'keys'), clock: systemClock });
 }
 
-/** A client of a service in the name of another one. */
+/** A client of `service` that authenticates as `caller`. */
 async function clientOf<S extends DescService>(
   service: S,
   caller: ServiceName,
@@ -67,7 +69,7 @@ async function clientOf<S extends DescService>(
   return client;
 }
 
-/** A run whose two slots its root and a LOW child hold, with the child's tab and tokens. */
+/** A run whose two slots are held by the root and a LOW child, with the child's tab and tokens. */
 async function startRun(runId: string) {
   const run = { tenant: 'default', runId } as const;
   const slots = await clientOf(SpawnBudgetService, 'supervisor', 'spawn-budget');
@@ -104,13 +106,13 @@ async function startRun(runId: string) {
   return {
     run,
     credentials: create(AgentCredentialsSchema, minted),
-    /** Another child comes that is more important: the first one is paused for it. */
+    /** Acquires a slot for a child of higher priority, which pauses the first one. */
     preempt: () => acquire(OTHER, Priority.HIGH),
     release: () => slots.release({ ...run, requestId: 'release', agentInstance: OTHER.instance }),
   };
 }
 
-it('parks an agent whose slot was taken, and takes it up when the slot is free (SB-2, SB-4, AG-7)', async () => {
+it('parks an agent whose slot was preempted and resumes it when the slot is free (SB-2, SB-4, AG-7)', async () => {
   const { run, credentials, preempt, release } = await startRun('run-parked');
   const { changes } = await preempt();
   expect(changes).toMatchObject([{ agent: CHILD, to: SlotState.PAUSED, becauseOf: OTHER }]);
@@ -147,7 +149,7 @@ it('parks an agent whose slot was taken, and takes it up when the slot is free (
   expect((await child())?.epoch).toBe(2n);
 });
 
-it('stops a worker that goes on after a pause, at every boundary, within the life of a grant (SB-4, RT-2)', async () => {
+it('rejects a worker that continues after a pause, at every boundary, within the lifetime of a grant (SB-4, RT-2)', async () => {
   const { credentials, preempt } = await startRun('run-liar');
   const slots = await clientOf(SpawnBudgetService, 'agent-worker', 'spawn-budget');
   const models = await clientOf(ModelService, 'agent-worker', 'execution-meter');

@@ -23,11 +23,11 @@ rules:
   - { id: all, decide: approve, reason: fine }
 `;
 
-/** Somebody who is asked. */
+/** A human that is asked. */
 interface Asked {
   readonly runId: string;
   readonly agentInstance: string;
-  /** The signal that they wait for. */
+  /** The signal that the agent waits for. */
   readonly name: string;
 }
 
@@ -57,8 +57,8 @@ async function start({ runs }: WritClient, requestId: string): Promise<string> {
   return run?.runId ?? '';
 }
 
-/** Those of these names whom a run asks, once all of them are asked. */
-async function whoIsAsked({ runs }: WritClient, runId: string, ...names: string[]) {
+/** Waits until a run asks all of these humans; returns their questions by name. */
+async function untilAsked({ runs }: WritClient, runId: string, ...names: string[]) {
   const asked = new Map<string, Asked>();
   for await (const { event } of runs.watchRun({ runId })) {
     if (event?.entry.case !== 'hook') continue;
@@ -76,19 +76,19 @@ async function answer({ runs }: WritClient, asked: Asked, text: string): Promise
   await runs.signalRun({ ...asked, requestId, payloadJson: JSON.stringify({ text }) });
 }
 
-it('takes what four people say after kill -9 and a restart, in another order, to the branch and the run that asked each (AG-4, RT-3, RT-1)', async () => {
+it('delivers the replies of four humans to the branch and run that asked each, after kill -9 and in another order (AG-4, RT-3, RT-1)', async () => {
   const before = platform.client;
   const [first, second] = [await start(before, 'first'), await start(before, 'second')];
   for (const runId of [first, second]) {
-    const asked = await whoIsAsked(before, runId, 'notary');
+    const asked = await untilAsked(before, runId, 'notary');
     await answer(before, asked('notary'), 'Begin.');
   }
-  const ofFirst = await whoIsAsked(before, first, 'buyer', 'seller');
-  const ofSecond = await whoIsAsked(before, second, 'buyer', 'seller');
+  const ofFirst = await untilAsked(before, first, 'buyer', 'seller');
+  const ofSecond = await untilAsked(before, second, 'buyer', 'seller');
   await platform.kill();
   platform = await serve();
 
-  // The question of one run is no question of the other: nobody waits for this.
+  // A reply to the question of the other run has no receiver in this one.
   await answer(platform.client, { ...ofFirst('buyer'), name: ofSecond('buyer').name }, 'Whose?');
   await answer(platform.client, ofSecond('seller'), 'second seller');
   await answer(platform.client, ofFirst('seller'), 'first seller');

@@ -12,7 +12,7 @@ const FREE_PORTS = Object.fromEntries(
   ),
 );
 
-/** `npm start -- --exit` on a data folder, in a process that can be killed. */
+/** `npm start -- --exit` on a data folder, in a child process. */
 export class PlatformProcess {
   readonly exited: Promise<number | null>;
   readonly #child: ChildProcess;
@@ -26,54 +26,54 @@ export class PlatformProcess {
         NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         WRIT_DATA: dataDir,
         WRIT_LOG_LEVEL: 'error',
-        // No grant outlives a restart, or a person who thinks: each has to be had anew.
+        // Short grants expire during a restart or a human decision, so each must be renewed.
         WRIT_SLOT_GRANT_TTL: '500ms',
         ...FREE_PORTS,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const take = (chunk: Buffer) => {
+    const append = (chunk: Buffer) => {
       this.#output += chunk.toString();
-      for (const look of this.#waiting) look();
+      for (const check of this.#waiting) check();
     };
-    this.#child.stdout?.on('data', take);
-    this.#child.stderr?.on('data', take);
+    this.#child.stdout?.on('data', append);
+    this.#child.stderr?.on('data', append);
     this.exited = once(this.#child, 'exit').then(([code]) => code as number | null);
   }
 
-  /** Everything that it printed. */
+  /** The output so far. */
   get output(): string {
     return this.#output;
   }
 
   /** Resolves when the output contains `text`; rejects when the process ends first. */
   printed(text: string): Promise<void> {
-    return new Promise((done, fail) => {
-      const look = () => {
-        if (this.#output.includes(text)) done();
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        if (this.#output.includes(text)) resolve();
       };
-      this.#waiting.add(look);
-      look();
+      this.#waiting.add(check);
+      check();
       void this.exited.then(() =>
-        fail(new Error(`It ended without saying ${text}:\n${this.#output}`)),
+        reject(new Error(`The process exited before it printed ${text}:\n${this.#output}`)),
       );
     });
   }
 
-  /** Kills it without warning. */
+  /** kill -9. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.exited;
   }
 }
 
-/** A model answer that the meter has recorded, as the request ids of its attempt and of a next one. */
+/** A recorded model answer: the request ids of its attempt and of the next one. */
 export interface RecordedAnswer {
   readonly thisAttempt: string;
   readonly nextAttempt: string;
 }
 
-/** The model answers that the meter of a data folder has recorded. */
+/** The model answers in the database of the meter. */
 export function recordedAnswers(dataDir: string): RecordedAnswer[] {
   const ledger = new DatabaseSync(join(dataDir, 'execution-meter.db'), { readOnly: true });
   try {
@@ -96,7 +96,7 @@ export function recordedAnswers(dataDir: string): RecordedAnswer[] {
   }
 }
 
-/** Ids of recorded answers that the model was asked for more than once. */
+/** The attempts of recorded answers that the model received more than once. */
 export function repeatedModelCalls(dataDir: string, recorded: readonly RecordedAnswer[]): string[] {
   const asked = new Map<string | null, number>();
   for (const { request_id: id } of readRequestLog(join(dataDir, 'simulator-requests.jsonl'))) {

@@ -1,17 +1,17 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 
-/** What is shown in the TLS handshake, in PEM; without `cert` nothing. */
+/** The certificate of the TLS handshake in PEM; none without `cert`. */
 export interface RawTls {
   readonly ca: Buffer;
   readonly cert?: Buffer;
   readonly key?: Buffer;
 }
 
-/** What came of a call: its status, and every byte that was answered. */
+/** The status of a call and every byte of its response. */
 export interface RawAnswer {
   readonly code: number;
-  readonly sentence: string;
+  readonly message: string;
   readonly bytes: Buffer;
 }
 
@@ -19,9 +19,9 @@ const clients = new Map<string, Client>();
 const LIMIT_MS = 10_000;
 
 /**
- * Calls a method with bytes and metadata as they are, over grpc-js without any of Writ's own code.
- * @param streamMs after how long a stream that may be endless is left
- * @param tls left out, the call is made in cleartext
+ * Calls a method with raw bytes and metadata over grpc-js, without the client library.
+ * @param streamMs how long to read from a stream that may be endless
+ * @param tls default cleartext
  */
 export function rawCall(
   address: string,
@@ -47,7 +47,7 @@ export function rawCall(
       client.makeUnaryRequest(...given, (error, response) =>
         answer({
           code: error?.code ?? status.OK,
-          sentence: error?.details ?? '',
+          message: error?.details ?? '',
           bytes: response ?? Buffer.alloc(0),
         }),
       );
@@ -58,7 +58,7 @@ export function rawCall(
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('error', () => undefined);
     stream.on('status', ({ code, details }) =>
-      answer({ code, sentence: details, bytes: Buffer.concat(chunks) }),
+      answer({ code, message: details, bytes: Buffer.concat(chunks) }),
     );
   });
 }
@@ -66,13 +66,13 @@ export function rawCall(
 function connect(address: string, tls: RawTls | undefined): Client {
   if (tls === undefined) return new Client(address, credentials.createInsecure());
   const { ca, cert = null, key = null } = tls;
-  // Which service answers is not what is tried here.
+  // The host name is not verified, because one certificate stands for any service.
   const anyHost = { checkServerIdentity: () => undefined };
   const options = { 'grpc.ssl_target_name_override': 'service.writ' };
   return new Client(address, credentials.createSsl(ca, key, cert, anyHost), options);
 }
 
-/** Closes every connection that was made. */
+/** Closes every connection. */
 export function closeRawCalls(): void {
   for (const client of clients.values()) client.close();
   clients.clear();

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** Calls the public door with nothing but what reflection tells. */
+/** Calls the public endpoint with the schema from server reflection. */
 async function bufCurl(method: string, request: object, protocol: string): Promise<string> {
   const { stdout } = await run(BUF, [
     'curl',
@@ -26,9 +26,9 @@ async function bufCurl(method: string, request: object, protocol: string): Promi
   return stdout;
 }
 
-describe('a client that knows nothing beforehand', () => {
+describe('a client without generated code', () => {
   it.each(['grpc', 'grpcweb', 'connect'])(
-    'starts a run and watches it to the end over %s, from reflection alone (SYS-2)',
+    'starts a run and watches it to its end over %s through reflection (SYS-2)',
     async (protocol) => {
       const stdout = await bufCurl(
         'writ.run.v1.RunService/RunAgent',
@@ -62,7 +62,7 @@ describe('a client that knows nothing beforehand', () => {
     });
   });
 
-  it('is told which field is wrong, and which agents there are (SYS-3)', async () => {
+  it('receives an error that names the invalid field and the available agents (SYS-3)', async () => {
     const malformed = await post('writ.run.v1.RunService/StartRun', {
       requestId: 'r1',
       agent: 'refund-worker',
@@ -83,7 +83,7 @@ describe('a client that knows nothing beforehand', () => {
     });
   });
 
-  it('is refused without a key, before its request is looked at (SYS-4, SYS-6)', async () => {
+  it('is rejected without a key before its request is validated (SYS-4, SYS-6)', async () => {
     const response = await fetch(`${test.platform.edgeUrl}/writ.run.v1.RunService/StartRun`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -13,12 +13,12 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** Runs one script to its end and gives the result as the demo prints it. */
-async function play(script: string, human = 'approve') {
-  return resultJson(await playRun(script, readHuman(human, neverAsked)));
+/** Runs a script to its end; returns the result as the demo prints it. */
+async function runScript(script: string, human = 'approve') {
+  return resultJson(await runWith(script, readHuman(human, neverAsked)));
 }
 
-async function playRun(script: string, human: Human): Promise<Run> {
+async function runWith(script: string, human: Human): Promise<Run> {
   const { run } = await test.client.runs.startRun({
     requestId: newId('req'),
     agent: example.scripts.find(({ name }) => name === script)?.agent ?? example.agent,
@@ -34,20 +34,20 @@ async function playRun(script: string, human: Human): Promise<Run> {
 }
 
 function neverAsked(): Human {
-  throw new Error('Nobody is at the terminal.');
+  throw new Error('The test does not expect a question.');
 }
 
 describe('the refund desk', () => {
   it.each(example.scripts.map((script) => [script.name, script.expect] as const))(
     'ends %s as its script expects (SV-7, AG-2)',
     async (name, expected) => {
-      const result = await play(name);
+      const result = await runScript(name);
       expect({ status: result.status, stop_reason: result.stop_reason }).toEqual(expected);
     },
   );
 
-  it('refunds 1000 USD on its own authority, each step approved as proposed (SV-4, SV-6, SV-7)', async () => {
-    const { trace, history, answer } = await play('auto-1000');
+  it('refunds 1000 USD automatically, with each step approved as proposed (SV-4, SV-6, SV-7)', async () => {
+    const { trace, history, answer } = await runScript('auto-1000');
     expect(trace).toEqual([
       approvedRow(1, 'get_refund_context', { args_hash: 'feaa769a39ae' }),
       approvedRow(2, 'issue_refund', { args_hash: expect.stringMatching(/^[0-9a-f]{12}$/) }),
@@ -64,8 +64,8 @@ describe('the refund desk', () => {
     expect(answer).toContain('1000');
   });
 
-  it('executes what a person capped, and says so in trace and history (SV-5, SV-6)', async () => {
-    const { trace, history } = await play('escalate-1200', 'cap:800');
+  it('executes the amount that a human capped and records it in trace and history (SV-5, SV-6)', async () => {
+    const { trace, history } = await runScript('escalate-1200', 'cap:800');
     expect(at(trace, 1)).toMatchObject({
       tool: 'issue_refund',
       supervisor_decision: 'escalate',
@@ -83,12 +83,12 @@ describe('the refund desk', () => {
   });
 
   it("approves up to the approver's own cap when asked to approve (SV-5)", async () => {
-    const { history } = await play('escalate-1200', 'approve');
+    const { history } = await runScript('escalate-1200', 'approve');
     expect(at(history, 1)).toMatchObject({ executed_action: { args: { amount_usd: 800 } } });
   });
 
-  it('stops with human_rejected and executes nothing when a person says no (SV-5)', async () => {
-    const result = await play('escalate-1200', 'reject');
+  it('stops with human_rejected and executes nothing when a human rejects (SV-5)', async () => {
+    const result = await runScript('escalate-1200', 'reject');
     expect(result).toMatchObject({
       status: 'stopped',
       stop_reason: 'human_rejected',
@@ -97,16 +97,16 @@ describe('the refund desk', () => {
     expect(at(result.trace, 1)).toMatchObject({ human_approved: false, ok: false });
   });
 
-  it('reviews a revised action again, so that a large refund still goes to a person (SV-10)', async () => {
-    const { trace, history } = await play('missing-reason-1200');
+  it('reviews a revised action again, so that a large refund is still escalated (SV-10)', async () => {
+    const { trace, history } = await runScript('missing-reason-1200');
     expect(at(trace, 1)).toMatchObject({ supervisor_decision: 'escalate', human_approved: true });
     expect(at(history, 1)).toMatchObject({
       supervisor: { revised_action: { args: { reason: expect.stringMatching(/\S/) } } },
     });
   });
 
-  it('executes a revised action as the supervisor revised it (SV-3, SV-6)', async () => {
-    const { trace } = await play('missing-reason');
+  it('executes a revised action as revised by the supervisor (SV-3, SV-6)', async () => {
+    const { trace } = await runScript('missing-reason');
     expect(at(trace, 1)).toMatchObject({
       supervisor_decision: 'revise',
       executed_from: 'supervisor_revised',
@@ -114,16 +114,16 @@ describe('the refund desk', () => {
     });
   });
 
-  it('says where an invalid action came from, with its raw text (SV-2, SV-7)', async () => {
-    expect(await play('bad-json')).toMatchObject({
+  it('reports the origin and the raw text of an invalid action (SV-2, SV-7)', async () => {
+    expect(await runScript('bad-json')).toMatchObject({
       stop_reason: 'invalid_action:non_json',
       phase: 'worker',
       raw_action: expect.stringMatching(/\S/),
     });
   });
 
-  it('counts what a run cost (EM-6, EM-10)', async () => {
-    const { usage } = await play('auto-1000');
+  it('reports the usage and the cost of a run (EM-6, EM-10)', async () => {
+    const { usage } = await runScript('auto-1000');
     expect(usage).toMatchObject({ turns: 4, input_tokens: expect.any(Number) });
     expect(Number((usage as { cost_usd: string }).cost_usd)).toBeGreaterThan(0);
   });

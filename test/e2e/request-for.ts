@@ -1,12 +1,12 @@
 import { create, type DescField, type DescMessage, toBinary } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 
-/** Texts for fields, by name. */
+/** Values of string fields, by field name. */
 export type FieldTexts = Readonly<Record<string, string>>;
 
 /**
- * A request that names the given things wherever a field of that name asks for one, built from the
- * descriptor: of a oneof the first member, of messages those of Writ, of the rest nothing.
+ * Builds a valid request from its descriptor. Sets string fields by name, the first member of each oneof, and
+ * the messages of Writ that contain ids; leaves every other field empty.
  */
 export function requestFor(schema: DescMessage, texts: FieldTexts): Uint8Array {
   return toBinary(schema, filled(schema, texts).message);
@@ -18,17 +18,17 @@ function filled(schema: DescMessage, texts: FieldTexts) {
     if (field.oneof !== undefined && field.oneof.fields[0] !== field) continue;
     const text = texts[field.name];
     if (field.fieldKind === 'scalar' && text !== undefined) message.set(field, text);
-    if (isOurs(field)) message.set(field, filled(field.message, texts));
+    if (isIncluded(field)) message.set(field, filled(field.message, texts));
   }
   return message;
 }
 
-function isOurs(field: DescField): field is DescField & { fieldKind: 'message' } {
+function isIncluded(field: DescField): field is DescField & { fieldKind: 'message' } {
   if (field.fieldKind !== 'message') return false;
-  // Messages that mean something by being there, such as a budget, are left out unless they name things.
-  return field.oneof !== undefined || namesThings(field.message);
+  // Other messages, such as a budget, have a meaning when they are present.
+  return field.oneof !== undefined || hasIds(field.message);
 }
 
-function namesThings({ typeName, fields }: DescMessage): boolean {
+function hasIds({ typeName, fields }: DescMessage): boolean {
   return typeName.startsWith('writ.') && fields.some(({ name }) => /_id$|^tenant$/.test(name));
 }

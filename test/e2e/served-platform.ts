@@ -11,17 +11,17 @@ const FREE_PORTS = Object.fromEntries(
   ),
 );
 
-/** `npm start -- --no-demo` on a data folder: everything in one process, which serves until it is killed. */
+/** `npm start -- --no-demo` on a data folder, in one child process. */
 export interface ServedPlatform {
-  /** With the development key. */
+  /** A client with the development key. */
   readonly client: WritClient;
-  /** kill -9; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
 }
 
 /**
- * Starts an example's platform.
- * @param env settings beside the defaults
+ * Starts the platform of an example.
+ * @param env additional settings
  */
 export async function servePlatform(
   dataDir: string,
@@ -40,7 +40,7 @@ export async function servePlatform(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  const { baseUrl, apiKey } = await doorOf(child);
+  const { baseUrl, apiKey } = await endpointOf(child);
   return {
     client: createWritClient({ baseUrl, apiKey }),
     async kill() {
@@ -50,8 +50,8 @@ export async function servePlatform(
   };
 }
 
-/** Where clients come in, as its output says; it may go on printing. */
-function doorOf(child: ChildProcess): Promise<{ baseUrl: string; apiKey: string }> {
+/** Reads the URL and the API key from the output. */
+function endpointOf(child: ChildProcess): Promise<{ baseUrl: string; apiKey: string }> {
   return new Promise((found, fail) => {
     let output = '';
     child.stdout?.on('data', (chunk: Buffer) => {
@@ -60,6 +60,8 @@ function doorOf(child: ChildProcess): Promise<{ baseUrl: string; apiKey: string 
       const [, apiKey] = /API key +(\S+)/.exec(output) ?? [];
       if (baseUrl !== undefined && apiKey !== undefined) found({ baseUrl, apiKey });
     });
-    child.once('exit', () => fail(new Error(`The platform ended before it was up:\n${output}`)));
+    child.once('exit', () =>
+      fail(new Error(`The platform exited before it printed its URL and API key:\n${output}`)),
+    );
   });
 }

@@ -13,9 +13,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { familySettings } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker } from './scripted/scripted-worker.ts';
-import { type Stage, supervisorClient } from './scripted/worker-clients.ts';
+import { type RunningPlatform, supervisorClient } from './scripted/worker-clients.ts';
 
-describe('a worker that hands work over, with the real services', () => {
+describe('a worker that spawns children through the real services', () => {
   const settings = mkdtempSync(join(tmpdir(), 'writ-family-'));
   let test: TestPlatform;
   let worker: ScriptedWorker;
@@ -23,10 +23,10 @@ describe('a worker that hands work over, with the real services', () => {
   let tabs: ClosableRpcClient<typeof ExecutionMeterService>;
   beforeAll(async () => {
     test = await startTestPlatform({ env: familySettings(settings) });
-    const harness: Stage = { dataDir: test.dataDir, addresses: test.platform.addresses };
-    worker = await ScriptedWorker.start(harness);
-    slots = await supervisorClient(harness, SpawnBudgetService, 'spawn-budget');
-    tabs = await supervisorClient(harness, ExecutionMeterService, 'execution-meter');
+    const platform: RunningPlatform = { dataDir: test.dataDir, addresses: test.platform.addresses };
+    worker = await ScriptedWorker.start(platform);
+    slots = await supervisorClient(platform, SpawnBudgetService, 'spawn-budget');
+    tabs = await supervisorClient(platform, ExecutionMeterService, 'execution-meter');
   });
   afterAll(async () => {
     for (const each of [worker, slots, tabs]) each.close();
@@ -51,7 +51,7 @@ describe('a worker that hands work over, with the real services', () => {
     return (await tabs.getTab({ tab: { tenant: 'default', runId, agentInstance } })).tab;
   }
 
-  it('gets slot, tab and tokens together, and the child acts with them (SUP-9, SB-2, EM-1)', async () => {
+  it('receives a child with slot, tab and tokens, and the child acts with them (SUP-9, SB-2, EM-1)', async () => {
     const root = await lead();
     const answer = await root.spawn('op-1', 'scout');
     expect(answer).toMatchObject({ slotRefusal: '', supervision: { depth: 1, runId: root.runId } });
@@ -67,7 +67,7 @@ describe('a worker that hands work over, with the real services', () => {
     expect(await tabOf(root, scout.instance)).toMatchObject({ state: TabState.CLOSED });
   });
 
-  it('gives slot and tab back also for a child that goes on: it is refused everywhere (SUP-8, SB-3)', async () => {
+  it('releases slot and tab of an ended child that continues, and rejects its calls (SUP-8, SB-3)', async () => {
     const root = await lead();
     const scout = await root.child('op-1');
     await scout.generate('op-1');
@@ -84,7 +84,7 @@ describe('a worker that hands work over, with the real services', () => {
     await expect(scout.final('op-2')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
   });
 
-  it('is told which cap left no slot, and has no child then (SB-2, SB-7)', async () => {
+  it('receives the exceeded cap and no child when no slot is free (SB-2, SB-7)', async () => {
     const root = await lead({ maxAgents: 2 });
     await root.spawn('op-1', 'scout');
     const full = await root.spawn('op-2', 'scout');
@@ -101,16 +101,16 @@ describe('a worker that hands work over, with the real services', () => {
     }
   });
 
-  it('is refused a budget above the parent’s by the name of the dimension, and nothing is taken (SUP-9)', async () => {
+  it('is refused a budget above the parent’s with the name of the dimension, without a slot being taken (SUP-9)', async () => {
     const root = await lead();
-    const asked = [
+    const budgets = [
       ['max_tokens', { maxTokens: 100_001n }],
       ['max_cost_nano_usd', { maxCostNanoUsd: 1_000_000_001n }],
       ['max_turns', { maxTurns: 51n }],
       ['deadline', { deadline: durationFromMs(600_001) }],
       ['max_active', { maxActive: durationFromMs(600_001) }],
     ] as const;
-    for (const [dimension, executionBudget] of asked) {
+    for (const [dimension, executionBudget] of budgets) {
       const spawning = root.spawn('op-1', 'scout', { executionBudget });
       await expect(spawning, dimension).rejects.toMatchObject({
         reason: 'BUDGET_ABOVE_PARENT',
@@ -121,7 +121,7 @@ describe('a worker that hands work over, with the real services', () => {
     expect(worker.delivered(root.runId)).toHaveLength(1);
   });
 
-  it('can narrow weight, tools and models, and never widen them (SUP-9)', async () => {
+  it('can restrict priority, tools and models of a child but not extend them (SUP-9)', async () => {
     const root = await lead();
     const { supervision, child } = await root.spawn('op-1', 'scout', {
       priority: Priority.CRITICAL,
@@ -143,7 +143,7 @@ describe('a worker that hands work over, with the real services', () => {
     });
   });
 
-  it('keeps two children of one manifest apart, and answers a repeat as things stand (SUP-9, SB-9)', async () => {
+  it('separates two children of one manifest and answers a retry with the current state (SUP-9, SB-9)', async () => {
     const root = await lead();
     const [one, other] = [await root.child('op-1'), await root.child('op-2')];
     expect(one.instance).not.toBe(other.instance);
@@ -156,18 +156,18 @@ describe('a worker that hands work over, with the real services', () => {
     expect(again.child?.instance).toBe(one.instance);
     expect(worker.delivered(root.runId)).toHaveLength(3);
     await root.endChild(one.instance, 'end-1');
-    // An old answer must bring no slot back.
+    // A retry of an ended child does not acquire a slot.
     expect((await root.spawn('op-1')).child?.instance).toBe(one.instance);
     expect(await held(root)).toEqual([root.instance, other.instance].sort());
     await expect(root.spawn('op-1', 'chief')).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('has the agent whose slot it took refused at once, and let it act again afterwards (SB-2, SB-4)', async () => {
+  it('preempts a lower-priority agent at once and lets it act again afterwards (SB-2, SB-4)', async () => {
     const root = await lead({ maxAgents: 2 });
     const scout = await root.child('op-1', 'scout');
     const { child, paused } = await root.spawn('op-2', 'chief');
     expect(paused?.instance).toBe(scout.instance);
-    // Its grant would still be good for seconds.
+    // The grant of the preempted agent would be valid for seconds.
     await expect(scout.propose('op-1', 42)).rejects.toMatchObject({ reason: 'AGENT_PAUSED' });
     await expect(scout.decision('op-1')).rejects.toMatchObject({ reason: 'AGENT_PAUSED' });
     await expect(scout.spawn('op-2', 'lead')).rejects.toMatchObject({ reason: 'AGENT_PAUSED' });

@@ -14,17 +14,17 @@ import { ScriptedWorker } from './scripted/scripted-worker.ts';
 import { until } from './scripted/until.ts';
 import { supervisorClient } from './scripted/worker-clients.ts';
 
-/** An agent that may not go on, with what its worker holds from before. */
+/** An agent that may no longer act, with the credentials of its worker. */
 interface Stale {
   readonly root: ScriptedAgent;
   readonly agent: ScriptedAgent;
-  /** For the call `op-held`, which was approved in time. */
+  /** The writ of the call `op-held`, which was approved before. */
   readonly writ: string;
 }
 
 const TOOL_CALL = 'op-held';
 
-/** Every boundary at which a worker acts for an agent; the ids are new, so that nothing is a repeat. */
+/** Every boundary at which a worker acts for an agent; new call ids avoid replays. */
 const BOUNDARIES: Readonly<Record<string, (stale: Stale) => Promise<unknown>>> = {
   Generate: ({ agent }) => agent.generate('op-late'),
   ReviewAction: ({ agent }) => agent.propose('op-late', 42),
@@ -35,9 +35,9 @@ const BOUNDARIES: Readonly<Record<string, (stale: Stale) => Promise<unknown>>> =
 };
 
 interface State {
-  /** Brings an agent that could act a moment ago into the state. */
+  /** Brings an active agent into the state. */
   readonly enter: (stale: Stale) => Promise<void>;
-  /** The reason at each boundary; what is left out is not refused in this state, and why. */
+  /** The refusal reason by boundary; boundaries that are left out do not refuse in this state. */
   readonly refused: Readonly<Record<string, string>>;
 }
 
@@ -46,31 +46,31 @@ const everywhere = (boundaries: readonly string[], reason: string) =>
   Object.fromEntries(boundaries.map((boundary) => [boundary, reason]));
 
 const STATES: Readonly<Record<string, State>> = {
-  'is paused, at once at the supervisor whose Acquire named it': {
+  'is paused, at once at the supervisor that preempted it': {
     enter: async ({ root }) => {
       const { paused } = await root.spawn('op-preempt', 'chief');
       expect(paused).toBeDefined();
     },
-    // The meter hears of it when the grant ends; a writ is good for the one action that was approved.
+    // The meter refuses when the grant expires; a writ authorizes the one approved action.
     refused: everywhere(['ReviewAction', 'GetDecision', 'SpawnChild'], 'AGENT_PAUSED'),
   },
-  'is paused, everywhere once its grant has ended': {
+  'is paused, at every boundary after its grant has expired': {
     enter: async ({ root, agent }) => {
       await root.spawn('op-preempt', 'chief');
-      await grantEnded(agent);
+      await untilGrantExpired(agent);
     },
     refused: everywhere(GRANTED, 'SLOT_GRANT_EXPIRED'),
   },
-  'has no lease on its slot any more': {
+  'has lost the lease of its slot': {
     enter: async ({ agent }) => {
-      await vi.waitFor(async () => expect(await waitingIn(agent)).toContain(agent.instance), {
+      await vi.waitFor(async () => expect(await waitingAgents(agent)).toContain(agent.instance), {
         timeout: 30_000,
         interval: 50,
       });
     },
     refused: everywhere(GRANTED, 'SLOT_GRANT_EXPIRED'),
   },
-  'shows no grant at all': {
+  'sends no grant': {
     enter: async ({ agent }) => {
       agent.grant = '';
     },
@@ -78,33 +78,33 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'has a stale epoch': {
     enter: async ({ agent }) => {
-      // The worker that took the agent over has been seen at every boundary.
+      // Every boundary has seen the worker that took over.
       agent.epoch = 2n;
       await agent.renew();
       await agent.generate('op-2-taken');
       await agent.propose('op-2-proposed', 42);
       const { grant } = agent;
-      const again = await agent.decision('op-2-proposed');
-      await agent.callTool('op-2-proposed', 42, again?.writ ?? '');
+      const replayed = await agent.decision('op-2-proposed');
+      await agent.callTool('op-2-proposed', 42, replayed?.writ ?? '');
       agent.epoch = 1n;
       agent.grant = grant;
     },
-    // A grant names the epoch that it was given to.
+    // A grant contains the epoch of its lease.
     refused: {
       ...everywhere(GRANTED, 'SLOT_GRANT_MISMATCH'),
       CallTool: 'STALE_EPOCH',
       EndChild: 'SLOT_GRANT_MISMATCH',
     },
   },
-  'has a stale epoch, and a grant of its own lease': {
+  'has a stale epoch and a grant of that epoch': {
     enter: async ({ agent }) => {
       const { grant } = agent;
       agent.epoch = 2n;
       await agent.renew();
       await agent.generate('op-2-taken');
       await agent.propose('op-2-proposed', 42);
-      const again = await agent.decision('op-2-proposed');
-      await agent.callTool('op-2-proposed', 42, again?.writ ?? '');
+      const replayed = await agent.decision('op-2-proposed');
+      await agent.callTool('op-2-proposed', 42, replayed?.writ ?? '');
       agent.epoch = 1n;
       agent.grant = grant;
     },
@@ -114,21 +114,21 @@ const STATES: Readonly<Record<string, State>> = {
 
 let slots: ClosableRpcClient<typeof SpawnBudgetService>;
 
-/** The agents of a run whose leases have lapsed. */
-async function waitingIn({ runId }: ScriptedAgent): Promise<(string | undefined)[]> {
+/** The agents of a run whose slot leases have expired. */
+async function waitingAgents({ runId }: ScriptedAgent): Promise<(string | undefined)[]> {
   const { pool } = await slots.getPool({ tenant: 'default', runId });
   return (pool?.waiting ?? []).map(({ agent }) => agent?.instance);
 }
 
-/** Resolves when the grant that the agent shows is refused. */
-async function grantEnded(agent: ScriptedAgent): Promise<void> {
+/** Resolves when the grant of the agent is rejected as expired. */
+async function untilGrantExpired(agent: ScriptedAgent): Promise<void> {
   await vi.waitFor(
     () => expect(agent.decision(TOOL_CALL)).rejects.toMatchObject({ reason: 'SLOT_GRANT_EXPIRED' }),
     { timeout: 30_000, interval: 25 },
   );
 }
 
-describe('a worker that keeps calling', () => {
+describe('a worker that continues to call', () => {
   const settings = mkdtempSync(join(tmpdir(), 'writ-stale-'));
   let test: TestPlatform;
   let worker: ScriptedWorker;
@@ -140,9 +140,9 @@ describe('a worker that keeps calling', () => {
         WRIT_SLOT_LEASE: '3500ms',
       },
     });
-    const harness = { dataDir: test.dataDir, addresses: test.platform.addresses };
-    worker = await ScriptedWorker.start(harness);
-    slots = await supervisorClient(harness, SpawnBudgetService, 'spawn-budget');
+    const platform = { dataDir: test.dataDir, addresses: test.platform.addresses };
+    worker = await ScriptedWorker.start(platform);
+    slots = await supervisorClient(platform, SpawnBudgetService, 'spawn-budget');
   });
   afterAll(async () => {
     for (const each of [worker, slots]) each.close();
@@ -151,8 +151,8 @@ describe('a worker that keeps calling', () => {
   });
 
   let started = 0;
-  /** A scout in the second of two slots, with a writ in hand. */
-  async function acting(): Promise<Stale> {
+  /** A scout that holds the second of two slots, with a writ. */
+  async function startScout(): Promise<Stale> {
     started += 1;
     const { run } = await test.client.runs.startRun({
       requestId: `start-${started}`,
@@ -169,16 +169,16 @@ describe('a worker that keeps calling', () => {
   }
 
   it.concurrent.each(Object.entries(STATES))(
-    'and %s, is refused by name at every boundary (SB-4, SB-8, RT-2)',
+    'is refused with a reason at every boundary when its agent %s (SB-4, SB-8, RT-2)',
     async (_state, { enter, refused }) => {
-      const stale = await acting();
+      const stale = await startScout();
       await enter(stale);
       const answers: Record<string, string> = {};
       await Promise.all(
         Object.entries(BOUNDARIES).map(async ([boundary, call]) => {
           if (refused[boundary] === undefined) return;
           answers[boundary] = await call(stale).then(
-            () => 'let through',
+            () => 'accepted',
             (error: unknown) => (isWritError(error) ? error.reason : String(error)),
           );
         }),
@@ -187,7 +187,7 @@ describe('a worker that keeps calling', () => {
     },
   );
 
-  it.concurrent('uses active time up only under a lease: who lost it is alive when one that kept it is out of time (EM-1, SB-8)', async () => {
+  it.concurrent('consumes active time only under a lease: an agent without one survives when a leased one exceeds its limit (EM-1, SB-8)', async () => {
     const { run } = await test.client.runs.startRun({
       requestId: 'start-silent',
       agent: 'lead',
@@ -198,15 +198,15 @@ describe('a worker that keeps calling', () => {
     const silent = await root.child('op-1', 'scout', { executionBudget });
     const busy = await root.child('op-2', 'scout', { executionBudget });
     const isOver = async () => (await busy.renew())?.state === SlotState.RELEASED || undefined;
-    await until('the busy one to run out of time', isOver, 250);
+    await until('the end of the active time of the busy agent', isOver, 250);
     await root.renew();
     expect((await root.endChild(busy.instance, 'end-2')).stopReason).toBe('max_seconds');
     expect((await silent.renew())?.state).toBe(SlotState.ACTIVE);
     expect((await silent.propose('op-1', 42))?.stopReason).toBe('');
   });
 
-  it('and whose child is to have more than its parent is refused where children are made (SUP-9)', async () => {
-    const { agent, root } = await acting();
+  it('is refused a child with a larger budget than its parent (SUP-9)', async () => {
+    const { agent, root } = await startScout();
     const more = { executionBudget: { maxTurns: 21n } };
     await expect(agent.spawn('op-late', 'scout', more)).rejects.toMatchObject({
       reason: 'BUDGET_ABOVE_PARENT',

@@ -10,7 +10,7 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const SERVICES = ['agent-worker', 'execution-meter', 'spawn-budget', 'supervisor', 'tool-gateway'];
-/** What a run that goes well has no occasion for. */
+/** Metrics that a successful run does not record. */
 const RARE = new Set([
   METRICS.budgetRefusals,
   METRICS.nearBudget,
@@ -20,10 +20,10 @@ const RARE = new Set([
   METRICS.slotChanges,
 ]);
 
-/** Asked of stores and of the process before each export. */
+/** Metrics that are read from stores and the process at each export. */
 const GAUGES = Object.values(METRICS).flatMap(({ kind, name }) => (kind === 'gauge' ? [name] : []));
 
-/** Starts a run, answers what it asks a person, and waits for its end. */
+/** Starts a run, answers its approval and waits for its end. */
 async function runOnce(
   { client }: TestPlatform,
   model: string,
@@ -91,7 +91,7 @@ describe('a platform with a collector', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('measures everything in the table that a run gives occasion for (SYS-1)', () => {
+  it('records every metric of the table that a run affects (SYS-1)', () => {
     const seen = new Set(receiver.points().map(({ metric }) => metric));
     const expected = Object.values(METRICS)
       .filter((row) => !RARE.has(row as never))
@@ -107,7 +107,7 @@ describe('a platform with a collector', () => {
     }
   });
 
-  it('says of each figure which service it is of, though all share a process (SYS-1)', () => {
+  it('labels each metric with its service, although all share a process (SYS-1)', () => {
     const of = (metric: string) => [
       ...new Set(
         receiver
@@ -125,7 +125,7 @@ describe('a platform with a collector', () => {
   });
 });
 
-describe('a platform that samples no trace by chance', () => {
+describe('a platform with a sampling ratio of 0', () => {
   let test: TestPlatform;
 
   beforeAll(async () => {
@@ -133,20 +133,20 @@ describe('a platform that samples no trace by chance', () => {
   });
   afterAll(() => test?.close());
 
-  it('keeps an escalated run whole, over all services, and nothing of one that went well (SYS-1)', async () => {
-    const dull = await runOnce(test, 'sim-auto-1000');
+  it('keeps the whole trace of an escalated run and nothing of a successful one (SYS-1)', async () => {
+    const successful = await runOnce(test, 'sim-auto-1000');
     const escalated = await runOnce(test, 'sim-escalate-1200');
     await test.platform.stop();
     const ofRun = (runId: string) =>
       test.spans.spans().filter(({ attributes }) => attributes['writ.run_id'] === runId);
-    expect(ofRun(dull)).toEqual([]);
+    expect(ofRun(successful)).toEqual([]);
     const traceId = ofRun(escalated)[0]?.traceId ?? '';
     const spans: readonly RecordedSpan[] = test.spans.spans(traceId);
     const ids = new Set(spans.map(({ spanId }) => spanId));
     const orphans = spans.filter(({ parentSpanId: id }) => id !== undefined && !ids.has(id));
     expect(orphans.map(({ service, name }) => `${service}: ${name}`)).toEqual([]);
     expect([...new Set(spans.map(({ service }) => service))].sort()).toEqual(SERVICES);
-    // What came before anybody was asked is there, too.
+    // Spans from before the escalation are kept as well.
     expect(spans.map(({ name }) => name)).toEqual(
       expect.arrayContaining([
         'writ.meter.v1.ExecutionMeterService/OpenTab',

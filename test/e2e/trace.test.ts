@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-it('keeps a run, its wait for a person included, in one trace without orphans (SYS-1, SUP-5)', async () => {
+it('records a run with its human approval in one trace without orphans (SYS-1, SUP-5)', async () => {
   const own = new InMemorySpans();
   const telemetry = createTelemetry({
     service: 'writ-client',
@@ -30,7 +30,7 @@ it('keeps a run, its wait for a person included, in one trace without orphans (S
   });
   const { goal, agent } = loadExample('refund-desk');
   const human = readHuman('cap:800', () => {
-    throw new Error('Nobody is at the terminal.');
+    throw new Error('The test does not expect a question.');
   });
   const run = await withSpan(telemetry.tracer, 'client', {}, async () => {
     const started = await test.client.runs.startRun({
@@ -45,7 +45,7 @@ it('keeps a run, its wait for a person included, in one trace without orphans (S
       onRefusedAnswer: () => undefined,
     });
   });
-  // Every span has ended once its service has stopped.
+  // A stopped service has ended every span.
   await test.platform.stop();
   await telemetry.shutdown();
 
@@ -59,10 +59,10 @@ it('keeps a run, its wait for a person included, in one trace without orphans (S
   expect(orphans.map((span) => `${span.service}: ${span.name}`)).toEqual([]);
   expect([...new Set(spans.map((span) => span.service))].sort()).toEqual(SERVICES);
 
-  const ofTheRun = test.spans
+  const runSpans = test.spans
     .spans()
     .filter((span) => span.attributes['writ.run_id'] === run.runId);
-  expect(ofTheRun.filter((span) => span.traceId !== run.traceId).map((span) => span.name)).toEqual(
+  expect(runSpans.filter((span) => span.traceId !== run.traceId).map((span) => span.name)).toEqual(
     [],
   );
   expect(spans.map((span) => span.name)).toEqual(

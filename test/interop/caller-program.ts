@@ -2,26 +2,27 @@ import { spawn } from 'node:child_process';
 import { findGoCaller } from '../../scripts/go.ts';
 import { findPython, PYTHON_FOLDER } from '../../scripts/python.ts';
 
-/** A program in another language that calls Writ. */
+/** A client program in another language. */
 export interface CallerProgram {
   readonly language: string;
-  /** What to run before its own arguments; empty when it is not there. */
+  /** The command line without arguments; empty when the toolchain is missing. */
   readonly command: readonly string[];
-  /** Two dashes before a flag, or one. */
+  /** The prefix of flags. */
   readonly dash: '-' | '--';
 }
 
-/** How a call of a program ended. */
+/** The outcome of a program. */
 export interface Called {
   readonly code: number | null;
   /** Lines of standard output. */
   readonly lines: readonly string[];
-  readonly complaint: string;
+  readonly stderr: string;
 }
 
 /**
- * The programs, without a command where they cannot be run here. Those are named on standard error; where
- * toolchains are required that is an error.
+ * Returns the client programs. A program whose toolchain is missing has no command and is named on standard
+ * error.
+ * @throws Error when WRIT_REQUIRE_TOOLCHAINS is 1 and a toolchain is missing
  */
 export function callerPrograms(): CallerProgram[] {
   const go = findGoCaller();
@@ -42,13 +43,13 @@ export function callerPrograms(): CallerProgram[] {
 }
 
 function skipped(language: string, why: string): [] {
-  const said = `The caller in ${language} is not tested: ${why}`;
-  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(said);
-  process.stderr.write(`skipped: ${said}\n`);
+  const notice = `The ${language} client is not tested: ${why}`;
+  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(notice);
+  process.stderr.write(`skipped: ${notice}\n`);
   return [];
 }
 
-/** Runs a program once, with nothing of this process's environment but the PATH. */
+/** Runs a program once; of this environment it inherits only PATH. */
 export function callProgram(
   { command: [file = '', ...first] }: CallerProgram,
   env: Readonly<Record<string, string>>,
@@ -61,16 +62,16 @@ export function callProgram(
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';
-    let complaint = '';
+    let stderr = '';
     child.stdout.on('data', (chunk) => {
       output += chunk;
     });
     child.stderr.on('data', (chunk) => {
-      complaint += chunk;
+      stderr += chunk;
     });
     child.on('error', fail);
     child.on('close', (code) =>
-      done({ code, lines: output.trimEnd().split('\n'), complaint: complaint.trim() }),
+      done({ code, lines: output.trimEnd().split('\n'), stderr: stderr.trim() }),
     );
   });
 }

@@ -12,36 +12,40 @@ import { type CallerProgram, callerPrograms, callProgram } from './caller-progra
 
 const example = loadExample('refund-desk');
 const programs = callerPrograms();
-const isNobodyHere = programs.every(({ command }) => command.length === 0);
+const hasNoProgram = programs.every(({ command }) => command.length === 0);
 
-/** A platform as callers see it. */
-interface Stage {
+/** A platform that client programs call. */
+interface CallerPlatform {
   readonly edgeUrl: string;
   readonly apiKey: string;
   readonly meter: string;
   readonly client: WritClient;
   readonly dataDir: string;
-  /** Settings of a caller that speaks TLS; none where it is to speak cleartext. */
+  /** TLS settings of a client; empty for cleartext. */
   readonly tls: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
-const PLATFORMS: readonly { name: string; isAtHand: boolean; open: () => Promise<Stage> }[] = [
-  { name: 'in one process', isAtHand: true, open: openEmbedded },
+const PLATFORMS: readonly {
+  name: string;
+  isAvailable: boolean;
+  open: () => Promise<CallerPlatform>;
+}[] = [
+  { name: 'in one process', isAvailable: true, open: openEmbedded },
   {
-    name: 'in a process for each service, over PostgreSQL, NATS and TLS',
-    isAtHand: !isNobodyHere && isDistributedPlatformAvailable(),
+    name: 'with one process per service over PostgreSQL, NATS and TLS',
+    isAvailable: !hasNoProgram && isDistributedPlatformAvailable(),
     open: openDistributed,
   },
 ];
 
-async function openEmbedded(): Promise<Stage> {
+async function openEmbedded(): Promise<CallerPlatform> {
   const { platform, client, dataDir, close } = await startTestPlatform();
   const { edgeUrl, apiKey, addresses } = platform;
   return { edgeUrl, apiKey, meter: addresses['execution-meter'], client, dataDir, tls: {}, close };
 }
 
-async function openDistributed(): Promise<Stage> {
+async function openDistributed(): Promise<CallerPlatform> {
   const platform = await startDistributedPlatform({ replicas: 1, tls: true });
   const { apiKey, client, dataDir, certificates } = platform;
   const [edgeUrl = ''] = platform.edgeUrls;
@@ -50,14 +54,14 @@ async function openDistributed(): Promise<Stage> {
   return { edgeUrl, apiKey, meter, client, dataDir, tls, close: () => platform.close() };
 }
 
-const here = new Set(PLATFORMS.filter(({ isAtHand }) => isAtHand));
+const available = new Set(PLATFORMS.filter(({ isAvailable }) => isAvailable));
 
-describe.each(PLATFORMS)('callers in other languages, with the platform $name:', (place) => {
-  let platform: Stage;
+describe.each(PLATFORMS)('a client in another language, with the platform $name:', (place) => {
+  let platform: CallerPlatform;
   let serviceToken = '';
 
   beforeAll(async () => {
-    if (!here.has(place) || isNobodyHere) return;
+    if (!available.has(place) || hasNoProgram) return;
     platform = await place.open();
     serviceToken = await new Forge(platform.dataDir).service('supervisor', 'execution-meter');
   });
@@ -76,17 +80,17 @@ describe.each(PLATFORMS)('callers in other languages, with the platform $name:',
       ...args,
     );
 
-  /** Starts a run that escalates, with further flags. */
+  /** Starts a run that escalates. */
   const start = async (program: CallerProgram, ...flags: readonly string[]): Promise<string> => {
     const { dash } = program;
     const model = [`${dash}model`, 'sim-escalate-1200'];
     const started = await call(program, 'start', ...model, ...flags, example.agent, example.goal);
-    expect(started).toMatchObject({ code: 0, complaint: '' });
+    expect(started).toMatchObject({ code: 0, stderr: '' });
     return started.lines[0] ?? '';
   };
 
-  /** Waits until the run asks a person, and answers with the approval's id. */
-  const asked = async (program: CallerProgram, run: string): Promise<string> => {
+  /** Waits for the approval of a run; returns its id. */
+  const approvalOf = async (program: CallerProgram, run: string): Promise<string> => {
     await expect
       .poll(async () => (await call(program, 'approvals', run)).lines[0], { interval: 200 })
       .toMatch(/^apr_\S+ issue_refund \{.*1200.*\}$/);
@@ -94,24 +98,24 @@ describe.each(PLATFORMS)('callers in other languages, with the platform $name:',
   };
 
   for (const program of programs)
-    describe.skipIf(!here.has(place) || program.command.length === 0)(program.language, () => {
+    describe.skipIf(!available.has(place) || program.command.length === 0)(program.language, () => {
       const { dash } = program;
 
-      it('lists agents, starts a run, watches it, approves an edited refund and reads what it cost (SYS-2, SV-5, SV-6)', async () => {
+      it('lists agents, starts and watches a run, approves an edited refund and reads its cost (SYS-2, SV-5, SV-6)', async () => {
         expect((await call(program, 'agents')).lines.join('\n')).toContain('refund-worker: ');
         const run = await start(program);
         const watched = call(program, 'watch', run);
-        const approval = await asked(program, run);
+        const approval = await approvalOf(program, run);
         const comment = [`${dash}comment`, 'as much as the rules allow'];
         const edit = [`${dash}edit`, '{"amount_usd": 800}'];
         const approved = await call(program, 'approve', ...edit, ...comment, approval);
-        expect(approved).toMatchObject({ code: 0, complaint: '' });
+        expect(approved).toMatchObject({ code: 0, stderr: '' });
         expect(approved.lines[0]).toMatch(/^APPROVAL_STATE_APPROVED \{.*"amount_usd": ?800\b/);
 
         const { code, lines } = await watched;
         expect(code).toBe(0);
-        const places = lines.slice(0, -2).flatMap((line) => /^(\d+) /.exec(line)?.[1] ?? []);
-        expect(places).toEqual(places.map((_, index) => String(index + 1)));
+        const positions = lines.slice(0, -2).flatMap((line) => /^(\d+) /.exec(line)?.[1] ?? []);
+        expect(positions).toEqual(positions.map((_, index) => String(index + 1)));
         expect(lines.join('\n')).toMatch(
           /VERDICT_ESCALATE issue_refund high_refund_requires_human/,
         );
@@ -128,36 +132,36 @@ describe.each(PLATFORMS)('callers in other languages, with the platform $name:',
         });
       });
 
-      it('cancels a run that waits for a person, and whoever watches it hears so (SYS-2, SUP-6)', async () => {
+      it('cancels a run that waits for an approval, and its watcher receives the end (SYS-2, SUP-6)', async () => {
         const run = await start(program);
-        await asked(program, run);
+        await approvalOf(program, run);
         const watched = call(program, 'watch', run);
         const cancelled = await call(program, 'cancel', `${dash}reason`, 'changed my mind', run);
-        expect(cancelled).toMatchObject({ code: 0, complaint: '' });
+        expect(cancelled).toMatchObject({ code: 0, stderr: '' });
         expect(cancelled.lines[0]).toMatch(/^RUN_STATE_(ENDING|CANCELLED)$/);
         expect((await watched).lines).toContain('RUN_STATUS_STOPPED cancelled');
       });
 
-      it('reads which cap is exceeded, and by how much, from the ErrorInfo of BUDGET_EXHAUSTED (SYS-3, EM-2)', async () => {
+      it('reads the exceeded cap and the overrun from the ErrorInfo of BUDGET_EXHAUSTED (SYS-3, EM-2)', async () => {
         const run = await start(program, `${dash}max-tokens`, '50000');
-        await asked(program, run);
+        await approvalOf(program, run);
         const booked = await call(program, 'consume', `${dash}tokens`, '60000', run);
         expect(booked.code).toBe(3);
-        expect(booked.complaint).toMatch(/^budget exhausted: tokens, 6\d{4} of 50000$/);
+        expect(booked.stderr).toMatch(/^budget exhausted: tokens, 6\d{4} of 50000$/);
         await call(program, 'cancel', run);
       });
 
-      it('tells a run whose budget is spent from one that failed (SYS-3, EM-1)', async () => {
+      it('distinguishes a run with an exhausted budget from a failed run (SYS-3, EM-1)', async () => {
         const run = await start(program, `${dash}max-tokens`, '0');
-        const { code, lines, complaint } = await call(program, 'watch', run);
+        const { code, lines, stderr } = await call(program, 'watch', run);
         expect(lines).toContain('RUN_STATUS_STOPPED budget_exhausted:tokens');
-        expect({ code, complaint }).toEqual({ code: 3, complaint: 'budget exhausted: tokens' });
+        expect({ code, stderr }).toEqual({ code: 3, stderr: 'budget exhausted: tokens' });
       });
 
-      it('shows the reason of any other refusal (SYS-3)', async () => {
+      it('prints the reason of any other error (SYS-3)', async () => {
         const refused = await call(program, 'usage', 'run_unknown');
         expect(refused).toMatchObject({ code: 1, lines: [''] });
-        expect(refused.complaint).toMatch(/^RUN_NOT_FOUND: .*run_unknown/);
+        expect(refused.stderr).toMatch(/^RUN_NOT_FOUND: .*run_unknown/);
         expect((await call(program, 'usage')).code).toBe(2);
       });
     });

@@ -9,7 +9,7 @@ import type { ClosableRpcClient } from '@writ/rpc';
 import type { ScriptedAgent } from '../e2e/scripted/scripted-agent.ts';
 import { ScriptedWorker } from '../e2e/scripted/scripted-worker.ts';
 import { until } from '../e2e/scripted/until.ts';
-import { type Stage, supervisorClient } from '../e2e/scripted/worker-clients.ts';
+import { type RunningPlatform, supervisorClient } from '../e2e/scripted/worker-clients.ts';
 
 /** A running platform with its clients and a scripted worker. */
 export interface OrderHarness {
@@ -22,7 +22,7 @@ export interface OrderHarness {
 
 /** Connects to a running platform. */
 export async function openHarness(
-  platform: Stage & { readonly edgeUrl: string; readonly apiKey: string },
+  platform: RunningPlatform & { readonly edgeUrl: string; readonly apiKey: string },
 ): Promise<OrderHarness> {
   const worker = await ScriptedWorker.start(platform);
   const slots = await supervisorClient(platform, SpawnBudgetService, 'spawn-budget');

@@ -41,8 +41,8 @@ rules:
 `;
 
 /**
- * Agents that hand work to each other, with rules that let them; writes the files and returns the settings
- * that name them.
+ * Writes an agents file with agents that delegate to each other and a policy that allows it; returns the
+ * settings that name the files.
  */
 export function familySettings(dir: string): Readonly<Record<string, string>> {
   const agents = join(dir, 'agents.yaml');

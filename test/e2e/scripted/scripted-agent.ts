@@ -11,7 +11,7 @@ import type {
 import type { CallOptions } from '@writ/rpc';
 import type { WorkerClients } from './worker-clients.ts';
 
-/** The tokens of one agent, one for each service. */
+/** The tokens of one agent, one per service. */
 export interface Tokens {
   readonly supervisor: string;
   readonly spawnBudget: string;
@@ -19,7 +19,7 @@ export interface Tokens {
   readonly toolGateway: string;
 }
 
-/** An agent as it was delivered. */
+/** A delivered agent. */
 export interface Delivered {
   readonly runId: string;
   readonly instance: string;
@@ -29,19 +29,19 @@ export interface Delivered {
   readonly supervision: Record<string, unknown>;
 }
 
-/** What a worker may ask for with a delegation. */
+/** Optional fields of a SpawnChild request. */
 export type Terms = Partial<Omit<MessageInitShape<typeof SpawnChildRequestSchema>, '$typeName'>>;
 
-/** One agent in the hands of a scripted worker: every method is one raw call. */
+/** An agent that a scripted worker runs: every method makes one call. */
 export class ScriptedAgent {
   readonly #worker: WorkerClients;
   readonly #take: (runId: string, instance: string) => Promise<ScriptedAgent>;
   readonly delivered: Delivered;
-  /** Shown with every call. */
+  /** Sent with every call. */
   epoch = 1n;
   grant = '';
 
-  /** @param take takes up another agent of the run */
+  /** @param take claims another agent of the run */
   constructor(
     worker: WorkerClients,
     delivered: Delivered,
@@ -60,7 +60,7 @@ export class ScriptedAgent {
     return this.delivered.runId;
   }
 
-  /** Renews the slot and keeps the grant, if there is one. */
+  /** Renews the slot and stores the new grant, if any. */
   async renew(intent = RenewIntent.RUN): Promise<Slot | undefined> {
     const { spawnBudget } = this.delivered.credentials;
     const renewal = { agentToken: spawnBudget, epoch: this.epoch, intent };
@@ -74,16 +74,16 @@ export class ScriptedAgent {
     callId: string,
     agent = 'scout',
     terms: Terms = {},
-    task = 'Look around.',
+    task = 'Look it up.',
   ): Promise<SpawnChildResponse> {
     const request = { callId, delegation: { agent, task }, ...terms };
     return await this.#worker.supervision.spawnChild(request, this.#as('supervisor'));
   }
 
-  /** Spawns a child that then is there, and takes it up. */
+  /** Spawns a child and claims it. */
   async child(callId: string, agent = 'scout', terms: Terms = {}): Promise<ScriptedAgent> {
     const { child, slotRefusal } = await this.spawn(callId, agent, terms);
-    if (child === undefined) throw new Error(`There is no child: ${slotRefusal}`);
+    if (child === undefined) throw new Error(`The child was refused: ${slotRefusal}`);
     return await this.#take(this.runId, child.instance);
   }
 
@@ -92,7 +92,7 @@ export class ScriptedAgent {
     return await this.#worker.supervision.endChild(request, this.#as('supervisor'));
   }
 
-  /** Asks a model for one word. */
+  /** Makes a model call. */
   async generate(callId: string): Promise<unknown[]> {
     const kind = { case: 'text', value: '{"state_summary":{"steps_completed":0}}' } as const;
     const messages = [{ role: ChatRole.USER, parts: [{ kind }] }];
@@ -106,7 +106,7 @@ export class ScriptedAgent {
     return (await this.#worker.reviews.reviewAction(request, this.#as('supervisor'))).decision;
   }
 
-  /** Proposes to look a customer up. */
+  /** Proposes a tool call that looks up a customer. */
   async propose(callId: string, userId: number): Promise<Decision | undefined> {
     const tool = { tool: 'get_refund_context', argumentsJson: `{"user_id":${userId}}` };
     const value = { kind: { case: 'tool', value: tool } } as const;
@@ -118,7 +118,7 @@ export class ScriptedAgent {
     return (await this.#worker.reviews.getDecision({ callId }, this.#as('supervisor'))).decision;
   }
 
-  /** Calls the tool that {@link propose} proposed, under `writ`. */
+  /** Executes the tool call of {@link propose} under `writ`. */
   async callTool(callId: string, userId: number, writ: string) {
     const { runId, instance } = this;
     const request = {

@@ -11,25 +11,25 @@ import { systemClock } from '@writ/kernel';
 import { type ClosableRpcClient, createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 
-/** A platform that runs somewhere: what a worker beside it needs to know. */
-export interface Stage {
+/** The data folder and the addresses of a running platform. */
+export interface RunningPlatform {
   readonly dataDir: string;
   readonly addresses: Readonly<Record<ServiceName, string>>;
 }
 
-/** Clients of everything that a worker calls, with the identity of the real one. */
+/** Clients of every service that a worker calls, with the identity of the real worker. */
 export class WorkerClients {
-  readonly #harness: Stage;
+  readonly #platform: RunningPlatform;
   readonly #signer: Signer;
   readonly #clients = new Map<string, ClosableRpcClient<DescService>>();
 
-  private constructor(harness: Stage, signer: Signer) {
-    this.#harness = harness;
+  private constructor(platform: RunningPlatform, signer: Signer) {
+    this.#platform = platform;
     this.#signer = signer;
   }
 
-  static async open(harness: Stage): Promise<WorkerClients> {
-    return new WorkerClients(harness, await signerOf(harness, 'agent-worker'));
+  static async open(platform: RunningPlatform): Promise<WorkerClients> {
+    return new WorkerClients(platform, await signerOf(platform, 'agent-worker'));
   }
 
   close(): void {
@@ -63,27 +63,27 @@ export class WorkerClients {
   #client<S extends DescService>(service: S, audience: ServiceName): ClosableRpcClient<S> {
     const known = this.#clients.get(service.typeName);
     if (known !== undefined) return known as unknown as ClosableRpcClient<S>;
-    const client = clientAs('agent-worker', this.#signer, service, this.#harness, audience);
+    const client = clientAs('agent-worker', this.#signer, service, this.#platform, audience);
     this.#clients.set(service.typeName, client as unknown as ClosableRpcClient<DescService>);
     return client;
   }
 }
 
-/** What a supervisor may ask of its peers: this test holds its key, too. */
+/** A client that authenticates as the supervisor, whose key the test has. */
 export async function supervisorClient<S extends DescService>(
-  harness: Stage,
+  platform: RunningPlatform,
   service: S,
   audience: ServiceName,
 ): Promise<ClosableRpcClient<S>> {
-  const signer = await signerOf(harness, 'supervisor');
-  return clientAs('supervisor', signer, service, harness, audience);
+  const signer = await signerOf(platform, 'supervisor');
+  return clientAs('supervisor', signer, service, platform, audience);
 }
 
 function clientAs<S extends DescService>(
   caller: ServiceName,
   signer: Signer,
   service: S,
-  { addresses }: Stage,
+  { addresses }: RunningPlatform,
   audience: ServiceName,
 ): ClosableRpcClient<S> {
   return createRpcClient(service, {
@@ -93,6 +93,6 @@ function clientAs<S extends DescService>(
   });
 }
 
-function signerOf({ dataDir }: Stage, service: ServiceName): Promise<Signer> {
+function signerOf({ dataDir }: RunningPlatform, service: ServiceName): Promise<Signer> {
   return openSigner({ service, keyDir: join(dataDir, 'keys'), clock: systemClock });
 }
