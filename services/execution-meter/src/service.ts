@@ -25,7 +25,7 @@ const MESSAGE_LIMITS = { maxMessageBytes: 16 * 1024 * 1024 };
 
 /**
  * Creates an execution meter.
- * @throws ConfigError naming the invalid entry of models.yaml
+ * @throws ConfigError for an invalid models.yaml
  */
 export const createExecutionMeter = defineService({
   name: 'execution-meter',
@@ -38,8 +38,8 @@ export const createExecutionMeter = defineService({
     const slots = new ModelSlots(store);
     host.defer(() => slots.close());
     const calls = new ModelCalls({ context, ledger, prices, slots, provider: lazyProvider() });
-    const hurryEvents = () => relay.flushSoon();
-    const routes = meterRoutes({ ...context, signer, verifier, calls, prices, hurryEvents });
+    const flushEvents = () => relay.flushSoon();
+    const routes = meterRoutes({ ...context, signer, verifier, calls, prices, flushEvents });
     const server = await host.listen(routes, { enforceSlotGrants: true, limits: MESSAGE_LIMITS });
     const watch = watchFreezes(context, calls);
     host.defer(() => watch.stop());

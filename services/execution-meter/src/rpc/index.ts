@@ -2,19 +2,19 @@ import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_m
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
-import { closeTab } from './meter/close-tab.ts';
-import { consume } from './meter/consume.ts';
-import { freeze } from './meter/freeze.ts';
-import { getTab } from './meter/get-tab.ts';
-import { openTab } from './meter/open-tab.ts';
-import { queryUsage } from './meter/query-usage.ts';
-import { releaseReservation } from './meter/release-reservation.ts';
-import { reserve } from './meter/reserve.ts';
-import { settle } from './meter/settle.ts';
-import { unfreeze } from './meter/unfreeze.ts';
-import { generate } from './model/generate.ts';
-import { listModels } from './model/list-models.ts';
+import { closeTab } from './close-tab.ts';
+import { consume } from './consume.ts';
+import { freeze } from './freeze.ts';
+import { generate } from './generate.ts';
+import { getTab } from './get-tab.ts';
+import { listModels } from './list-models.ts';
+import { openTab } from './open-tab.ts';
+import { queryUsage } from './query-usage.ts';
+import { releaseReservation } from './release-reservation.ts';
+import { reserve } from './reserve.ts';
 import type { RpcContext } from './rpc-context.ts';
+import { settle } from './settle.ts';
+import { unfreeze } from './unfreeze.ts';
 
 /** Returns the routes of the execution meter. */
 export function meterRoutes(context: RpcContext): readonly Route[] {

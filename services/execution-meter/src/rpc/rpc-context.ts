@@ -10,5 +10,5 @@ export interface RpcContext extends MeterContext {
   readonly calls: ModelCalls;
   readonly prices: PriceList;
   /** Flushes the outbox without delay when a run ends, for watchers of the run. */
-  readonly hurryEvents: () => void;
+  readonly flushEvents: () => void;
 }

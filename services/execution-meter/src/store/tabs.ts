@@ -83,7 +83,7 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
 }
 
 /** Closes a tab. */
-export async function closeTab(trx: MeterTransaction, key: AgentKey, at: Date): Promise<void> {
+export async function markClosed(trx: MeterTransaction, key: AgentKey, at: Date): Promise<void> {
   await update(trx, key, { state: 'closed', closed_at: at });
 }
 

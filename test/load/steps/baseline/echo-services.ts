@@ -11,7 +11,7 @@ import { createRpcServer, type Handlers, type Route, route, unimplemented } from
 import type { Telemetry } from '@writ/telemetry';
 import { createOpenAiProvider } from '../../../../services/execution-meter/src/providers/openai/openai-provider.ts';
 import type { Attempt } from '../../../../services/execution-meter/src/providers/provider.ts';
-import { readChatRequest } from '../../../../services/execution-meter/src/rpc/messages/chat-request.ts';
+import { readChatRequest } from '../../../../services/execution-meter/src/wire/chat-request.ts';
 import type { BaselineSigners } from './counter.ts';
 import { measuredModel } from './measured-model.ts';
 import type { StepMessages } from './messages.ts';

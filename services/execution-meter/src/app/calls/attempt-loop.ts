@@ -14,16 +14,16 @@ import { NO_SPENDING, NO_USAGE, type Spending } from '../../domain/ledger/spendi
 import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { countTokens } from '../../providers/token-counter.ts';
 import type { StoredCall } from '../../store/calls.ts';
+import type { CallLedger } from './call-ledger.ts';
+import type { CallPlanner } from './call-planner.ts';
+import type { OpenAttempt, Opening } from './call-record.ts';
+import type { CallRequest } from './call-request.ts';
 import {
   type ChunkBuffer,
   reportAnswer,
   reportFailure,
   reportInterruption,
-} from './call-chunks.ts';
-import type { CallLedger } from './call-ledger.ts';
-import type { CallPlanner } from './call-planner.ts';
-import type { OpenAttempt, Opening } from './call-record.ts';
-import type { CallRequest } from './call-request.ts';
+} from './chunk-buffer.ts';
 import { sendAttempt } from './send-attempt.ts';
 
 /** Dependencies of attempts. */

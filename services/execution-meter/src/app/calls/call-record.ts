@@ -1,6 +1,7 @@
-import { InvalidRequestError, type WritError } from '@writ/kernel';
+import type { WritError } from '@writ/kernel';
 import type { ChatAnswer } from '../../domain/chat/chat.ts';
 import type { CallFailure } from '../../domain/chat/failure.ts';
+import { callIdReused } from '../../domain/id-reused.ts';
 import type { Balance, Breach } from '../../domain/ledger/balance.ts';
 import type { Hold } from '../../domain/ledger/entry.ts';
 import { addUsage, NO_USAGE, type Spending } from '../../domain/ledger/spending.ts';
@@ -68,15 +69,6 @@ export function requireSameRequest(
   { callId, requestDigest: digest }: CallRequest,
 ): void {
   if (requestDigest !== digest) throw callIdReused(callId);
-}
-
-/** Returns the error for a call_id of a different request. */
-export function callIdReused(callId: string): InvalidRequestError {
-  return new InvalidRequestError(
-    'CALL_ID_REUSED',
-    `call_id ${callId} was already used for a different request.`,
-    { field: 'call_id', call_id: callId },
-  );
 }
 
 /** Returns the event scope of the current attempt of a call. */

@@ -1,4 +1,5 @@
 import { CancellationError, PreconditionError, type WritError } from '@writ/kernel';
+import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { failureError } from '../../domain/chat/failure.ts';
 import { dayOf } from '../../domain/ledger/calendar.ts';
 import type { PriceList } from '../../providers/catalog/price-list.ts';
@@ -7,10 +8,10 @@ import { readLevels } from '../../store/balances.ts';
 import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { type AttemptDependencies, AttemptLoop } from './attempt-loop.ts';
-import { type CallChunk, ChunkBuffer, reportAnswer, reportFailure } from './call-chunks.ts';
 import { CallPlanner, providerKey } from './call-planner.ts';
 import { requireSameRequest } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
+import { ChunkBuffer, reportAnswer, reportFailure } from './chunk-buffer.ts';
 import type { ModelSlots } from './model-slots.ts';
 import { waitForPeer } from './owned-by-peer.ts';
 

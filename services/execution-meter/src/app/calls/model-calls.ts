@@ -1,8 +1,8 @@
 import { admitEpoch } from '@writ/identity';
 import { UnavailableError, type WritError } from '@writ/kernel';
+import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { type AgentKey, covers, type FreezeScope } from '../../domain/freeze.ts';
 import { admitCaller, requireTab } from '../../store/admit.ts';
-import type { CallChunk } from './call-chunks.ts';
 import { requireSameRequest } from './call-record.ts';
 import { type CallRequest, callKey } from './call-request.ts';
 import { type CallDependencies, InFlightCall } from './in-flight-call.ts';

@@ -5,8 +5,8 @@ import {
   type FinishedSchema,
 } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateResponseSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
-import type { CallChunk, CallEnd } from '../../app/calls/call-chunks.ts';
-import type { ChatAnswer, EndReason } from '../../domain/chat/chat.ts';
+import type { CallChunk, CallEnd } from '../domain/chat/call-chunk.ts';
+import type { ChatAnswer, EndReason } from '../domain/chat/chat.ts';
 import { usageMessage } from './tab.ts';
 
 const END_REASONS: Readonly<Record<EndReason, ContractEnd>> = {

@@ -1,7 +1,7 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import { liftFreeze } from '../../store/freezes.ts';
-import type { RpcContext } from '../rpc-context.ts';
+import { liftFreeze } from '../store/freezes.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 /** Lifts one freeze order; other orders for the same scope remain (SV-9). */
 export function unfreeze({

@@ -6,14 +6,9 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { InvalidRequestError, sha256Hex } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
-import {
-  sumUsage,
-  type UsageFilter,
-  type UsageGrouping,
-  type UsageSum,
-} from '../../store/usage.ts';
-import { usageMessage } from '../messages/tab.ts';
-import type { RpcContext } from '../rpc-context.ts';
+import { sumUsage, type UsageFilter, type UsageGrouping, type UsageSum } from '../store/usage.ts';
+import { usageMessage } from '../wire/tab.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 const DEFAULT_PAGE_SIZE = 100;
 

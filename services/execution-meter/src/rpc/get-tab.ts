@@ -1,24 +1,24 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
-import type { AgentKey } from '../../domain/freeze.ts';
-import { requireTab } from '../../store/admit.ts';
-import { tabMessage } from '../messages/tab.ts';
-import { agentKey } from '../messages/tab-key.ts';
-import type { RpcContext } from '../rpc-context.ts';
+import { viewTab } from '../app/tabs/tab-view.ts';
+import type { AgentKey } from '../domain/freeze.ts';
+import { requireTab } from '../store/admit.ts';
+import { agentKey, tabMessage } from '../wire/tab.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 /** Returns a tab; a worker can read only the tab of its own agent. */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
   const { db } = context.store;
   return async ({ tab }, call) => {
     const own = ownKey(call);
-    const asked = tab === undefined && own !== undefined ? own : agentKey(tab);
-    if (own !== undefined && !isSame(own, asked)) {
+    const requested = tab === undefined && own !== undefined ? own : agentKey(tab);
+    if (own !== undefined && !isSame(own, requested)) {
       throw new PermissionDeniedError('TAB_WRONG_OWNER', 'tab must belong to the calling agent.', {
         field: 'tab',
       });
     }
-    return { tab: await tabMessage(context, db, await requireTab(db, asked)) };
+    return { tab: tabMessage(await viewTab(context, db, await requireTab(db, requested))) };
   };
 }
 

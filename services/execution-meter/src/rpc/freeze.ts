@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import { FREEZES } from '../../app/calls/freeze-watch.ts';
-import type { InFlightCall } from '../../app/calls/in-flight-call.ts';
-import { type FreezeScope, frozenError, scopeKey } from '../../domain/freeze.ts';
-import { purgeAnswers, runningCalls } from '../../store/calls.ts';
-import { insertFreeze, type NewFreeze } from '../../store/freezes.ts';
-import type { MeterStore } from '../../store/meter-store.ts';
-import { readFreezeOrder } from '../messages/freeze-order.ts';
-import { requestIdReused } from '../messages/reused.ts';
-import type { RpcContext } from '../rpc-context.ts';
+import { FREEZES } from '../app/calls/freeze-watch.ts';
+import type { InFlightCall } from '../app/calls/in-flight-call.ts';
+import { type FreezeScope, frozenError, scopeKey } from '../domain/freeze.ts';
+import { requestIdReused } from '../domain/id-reused.ts';
+import { purgeAnswers, runningCalls } from '../store/calls.ts';
+import { insertFreeze, type NewFreeze } from '../store/freezes.ts';
+import type { MeterStore } from '../store/meter-store.ts';
+import { readFreezeOrder } from '../wire/freeze-order.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 const DEFAULT_WAIT_MS = 1_000;
 /** Between two looks what other replicas have under way. */

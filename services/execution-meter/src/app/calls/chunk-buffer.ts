@@ -1,35 +1,8 @@
 import type { WritError } from '@writ/kernel';
-import type { ChatAnswer } from '../../domain/chat/chat.ts';
+import type { CallChunk, CallEnd } from '../../domain/chat/call-chunk.ts';
 import type { CallFailure } from '../../domain/chat/failure.ts';
 import { isNearBudget } from '../../domain/ledger/balance.ts';
-import type { TokenUsage } from '../../domain/ledger/spending.ts';
 import type { EndedCall } from './call-record.ts';
-
-/** One chunk of the response stream of a call. */
-export type CallChunk =
-  | { readonly type: 'attempt'; readonly attempt: number; readonly providerModel: string }
-  | { readonly type: 'text'; readonly text: string }
-  | ({ readonly type: 'finished' } & CallEnd);
-
-/** Result of a call. */
-export interface CallEnd {
-  /** Undefined when the call failed. */
-  readonly answer: ChatAnswer | undefined;
-  /** Undefined when the call was answered. */
-  readonly failure: CallFailure | undefined;
-  /** Sum of all attempts. */
-  readonly usage: TokenUsage;
-  readonly cost: bigint;
-  readonly estimated: boolean;
-  readonly attempts: number;
-  /** Whether the result was recorded by an earlier request and caused no new cost. */
-  readonly replayed: boolean;
-  readonly nearBudget: boolean;
-  /** Cost of the run so far. */
-  readonly runCost: bigint;
-  readonly warnings: readonly string[];
-  readonly fittedOutput: bigint;
-}
 
 /** Buffers the chunks of a call, so that every reader receives all of them from the start (EM-7). */
 export class ChunkBuffer {

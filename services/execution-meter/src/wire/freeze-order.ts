@@ -6,8 +6,8 @@ import {
 } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { InvalidRequestError } from '@writ/kernel';
-import type { FreezeCause, FreezeScope } from '../../domain/freeze.ts';
-import type { NewFreeze } from '../../store/freezes.ts';
+import type { FreezeCause, FreezeScope } from '../domain/freeze.ts';
+import type { NewFreeze } from '../store/freezes.ts';
 
 const CAUSES: Readonly<Record<ContractCause, FreezeCause | undefined>> = {
   [ContractCause.UNSPECIFIED]: undefined,

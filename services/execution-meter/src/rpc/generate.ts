@@ -7,11 +7,11 @@ import {
   type ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { type CallContext, type Handlers, requireAgent } from '@writ/rpc';
-import type { CallRequest } from '../../app/calls/call-request.ts';
-import { chunkMessage } from '../messages/call-chunk.ts';
-import { readChatRequest } from '../messages/chat-request.ts';
-import { requestDigest } from '../messages/request-digest.ts';
-import type { RpcContext } from '../rpc-context.ts';
+import type { CallRequest } from '../app/calls/call-request.ts';
+import { readChatRequest } from '../wire/chat-request.ts';
+import { chunkMessage } from '../wire/generate-response.ts';
+import { requestDigest } from '../wire/request-digest.ts';
+import type { RpcContext } from './rpc-context.ts';
 
 /**
  * Makes one model call for the agent of the token: reserves, calls and settles (EM-3, EM-7). A

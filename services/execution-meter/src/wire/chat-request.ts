@@ -14,7 +14,7 @@ import type {
   ChatRole,
   ChatTool,
   ToolChoice,
-} from '../../domain/chat/chat.ts';
+} from '../domain/chat/chat.ts';
 
 const ROLES: Readonly<Record<ContractRole, ChatRole | undefined>> = {
   [ContractRole.UNSPECIFIED]: undefined,

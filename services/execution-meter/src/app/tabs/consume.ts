@@ -1,0 +1,68 @@
+import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/freeze.ts';
+import { requestIdReused } from '../../domain/id-reused.ts';
+import { type Breach, exceededCap } from '../../domain/ledger/balance.ts';
+import { breachError } from '../../domain/ledger/breach-error.ts';
+import { dayOf } from '../../domain/ledger/calendar.ts';
+import type { Spending } from '../../domain/ledger/spending.ts';
+import { requireTab } from '../../store/admit.ts';
+import { readLevels } from '../../store/balances.ts';
+import { book } from '../../store/book.ts';
+import { type EntryId, findEntry } from '../../store/entries.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+import { type TabView, viewTab } from './tab-view.ts';
+
+/** External spending to book. */
+export interface Consumption {
+  readonly key: AgentKey;
+  readonly requestId: string;
+  readonly requestDigest: string;
+  readonly spent: Spending;
+  readonly traceparent: string;
+}
+
+/**
+ * Books external spending, then checks the caps: tokens, cost, turns (EM-2). Idempotent by request id.
+ * @throws BudgetExhaustedError when a cap is exceeded, after the booking is committed; NotFoundError
+ *   TAB_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED; PreconditionError TAB_CLOSED
+ */
+export async function consume(context: MeterContext, consumption: Consumption): Promise<TabView> {
+  const { view, breach } = await context.store.transaction((trx) =>
+    bookConsumption(context, trx, consumption),
+  );
+  if (breach !== undefined) throw breachError(breach);
+  return view;
+}
+
+async function bookConsumption(
+  context: MeterContext,
+  trx: MeterTransaction,
+  { key, requestId, requestDigest, spent, traceparent }: Consumption,
+): Promise<{ readonly view: TabView; readonly breach: Breach | undefined }> {
+  const { clock, catalog, events } = context;
+  const at = clock.now();
+  const tab = await requireTab(trx, key);
+  const tenantCaps = catalog.tenantCaps(key.tenant);
+  const id: EntryId = { kind: 'consume', callId: requestId, attempt: 0 };
+  const known = await findEntry(trx, key, id);
+  if (known !== undefined) {
+    if (known.requestDigest !== requestDigest) throw requestIdReused();
+    const levels = await readLevels(trx, { ...tab, day: dayOf(at) }, tenantCaps);
+    return { view: await viewTab(context, trx, tab), breach: exceededCap(levels) };
+  }
+  const { levels } = await book(trx, {
+    tab,
+    tenantCaps,
+    id,
+    known: 'none',
+    events: [{ type: 'consume', spent }],
+    notes: { requestDigest },
+    at,
+  });
+  const breach = exceededCap(levels);
+  if (breach !== undefined) {
+    const scope = { tab, callId: requestId, step: 0, model: '', attempt: 0, traceparent };
+    await events.budgetExhausted({ trx, at }, scope, breach, 'settled');
+  }
+  return { view: await viewTab(context, trx, tab), breach };
+}

@@ -1,0 +1,90 @@
+import { AlreadyExistsError, PreconditionError } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/freeze.ts';
+import { requestIdReused } from '../../domain/id-reused.ts';
+import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
+import { dayOf } from '../../domain/ledger/calendar.ts';
+import { requireTab } from '../../store/admit.ts';
+import { ensureLevel, type LevelsKey, readLevels, setCaps } from '../../store/balances.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+import { findTab, insertTab, markClosed, type StoredTab } from '../../store/tabs.ts';
+import { type TabView, viewTab } from './tab-view.ts';
+
+/** A tab to open. */
+export interface NewTab {
+  readonly tab: StoredTab;
+  readonly caps: Caps;
+  /** Set by the tab of the root agent; undefined leaves the caps of the run unchanged. */
+  readonly runCaps: Caps | undefined;
+  /** Undefined leaves the caps of the session unchanged. */
+  readonly sessionCaps: Caps | undefined;
+}
+
+/**
+ * Opens the tab of an agent in its run, session and tenant (EM-1). The tab of the root agent sets the caps
+ * of the run, which are immutable. Idempotent by request id.
+ * @throws AlreadyExistsError TAB_EXISTS; InvalidRequestError REQUEST_ID_REUSED; PreconditionError
+ *   RUN_BUDGET_ALREADY_SET
+ */
+export function openTab(context: MeterContext, opened: NewTab): Promise<TabView> {
+  const { tab } = opened;
+  return context.store.transaction(async (trx) => {
+    const known = await findTab(trx, tab);
+    if (known !== undefined) {
+      requireSameRequest(known, tab);
+      return await viewTab(context, trx, known);
+    }
+    await insertTab(trx, tab);
+    await openLevels(trx, { ...tab, day: dayOf(tab.openedAt) }, opened);
+    return await viewTab(context, trx, tab);
+  });
+}
+
+/**
+ * Closes a tab. Idempotent.
+ * @throws NotFoundError TAB_NOT_FOUND
+ */
+export function closeTab(context: MeterContext, key: AgentKey): Promise<TabView> {
+  const { store, clock } = context;
+  return store.transaction(async (trx) => {
+    const tab = await requireTab(trx, key);
+    if (tab.state === 'open') await markClosed(trx, key, clock.now());
+    return await viewTab(context, trx, await requireTab(trx, key));
+  });
+}
+
+async function openLevels(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  { caps, runCaps, sessionCaps }: NewTab,
+): Promise<void> {
+  const [, run] = await readLevels(trx, key, { day: {}, month: {} });
+  await ensureLevel(trx, key, 'agent', caps);
+  await ensureLevel(trx, key, 'run', runCaps ?? {});
+  await ensureLevel(trx, key, 'session', sessionCaps ?? {});
+  if (runCaps !== undefined && run !== undefined) {
+    const before = run.caps;
+    const differs = DIMENSIONS.some((name) => before[name] !== runCaps[name]);
+    if (differs && DIMENSIONS.some((name) => before[name] !== undefined)) {
+      throw new PreconditionError(
+        'RUN_BUDGET_ALREADY_SET',
+        'run_budget differs from the caps of the run, which are set once by the tab of the root agent.',
+        { field: 'run_budget' },
+      );
+    }
+    if (differs) await setCaps(trx, key, 'run', runCaps);
+  }
+  // A tenant can change the caps of an active session.
+  if (sessionCaps !== undefined) await setCaps(trx, key, 'session', sessionCaps);
+}
+
+function requireSameRequest(known: StoredTab, requested: StoredTab): void {
+  if (known.requestId !== requested.requestId) {
+    throw new AlreadyExistsError(
+      'TAB_EXISTS',
+      `Agent ${requested.agentInstance} of run ${requested.runId} already has a tab.`,
+      { run_id: requested.runId, agent_instance: requested.agentInstance },
+    );
+  }
+  if (known.requestDigest !== requested.requestDigest) throw requestIdReused();
+}

@@ -1,0 +1,150 @@
+import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/freeze.ts';
+import { callIdReused } from '../../domain/id-reused.ts';
+import { breachError } from '../../domain/ledger/breach-error.ts';
+import { dayOf } from '../../domain/ledger/calendar.ts';
+import type { Hold } from '../../domain/ledger/entry.ts';
+import { roomOf } from '../../domain/ledger/room.ts';
+import type { Spending } from '../../domain/ledger/spending.ts';
+import { requireSpendable, requireTab } from '../../store/admit.ts';
+import { type Booked, book } from '../../store/book.ts';
+import { type EntryId, findEntry, type StoredEntry } from '../../store/entries.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+import { type TabView, viewTab } from './tab-view.ts';
+
+/** A request about one reservation of an agent. */
+interface ReservationRequest {
+  readonly key: AgentKey;
+  readonly callId: string;
+  readonly requestDigest: string;
+  readonly traceparent: string;
+}
+
+/** A reservation to make. */
+export interface NewReservation extends ReservationRequest {
+  readonly hold: Hold;
+  readonly ttlMs: number;
+}
+
+/** A reservation to settle. */
+export interface Settlement extends ReservationRequest {
+  readonly spent: Spending;
+  /** Catalog alias; empty when unknown. */
+  readonly model: string;
+}
+
+/**
+ * Reserves budget on every level (EM-3). Idempotent by call id.
+ * @throws BudgetExhaustedError with the first exceeded cap and the amounts that would fit; NotFoundError
+ *   TAB_NOT_FOUND; PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED;
+ *   InvalidRequestError CALL_ID_REUSED
+ */
+export async function reserve(
+  context: MeterContext,
+  reservation: NewReservation,
+): Promise<StoredEntry | undefined> {
+  const { entry, refusal, levels } = await context.store.transaction((trx) =>
+    bookReservation(context, trx, reservation),
+  );
+  if (refusal === undefined) return entry;
+  const room = roomOf(levels);
+  throw breachError(refusal, {
+    call_id: reservation.callId,
+    ...(room.tokens === undefined ? {} : { fits_tokens: String(room.tokens) }),
+    ...(room.cost === undefined ? {} : { fits_cost_nano_usd: String(room.cost) }),
+    ...(room.turns === undefined ? {} : { fits_turns: String(room.turns) }),
+  });
+}
+
+async function bookReservation(
+  { clock, catalog, events }: MeterContext,
+  trx: MeterTransaction,
+  { key, callId, requestDigest, traceparent, hold, ttlMs }: NewReservation,
+): Promise<Booked> {
+  const at = clock.now();
+  const tab = await requireTab(trx, key);
+  const id = reservationId(callId);
+  const known = await findEntry(trx, key, id);
+  if (known !== undefined) {
+    if (known.requestDigest !== requestDigest) throw callIdReused(callId);
+    return { entry: known, levels: [] };
+  }
+  await requireSpendable(trx, tab, at);
+  const booked = await book(trx, {
+    tab,
+    tenantCaps: catalog.tenantCaps(key.tenant),
+    id,
+    known: 'none',
+    events: [{ type: 'reserve', kind: 'reserve', hold }],
+    notes: { requestDigest, expiresAt: new Date(at.getTime() + ttlMs) },
+    at,
+  });
+  if (booked.refusal !== undefined) {
+    const scope = { tab, callId, step: 0, model: '', attempt: 0, traceparent };
+    await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');
+  }
+  return booked;
+}
+
+/**
+ * Settles a reservation, also on a closed tab; usage above the reservation becomes debt (EM-3).
+ * Idempotent by call id.
+ * @throws NotFoundError TAB_NOT_FOUND, RESERVATION_NOT_FOUND; PreconditionError RESERVATION_RELEASED;
+ *   InvalidRequestError CALL_ID_REUSED
+ */
+export function settle(
+  context: MeterContext,
+  { key, callId, requestDigest, traceparent, spent, model }: Settlement,
+): Promise<{ readonly entry: StoredEntry | undefined; readonly view: TabView }> {
+  const { store, clock, catalog, events } = context;
+  return store.transaction(async (trx) => {
+    const at = clock.now();
+    const tab = await requireTab(trx, key);
+    const id = reservationId(callId);
+    const known = await findEntry(trx, key, id);
+    const settledBy = known?.settleDigest;
+    if (settledBy !== undefined && settledBy !== requestDigest) throw callIdReused(callId);
+    const { entry, exceeded, levels } = await book(trx, {
+      tab,
+      known: known ?? 'none',
+      tenantCaps: catalog.tenantCaps(key.tenant),
+      id,
+      events: [{ type: 'settle', spent }],
+      notes: { settleDigest: requestDigest, ...(model !== '' && { model }) },
+      at,
+    });
+    if (exceeded !== undefined) {
+      const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
+      await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
+    }
+    // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
+    const current = entry?.day === dayOf(at) ? levels : undefined;
+    return { entry, view: await viewTab(context, trx, tab, current) };
+  });
+}
+
+/**
+ * Releases a reservation on every level (EM-3). Idempotent.
+ * @throws NotFoundError TAB_NOT_FOUND, RESERVATION_NOT_FOUND; PreconditionError RESERVATION_SENT,
+ *   RESERVATION_SETTLED
+ */
+export async function release(
+  { store, clock, catalog }: MeterContext,
+  key: AgentKey,
+  callId: string,
+): Promise<StoredEntry | undefined> {
+  const { entry } = await store.transaction(async (trx) =>
+    book(trx, {
+      tab: await requireTab(trx, key),
+      tenantCaps: catalog.tenantCaps(key.tenant),
+      id: reservationId(callId),
+      events: [{ type: 'release' }],
+      at: clock.now(),
+    }),
+  );
+  return entry;
+}
+
+function reservationId(callId: string): EntryId {
+  return { kind: 'reserve', callId, attempt: 0 };
+}

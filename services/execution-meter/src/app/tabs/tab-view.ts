@@ -1,0 +1,29 @@
+import type { MeterContext } from '../../context.ts';
+import type { Balance } from '../../domain/ledger/balance.ts';
+import { dayOf } from '../../domain/ledger/calendar.ts';
+import { readLevels } from '../../store/balances.ts';
+import { type FailureCount, failuresOf } from '../../store/failures.ts';
+import type { MeterReader } from '../../store/meter-store.ts';
+import type { StoredTab } from '../../store/tabs.ts';
+
+/** A tab with its current balances and failures. */
+export interface TabView {
+  readonly tab: StoredTab;
+  readonly levels: readonly Balance[];
+  readonly failures: readonly FailureCount[];
+}
+
+/**
+ * Reads the current balances and failures of a tab.
+ * @param known its current levels, if already read
+ */
+export async function viewTab(
+  { clock, catalog }: Pick<MeterContext, 'clock' | 'catalog'>,
+  db: MeterReader,
+  tab: StoredTab,
+  known?: readonly Balance[],
+): Promise<TabView> {
+  const key = { ...tab, day: dayOf(clock.now()) };
+  const levels = known ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
+  return { tab, levels, failures: await failuresOf(db, tab) };
+}

@@ -1,0 +1,30 @@
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import {
+  type ExecutionMeterService,
+  ReserveRequestSchema,
+} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import type { Handlers } from '@writ/rpc';
+import { reserve as makeReservation } from '../app/tabs/reservations.ts';
+import { NO_USAGE } from '../domain/ledger/spending.ts';
+import { requestDigest } from '../wire/request-digest.ts';
+import { reservationMessage } from '../wire/reservation.ts';
+import { agentKey } from '../wire/tab.ts';
+import type { RpcContext } from './rpc-context.ts';
+
+const DEFAULT_TTL_MS = 60_000;
+
+/** Reserves budget on every level, or fails with the first cap that it exceeds (EM-3). */
+export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterService>['reserve'] {
+  return async (request, { traceparent }) => {
+    const { callId, tokens, costNanoUsd: cost, turns, ttl } = request;
+    const entry = await makeReservation(context, {
+      key: agentKey(request.tab),
+      callId,
+      requestDigest: requestDigest(ReserveRequestSchema, request),
+      hold: { usage: { ...NO_USAGE, input: tokens }, cost, turns },
+      ttlMs: ttl === undefined ? DEFAULT_TTL_MS : durationMs(ttl),
+      traceparent,
+    });
+    return { reservation: reservationMessage(entry) };
+  };
+}

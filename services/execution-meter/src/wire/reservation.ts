@@ -1,0 +1,73 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { SettleRequest } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { type ReservationSchema, ReservationState } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { InternalError, InvalidRequestError } from '@writ/kernel';
+import { type EntryState, heldAmount } from '../domain/ledger/entry.ts';
+import type { Spending } from '../domain/ledger/spending.ts';
+import type { StoredEntry } from '../store/entries.ts';
+
+const STATES: Readonly<Record<EntryState, ReservationState>> = {
+  reserved: ReservationState.RESERVED,
+  sent: ReservationState.SENT,
+  settled: ReservationState.SETTLED,
+  released: ReservationState.RELEASED,
+};
+
+/** The limit of token fields in other requests. */
+const MAX_TOKENS = 1_000_000_000_000n;
+
+/** Converts an entry to a Reservation message. */
+export function reservationMessage(
+  stored: StoredEntry | undefined,
+): MessageInitShape<typeof ReservationSchema> {
+  if (stored === undefined) {
+    throw new InternalError('ENTRY_MISSING', 'The booked reservation has no ledger entry.');
+  }
+  const { callId, entry, expiresAt } = stored;
+  const { tokens, cost, turns } = heldAmount(entry.held);
+  return {
+    callId,
+    state: STATES[entry.state],
+    tokens,
+    costNanoUsd: cost,
+    turns,
+    ...(expiresAt && { expireTime: timestampFromDate(expiresAt) }),
+    exceeded: entry.exceeded,
+  };
+}
+
+/**
+ * Reads the spending of a SettleRequest.
+ * @throws InvalidRequestError INVALID_USAGE
+ */
+export function readSettledSpending({
+  usage,
+  costNanoUsd,
+  turns,
+  estimated,
+}: SettleRequest): Spending {
+  const {
+    inputTokens: input = 0n,
+    cachedInputTokens: cachedInput = 0n,
+    outputTokens: output = 0n,
+    reasoningTokens: reasoning = 0n,
+  } = usage ?? {};
+  for (const [field, tokens] of Object.entries({ input, cachedInput, output, reasoning })) {
+    if (tokens >= 0n && tokens <= MAX_TOKENS) continue;
+    throw new InvalidRequestError(
+      'INVALID_USAGE',
+      `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MAX_TOKENS}.`,
+      { field: 'usage' },
+    );
+  }
+  if (cachedInput > input || reasoning > output) {
+    throw new InvalidRequestError(
+      'INVALID_USAGE',
+      'usage.cached_input_tokens must not exceed input_tokens, and usage.reasoning_tokens must not exceed output_tokens.',
+      { field: 'usage' },
+    );
+  }
+  const tokens = { input, cachedInput, output, reasoning };
+  return { usage: tokens, cost: costNanoUsd, turns, estimated, failed: false };
+}
