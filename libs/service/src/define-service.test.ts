@@ -45,7 +45,7 @@ function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
         stop: async () => {
           steps.push('stop late');
           const message = { eventId: 'e', subject: 's', payload: new Uint8Array() };
-          await store.transaction((trx) => appendOutbox(trx, message, systemClock.now()));
+          await store.transaction(async (trx) => appendOutbox(trx, message, systemClock.now()));
         },
       };
       return {

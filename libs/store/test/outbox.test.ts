@@ -172,7 +172,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     const { store } = ledger;
     const { relay, taken } = relayTo(store);
     const { headers: _, ...bare } = message('a');
-    await store.transaction((trx) => appendOutbox(trx, bare, AT));
+    await store.transaction(async (trx) => appendOutbox(trx, bare, AT));
     await relay.flush();
     expect(taken).toEqual([{ ...bare, headers: {} }]);
   });

@@ -1,6 +1,6 @@
-import type { Kysely, Transaction } from 'kysely';
+import type { Insertable, Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
-import { prepareQuery } from '../query/prepared-query.ts';
+import { DeferredInsert } from '../query/deferred-insert.ts';
 import { column, type TableOf, table } from '../schema/table.ts';
 
 /** One message that is to leave the service, in the shape that a bus publishes (HK-2). */
@@ -40,30 +40,27 @@ export const outboxMigration: Migration = { up: outboxTable.create };
 
 /**
  * Records a message in the transaction of the fact that it tells of, so that neither exists without
- * the other (HK-2). An event id that is there already is the same event and changes nothing (HK-1).
+ * the other (HK-2). An event id that is there already is the same event and changes nothing (HK-1). The messages of a
+ * transaction are written together at its end.
  */
-export async function appendOutbox<DB extends OutboxDatabase>(
+export function appendOutbox<DB extends OutboxDatabase>(
   trx: Transaction<DB>,
   message: OutboxMessage,
   at: Date,
-): Promise<void> {
+): void {
   const { eventId, subject, payload, headers = {} } = message;
-  const row = { eventId, subject, payload, headers: JSON.stringify(headers), at };
-  await insertMessage(trx as unknown as Transaction<OutboxDatabase>, row);
+  messages.add(trx as unknown as Transaction<OutboxDatabase>, {
+    event_id: eventId,
+    subject,
+    payload,
+    headers: JSON.stringify(headers),
+    created_at: at,
+    published_at: null,
+  });
 }
 
-type NewMessage = Omit<OutboxMessage, 'headers'> & { readonly headers: string; readonly at: Date };
-
-const insertMessage = prepareQuery((db: Kysely<OutboxDatabase>, row: NewMessage) =>
-  db
-    .insertInto('outbox')
-    .values({
-      event_id: row.eventId,
-      subject: row.subject,
-      payload: row.payload,
-      headers: row.headers,
-      created_at: row.at,
-      published_at: null,
-    })
-    .onConflict((conflict) => conflict.column('event_id').doNothing()),
-);
+const messages = new DeferredInsert<OutboxDatabase, Omit<Insertable<OutboxTable>, 'position'>>({
+  table: 'outbox',
+  columns: ['event_id', 'subject', 'payload', 'headers', 'created_at', 'published_at'],
+  unlessExists: 'event_id',
+});

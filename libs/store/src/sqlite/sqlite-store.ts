@@ -3,6 +3,7 @@ import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
+import { insertDeferred } from '../query/deferred-insert.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { Store, TransactionOptions } from '../store.ts';
 import { withinTime } from '../within-time.ts';
@@ -98,7 +99,11 @@ class SqliteStore<DB> implements Store<DB> {
     return await this.#transactionsFor(options).run(async (trx) => {
       const scope = { active: true };
       try {
-        const running = this.#scopes.run(scope, () => work(trx));
+        const running = this.#scopes.run(scope, async () => {
+          const result = await work(trx);
+          await insertDeferred(trx);
+          return result;
+        });
         return await withinTime(running, this.#timeoutMs, this.#writer.label);
       } finally {
         // What the work left running may use the store again, as anybody else.

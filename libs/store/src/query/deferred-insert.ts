@@ -1,0 +1,89 @@
+import type { Kysely, Transaction } from 'kysely';
+import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
+
+/** Most rows in one statement. */
+const MAX_ROWS = 32;
+
+/** Which rows a {@link DeferredInsert} writes. */
+interface Options<DB, Row> {
+  readonly table: keyof DB & string;
+  readonly columns: readonly (keyof Row & string)[];
+  /** A row whose value in this column exists already is left out. */
+  readonly unlessExists?: keyof Row & string;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+type Flush = () => Promise<void>;
+
+const flushes = new WeakMap<object, Map<object, Flush>>();
+
+/**
+ * Inserts rows of one table at the end of the transaction that adds them, many in one statement: for rows that the
+ * transaction itself does not read, such as events (CO-1). They are stored together with everything else, or not at all.
+ */
+export class DeferredInsert<DB, Row extends object> {
+  readonly #options: Options<DB, Row>;
+  readonly #queries = new Map<number, PreparedQuery<DB, Values, unknown>>();
+  readonly #rows = new WeakMap<object, Row[]>();
+
+  constructor(options: Options<DB, Row>) {
+    this.#options = options;
+  }
+
+  /** Adds a row to those that `trx` inserts at its end, in the order in which they are added. */
+  add(trx: Transaction<DB>, row: Row): void {
+    const rows = this.#rows.get(trx);
+    if (rows !== undefined) {
+      rows.push(row);
+      return;
+    }
+    this.#rows.set(trx, [row]);
+    const ofTransaction = flushes.get(trx) ?? new Map<object, Flush>();
+    flushes.set(trx, ofTransaction);
+    ofTransaction.set(this, () => this.#flush(trx));
+  }
+
+  async #flush(trx: Transaction<DB>): Promise<void> {
+    const rows = this.#rows.get(trx) ?? [];
+    this.#rows.delete(trx);
+    for (let from = 0; from < rows.length; from += MAX_ROWS) {
+      const chunk = rows.slice(from, from + MAX_ROWS);
+      await this.#query(chunk.length)(trx, this.#values(chunk));
+    }
+  }
+
+  #values(rows: readonly Row[]): Values {
+    const { columns } = this.#options;
+    return Object.fromEntries(
+      rows.flatMap((row, index) => columns.map((name) => [`${index}.${name}`, row[name]])),
+    );
+  }
+
+  /** There are as many forms of the query as there are numbers of rows. */
+  #query(count: number): PreparedQuery<DB, Values, unknown> {
+    const known = this.#queries.get(count);
+    if (known !== undefined) return known;
+    const { table, columns, unlessExists } = this.#options;
+    const query = prepareQuery<DB, Values, unknown>((db, values) => {
+      const rows = Array.from({ length: count }, (_, index) =>
+        Object.fromEntries(columns.map((name) => [name, values[`${index}.${name}`]])),
+      );
+      const insert = (db as unknown as Kysely<Record<string, Values>>)
+        .insertInto(table)
+        .values(rows);
+      return unlessExists === undefined
+        ? insert
+        : insert.onConflict((conflict) => conflict.column(unlessExists as never).doNothing());
+    });
+    this.#queries.set(count, query);
+    return query;
+  }
+}
+
+/** Inserts what `trx` has deferred; called once, after its work. */
+export async function insertDeferred(trx: object): Promise<void> {
+  const ofTransaction = flushes.get(trx);
+  if (ofTransaction === undefined) return;
+  flushes.delete(trx);
+  for (const flush of ofTransaction.values()) await flush();
+}
