@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readSpawnBudgetConfig } from './config.ts';
 
-describe('settings of spawn-budget', () => {
-  it('have defaults that work in one process', () => {
+describe('readSpawnBudgetConfig', () => {
+  it('has defaults that work in one process', () => {
     expect(readSpawnBudgetConfig({})).toMatchObject({
       host: '127.0.0.1',
       port: 50_052,
@@ -12,13 +12,13 @@ describe('settings of spawn-budget', () => {
     });
   });
 
-  it('come from the environment, and say what is wrong with it', () => {
+  it('reads the environment and names an invalid variable', () => {
     const env = { WRIT_SPAWN_BUDGET_PORT: '1', WRIT_SLOT_LEASE: '1m', WRIT_DATA: '/data' };
     expect(readSpawnBudgetConfig(env)).toMatchObject({ port: 1, leaseMs: 60_000 });
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: 'long' })).toThrow(/WRIT_SLOT_LEASE/);
   });
 
-  it('refuse grants that outlive the five seconds within which a pause holds (SB-4)', () => {
+  it('rejects grants that last longer than five seconds, when a pause must be effective (SB-4)', () => {
     expect(readSpawnBudgetConfig({ WRIT_SLOT_GRANT_TTL: '5s' })).toMatchObject({
       grantTtlMs: 5_000,
     });
@@ -27,13 +27,13 @@ describe('settings of spawn-budget', () => {
     );
   });
 
-  it('refuse a lease for which dead agents would keep their slots too long (SB-8)', () => {
+  it('rejects a lease that keeps the slots of dead agents too long (SB-8)', () => {
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: '11m' })).toThrow(
       /WRIT_SLOT_LEASE .*at most 600000 ms/,
     );
   });
 
-  it('refuse a lease that ends before its grants (SB-4)', () => {
+  it('rejects a lease that ends before its grants (SB-4)', () => {
     expect(() => readSpawnBudgetConfig({ WRIT_SLOT_LEASE: '5s' })).toThrow(
       /WRIT_SLOT_LEASE must be at least 1000 ms longer than WRIT_SLOT_GRANT_TTL/,
     );

@@ -21,34 +21,34 @@ describe('a slot', () => {
     expect(await run.pool()).toMatchObject({ held: 1, holders: ['root'] });
   });
 
-  it('is one of 50 unless the run says otherwise (SB-1)', async () => {
+  it('is one of 50 by default (SB-1)', async () => {
     await run.open({});
     const pool = await run.pool();
     expect(pool.budget).toMatchObject({ maxAgents: 50, allowPreempt: true });
   });
 
-  it('is given at any priority while there is room (SB-2)', async () => {
+  it('is granted at any priority below the cap (SB-2)', async () => {
     await run.open({ maxAgents: 3 });
     expect(stateOf((await run.acquire('a', Priority.BACKGROUND)).slot)).toBe('ACTIVE');
     expect(stateOf((await run.acquire('b', Priority.CRITICAL)).slot)).toBe('ACTIVE');
     expect(await run.pool()).toMatchObject({ held: 3, holders: ['root', 'a', 'b'] });
   });
 
-  it('is refused to NORMAL at the cap, in a sentence that names it (SB-2)', async () => {
+  it('is refused to NORMAL at the cap with a message that names the cap (SB-2)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a', Priority.LOW);
     await expect(run.acquire('b', Priority.NORMAL)).rejects.toMatchObject({
       kind: 'resource_exhausted',
       reason: 'BUDGET_EXHAUSTED',
       message:
-        "Spawn budget exceeded: all 2 slots of the run (max_agents) are held, and a NORMAL agent may not take another's.",
+        'Spawn budget exceeded: all 2 slots of the run (max_agents) are held, and a NORMAL agent cannot preempt.',
       metadata: { dimension: 'spawns', cap: 'max_agents', why: 'full', used: '2', limit: '2' },
     });
     const pool = await run.pool();
     expect(pool).toMatchObject({ held: 2, totalSpawns: 1, totalRefusals: 1 });
   });
 
-  it('is taken from the lowest agent for HIGH, of equals from the one that acquired first (SB-2)', async () => {
+  it('goes to HIGH from the agent of the lowest priority, among equals the first to acquire (SB-2)', async () => {
     await run.open({ maxAgents: 4 });
     await run.acquire('normal', Priority.NORMAL);
     await run.acquire('low-1', Priority.LOW);
@@ -65,7 +65,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is never the root’s to lose, and never an equal’s (SB-1, SB-2)', async () => {
+  it('is never taken from the root or an agent of equal priority (SB-1, SB-2)', async () => {
     await run.open({ maxAgents: 2 }, { priority: Priority.BACKGROUND });
     await run.acquire('a', Priority.CRITICAL);
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
@@ -73,7 +73,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is refused to CRITICAL when preemption is off (SB-2)', async () => {
+  it('is refused to CRITICAL if preemption is disabled (SB-2)', async () => {
     await run.open({ maxAgents: 2, allowPreempt: false });
     await run.acquire('a', Priority.BACKGROUND);
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe('a slot', () => {
     });
   });
 
-  it('goes to the first in line when it is released: highest priority, then oldest (SB-3, SB-4)', async () => {
+  it('goes to the first queued agent on release: highest priority, then the longest queued (SB-3, SB-4)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('normal', Priority.NORMAL);
@@ -96,7 +96,7 @@ describe('a slot', () => {
     expect(await run.pool()).toMatchObject({ held: 3, paused: [] });
   });
 
-  it('is not released twice, nor by the unknown, nor by the root (SB-1, SB-3)', async () => {
+  it('is not released twice, for an unknown agent, or for the root (SB-1, SB-3)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a');
     expect((await run.release('a')).released).toBe(true);
@@ -106,7 +106,7 @@ describe('a slot', () => {
     expect(await run.pool()).toMatchObject({ held: 1, holders: ['root'] });
   });
 
-  it('is not freed by a paused agent that ends (SB-6)', async () => {
+  it('is not freed by the release of a paused agent (SB-6)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -115,7 +115,7 @@ describe('a slot', () => {
     await expect(run.acquire('next')).rejects.toMatchObject({ reason: 'BUDGET_EXHAUSTED' });
   });
 
-  it('is refused past max_total_spawns, however many were released (SB-7)', async () => {
+  it('is refused past max_total_spawns regardless of releases (SB-7)', async () => {
     await run.open({ maxTotalSpawns: 1 });
     await run.acquire('a');
     await run.release('a');
@@ -132,7 +132,7 @@ describe('a slot', () => {
     });
   });
 
-  it('is nobody’s once the run is closed, also when that came before the opening (SUP-8)', async () => {
+  it('is refused after the close of the run, even if the close preceded the open (SUP-8)', async () => {
     const late = new TestRun(world);
     expect((await late.close()).pool?.closed).toBe(true);
     await expect(late.open()).rejects.toMatchObject({ reason: 'POOL_CLOSED' });

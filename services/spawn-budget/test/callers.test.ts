@@ -4,14 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stateOf, TestRun } from './test-run.ts';
 import { World } from './world.ts';
 
-describe('a caller', () => {
+describe('a caller of spawn-budget', () => {
   let world: World;
   beforeAll(async () => {
     world = await World.start();
   });
   afterAll(() => world.stop());
 
-  it('that is a worker may renew and watch, and nothing else (SYS-6)', async () => {
+  it('may only renew and watch if it is a worker (SYS-6)', async () => {
     const run = new TestRun(world);
     await run.open();
     const ids = { ...run.id, requestId: 'mine' };
@@ -27,22 +27,22 @@ describe('a caller', () => {
       world.worker.getPool(run.id),
       world.worker.closePool(ids),
     ];
-    // All at once: a rejection that is waited for later would count as unhandled.
+    // Awaited together, because a rejection that is awaited later counts as unhandled.
     await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(denied)));
     expect(await run.renew('root')).toBe('ACTIVE');
   });
 
-  it('that is another service may call nothing (SYS-6)', async () => {
+  it('is denied every call if it is another service (SYS-6)', async () => {
     const meter = world.clientOf(world.peer('execution-meter'));
     await expect(meter.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
       reason: 'CALLER_NOT_ALLOWED',
     });
   });
 
-  it('that nobody vouches for is not heard (SYS-4)', async () => {
+  it('is rejected if its key is not trusted (SYS-4)', async () => {
     const stranger = await startKeyPeer('supervisor', { clock: world.clock });
     const client = world.clientOf(stranger);
-    // Keys are asked for once a second at most, and the true supervisor's were just asked for.
+    // Keys are fetched at most once a second, and the supervisor's were just fetched.
     world.advance(2_000);
     await expect(client.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
       kind: 'unauthenticated',
@@ -51,7 +51,7 @@ describe('a caller', () => {
     await stranger.close();
   });
 
-  it('reaches only the tenants that it serves, entry by entry (SYS-6)', async () => {
+  it('reaches only the tenants that it serves, checked for each entry (SYS-6)', async () => {
     const ours = new TestRun(world, 'acme');
     const theirs = new TestRun(world, 'globex');
     await ours.open();
@@ -69,7 +69,7 @@ describe('a caller', () => {
     }).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
   });
 
-  it('does not see another tenant’s run of the same name (SYS-6)', async () => {
+  it('cannot read a run of the same name of another tenant (SYS-6)', async () => {
     const ours = new TestRun(world, 'acme');
     await ours.open({ maxAgents: 7 });
     await expect(
@@ -77,7 +77,7 @@ describe('a caller', () => {
     ).rejects.toMatchObject({ kind: 'not_found', reason: 'POOL_NOT_FOUND' });
   });
 
-  it('cannot renew with a token for another service, an expired one or a self-made one (SUP-9)', async () => {
+  it('cannot renew with a token for another service, an expired or a self-issued one (SUP-9)', async () => {
     const run = new TestRun(world);
     await run.open();
     const agent = { ...run.id, agent: run.root };
@@ -99,7 +99,7 @@ describe('a caller', () => {
     ]);
   });
 
-  it('learns which field is missing or malformed (SYS-3)', async () => {
+  it('is told which field is missing or malformed (SYS-3)', async () => {
     const run = new TestRun(world);
     await expect(
       world.supervisor.acquire({ ...run.id, requestId: 'r', depth: 1 }),

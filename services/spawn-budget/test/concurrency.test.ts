@@ -4,10 +4,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { TestRun } from './test-run.ts';
 import { type SpawnClient, World } from './world.ts';
 
-// However long a busy machine takes: a slot that nobody renews would be given to somebody else meanwhile.
+// Long enough for a slow machine: no slot is renewed during the test.
 const LEASE = { leaseMs: 600_000 };
 
-describe('acquires that race', () => {
+describe('concurrent acquires', () => {
   let world: World;
   let run: TestRun;
   let clients: SpawnClient[];
@@ -28,7 +28,7 @@ describe('acquires that race', () => {
       }),
     );
 
-  it('get 19 slots beside the root of 20, of 1,000 that ask from four clients (SB-2, SB-6)', async () => {
+  it('get 19 slots beside the root of 20 when four clients send 1,000 (SB-2, SB-6)', async () => {
     await run.open({ maxAgents: 20 });
     const outcomes = await race(1_000, () => Priority.NORMAL);
     const granted = outcomes.filter(({ status }) => status === 'fulfilled');
@@ -40,7 +40,7 @@ describe('acquires that race', () => {
     expect(await run.pool()).toMatchObject({ held: 20, totalSpawns: 19, totalRefusals: 981 });
   });
 
-  it('with HIGH among LOW keep the cap, and every pause has one beneficiary (SB-2, SB-6)', async () => {
+  it('of HIGH and LOW keep the cap, and every pause has one beneficiary (SB-2, SB-6)', async () => {
     await run.open({ maxAgents: 20 });
     const outcomes = await race(300, (index) => (index % 10 === 0 ? Priority.HIGH : Priority.LOW));
     const changes = outcomes.flatMap((outcome) =>
@@ -54,13 +54,13 @@ describe('acquires that race', () => {
     expect(pool).toMatchObject({ held: 20, totalPauses: changes.length });
     expect(pool.paused).toHaveLength(changes.length);
     expect(changes.length).toBeGreaterThan(0);
-    // 30 HIGH for 19 slots: those that got none found nobody below.
+    // 30 HIGH agents for 19 slots: the others found no agent of lower priority.
     expect(pool.holders.filter((name) => Number(name?.slice(2)) % 10 === 0)).toHaveLength(19);
   });
 });
 
-describe.runIf(isPostgresAvailable())('acquires that race at two replicas', () => {
-  it('get 19 slots beside the root of 20, of 400 that ask (SB-2, SB-6, SYS-5)', async () => {
+describe.runIf(isPostgresAvailable())('concurrent acquires at two replicas', () => {
+  it('get 19 slots beside the root of 20 when 400 are sent (SB-2, SB-6, SYS-5)', async () => {
     const store = await postgresLocation();
     const world = await World.start({ clock: systemClock, config: { ...LEASE, store } });
     onTestFinished(() => world.stop());

@@ -8,14 +8,14 @@ import { World } from './world.ts';
 
 const { AGENT_PAUSED, AGENT_RESUMED } = HookEventType;
 
-describe('a pause', () => {
+describe('events of spawn-budget', () => {
   let world: World;
   beforeAll(async () => {
     world = await World.start({ config: { sweepMs: 5 } });
   });
   afterAll(() => world.stop());
 
-  it('and its end are told once each, with the other agent (HK-1, HK-2)', async () => {
+  it('report a pause and its end once each, with the other agent (HK-1, HK-2)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -39,7 +39,7 @@ describe('a pause', () => {
     expect(new Set(ours().map(({ eventId }) => eventId)).size).toBe(2);
   });
 
-  it('ends without any call when the lease of the beneficiary lapses (SB-4, SB-8)', async () => {
+  it('report a resumption without a call when the lease of the beneficiary expires (SB-4, SB-8)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -51,7 +51,7 @@ describe('a pause', () => {
     expect(await run.pool()).toMatchObject({ holders: ['root', 'low'], waiting: ['high'] });
   });
 
-  it('is told of an agent whose lease lapsed, with the end of the lease, and ends when it is back (SB-8, EM-1)', async () => {
+  it('report an expired lease as a pause with the end of the lease, and the resumption (SB-8, EM-1)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
@@ -63,14 +63,14 @@ describe('a pause', () => {
       expect({ type, status, otherAgent }).toEqual({ type: AGENT_PAUSED, status: 'lapsed' });
       expect(eventTime && timestampDate(eventTime).getTime()).toBe(leasedAt + 15_000);
     }
-    // The root keeps its slot, but under no lease (SB-1).
+    // The root keeps its slot without a lease (SB-1).
     expect(ours().map(({ agent }) => agent?.instance)).toEqual(['root', 'low']);
     await run.renew('low');
     await world.until(() => ours().length >= 3);
     expect(ours().at(-1)).toMatchObject({ type: AGENT_RESUMED, agent: { instance: 'low' } });
   });
 
-  it('reaches the workers of its tenant as it happens, and no others (SB-4, SYS-6)', async () => {
+  it('stream pauses only to the workers of the tenant (SB-4, SYS-6)', async () => {
     const run = new TestRun(world);
     const other = new TestRun(world, 'globex');
     for (const each of [run, other]) {
@@ -87,7 +87,7 @@ describe('a pause', () => {
         if (seen.length >= 2) break;
       }
     })();
-    // A stream does not say when it listens; pauses go on until one was heard.
+    // A stream does not report when it is subscribed, so pauses are repeated until one arrives.
     for (let round = 0; seen.length < 2; round += 1) {
       await other.acquire(`high-${round}`, Priority.HIGH);
       await other.release(`high-${round}`);
@@ -100,11 +100,11 @@ describe('a pause', () => {
     expect(seen.map(({ change }) => change?.agent?.instance)).toEqual(['low', 'low']);
   });
 
-  it('that is watched does not keep the service from stopping (SUP-8)', async () => {
+  it('do not delay the shutdown of the service while they are watched (SUP-8)', async () => {
     const brief = await World.start();
     const pauses = brief.worker.watchPauses({ tenants: ['acme'] });
     const ended = (async () => {
-      for await (const _ of pauses) throw new Error('Nobody was paused.');
+      for await (const _ of pauses) throw new Error('An unexpected pause arrived.');
     })();
     const outcome = ended.then(
       () => 'ended',

@@ -1,29 +1,29 @@
 import type { Priority, SpawnBudget } from '@writ/kernel';
 import type { PoolEvent } from '../src/domain/pool/events.ts';
 
-/** One agent, as somebody would note it on paper. */
-interface Person {
+/** One agent of the model. */
+interface Agent {
   id: string;
   weight: number;
   where: 'running' | 'sleeping' | 'paused' | 'away' | 'gone';
-  /** Place in line; 0 = not in line. */
+  /** Position in the queue; 0: not queued. */
   ticket: number;
-  /** When it loses its desk. */
+  /** When its slot expires. */
   until: number;
   epoch: bigint;
-  /** Paused by demotion, its desk left free. */
+  /** Paused by a demotion that left its slot free. */
   yielded: boolean;
 }
 
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * The headcount rules as plain lists and loops, written from the words of the rules and not from the
- * reducer: what the property test holds the reducer against.
+ * A model of the headcount rules with plain lists and loops, written from the rules and not from the reducer; the
+ * property test compares the reducer with it.
  */
 export class HeadcountModel {
-  /** In the order of hiring; the root first. */
-  readonly people: Person[];
+  /** In the order of acquisition; the root first. */
+  readonly agents: Agent[];
   readonly budget: SpawnBudget;
   spawns = 0;
   pauses = 0;
@@ -39,51 +39,52 @@ export class HeadcountModel {
     this.#deadline = deadline;
     this.#leaseMs = leaseMs;
     this.#now = 0;
-    this.people = [];
-    this.#hire('root', weight);
+    this.agents = [];
+    this.#add('root', weight);
   }
 
-  /** Lets `event` happen; answers what an acquire, a release or a renewal is told. */
-  happen(event: PoolEvent, now: number): string {
+  /** Applies an event; returns the result of an acquire, a release or a renewal. */
+  apply(event: PoolEvent, now: number): string {
     this.#now = now;
-    this.#lapse();
-    const told = this.#apply(event);
-    // Nobody else can run, and a desk is free: somebody in line takes it.
-    if (!this.people.some(({ where }) => where === 'running') && this.#room() > 0) this.#callIn();
-    return told;
+    this.#expire();
+    const result = this.#applyEvent(event);
+    // A free slot goes to a queued agent if no other agent is running.
+    if (!this.agents.some(({ where }) => where === 'running') && this.#freeSlots() > 0)
+      this.#resumeNext();
+    return result;
   }
 
-  /** Who holds a desk. */
-  holders(): Person[] {
-    return this.people.filter(({ where }) => where === 'running' || where === 'sleeping');
+  /** The agents that hold a slot. */
+  holders(): Agent[] {
+    return this.agents.filter(({ where }) => where === 'running' || where === 'sleeping');
   }
 
-  /** Who is in line, first in line first. */
-  line(): Person[] {
-    const line = this.people.filter(({ ticket }) => ticket !== 0);
+  /** The queued agents in order. */
+  line(): Agent[] {
+    const line = this.agents.filter(({ ticket }) => ticket !== 0);
     return line.sort((a, b) => (a.weight === b.weight ? a.ticket - b.ticket : b.weight - a.weight));
   }
 
-  #apply(event: PoolEvent): string {
+  #applyEvent(event: PoolEvent): string {
     switch (event.type) {
       case 'acquire':
         return this.#acquire(event.agent.instance, event.priority, event.depth);
       case 'release':
         return this.#release(event.instance);
       case 'renew': {
-        const person = this.#find(event.instance);
-        if (person === undefined) return 'UNKNOWN_AGENT';
-        if (person.where === 'gone') return 'gone';
-        if (event.epoch < person.epoch) return 'STALE_EPOCH';
-        person.epoch = event.epoch;
-        if (!this.#over()) this.#renew(person, event.intent);
-        return person.where;
+        const agent = this.#find(event.instance);
+        if (agent === undefined) return 'UNKNOWN_AGENT';
+        if (agent.where === 'gone') return 'gone';
+        if (event.epoch < agent.epoch) return 'STALE_EPOCH';
+        agent.epoch = event.epoch;
+        if (!this.#over()) this.#renew(agent, event.intent);
+        return agent.where;
       }
       case 'reprioritize':
         return this.#reprioritize(event.instance, event.priority);
       case 'close':
         this.closed = true;
-        for (const person of this.people) this.#leave(person, 'gone');
+        for (const agent of this.agents) this.#leave(agent, 'gone');
         return 'closed';
       case 'expire':
         return 'expired';
@@ -97,121 +98,121 @@ export class HeadcountModel {
     const { maxDepth = NEVER, maxTotalSpawns = NEVER } = this.budget;
     if (depth > maxDepth) return this.#refuse('max_depth');
     if (this.spawns >= maxTotalSpawns) return this.#refuse('max_total_spawns');
-    if (this.#room() <= 0) {
+    if (this.#freeSlots() <= 0) {
       const victim = this.#victim(weight);
       if (victim === undefined) return this.#refuse('max_agents');
       this.#pause(victim);
     }
     this.spawns += 1;
-    this.#hire(id, weight);
+    this.#add(id, weight);
     return 'running';
   }
 
   #release(id: string): string {
-    const person = this.#find(id);
-    if (person === undefined || person.where === 'gone' || id === 'root') return 'nothing';
-    this.#leave(person, 'gone');
+    const agent = this.#find(id);
+    if (agent === undefined || agent.where === 'gone' || id === 'root') return 'nothing';
+    this.#leave(agent, 'gone');
     this.#fill();
     return 'released';
   }
 
-  #renew(person: Person, intent: 'run' | 'suspend' | 'park'): void {
-    const { where } = person;
-    if (intent === 'run' && (where === 'running' || where === 'sleeping')) this.#seat(person);
-    if (intent === 'suspend' && where === 'running') this.#sleep(person);
+  #renew(agent: Agent, intent: 'run' | 'suspend' | 'park'): void {
+    const { where } = agent;
+    if (intent === 'run' && (where === 'running' || where === 'sleeping')) this.#activate(agent);
+    if (intent === 'suspend' && where === 'running') this.#suspend(agent);
     if (where !== 'away') return;
-    if (intent === 'suspend') person.ticket = 0;
-    else if (this.#room() > 0) this.#seat(person);
+    if (intent === 'suspend') agent.ticket = 0;
+    else if (this.#freeSlots() > 0) this.#activate(agent);
     else {
-      const victim = intent === 'run' ? this.#victim(person.weight) : undefined;
+      const victim = intent === 'run' ? this.#victim(agent.weight) : undefined;
       if (victim !== undefined) {
         this.#pause(victim);
-        this.#seat(person);
-      } else if (person.ticket === 0) {
+        this.#activate(agent);
+      } else if (agent.ticket === 0) {
         this.#tickets += 1;
-        person.ticket = this.#tickets;
+        agent.ticket = this.#tickets;
       }
     }
   }
 
   #reprioritize(id: string, weight: Priority): string {
     if (this.#over()) return 'over';
-    const person = this.#find(id);
-    if (person === undefined) return 'unknown';
-    if (person.where === 'gone') return 'final';
-    const before = person.weight;
-    person.weight = weight;
+    const agent = this.#find(id);
+    if (agent === undefined) return 'unknown';
+    if (agent.where === 'gone') return 'final';
+    const before = agent.weight;
+    agent.weight = weight;
     if (weight < before && weight < 2) {
-      if (person.where !== 'running' || id === 'root' || this.#room() > 0) return person.where;
+      if (agent.where !== 'running' || id === 'root' || this.#freeSlots() > 0) return agent.where;
       const [next] = this.line();
-      const others = this.people.some((other) => other !== person && other.where === 'running');
-      if (next === undefined && !others) return person.where;
-      this.#pause(person);
-      if (next !== undefined) this.#seat(next);
-      else person.yielded = true;
+      const others = this.agents.some((other) => other !== agent && other.where === 'running');
+      if (next === undefined && !others) return agent.where;
+      this.#pause(agent);
+      if (next !== undefined) this.#activate(next);
+      else agent.yielded = true;
     }
-    if (weight > before && weight >= 2 && person.where === 'paused') {
-      const victim = this.#room() > 0 ? undefined : this.#victim(weight);
+    if (weight > before && weight >= 2 && agent.where === 'paused') {
+      const victim = this.#freeSlots() > 0 ? undefined : this.#victim(weight);
       if (victim !== undefined) this.#pause(victim);
-      if (this.#room() > 0) this.#seat(person);
-      else person.ticket = Math.min(0, ...this.people.map(({ ticket }) => ticket)) - 1;
+      if (this.#freeSlots() > 0) this.#activate(agent);
+      else agent.ticket = Math.min(0, ...this.agents.map(({ ticket }) => ticket)) - 1;
     }
-    return person.where;
+    return agent.where;
   }
 
-  #lapse(): void {
-    const late = this.people.filter(({ until }) => until <= this.#now);
-    for (const person of late) {
-      if (person.id === 'root') this.#sleep(person);
-      else this.#leave(person, 'away');
+  #expire(): void {
+    const expired = this.agents.filter(({ until }) => until <= this.#now);
+    for (const agent of expired) {
+      if (agent.id === 'root') this.#suspend(agent);
+      else this.#leave(agent, 'away');
     }
-    if (late.length > 0) this.#fill();
+    if (expired.length > 0) this.#fill();
   }
 
   #fill(): void {
-    while (this.#room() > 0 && this.#callIn());
+    while (this.#freeSlots() > 0 && this.#resumeNext());
   }
 
-  #callIn(): boolean {
+  #resumeNext(): boolean {
     const [first] = this.#over() ? [] : this.line();
-    if (first !== undefined) this.#seat(first);
+    if (first !== undefined) this.#activate(first);
     return first !== undefined;
   }
 
-  #hire(id: string, weight: number): void {
-    const person: Person = {
+  #add(id: string, weight: number): void {
+    const agent: Agent = {
       ...{ id, weight, where: 'away', ticket: 0, until: NEVER, epoch: 0n, yielded: false },
     };
-    this.people.push(person);
-    this.#seat(person);
+    this.agents.push(agent);
+    this.#activate(agent);
   }
 
-  #seat(person: Person): void {
+  #activate(agent: Agent): void {
     const until = Math.min(this.#now + this.#leaseMs, this.#deadline);
-    Object.assign(person, { where: 'running', ticket: 0, yielded: false, until });
+    Object.assign(agent, { where: 'running', ticket: 0, yielded: false, until });
   }
 
-  #sleep(person: Person): void {
-    person.where = 'sleeping';
-    person.until = person.id === 'root' ? NEVER : this.#deadline;
+  #suspend(agent: Agent): void {
+    agent.where = 'sleeping';
+    agent.until = agent.id === 'root' ? NEVER : this.#deadline;
   }
 
-  #leave(person: Person, where: 'away' | 'gone'): void {
-    Object.assign(person, { where, ticket: 0, yielded: false, until: NEVER });
+  #leave(agent: Agent, where: 'away' | 'gone'): void {
+    Object.assign(agent, { where, ticket: 0, yielded: false, until: NEVER });
   }
 
-  #pause(person: Person): void {
+  #pause(agent: Agent): void {
     this.pauses += 1;
     this.#tickets += 1;
-    Object.assign(person, { where: 'paused', ticket: this.#tickets, until: NEVER });
+    Object.assign(agent, { where: 'paused', ticket: this.#tickets, until: NEVER });
   }
 
-  #victim(weight: number): Person | undefined {
+  #victim(weight: number): Agent | undefined {
     if (weight < 4 || !this.budget.allowPreempt) return undefined;
-    let victim: Person | undefined;
-    for (const person of this.people) {
-      if (person.id === 'root' || person.where !== 'running' || person.weight >= weight) continue;
-      if (victim === undefined || person.weight < victim.weight) victim = person;
+    let victim: Agent | undefined;
+    for (const agent of this.agents) {
+      if (agent.id === 'root' || agent.where !== 'running' || agent.weight >= weight) continue;
+      if (victim === undefined || agent.weight < victim.weight) victim = agent;
     }
     return victim;
   }
@@ -225,11 +226,11 @@ export class HeadcountModel {
     return this.closed || this.#now >= this.#deadline;
   }
 
-  #room(): number {
+  #freeSlots(): number {
     return this.budget.maxAgents - this.holders().length;
   }
 
-  #find(id: string): Person | undefined {
-    return this.people.find((person) => person.id === id);
+  #find(id: string): Agent | undefined {
+    return this.agents.find((agent) => agent.id === id);
   }
 }

@@ -12,7 +12,7 @@ describe('a renewal', () => {
   let world: World;
   let run: TestRun;
   beforeAll(async () => {
-    // Nothing but calls lets leases lapse here.
+    // Only calls end expired leases here, because the sweep does not run.
     world = await World.start({ config: { sweepMs: 3_600_000 } });
   });
   afterAll(() => world.stop());
@@ -27,7 +27,7 @@ describe('a renewal', () => {
     return agents[0]?.slot;
   };
 
-  it('keeps the lease and brings a fresh grant of five seconds, over before the lease (SB-4, SB-8)', async () => {
+  it('extends the lease and returns a grant of five seconds that ends before the lease (SB-4, SB-8)', async () => {
     await run.open();
     await run.acquire('a', Priority.HIGH);
     world.advance(10_000);
@@ -42,7 +42,7 @@ describe('a renewal', () => {
     expect((await run.pool()).holders).toContain('a');
   });
 
-  it('is missed: the slot goes to the first in line, the agent comes back to what there is (SB-8)', async () => {
+  it('that is missed frees the slot for the first queued agent (SB-8)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -53,13 +53,13 @@ describe('a renewal', () => {
       paused: [],
       waiting: ['high'],
     });
-    // HIGH takes the slot as an acquire would; a LOW one only gets in line.
+    // HIGH preempts like an acquire; LOW is only queued.
     expect(await run.renew('high')).toBe('ACTIVE');
     expect(await run.renew('low')).toBe('PAUSED');
     expect(await run.pool()).toMatchObject({ holders: ['root', 'high'], paused: ['low'] });
   });
 
-  it('queues an agent that comes back to a full pool, and the next release resumes it (SB-8)', async () => {
+  it('queues an agent that returns to a full pool until the next release (SB-8)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('late');
     world.advance(LEASE_MS);
@@ -70,7 +70,7 @@ describe('a renewal', () => {
     expect(await run.renew('late', PARK)).toBe('ACTIVE');
   });
 
-  it('leaves an agent that sleeps its slot without lease and grant, until it wakes (SB-8)', async () => {
+  it('keeps the slot of a suspended agent without lease and grant (SB-8)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a', Priority.LOW);
     const asleep = await renewed('a', SUSPEND);
@@ -78,21 +78,21 @@ describe('a renewal', () => {
     expect(asleep?.grant).toBe('');
     expect(asleep?.leaseExpireTime).toBeUndefined();
     world.advance(24 * 3_600_000);
-    // It is not active, so nobody may take its slot either.
+    // Its slot cannot be preempted, because it is not active.
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
       metadata: { why: 'nobody_below' },
     });
     expect(await run.renew('a')).toBe('ACTIVE');
   });
 
-  it('leaves nobody a slot past the deadline of the run but the root, and no grant (SB-8)', async () => {
+  it('leaves only the root a slot after the deadline of the run, and no grant (SB-8)', async () => {
     const deadline = new Date(world.clock.now().getTime() + 8_000);
     await run.open({ maxAgents: 3 }, { deadline });
     await run.acquire('asleep');
     await run.acquire('awake');
     await run.renew('asleep', SUSPEND);
     world.advance(6_000);
-    // The grant may reach the deadline itself, and not a moment more.
+    // The grant ends at the deadline.
     const slot = await renewed('awake');
     expect((await world.readGrant(slot?.grant)).expireTime).toEqual(deadline);
     world.advance(2_000);
@@ -104,7 +104,7 @@ describe('a renewal', () => {
     await expect(run.acquire('b')).rejects.toMatchObject({ reason: 'DEADLINE_PASSED' });
   });
 
-  it('gives the root its slot back whatever happened meanwhile (SB-1, SB-8)', async () => {
+  it('reactivates the root after its lease expired (SB-1, SB-8)', async () => {
     await run.open({ maxAgents: 1 });
     world.advance(60_000);
     expect((await run.pool()).holders).toEqual(['root']);
@@ -113,7 +113,7 @@ describe('a renewal', () => {
     expect(root?.grant).not.toBe('');
   });
 
-  it('brings no grant to a paused agent, whatever its worker says it does (SB-4)', async () => {
+  it('returns no grant to a paused agent for any intent (SB-4)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -124,7 +124,7 @@ describe('a renewal', () => {
     }
   });
 
-  it('of a stale epoch is refused, and the one that it would have stolen from goes on (RT-2)', async () => {
+  it('with a stale epoch is rejected and does not affect the owner (RT-2)', async () => {
     await run.open();
     await run.acquire('a');
     expect(await run.renew('a', RUN, 5n)).toBe('ACTIVE');
@@ -133,7 +133,7 @@ describe('a renewal', () => {
     expect(await run.renew('a', RUN, 5n)).toBe('ACTIVE');
   });
 
-  it('is one call for agents of many runs, each answered for itself and in order (SB-8)', async () => {
+  it('renews agents of many runs in one call, each with its own result in order (SB-8)', async () => {
     const other = new TestRun(world, 'globex');
     await run.open();
     await other.open();
@@ -167,7 +167,7 @@ describe('a renewal', () => {
     expect(stateOf((await run.acquire('a')).slot)).toBe('ACTIVE');
   });
 
-  it('answers how an agent stands at the end of the batch, when a later entry took its slot (SB-4)', async () => {
+  it('returns the state at the end of the batch if a later entry took the slot (SB-4)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('high', Priority.HIGH);
     world.advance(LEASE_MS);
@@ -179,7 +179,7 @@ describe('a renewal', () => {
     expect(agents[0]?.slot?.grant).toBe('');
   });
 
-  it('tells a released agent so, for good (SB-3)', async () => {
+  it('reports a released agent as released (SB-3)', async () => {
     await run.open();
     await run.acquire('a');
     await run.release('a');

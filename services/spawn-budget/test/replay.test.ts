@@ -14,7 +14,7 @@ describe('a repeated request', () => {
     run = new TestRun(world);
   });
 
-  it('takes no second slot, and names again whom the first one paused (SB-9)', async () => {
+  it('acquires no second slot and returns the same paused agent (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     const first = await run.acquire('high', Priority.HIGH);
@@ -24,7 +24,7 @@ describe('a repeated request', () => {
     expect(await run.pool()).toMatchObject({ held: 2, totalSpawns: 2, totalPauses: 1 });
   });
 
-  it('is told how the agent stands now, never the old grant (SB-9)', async () => {
+  it('returns the current state of the agent, never the old grant (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     const before = await run.acquire('low', Priority.LOW);
     expect(before.slot?.grant).not.toBe('');
@@ -41,7 +41,7 @@ describe('a repeated request', () => {
     expect(await run.pool()).toMatchObject({ totalSpawns: 2 });
   });
 
-  it('is refused again when it was refused, also when there is room by now (SB-9)', async () => {
+  it('is refused again even if a slot is free by now (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('a');
     const refusal = { reason: 'BUDGET_EXHAUSTED', metadata: { cap: 'max_agents' } };
@@ -54,7 +54,7 @@ describe('a repeated request', () => {
     );
   });
 
-  it('of a release or another weight is answered as before (SB-9)', async () => {
+  it('of a release or a reprioritization returns the same answer (SB-9)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -67,7 +67,7 @@ describe('a repeated request', () => {
     expect(again.slot?.priority).toBe(5);
   });
 
-  it('with another content is an error (SB-9)', async () => {
+  it('with different content is rejected (SB-9)', async () => {
     await run.open({ maxAgents: 3 });
     const reused = { kind: 'invalid_argument', reason: 'REQUEST_ID_REUSED' };
     await expect(run.open({ maxAgents: 4 })).rejects.toMatchObject(reused);
@@ -79,7 +79,7 @@ describe('a repeated request', () => {
     expect(stateOf(await run.open({ maxAgents: 3 }))).toBe('ACTIVE');
   });
 
-  it('finds everything as it was after a restart (SB-6, SB-9)', async () => {
+  it('returns the same answer after a restart (SB-6, SB-9)', async () => {
     await run.open({ maxAgents: 3, maxTotalSpawns: 3, maxDepth: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('a');
@@ -98,14 +98,14 @@ describe('a repeated request', () => {
   });
 });
 
-describe('two processes on one state', () => {
+describe('two replicas on one database', () => {
   let world: World;
   beforeAll(async () => {
     world = await World.start({ durable: true });
   });
   afterAll(() => world.stop());
 
-  it('see each other’s slots, so the cap holds for both together (SB-6)', async () => {
+  it('share the cap (SB-6)', async () => {
     const run = new TestRun(world);
     const replica = await world.startReplica();
     await run.open({ maxAgents: 5 });
@@ -124,13 +124,13 @@ describe('two processes on one state', () => {
     expect((await run.pool(replica)).held).toBe(4);
   });
 
-  it('tell what the one committed and did not get to tell before it died (HK-2)', async () => {
+  it('publish the events that a crashed replica committed (HK-2)', async () => {
     const run = new TestRun(world);
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
-    world.deaf = true;
+    world.isSubscriberDown = true;
     await run.acquire('high', Priority.HIGH);
-    world.deaf = false;
+    world.isSubscriberDown = false;
     await world.startReplica();
     await world.until((events) => events.some(({ runId }) => runId === run.runId));
   });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stateOf, TestRun } from './test-run.ts';
 import { World } from './world.ts';
 
-describe('another weight', () => {
+describe('a reprioritization', () => {
   let world: World;
   let run: TestRun;
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe('another weight', () => {
     run = new TestRun(world);
   });
 
-  it('below NORMAL pauses an agent of a full pool, and the next release resumes it (SB-5)', async () => {
+  it('below NORMAL pauses an agent of a full pool until the next release (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a', Priority.HIGH);
     await run.acquire('b');
@@ -24,14 +24,14 @@ describe('another weight', () => {
     expect(slot?.grant).toBe('');
     expect(changes).toMatchObject([{ agent: { instance: 'a' } }]);
     expect(changes[0]?.becauseOf).toBeUndefined();
-    // Nobody was in line: its slot stays free, and it does not take it back by itself.
+    // No agent was queued, so the slot stays free and the paused agent does not take it back.
     expect(await run.pool()).toMatchObject({ held: 2, paused: ['a'] });
     expect(await run.renew('a')).toBe('PAUSED');
     await run.release('b');
     expect(await run.pool()).toMatchObject({ held: 2, holders: ['root', 'a'], paused: [] });
   });
 
-  it('below NORMAL gives the slot to the first in line (SB-5)', async () => {
+  it('below NORMAL gives the slot to the first queued agent (SB-5)', async () => {
     await run.open({ maxAgents: 2 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('high', Priority.HIGH);
@@ -43,7 +43,7 @@ describe('another weight', () => {
     expect(await run.pool()).toMatchObject({ held: 2, holders: ['root', 'low'], paused: ['high'] });
   });
 
-  it('below NORMAL pauses nobody while there is room, and never the root (SB-1, SB-5)', async () => {
+  it('below NORMAL pauses no agent while a slot is free, and never the root (SB-1, SB-5)', async () => {
     await run.open({ maxAgents: 2 });
     expect(stateOf((await run.reprioritize('root', Priority.LOW)).slot)).toBe('ACTIVE');
     await run.acquire('a');
@@ -56,7 +56,7 @@ describe('another weight', () => {
     expect(stateOf((await wide.reprioritize('a', Priority.BACKGROUND)).slot)).toBe('ACTIVE');
   });
 
-  it('below NORMAL is lifted when no other agent of the run can run (SB-5)', async () => {
+  it('below NORMAL has no effect when no other agent of the run is active (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a');
     await run.acquire('b');
@@ -67,7 +67,7 @@ describe('another weight', () => {
     expect(await run.pool()).toMatchObject({ held: 3, paused: [] });
   });
 
-  it('at NORMAL resumes a paused agent where a slot is free (SB-5)', async () => {
+  it('to NORMAL resumes a paused agent if a slot is free (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a');
     await run.acquire('b');
@@ -77,7 +77,7 @@ describe('another weight', () => {
     expect(slot?.grant).not.toBe('');
   });
 
-  it('at HIGH resumes a paused agent by pausing a lower one in its turn (SB-5)', async () => {
+  it('to HIGH resumes a paused agent by pausing one of lower priority (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('a', Priority.LOW);
     await run.acquire('b', Priority.LOW);
@@ -91,7 +91,7 @@ describe('another weight', () => {
     expect(await run.pool()).toMatchObject({ held: 3, paused: ['b'] });
   });
 
-  it('at NORMAL puts a paused agent first in line when it can hold no slot (SB-5)', async () => {
+  it('to NORMAL queues a paused agent first if no slot is free (SB-5)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('normal', Priority.NORMAL);
     await run.acquire('low', Priority.LOW);
@@ -104,7 +104,7 @@ describe('another weight', () => {
     expect((await run.pool()).holders).toEqual(['root', 'low', 'c-2']);
   });
 
-  it('of an agent that nobody knows, or that was released, is refused (SB-5)', async () => {
+  it('of an unknown or released agent is rejected (SB-5)', async () => {
     await run.open();
     await run.acquire('a');
     await run.release('a');

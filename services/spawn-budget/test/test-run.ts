@@ -10,22 +10,22 @@ const STATES = new Map<number, string>(
 );
 let runs = 0;
 
-/** What an opening may say beside the caps. */
+/** Options of an open besides the caps. */
 export interface OpenOptions {
   readonly priority?: Priority;
   readonly deadline?: Date;
   readonly requestId?: string;
 }
 
-/** What an acquire may say beside who and how important. */
+/** Options of an acquire besides agent and priority. */
 export interface AcquireOptions {
   readonly requestId?: string;
   readonly depth?: number;
-  /** Default: the supervisor's own. */
+  /** Default: the supervisor. */
   readonly client?: SpawnClient;
 }
 
-/** One run of its own, its root named `root`, as the supervisor and a worker see it. */
+/** A run with a root named `root`, and the calls of its supervisor and worker. */
 export class TestRun {
   readonly tenant: string;
   readonly runId: string;
@@ -39,12 +39,12 @@ export class TestRun {
     this.runId = `run-${runs}`;
   }
 
-  /** Who the run is, as requests name it. */
+  /** The ids of the run in requests. */
   get id(): { tenant: string; runId: string } {
     return { tenant: this.tenant, runId: this.runId };
   }
 
-  /** Opens the pool; answers the root's slot. */
+  /** Opens the pool; returns the root's slot. */
   async open(budget: Partial<SpawnBudget> = {}, options: OpenOptions = {}) {
     const { priority = Priority.NORMAL, deadline, requestId = 'open' } = options;
     const { slot } = await this.#world.supervisor.openPool({
@@ -58,7 +58,7 @@ export class TestRun {
     return slot;
   }
 
-  /** Asks for a slot for the child `instance`. */
+  /** Acquires a slot for the child `instance`. */
   acquire(
     instance: string,
     priority: Priority = Priority.NORMAL,
@@ -72,17 +72,21 @@ export class TestRun {
       depth,
       priority: contractPriority(priority),
     };
-    // For a thousand of them at once on a busy machine.
+    // Long enough for a thousand concurrent calls on a slow machine.
     return (client ?? this.#world.supervisor).acquire(request, { timeoutMs: 60_000 });
   }
 
-  /** Ends the child `instance`. */
+  /** Releases the child `instance`. */
   release(instance: string, requestId = `release-${instance}`) {
     return this.#world.supervisor.release({ ...this.id, requestId, agentInstance: instance });
   }
 
-  /** Gives an agent another weight. */
-  reprioritize(instance: string, priority: Priority, requestId = `weigh-${instance}-${priority}`) {
+  /** Changes the priority of an agent. */
+  reprioritize(
+    instance: string,
+    priority: Priority,
+    requestId = `reprioritize-${instance}-${priority}`,
+  ) {
     return this.#world.supervisor.reprioritize({
       ...this.id,
       requestId,
@@ -91,7 +95,7 @@ export class TestRun {
     });
   }
 
-  /** One agent of a renewal. */
+  /** An entry of a renewal. */
   async renewal(instance: string, intent: RenewIntent = RenewIntent.RUN, epoch = 1n) {
     const agent = instance === 'root' ? this.root : { name: 'child', instance };
     const { spawnBudgetToken } = await this.#world
@@ -100,7 +104,7 @@ export class TestRun {
     return { agentToken: spawnBudgetToken, epoch, intent };
   }
 
-  /** Renews one agent as its worker does; answers its state's name, or why it was refused. */
+  /** Renews one agent as its worker; returns its state or the reason of the rejection. */
   async renew(instance: string, intent?: RenewIntent, epoch?: bigint): Promise<string> {
     const renewal = await this.renewal(instance, intent, epoch);
     const { agents } = await this.#world.worker.renew({ agents: [renewal] });
@@ -112,10 +116,10 @@ export class TestRun {
     return this.#world.supervisor.closePool({ ...this.id, requestId: 'close' });
   }
 
-  /** The pool, its agents by name. */
+  /** The pool with the names of its agents. */
   async pool(client: SpawnClient = this.#world.supervisor) {
     const { pool } = await client.getPool(this.id);
-    if (pool === undefined) throw new Error('The answer has no pool.');
+    if (pool === undefined) throw new Error('The response has no pool.');
     const names = (slots: readonly Slot[]) => slots.map(({ agent }) => agent?.instance);
     const { holders, paused, waiting } = pool;
     return { ...pool, holders: names(holders), paused: names(paused), waiting: names(waiting) };

@@ -21,21 +21,21 @@ import {
 /** A client of the service under test. */
 export type SpawnClient = ClosableRpcClient<typeof Contract>;
 
-/** What a world may be told. */
+/** Options of a {@link World}. */
 export interface WorldOptions {
   readonly config?: Partial<SpawnBudgetConfig>;
-  /** Default: one that moves only when told to. */
+  /** Default: a manual clock. */
   readonly clock?: Clock;
-  /** Keeps its state in a file, so that it outlives the service. */
+  /** Keeps the state in a file, which survives a restart of the service. */
   readonly durable?: boolean;
 }
 
-/** The service as its process starts it, with a supervisor, a worker and a meter that it trusts. */
+/** A running spawn-budget, with a supervisor, a worker and a meter that it trusts. */
 export class World {
   readonly clock: Clock;
-  /** Whether the bus takes no events now. */
-  deaf = false;
-  /** Events that the bus took, in order. */
+  /** Whether the subscriber of events fails. */
+  isSubscriberDown = false;
+  /** Delivered events in order. */
   readonly events: HookEvent[] = [];
   readonly #boot: () => Promise<SpawnBudgetService>;
   readonly #peers: ReadonlyMap<ServiceName, KeyPeer>;
@@ -43,7 +43,7 @@ export class World {
   #service: SpawnBudgetService | undefined;
   readonly #replicas: SpawnBudgetService[] = [];
   #clients = new Map<ServiceName, SpawnClient>();
-  #eventsCame: (() => void)[] = [];
+  #eventWaiters: (() => void)[] = [];
 
   static async start(options: WorldOptions = {}): Promise<World> {
     const clock = options.clock ?? new ManualClock();
@@ -71,7 +71,7 @@ export class World {
         { ...SPAWN_BUDGET_DEFAULTS, port: 0, dataDir, store, ...config },
         {
           telemetry: createTelemetry({ service: 'spawn-budget', logLevel: 'silent' }),
-          bus: await this.#listeningBus(),
+          bus: await this.#subscribedBus(),
           clock,
           addressOf: addressOf(...peers),
         },
@@ -86,20 +86,20 @@ export class World {
     return this.#client('agent-worker');
   }
 
-  /** One of those that the service trusts. */
+  /** A trusted peer. */
   peer(name: ServiceName): KeyPeer {
     const peer = this.#peers.get(name);
-    if (peer === undefined) throw new Error(`There is no ${name} in this world.`);
+    if (peer === undefined) throw new Error(`Peer ${name} does not exist.`);
     return peer;
   }
 
-  /** A client of one's own in the name of a peer. */
+  /** A new client that calls as a peer. */
   clientOf(peer: KeyPeer, options?: PeerTokenOptions): SpawnClient {
     const address = this.#service?.address ?? '';
     return peer.client(Contract, { audience: 'spawn-budget', address }, options);
   }
 
-  /** Reads a slot grant as any other service would, with keys fetched over the wire. */
+  /** Verifies a slot grant like other services, with keys fetched over gRPC. */
   async readGrant(token: string | undefined) {
     const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
     const addresses = { 'spawn-budget': this.#service?.address ?? '' };
@@ -113,22 +113,22 @@ export class World {
     }
   }
 
-  /** Moves the world's clock. */
+  /** Advances the manual clock. */
   advance(ms: number): void {
-    if (!(this.clock instanceof ManualClock)) throw new Error('This world has a real clock.');
+    if (!(this.clock instanceof ManualClock)) throw new Error('The clock is not manual.');
     this.clock.advance(ms);
   }
 
-  /** Resolves when `fits` holds of the events that came, now or later. */
+  /** Resolves when the delivered events satisfy `fits`. */
   async until(fits: (events: readonly HookEvent[]) => boolean): Promise<void> {
     while (!fits(this.events)) {
       await new Promise<void>((resolve) => {
-        this.#eventsCame.push(resolve);
+        this.#eventWaiters.push(resolve);
       });
     }
   }
 
-  /** Stops the service, if it runs, and starts it on the same state. */
+  /** Restarts the service on the same state. */
   async restart(): Promise<void> {
     await this.#service?.stop();
     for (const client of this.#clients.values()) client.close();
@@ -138,8 +138,8 @@ export class World {
   }
 
   /**
-   * Starts a second process on the same state, as a replica, or as the next one after a crash in
-   * which the first did not get to stop; answers the supervisor's client of it.
+   * Starts a second service on the same state, as a replica or as the successor of one that crashed; returns the
+   * supervisor's client of it.
    */
   async startReplica(): Promise<SpawnClient> {
     const replica = await this.#boot();
@@ -164,15 +164,16 @@ export class World {
     return client;
   }
 
-  async #listeningBus() {
+  async #subscribedBus() {
     const bus = createInProcessBus({ onError: () => undefined });
     await bus.subscribe({
       subject: HOOK_SUBJECTS,
       durable: 'timeline',
       handler: async ({ payload }) => {
-        if (this.deaf) throw new UnavailableError('UNAVAILABLE', 'The timeline is down.');
+        if (this.isSubscriberDown)
+          throw new UnavailableError('UNAVAILABLE', 'The timeline is down.');
         this.events.push(fromBinary(HookEventSchema, payload));
-        for (const tell of this.#eventsCame.splice(0)) tell();
+        for (const wake of this.#eventWaiters.splice(0)) wake();
       },
     });
     return bus;

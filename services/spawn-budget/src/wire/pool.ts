@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { PoolSchema } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import type { RunKey } from '@writ/kernel';
-import { heldSlots, inLine, isHolder, type Pool } from '../domain/pool/pool.ts';
+import { heldSlots, isHolder, type Pool, queuedMembers } from '../domain/pool/pool.ts';
 import { slotMessage } from './slot.ts';
 
 /** The message of a pool, without grants: holders in order of acquisition, the others in queue order. */
@@ -10,17 +10,17 @@ export function poolMessage(
   pool: Pool,
 ): MessageInitShape<typeof PoolSchema> {
   const members = [...pool.members.values()].sort((a, b) => a.order - b.order);
-  const line = inLine(pool);
-  const lapsed = members.filter(
-    ({ state, line: place }) => state === 'waiting' && place === undefined,
+  const queued = queuedMembers(pool);
+  const unqueued = members.filter(
+    ({ state, line: position }) => state === 'waiting' && position === undefined,
   );
-  const waiting = [...line.filter(({ state }) => state === 'waiting'), ...lapsed];
+  const waiting = [...queued.filter(({ state }) => state === 'waiting'), ...unqueued];
   return {
     tenant,
     runId,
     budget: pool.budget,
     holders: members.filter(isHolder).map((member) => slotMessage(member)),
-    paused: line.filter(({ state }) => state === 'paused').map((member) => slotMessage(member)),
+    paused: queued.filter(({ state }) => state === 'paused').map((member) => slotMessage(member)),
     waiting: waiting.map((member) => slotMessage(member)),
     held: heldSlots(pool),
     totalSpawns: pool.totalSpawns,

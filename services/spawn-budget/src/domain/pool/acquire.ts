@@ -4,12 +4,12 @@ import type { AcquireEvent, Outcome, Refusal } from './events.ts';
 import { heldSlots, type Pool } from './pool.ts';
 
 /**
- * Takes a slot: a free one, or that of a lower agent (SB-2, SB-7). An agent that is a member already
- * is answered as it stands.
- * @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED; AGENT_RELEASED, since that is final
+ * Acquires a free slot, or that of an agent of lower priority (SB-2, SB-7). For an existing member it
+ * returns the current state.
+ * @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED; AGENT_RELEASED, because a release is final
  */
 export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
-  refuseOver(draft);
+  assertRunning(draft);
   const known = draft.get(event.agent.instance);
   if (known?.state === 'released') throw releasedError(known.agent.instance);
   if (known !== undefined) return { member: known };
@@ -34,21 +34,21 @@ export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
 }
 
 /** @throws PreconditionError POOL_CLOSED, DEADLINE_PASSED */
-export function refuseOver(draft: PoolDraft): void {
+export function assertRunning(draft: PoolDraft): void {
   if (draft.pool.closed)
-    throw new PreconditionError('POOL_CLOSED', 'The run is over: its pool is closed.');
+    throw new PreconditionError('POOL_CLOSED', 'The run has ended: its pool is closed.');
   if (draft.over)
     throw new PreconditionError(
       'DEADLINE_PASSED',
-      `The run had to be over at ${new Date(draft.pool.deadline ?? 0).toISOString()}; it gets no slot any more.`,
+      `The deadline of the run was ${new Date(draft.pool.deadline ?? 0).toISOString()}; no slot is granted after it.`,
     );
 }
 
-/** The error for an agent whose membership is over. */
+/** The error for a released agent. */
 export function releasedError(instance: string): PreconditionError {
   return new PreconditionError(
     'AGENT_RELEASED',
-    `The agent ${instance} was released, which is final; a new agent needs an instance of its own.`,
+    `Agent ${instance} was released, which is final; a new agent needs a new instance name.`,
     { agent_instance: instance },
   );
 }
@@ -63,7 +63,7 @@ function lifetimeRefusal(
       why: 'too_deep',
       used: depth,
       limit: maxDepth,
-      sentence: `Spawn budget exceeded: an agent at depth ${depth} is deeper than max_depth ${maxDepth} allows.`,
+      sentence: `Spawn budget exceeded: an agent at depth ${depth} exceeds max_depth ${maxDepth}.`,
     };
   if (maxTotalSpawns !== undefined && totalSpawns >= maxTotalSpawns)
     return {
@@ -71,12 +71,12 @@ function lifetimeRefusal(
       why: 'spawns_used_up',
       used: totalSpawns,
       limit: maxTotalSpawns,
-      sentence: `Spawn budget exceeded: ${totalSpawns} agents were spawned in this run, and max_total_spawns is ${maxTotalSpawns}.`,
+      sentence: `Spawn budget exceeded: ${totalSpawns} agents were spawned in this run; max_total_spawns is ${maxTotalSpawns}.`,
     };
   return undefined;
 }
 
-/** Sees to a free slot, pausing a lower agent where that is allowed (SB-2). */
+/** Makes a slot available, pausing an agent of lower priority if allowed (SB-2). */
 function makeRoom(draft: PoolDraft, { agent, priority }: AcquireEvent): Refusal | undefined {
   if (draft.hasRoom) return undefined;
   const victim = draft.victimBelow(priority);
@@ -90,15 +90,15 @@ function makeRoom(draft: PoolDraft, { agent, priority }: AcquireEvent): Refusal 
 function fullRefusal(pool: Pool, priority: Priority): Refusal {
   const { maxAgents, allowPreempt } = pool.budget;
   const used = heldSlots(pool);
-  const refusal = (why: Refusal['why'], because: string): Refusal => ({
+  const refusal = (why: Refusal['why'], reason: string): Refusal => ({
     cap: 'max_agents',
     why,
     used,
     limit: maxAgents,
-    sentence: `Spawn budget exceeded: all ${maxAgents} slots of the run (max_agents) are held, and ${because}.`,
+    sentence: `Spawn budget exceeded: all ${maxAgents} slots of the run (max_agents) are held, and ${reason}.`,
   });
   if (priority <= Priority.NORMAL)
-    return refusal('full', `a ${priorityName(priority)} agent may not take another's`);
-  if (!allowPreempt) return refusal('preemption_off', 'preemption is off (allow_preempt)');
-  return refusal('nobody_below', `no active agent stands below ${priorityName(priority)}`);
+    return refusal('full', `a ${priorityName(priority)} agent cannot preempt`);
+  if (!allowPreempt) return refusal('preemption_off', 'preemption is disabled (allow_preempt)');
+  return refusal('nobody_below', `no active agent has a priority below ${priorityName(priority)}`);
 }

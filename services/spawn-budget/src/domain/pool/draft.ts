@@ -2,24 +2,24 @@ import { type AgentRef, InternalError, Priority } from '@writ/kernel';
 import type { EventTime, Reduced } from './events.ts';
 import {
   heldSlots,
-  inLine,
   isHolder,
-  isOver,
+  isPastDeadline,
   type Member,
   type Pool,
+  queuedMembers,
   type SlotChange,
   type SlotState,
 } from './pool.ts';
 
 type Counter = 'totalSpawns' | 'totalPauses' | 'totalRefusals';
 
-/** A pool in the middle of one event: the moves that rules are made of. The pool that it began with stays as it is. */
+/** A mutable copy of a pool while one event is applied, with the operations that the rules use. */
 export class PoolDraft {
   readonly at: number;
   readonly #leaseMs: number;
   readonly #members: Map<string, Member>;
   readonly #changes: SlotChange[] = [];
-  /** Whose slots came free and were not given on yet. */
+  /** Agents whose slots became free and are not yet reassigned. */
   readonly #freed: AgentRef[] = [];
   #pool: Pool;
 
@@ -30,7 +30,7 @@ export class PoolDraft {
     this.#pool = { ...pool, members: this.#members };
   }
 
-  /** The pool as it stands by now. */
+  /** The current pool. */
   get pool(): Pool {
     return this.#pool;
   }
@@ -39,16 +39,16 @@ export class PoolDraft {
     return this.#members.get(instance);
   }
 
-  /** Whether the run's time is up, so that nobody gets a slot or a lease. */
+  /** Whether the run has ended or passed its deadline, so that no slot or lease is granted. */
   get over(): boolean {
-    return this.#pool.closed || isOver(this.#pool, this.at);
+    return this.#pool.closed || isPastDeadline(this.#pool, this.at);
   }
 
   get hasRoom(): boolean {
     return heldSlots(this.#pool) < this.#pool.budget.maxAgents;
   }
 
-  /** The next number of the pool. */
+  /** The next sequence number of the pool. */
   next(): number {
     const sequence = this.#pool.sequence + 1;
     this.#pool = { ...this.#pool, sequence };
@@ -68,7 +68,7 @@ export class PoolDraft {
     return member;
   }
 
-  /** Gives the agent a slot and a lease, wherever it stood. */
+  /** Gives the agent a slot and a lease, from any state. */
   activate(member: Member, becauseOf?: AgentRef): Member {
     const { line: _, ...rest } = member;
     return this.#move(
@@ -84,13 +84,13 @@ export class PoolDraft {
   }
 
   /**
-   * Leaves the agent its slot without a lease, until the run's deadline (SB-8).
-   * @param leaseExpiredAt when its lease ended, if that is why
+   * Keeps the agent's slot without a lease until the run's deadline (SB-8).
+   * @param leaseExpiredAt when its lease expired, if that is the reason
    */
   suspend(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, ...rest } = member;
     const { deadline } = this.#pool;
-    // The root keeps its slot whatever happens (SB-1).
+    // The root always keeps its slot (SB-1).
     const ends = deadline !== undefined && !this.isRoot(member);
     return this.#move(
       { ...rest, state: 'suspended', ...(ends ? { expiresAt: deadline } : {}) },
@@ -100,20 +100,20 @@ export class PoolDraft {
     );
   }
 
-  /** Takes the slot of an active agent for `becauseOf` and puts the agent in line (SB-4). */
+  /** Takes the slot of an active agent for `becauseOf` and queues the agent (SB-4). */
   pause(member: Member, becauseOf?: AgentRef): Member {
     const { expiresAt: _, ...rest } = member;
     this.count('totalPauses');
     return this.#move({ ...rest, state: 'paused', line: this.next() }, member.state, becauseOf);
   }
 
-  /** Gives the slot of an active agent to one that has none. */
+  /** Gives the slot of an active agent to an agent without a slot. */
   replace(victim: Member, beneficiary: Member): void {
     this.pause(victim, beneficiary.agent);
     this.activate(beneficiary, victim.agent);
   }
 
-  /** Takes slot and lease from the agent: it is out of line until somebody picks it up (SB-8). */
+  /** Takes slot and lease from an agent, which is not queued until a worker renews it (SB-8). */
   endLease(member: Member, leaseExpiredAt?: number): Member {
     const { expiresAt: _, line: __, ...rest } = member;
     this.#freed.push(member.agent);
@@ -128,7 +128,7 @@ export class PoolDraft {
   }
 
   /**
-   * The agent whose slot a requester may take: the lowest active one strictly below, of equals the one
+   * The agent to preempt: the active one of the lowest priority strictly below `priority`, among equals the one
    * that acquired first; never the root (SB-2). A suspended agent keeps its slot (SB-8).
    */
   victimBelow(priority: Priority): Member | undefined {
@@ -140,19 +140,19 @@ export class PoolDraft {
       .at(0);
   }
 
-  /** Gives free slots to those in line (SB-4). */
+  /** Gives free slots to queued agents (SB-4). */
   fill(): void {
     while (this.hasRoom && this.resumeNext());
   }
 
-  /** Gives a free slot to the first in line; answers whether there was somebody. */
+  /** Gives a free slot to the first queued agent; returns whether there was one. */
   resumeNext(): boolean {
-    const [first] = this.over ? [] : inLine(this.#pool);
+    const [first] = this.over ? [] : queuedMembers(this.#pool);
     if (first !== undefined) this.activate(first, this.#freed.shift());
     return first !== undefined;
   }
 
-  /** Whether another agent of the run can act now. */
+  /** Whether another agent of the run is active. */
   isOtherActive(member?: Member): boolean {
     for (const { state, agent } of this.#members.values())
       if (state === 'active' && agent.instance !== member?.agent.instance) return true;
@@ -164,18 +164,18 @@ export class PoolDraft {
   }
 
   /**
-   * The pool after the event.
-   * @throws InternalError SPAWN_BUDGET_INCONSISTENT rather than let more agents hold a slot than may (SB-6)
+   * Returns the pool after the event.
+   * @throws InternalError SPAWN_BUDGET_INCONSISTENT if more agents would hold a slot than allowed (SB-6)
    */
   finish(outcome: Reduced['outcome']): Reduced {
-    // A slot may stay free beside a demoted agent, but not when nobody else could use it (SB-5).
+    // A slot may stay free beside a demoted agent, but not when no other agent is active (SB-5).
     if (!this.isOtherActive() && this.hasRoom) this.resumeNext();
     const held = heldSlots(this.#pool);
     const { maxAgents } = this.#pool.budget;
     if (held > maxAgents)
       throw new InternalError(
         'SPAWN_BUDGET_INCONSISTENT',
-        `${held} agents would hold a slot where max_agents is ${maxAgents}; nothing was changed.`,
+        `${held} agents would hold a slot, but max_agents is ${maxAgents}; the event was not applied.`,
         { limit: String(maxAgents) },
       );
     return { pool: this.#pool, outcome: this.#refreshed(outcome), changes: this.#changes };

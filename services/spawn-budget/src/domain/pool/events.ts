@@ -1,13 +1,13 @@
 import type { AgentRef, Priority, SpawnBudget } from '@writ/kernel';
 import type { Member, Pool, SlotChange } from './pool.ts';
 
-/** What a worker wants for an agent (SB-8). */
+/** What a worker requests for an agent (SB-8). */
 export type RenewIntent =
-  /** It runs: keep the lease, or get a slot again. */
+  /** The agent runs: extend the lease, or acquire a slot again. */
   | 'run'
-  /** It sleeps or waits: keep the slot without a lease. */
+  /** The agent is suspended: keep the slot without a lease. */
   | 'suspend'
-  /** It is parked: say whether its slot is back. */
+  /** The agent is parked: report whether it has a slot again. */
   | 'park';
 
 /** Opens a run's pool with the root in its first slot. */
@@ -33,7 +33,7 @@ export interface ReleaseEvent {
   readonly instance: string;
 }
 
-/** Keeps, gives up or takes back a lease. */
+/** Extends, suspends or reacquires a lease. */
 export interface RenewEvent {
   readonly type: 'renew';
   readonly instance: string;
@@ -41,14 +41,14 @@ export interface RenewEvent {
   readonly intent: RenewIntent;
 }
 
-/** Changes a live agent's weight. */
+/** Changes the priority of a live agent. */
 export interface ReprioritizeEvent {
   readonly type: 'reprioritize';
   readonly instance: string;
   readonly priority: Priority;
 }
 
-/** Something that happens to a pool. Every event lets leases lapse first; `expire` does only that. */
+/** An event of a pool. Every event first ends expired leases; `expire` does only that. */
 export type PoolEvent =
   | AcquireEvent
   | ReleaseEvent
@@ -57,31 +57,31 @@ export type PoolEvent =
   | { readonly type: 'expire' }
   | { readonly type: 'close' };
 
-/** When an event happens, and how long a lease runs from then. Milliseconds. */
+/** The time of an event, and the duration of a lease granted by it. Milliseconds. */
 export interface EventTime {
   readonly at: number;
   readonly leaseMs: number;
 }
 
-/** Which cap refused an acquire, and why (SB-2, SB-7). */
+/** The cap that refused an acquire, and the reason (SB-2, SB-7). */
 export interface Refusal {
   readonly cap: 'max_agents' | 'max_total_spawns' | 'max_depth';
   readonly why: 'full' | 'preemption_off' | 'nobody_below' | 'spawns_used_up' | 'too_deep';
   readonly used: number;
   readonly limit: number;
-  /** One sentence that names the cap and says why. */
+  /** One sentence that names the cap and the reason. */
   readonly sentence: string;
 }
 
-/** What came of an event; what is absent does not apply to it. */
+/** The outcome of an event; fields that do not apply are absent. */
 export interface Outcome {
-  /** The agent concerned, as it stands now. */
+  /** The affected agent after the event. */
   readonly member?: Member;
-  /** The acquire was refused, which counts: the pool changed. */
+  /** The acquire was refused; the refusal is counted, so the pool changed. */
   readonly refusal?: Refusal;
-  /** The renewal was refused; nothing changed for this agent. */
+  /** The renewal was rejected; the agent did not change. */
   readonly renewal?: 'UNKNOWN_AGENT' | 'STALE_EPOCH';
-  /** Whether there was something to release. */
+  /** Whether a member was released. */
   readonly released?: boolean;
 }
 
@@ -89,6 +89,6 @@ export interface Outcome {
 export interface Reduced {
   readonly pool: Pool;
   readonly outcome: Outcome;
-  /** Who moved, the agent concerned included, in the order in which it happened. */
+  /** The slot changes in order, including those of the affected agent. */
   readonly changes: readonly SlotChange[];
 }

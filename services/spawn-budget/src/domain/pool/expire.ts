@@ -2,8 +2,8 @@ import type { PoolDraft } from './draft.ts';
 import type { Member } from './pool.ts';
 
 /**
- * Lets leases lapse whose time has come, and gives the slots to those in line (SB-8). The root keeps
- * its slot without a lease (SB-1).
+ * Ends expired leases and gives the slots to queued agents (SB-8). The root keeps its slot without a
+ * lease (SB-1).
  */
 export function expire(draft: PoolDraft): void {
   const expired: Member[] = [];
@@ -12,7 +12,7 @@ export function expire(draft: PoolDraft): void {
   if (expired.length === 0) return;
   expired.sort((a, b) => a.order - b.order);
   for (const member of expired) {
-    // Past the run's deadline it was no lease that expired.
+    // After the run's deadline it is the deadline that ended, not a lease.
     const leaseExpiredAt = draft.over ? undefined : member.expiresAt;
     if (draft.isRoot(member)) draft.suspend(member, leaseExpiredAt);
     else draft.endLease(member, leaseExpiredAt);

@@ -1,7 +1,7 @@
 import type { EventTime, OpenEvent } from './events.ts';
 import type { Pool } from './pool.ts';
 
-/** A run's pool with the root in its first slot (SB-1). */
+/** Creates a run's pool with the root in its first slot (SB-1). */
 export function openPool(
   { root, priority, budget, deadline }: OpenEvent,
   { at, leaseMs }: EventTime,

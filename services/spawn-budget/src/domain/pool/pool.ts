@@ -1,16 +1,16 @@
 import type { AgentRef, Priority, SpawnBudget } from '@writ/kernel';
 
-/** Where an agent stands in its run's headcount. */
+/** The state of an agent in its run's pool. */
 export type SlotState =
-  /** Holds a slot under a running lease. */
+  /** Holds a slot with a lease. */
   | 'active'
-  /** Holds a slot without a lease: it sleeps or waits. */
+  /** Holds a slot without a lease, while the agent sleeps or waits. */
   | 'suspended'
-  /** Holds no slot: it was paused, and is in line. */
+  /** Preempted or demoted; holds no slot and is queued. */
   | 'paused'
-  /** Holds no slot: its lease lapsed; in line once somebody has picked its run up again. */
+  /** Holds no slot because its lease expired; queued once a worker renews it. */
   | 'waiting'
-  /** Terminal: released. */
+  /** Terminal. */
   | 'released';
 
 /** One agent of a pool. Times are milliseconds since the epoch. */
@@ -22,15 +22,15 @@ export interface Member {
   readonly depth: number;
   readonly priority: Priority;
   readonly state: SlotState;
-  /** Rises with each first acquisition: of equals, the lowest is paused first (SB-2). */
+  /** Order of first acquisition; among equal priorities the lowest is paused first (SB-2). */
   readonly order: number;
-  /** Place in line, the lowest first among equals; absent when it is not in line. */
+  /** Position in the queue among equal priorities, lowest first; absent if not queued. */
   readonly line?: number;
-  /** When it loses its slot: the lease's end, or the run's deadline while suspended. */
+  /** When the slot expires: the end of the lease, or the run's deadline while suspended. */
   readonly expiresAt?: number;
-  /** Highest epoch seen of a worker's lease on the agent; zero before a worker has one (RT-2). */
+  /** Highest epoch of a worker's lease on the agent; zero before the first (RT-2). */
   readonly epoch: bigint;
-  /** When it acquired its slot first. */
+  /** Time of the first acquisition. */
   readonly acquiredAt: number;
 }
 
@@ -39,30 +39,30 @@ export interface Pool {
   readonly budget: SpawnBudget;
   /** Instance of the root. */
   readonly root: string;
-  /** When the run must be over, milliseconds since the epoch; nobody holds a lease past it. */
+  /** Deadline of the run, milliseconds since the epoch; no lease lasts longer. */
   readonly deadline?: number;
-  /** The run is over; nothing is granted. */
+  /** The run has ended; no slot is granted. */
   readonly closed: boolean;
-  /** By instance. Released ones may be left out, but for those that an event names. */
+  /** By instance. Released agents may be omitted unless the event names them. */
   readonly members: ReadonlyMap<string, Member>;
-  /** Last number given to an acquisition, a pause or a place in line. */
+  /** Last number assigned to an acquisition, a pause or a queue position. */
   readonly sequence: number;
-  /** Agents ever spawned, the root not counted (SB-7). */
+  /** Number of agents spawned so far, without the root (SB-7). */
   readonly totalSpawns: number;
   readonly totalPauses: number;
   readonly totalRefusals: number;
 }
 
-/** That an agent moved from one state to another. */
+/** A change of an agent's state. */
 export interface SlotChange {
   readonly agent: AgentRef;
   readonly from: SlotState;
   readonly to: SlotState;
-  /** The agent that it was paused for, or whose slot it got. */
+  /** The agent it was paused for, or whose slot it received. */
   readonly becauseOf?: AgentRef;
-  /** When its lease ended because nobody renewed it; absent for every other move. */
+  /** When its lease expired, if that caused the change. */
   readonly leaseExpiredAt?: number;
-  /** Number of the change within its pool. */
+  /** Sequence number of the change in its pool. */
   readonly sequence: number;
 }
 
@@ -71,28 +71,28 @@ export function isHolder({ state }: Member): boolean {
   return state === 'active' || state === 'suspended';
 }
 
-/** Slots in use: root, active and suspended; never above `max_agents` (SB-6). */
+/** Number of held slots: root, active and suspended; at most `max_agents` (SB-6). */
 export function heldSlots(pool: Pool): number {
   let held = 0;
   for (const member of pool.members.values()) if (isHolder(member)) held += 1;
   return held;
 }
 
-/** Agents in line for a slot, first in line first: highest priority, then oldest in line (SB-4). */
-export function inLine(pool: Pool): Member[] {
+/** Queued agents: highest priority first, then the longest queued (SB-4). */
+export function queuedMembers(pool: Pool): Member[] {
   const waiting = [...pool.members.values()].filter(({ line }) => line !== undefined);
   return waiting.sort((a, b) => b.priority - a.priority || (a.line ?? 0) - (b.line ?? 0));
 }
 
-/** Whether the run is past its deadline at `at`, so that nobody may act. */
-export function isOver(pool: Pool, at: number): boolean {
+/** Whether the run is past its deadline at `at`, so that no agent may act. */
+export function isPastDeadline(pool: Pool, at: number): boolean {
   return pool.deadline !== undefined && at >= pool.deadline;
 }
 
 /**
- * Until when an agent may act, milliseconds since the epoch; undefined unless it is active. That is
- * `marginMs` before its lease ends: then its slot goes to another, who must not meet it still acting.
- * The run's deadline gives the slot to nobody, so it has no margin.
+ * Until when an agent may act, milliseconds since the epoch; undefined unless it is active. It ends `marginMs`
+ * before the lease, because another agent may get the slot then. The run's deadline needs no margin, because it
+ * frees the slot for no other agent.
  */
 export function mayActUntil(pool: Pool, member: Member, marginMs: number): number | undefined {
   if (member.state !== 'active' || member.expiresAt === undefined) return undefined;

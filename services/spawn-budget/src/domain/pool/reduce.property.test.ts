@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { HeadcountModel } from '../../../test/headcount-model.ts';
 import type { PoolEvent, Reduced, RenewIntent } from './events.ts';
 import { openPool } from './open.ts';
-import { heldSlots, inLine, isOver, type Pool } from './pool.ts';
+import { heldSlots, isPastDeadline, type Pool, queuedMembers } from './pool.ts';
 import { reduce } from './reduce.ts';
 
 const LEASE_MS = 15;
@@ -17,8 +17,8 @@ const WEIGHTS = [
   Priority.CRITICAL,
 ] as const;
 const INTENTS: readonly RenewIntent[] = ['run', 'run', 'suspend', 'park'];
-/** Every move that the rules know. */
-const MOVES = [
+/** Every state change that the rules allow. */
+const TRANSITIONS = [
   'active → paused',
   'active → released',
   'active → suspended',
@@ -39,7 +39,7 @@ const WHERE = {
   released: 'gone',
 } as const;
 
-/** Reads small numbers off a random word. */
+/** Derives small numbers from a random word. */
 function dice(word: number): (sides: number) => number {
   let rest = word >>> 0;
   return (sides) => {
@@ -58,7 +58,7 @@ interface Step {
   readonly afterMs: number;
 }
 
-/** What one random word says: mostly calls, sometimes time, rarely the end; 'replay' repeats a call. */
+/** Derives a step from a random word: mostly calls, sometimes time, rarely a close; 'replay' repeats a call. */
 function stepOf(word: number): Step | 'replay' {
   const roll = dice(word);
   const kind = roll(16);
@@ -82,8 +82,8 @@ function stepOf(word: number): Step | 'replay' {
   return { event: { type: roll(24) === 0 ? 'close' : 'expire' }, afterMs: afterMs + roll(9) };
 }
 
-/** What the caller of `event` is told, in the model's words. */
-function told(event: PoolEvent, { outcome }: Reduced): string {
+/** The result of `event` in the terms of the model. */
+function resultOf(event: PoolEvent, { outcome }: Reduced): string {
   const { member, refusal, renewal, released } = outcome;
   if (refusal !== undefined) return refusal.cap;
   if (renewal !== undefined) return renewal;
@@ -99,12 +99,12 @@ const REASONS: Readonly<Record<string, string>> = {
   AGENT_NOT_FOUND: 'unknown',
 };
 
-/** Applies `event`; an event that throws changes nothing, but time has passed all the same. */
+/** Applies `event`; an event that throws changes nothing but still ends expired leases. */
 function step(pool: Pool, event: PoolEvent, at: number): { answer: string; reduced: Reduced } {
   const time = { at, leaseMs: LEASE_MS };
   try {
     const reduced = reduce(pool, event, time);
-    return { answer: told(event, reduced), reduced };
+    return { answer: resultOf(event, reduced), reduced };
   } catch (error) {
     const answer = isWritError(error) ? REASONS[error.reason] : undefined;
     if (answer === undefined) throw error;
@@ -117,21 +117,21 @@ function poolText(pool: Pool): string {
     ({ agent, state, priority, expiresAt = Number.POSITIVE_INFINITY, epoch }) =>
       `${agent.instance} ${WHERE[state]} ${priority} ${expiresAt} ${epoch}`,
   );
-  const line = inLine(pool).map(({ agent }) => agent.instance);
+  const line = queuedMembers(pool).map(({ agent }) => agent.instance);
   const counts = [pool.totalSpawns, pool.totalPauses, pool.totalRefusals];
   return [...members, `line ${line}`, `counts ${counts}`].join('\n');
 }
 
 function modelText(model: HeadcountModel): string {
-  const { people, spawns, pauses, refusals } = model;
-  const members = people.map(
+  const { agents, spawns, pauses, refusals } = model;
+  const members = agents.map(
     ({ id, where, weight, until, epoch }) => `${id} ${where} ${weight} ${until} ${epoch}`,
   );
   const counts = [spawns, pauses, refusals];
   return [...members, `line ${model.line().map(({ id }) => id)}`, `counts ${counts}`].join('\n');
 }
 
-/** What must hold whatever the model says. */
+/** Invariants that hold independently of the model. */
 function assertInvariants(
   before: Pool,
   { pool, changes }: Reduced,
@@ -139,14 +139,14 @@ function assertInvariants(
   at: number,
 ): void {
   const held = heldSlots(pool);
-  // SB-6: the cap, above everything else.
+  // The cap (SB-6).
   if (held > pool.budget.maxAgents)
     throw new Error(`${held} of ${pool.budget.maxAgents} slots held`);
   const root = pool.members.get('root')?.state;
   if (!pool.closed && root !== 'active' && root !== 'suspended')
     throw new Error('the root lost its slot');
-  // Nobody but a demoted agent stands in line beside a free slot (SB-4, SB-5).
-  const open = !pool.closed && !isOver(pool, at);
+  // Only a demoted agent is queued while a slot is free (SB-4, SB-5).
+  const open = !pool.closed && !isPastDeadline(pool, at);
   if (open && held < pool.budget.maxAgents && model.line().some(({ yielded }) => !yielded))
     throw new Error('an agent waits beside a free slot');
   const beneficiaries = new Set<string>();
@@ -163,16 +163,16 @@ function assertInvariants(
     throw new Error('pauses miscounted');
 }
 
-function count(moves: Map<string, number>, { changes }: Reduced): void {
+function count(transitions: Map<string, number>, { changes }: Reduced): void {
   for (const { from, to } of changes) {
-    const move = `${from} → ${to}`;
-    moves.set(move, (moves.get(move) ?? 0) + 1);
+    const transition = `${from} → ${to}`;
+    transitions.set(transition, (transitions.get(transition) ?? 0) + 1);
   }
 }
 
-describe('the headcount of a run', () => {
-  it('is what a plain model says in 10,000 random schedules, and never above the cap (SB-1, SB-2, SB-3, SB-4, SB-5, SB-6, SB-7, SB-8)', () => {
-    const moves = new Map<string, number>();
+describe('the pool of a run', () => {
+  it('matches a plain model in 10,000 random schedules and never exceeds the cap (SB-1, SB-2, SB-3, SB-4, SB-5, SB-6, SB-7, SB-8)', () => {
+    const transitions = new Map<string, number>();
     const schedule = fc.tuple(
       fc.integer({ min: 0, max: 2 ** 31 - 1 }),
       fc.array(fc.integer({ min: 0, max: 2 ** 32 - 1 }), {
@@ -206,19 +206,19 @@ describe('the headcount of a run', () => {
           at += next === 'replay' ? 0 : next.afterMs;
           const before = pool;
           const { answer, reduced } = step(pool, event, at);
-          const expected = model.happen(event, at);
+          const expected = model.apply(event, at);
           if (answer !== expected) expect(answer).toBe(expected);
           pool = reduced.pool;
           assertInvariants(before, reduced, model, at);
           last = event;
           if (poolText(pool) !== modelText(model)) expect(poolText(pool)).toBe(modelText(model));
-          count(moves, reduced);
+          count(transitions, reduced);
         }
       }),
       { numRuns: SCHEDULES, seed: 20_260_101 },
     );
-    // A schedule that never pauses anybody proves nothing.
-    expect([...moves.keys()].sort()).toEqual(MOVES);
-    expect(Math.min(...moves.values())).toBeGreaterThan(20);
+    // Checks that the schedules cover every transition.
+    expect([...transitions.keys()].sort()).toEqual(TRANSITIONS);
+    expect(Math.min(...transitions.values())).toBeGreaterThan(20);
   });
 });

@@ -2,7 +2,7 @@ import { Priority } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import type { PoolEvent } from './events.ts';
 import { openPool } from './open.ts';
-import { heldSlots, inLine, mayActUntil, type Pool } from './pool.ts';
+import { heldSlots, mayActUntil, type Pool, queuedMembers } from './pool.ts';
 import { reduce } from './reduce.ts';
 
 const ROOT = { name: 'lead', instance: 'root' };
@@ -34,15 +34,15 @@ function stateOf(now: Pool, instance: string): string | undefined {
   return now.members.get(instance)?.state;
 }
 
-describe('the headcount reducer', () => {
-  it('leaves the pool that it is given as it was (SB-6)', () => {
+describe('reduce', () => {
+  it('does not change the given pool (SB-6)', () => {
     const before = after(pool(2), [acquire('low', Priority.LOW)]);
     const copy = structuredClone(before);
     after(before, [acquire('high', Priority.HIGH), { type: 'close' }]);
     expect(before).toEqual(copy);
   });
 
-  it('gives room that a demotion left to the next acquire, and the demoted waits on (SB-5)', () => {
+  it('gives a slot freed by a demotion to the next acquire while the demoted agent stays queued (SB-5)', () => {
     const demoted = after(pool(2), [
       acquire('a'),
       { type: 'reprioritize', instance: 'a', priority: Priority.LOW },
@@ -54,14 +54,14 @@ describe('the headcount reducer', () => {
     expect(stateOf(freed, 'a')).toBe('active');
   });
 
-  it('never pauses the same agent twice, and frees nothing when it ends (SB-6)', () => {
+  it('neither pauses a paused agent again nor frees a slot when it is released (SB-6)', () => {
     const paused = after(pool(2), [acquire('low', Priority.LOW), acquire('high', Priority.HIGH)]);
     const refused = reduce(paused, acquire('high-2', Priority.HIGH), { at: 0, leaseMs: LEASE_MS });
     expect(refused.outcome.refusal).toMatchObject({ cap: 'max_agents', why: 'nobody_below' });
     expect(heldSlots(after(refused.pool, [{ type: 'release', instance: 'low' }]))).toBe(2);
   });
 
-  it('has those in line by priority, then as long as they wait, promoted ones first (SB-4, SB-5)', () => {
+  it('queues agents by priority, then by waiting time, promoted agents first (SB-4, SB-5)', () => {
     const line = after(pool(4), [
       acquire('low-1', Priority.LOW),
       acquire('low-2', Priority.LOW),
@@ -70,7 +70,7 @@ describe('the headcount reducer', () => {
       acquire('c-2', Priority.CRITICAL),
       acquire('c-3', Priority.CRITICAL),
     ]);
-    const names = (now: Pool) => inLine(now).map(({ agent }) => agent.instance);
+    const names = (now: Pool) => queuedMembers(now).map(({ agent }) => agent.instance);
     expect(names(line)).toEqual(['normal', 'low-1', 'low-2']);
     const promoted = after(line, [
       { type: 'reprioritize', instance: 'low-1', priority: Priority.NORMAL },
@@ -79,16 +79,16 @@ describe('the headcount reducer', () => {
     expect(names(promoted)).toEqual(['low-2', 'low-1', 'normal']);
   });
 
-  it('wastes no slot on an agent that nobody picked up again (SB-8)', () => {
-    const lapsed = after(
+  it('gives no slot to an agent that no worker has renewed (SB-8)', () => {
+    const expired = after(
       after(pool(2), [acquire('dead', Priority.HIGH)]),
       [{ type: 'expire' }],
       LEASE_MS,
     );
-    expect(heldSlots(lapsed)).toBe(1);
-    expect(inLine(lapsed)).toEqual([]);
-    const asleep = after(
-      lapsed,
+    expect(heldSlots(expired)).toBe(1);
+    expect(queuedMembers(expired)).toEqual([]);
+    const suspended = after(
+      expired,
       [
         acquire('next'),
         { type: 'renew', instance: 'dead', epoch: 1n, intent: 'park' },
@@ -97,10 +97,10 @@ describe('the headcount reducer', () => {
       ],
       LEASE_MS,
     );
-    expect(stateOf(asleep, 'dead')).toBe('waiting');
+    expect(stateOf(suspended, 'dead')).toBe('waiting');
   });
 
-  it('lets an agent act until a margin before its lease, or until the deadline itself (SB-4)', () => {
+  it('lets an agent act until a margin before its lease ends, or until the deadline (SB-4)', () => {
     const open = pool(2);
     const [root] = open.members.values();
     expect(root && mayActUntil(open, root, 1_000)).toBe(14_000);

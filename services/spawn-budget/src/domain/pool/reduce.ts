@@ -8,9 +8,9 @@ import { renew } from './renew.ts';
 import { reprioritize } from './reprioritize.ts';
 
 /**
- * The pool after `event`, and what came of it. Pure: the given pool stays as it is, and time is what
- * the event says. Leases lapse first, so nobody acts on a lease that the sweep has not met yet (SB-8).
- * @throws NotFoundError, PreconditionError as the single rules say; InternalError
+ * Applies an event to a pool. Pure: the given pool is not changed, and the event carries the time. Expired leases
+ * end first, so that no agent acts on a lease that the sweep has not reached yet (SB-8).
+ * @throws NotFoundError, PreconditionError from the rule of the event; InternalError
  *   SPAWN_BUDGET_INCONSISTENT (SB-6)
  */
 export function reduce(pool: Pool, event: PoolEvent, time: EventTime): Reduced {

@@ -2,9 +2,9 @@ import type { PoolDraft } from './draft.ts';
 import type { Outcome, ReleaseEvent } from './events.ts';
 
 /**
- * Ends an agent's membership and gives its slot to the first in line (SB-3, SB-4). The root, a
- * released agent and an unknown one: nothing changes. One without a slot frees none (SB-6), yet a
- * slot that a demotion left free is given on now (SB-5).
+ * Releases an agent and gives its slot to the first queued one (SB-3, SB-4). Nothing changes for the root, a
+ * released agent or an unknown one. An agent without a slot frees none (SB-6), but a slot that a demotion left
+ * free is assigned now (SB-5).
  */
 export function release(draft: PoolDraft, { instance }: ReleaseEvent): Outcome {
   const member = draft.get(instance);
@@ -15,7 +15,7 @@ export function release(draft: PoolDraft, { instance }: ReleaseEvent): Outcome {
   return { released: true, member };
 }
 
-/** Releases everybody, the root too: the run is over. Closing twice changes nothing. */
+/** Releases every agent including the root, because the run has ended. Closing twice changes nothing. */
 export function close(draft: PoolDraft): Outcome {
   draft.close();
   for (const member of draft.pool.members.values())

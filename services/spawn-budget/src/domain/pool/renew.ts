@@ -3,9 +3,9 @@ import type { Outcome, RenewEvent } from './events.ts';
 import type { Member } from './pool.ts';
 
 /**
- * What a worker's renewal does (SB-8): it keeps the lease of an agent that runs, leaves one that
- * sleeps its slot, and gets an agent whose lease lapsed a slot, or a place in line. A paused agent
- * stays where it is: only a slot that frees, or promotion, resumes it (SB-4).
+ * Applies a worker's renewal (SB-8): extends the lease of a running agent, keeps the slot of a suspended one, and
+ * gives an agent whose lease expired a slot or queues it. A paused agent stays paused until a slot is free or it
+ * is promoted (SB-4).
  */
 export function renew(draft: PoolDraft, { instance, epoch, intent }: RenewEvent): Outcome {
   const known = draft.get(instance);
@@ -19,7 +19,7 @@ export function renew(draft: PoolDraft, { instance, epoch, intent }: RenewEvent)
       run(draft, member);
       break;
     case 'suspend':
-      sleep(draft, member);
+      suspend(draft, member);
       break;
     case 'park':
       if (member.state === 'waiting') queue(draft, member);
@@ -34,16 +34,16 @@ function run(draft: PoolDraft, member: Member): void {
   else if (member.state === 'waiting') reacquire(draft, member);
 }
 
-function sleep(draft: PoolDraft, member: Member): void {
+function suspend(draft: PoolDraft, member: Member): void {
   if (member.state === 'active') draft.suspend(member);
   else if (member.state === 'waiting') {
-    // A slot would be lost on an agent that sleeps; it comes back into line when it wakes.
+    // A suspended agent needs no slot; it is queued again when it wakes.
     const { line: _, ...rest } = member;
     draft.put(rest);
   }
 }
 
-/** As an acquire would (SB-2), but where that is refused, the agent gets in line. */
+/** Like an acquire (SB-2), but the agent is queued instead of refused. */
 function reacquire(draft: PoolDraft, member: Member): void {
   const victim = draft.hasRoom ? undefined : draft.victimBelow(member.priority);
   if (victim === undefined) queue(draft, member);

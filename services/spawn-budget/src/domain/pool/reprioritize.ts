@@ -1,16 +1,16 @@
 import { NotFoundError, Priority } from '@writ/kernel';
-import { refuseOver, releasedError } from './acquire.ts';
+import { assertRunning, releasedError } from './acquire.ts';
 import type { PoolDraft } from './draft.ts';
 import type { Outcome, ReprioritizeEvent } from './events.ts';
-import { inLine, type Member } from './pool.ts';
+import { type Member, queuedMembers } from './pool.ts';
 
 /**
- * Changes an agent's weight (SB-5). Demoting an active agent below NORMAL in a full pool pauses it;
+ * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it;
  * promoting a paused one to NORMAL or above resumes it if it can hold a slot.
  * @throws NotFoundError AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, DEADLINE_PASSED, AGENT_RELEASED
  */
 export function reprioritize(draft: PoolDraft, { instance, priority }: ReprioritizeEvent): Outcome {
-  refuseOver(draft);
+  assertRunning(draft);
   const before = draft.get(instance);
   if (before === undefined)
     throw new NotFoundError('AGENT_NOT_FOUND', `The run's pool has no agent ${instance}.`, {
@@ -26,13 +26,13 @@ export function reprioritize(draft: PoolDraft, { instance, priority }: Repriorit
 }
 
 function demote(draft: PoolDraft, member: Member): void {
-  // The root is never paused (SB-1), and one that sleeps keeps its slot (SB-8).
+  // The root is never paused (SB-1), and a suspended agent keeps its slot (SB-8).
   if (member.state !== 'active' || draft.isRoot(member) || draft.hasRoom) return;
-  const [next] = inLine(draft.pool);
+  const [next] = queuedMembers(draft.pool);
   if (next !== undefined) {
     draft.replace(member, next);
   } else if (draft.isOtherActive(member)) {
-    // Its slot stays free: the next release gives it one again, and the next acquire may take it.
+    // The slot stays free: the next release returns it to this agent, the next acquire may take it.
     draft.pause(member);
   }
 }
@@ -43,7 +43,7 @@ function promote(draft: PoolDraft, member: Member): void {
     return;
   }
   const victim = draft.victimBelow(member.priority);
-  // Below zero and falling: before everybody of its weight, the last promoted first.
+  // Negative and decreasing: before all agents of its priority, the last promoted first.
   if (victim === undefined) draft.put({ ...member, line: -draft.next() });
   else draft.replace(victim, member);
 }
