@@ -53,7 +53,7 @@ class Tool:
         properties: dict[str, Any] = self.schema.get("properties", {})
         required = self.schema.get("required", [])
         found = [
-            f"Argument {name[:64]} is not one that the tool takes."
+            f"Argument {name[:64]} is not defined by the tool."
             for name in trimmed
             if name not in properties and not self._admits(name)
         ]

@@ -48,7 +48,7 @@ const AGENT: ServicesRow = {
   agentToken: 'required',
   epoch: 'required',
 };
-const ACTING_AGENT: ServicesRow = { ...AGENT, slotGrant: 'required' };
+const AGENT_WITH_SLOT: ServicesRow = { ...AGENT, slotGrant: 'required' };
 
 const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.run.v1.RunService': {
@@ -78,7 +78,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   },
   'writ.supervision.v1.SupervisionService': {
     GetManifest: AGENT,
-    SpawnChild: ACTING_AGENT,
+    SpawnChild: AGENT_WITH_SLOT,
     EndChild: AGENT,
     RefreshTokens: { ...AGENT, allowExpiredAgentToken: true },
     ReportOutcome: AGENT,
@@ -86,7 +86,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   },
   'writ.review.v1.ReviewService': {
     ReviewAction: { ...AGENT, slotGrant: 'unless_partial' },
-    GetDecision: ACTING_AGENT,
+    GetDecision: AGENT_WITH_SLOT,
   },
   'writ.spawn.v1.SpawnBudgetService': {
     OpenPool: SUPERVISOR,
@@ -111,7 +111,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Unfreeze: SUPERVISOR,
   },
   'writ.model.v1.ModelService': {
-    Generate: ACTING_AGENT,
+    Generate: AGENT_WITH_SLOT,
     ListModels: SUPERVISOR_AND_AGENT,
   },
   'writ.tool.v1.ToolGatewayService': {

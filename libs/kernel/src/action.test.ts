@@ -26,7 +26,7 @@ const parse = (value: unknown) =>
 const refund = (args: object) => ({ kind: 'tool', name: 'issue_refund', args });
 
 describe('parseWorkerAction', () => {
-  it('reads a tool call and a final answer, trimmed (SV-2)', () => {
+  it('parses and trims a tool call and a final answer (SV-2)', () => {
     expect(parse(refund({ user_id: 42, amount_usd: 1000, reason: '  late ' }))).toEqual({
       ok: true,
       action: {
@@ -42,7 +42,7 @@ describe('parseWorkerAction', () => {
     expect(parse({ kind: 'tool', name: ' ping ' })).toMatchObject({ action: { name: 'ping' } });
   });
 
-  it('takes absent and null arguments as none (SV-2)', () => {
+  it('treats absent and null arguments as empty (SV-2)', () => {
     const action = { kind: 'tool', name: 'ping', args: {} };
     expect(parse({ kind: 'tool', name: 'ping' })).toEqual({ ok: true, action });
     expect(parse({ kind: 'tool', name: 'ping', args: null })).toEqual({ ok: true, action });
@@ -85,12 +85,12 @@ describe('parseWorkerAction', () => {
     expect(isStopReason(`invalid_action:${why}`)).toBe(true);
   });
 
-  it('gives back what the model said (SV-7)', () => {
+  it('returns the raw output of the model (SV-7)', () => {
     expect(parse({ kind: 'nap' })).toMatchObject({ raw: { kind: 'nap' } });
     expect(parse('no json')).toMatchObject({ raw: { kind: 'invalid', raw: 'no json' } });
   });
 
-  it('keeps a wild tool name out of the stop reason (SV-2)', () => {
+  it('does not include an invalid tool name in the stop reason (SV-2)', () => {
     const parsed = parse({ kind: 'tool', name: `a\nb${'c'.repeat(500)}` });
     expect(parsed).toMatchObject({
       stopReason: `invalid_action:unknown_tool:a?b${'c'.repeat(61)}`,
@@ -99,7 +99,7 @@ describe('parseWorkerAction', () => {
 });
 
 describe('parseNativeCall', () => {
-  it('reviews native calls like tool actions (SV-2)', () => {
+  it('validates native calls like tool actions (SV-2)', () => {
     const call = (name: string, text?: string | null) => parseNativeCall(name, text, contractOf);
     expect(call('issue_refund', '{"user_id":42,"amount_usd":1}')).toEqual(
       parse(refund({ user_id: 42, amount_usd: 1 })),

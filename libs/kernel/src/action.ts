@@ -19,39 +19,39 @@ export interface FinalAction {
   readonly answer: string;
 }
 
-/** What a worker may propose (SV-2). */
+/** A proposal of a worker (SV-2). */
 export type WorkerAction = ToolAction | FinalAction;
 
-/** Finds the argument contract of a tool; undefined when the agent has no such tool. */
+/** Returns the argument contract of a tool; undefined when the agent does not have the tool. */
 export type ContractLookup = (tool: string) => ArgumentContract | undefined;
 
-/** A valid action, or the stop reason and what the model said. */
+/** A valid action, or the stop reason with the output of the model. */
 export type ParsedAction =
   | { readonly ok: true; readonly action: WorkerAction }
   | {
       readonly ok: false;
-      /** `invalid_action:` and why (SV-2). */
+      /** `invalid_action:` and the problem (SV-2). */
       readonly stopReason: string;
-      /** The JSON that the model sent, or `{"kind":"invalid","raw":text}` when it is none. */
+      /** The JSON of the model, or `{"kind":"invalid","raw":text}` when it is not JSON. */
       readonly raw: JsonValue;
     };
 
-/** The kind under which text that is no JSON is shown; a model that sends it gets the same answer. */
+/** The kind of text that is not JSON; not valid as the kind of an action. */
 const NOT_JSON_KIND = 'invalid';
 
 /**
- * Reads the raw text of a JSON-speaking model as an action (SV-2). Strings come back trimmed and
- * absent or null `args` as `{}`; empty text counts as `{}`. JSON that is not strict is no JSON.
+ * Parses the JSON output of a model as an action (SV-2). Trims strings; absent or null `args` and empty
+ * text become `{}`. Accepts strict JSON only.
  */
 export function parseWorkerAction(rawText: string, contractOf: ContractLookup): ParsedAction {
   const value = parseOrUndefined(rawText === '' ? '{}' : rawText);
-  if (value === undefined) return refuse('non_json', { kind: NOT_JSON_KIND, raw: rawText });
+  if (value === undefined) return invalid('non_json', { kind: NOT_JSON_KIND, raw: rawText });
   return validateWorkerAction(value, contractOf);
 }
 
 /**
- * Reviews a native tool call like a tool action (SV-2): `argumentsText` is the JSON that the model
- * API delivered; absent, empty and null are `{}`.
+ * Validates a native tool call like a tool action (SV-2). `argumentsText` is the JSON from the model API;
+ * absent, empty and null become `{}`.
  */
 export function parseNativeCall(
   name: string,
@@ -60,26 +60,26 @@ export function parseNativeCall(
 ): ParsedAction {
   const args = argumentsText ? parseOrUndefined(argumentsText) : null;
   if (args === undefined)
-    return refuse('non_json', { kind: NOT_JSON_KIND, raw: argumentsText ?? '' });
+    return invalid('non_json', { kind: NOT_JSON_KIND, raw: argumentsText ?? '' });
   return validateWorkerAction({ kind: 'tool', name, args }, contractOf);
 }
 
-/** Validates an action that is already JSON, in the fixed order of SV-2. */
+/** Validates an action that is already parsed, in the order of SV-2. */
 export function validateWorkerAction(value: JsonValue, contractOf: ContractLookup): ParsedAction {
-  if (!isJsonObject(value)) return refuse('not_object', value);
+  if (!isJsonObject(value)) return invalid('not_object', value);
   switch (own(value, 'kind')) {
     case 'final':
       return validateFinal(value);
     case 'tool':
       return validateTool(value, contractOf);
     case NOT_JSON_KIND:
-      return refuse('non_json', value);
+      return invalid('non_json', value);
     default:
-      return refuse('bad_kind', value);
+      return invalid('bad_kind', value);
   }
 }
 
-/** The stop reason of the first thing wrong with a tool's proposed arguments (SV-2). */
+/** Returns the stop reason of the first problem of the proposed arguments (SV-2). */
 export function argumentStopReason(tool: string, problem: ArgumentProblem): string {
   switch (problem.code) {
     case 'extra':
@@ -94,27 +94,27 @@ export function argumentStopReason(tool: string, problem: ArgumentProblem): stri
 }
 
 function validateFinal(value: JsonObject): ParsedAction {
-  if (hasOtherKeys(value, ['kind', 'answer'])) return refuse('extra_keys_final', value);
+  if (hasOtherKeys(value, ['kind', 'answer'])) return invalid('extra_keys_final', value);
   const answer = trimmedText(own(value, 'answer'));
-  if (answer === undefined) return refuse('bad_final_answer', value);
+  if (answer === undefined) return invalid('bad_final_answer', value);
   return { ok: true, action: { kind: 'final', answer } };
 }
 
 function validateTool(value: JsonObject, contractOf: ContractLookup): ParsedAction {
-  if (hasOtherKeys(value, ['kind', 'name', 'args'])) return refuse('extra_keys_tool', value);
+  if (hasOtherKeys(value, ['kind', 'name', 'args'])) return invalid('extra_keys_tool', value);
   const name = trimmedText(own(value, 'name'));
-  if (name === undefined) return refuse('bad_tool_name', value);
+  if (name === undefined) return invalid('bad_tool_name', value);
   const args = own(value, 'args') ?? {};
-  if (!isJsonObject(args)) return refuse('bad_tool_args', value);
+  if (!isJsonObject(args)) return invalid('bad_tool_args', value);
   const contract = contractOf(name);
-  if (contract === undefined) return refuse(`unknown_tool:${shownName(name)}`, value);
+  if (contract === undefined) return invalid(`unknown_tool:${shownName(name)}`, value);
   const checked = checkArguments(contract, args, { phase: 'proposed' });
   const [first] = checked.problems;
   if (first === undefined) return { ok: true, action: { kind: 'tool', name, args: checked.args } };
   return { ok: false, stopReason: argumentStopReason(name, first), raw: value };
 }
 
-function refuse(why: string, raw: JsonValue): ParsedAction {
+function invalid(why: string, raw: JsonValue): ParsedAction {
   return { ok: false, stopReason: `invalid_action:${why}`, raw };
 }
 

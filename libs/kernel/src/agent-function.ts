@@ -1,23 +1,23 @@
 import type { JsonObject } from './json-value.ts';
 import type { AgentRef } from './supervision.ts';
 
-/** What an agent was asked to do. */
+/** The request to an agent. */
 export interface AgentTask {
   readonly goal: string;
-  /** Structured payload of the request; empty without one. */
+  /** Structured payload of the request; empty by default. */
   readonly data: JsonObject;
 }
 
-/** One question to a model. */
+/** One prompt to a model. */
 export interface ModelQuestion {
-  /** Instructions; those of the manifest when left out. */
+  /** Instructions. Default: those of the manifest. */
   readonly instructions?: string;
   readonly text: string;
-  /** Ask for one JSON object. */
+  /** Requests one JSON object as the response. */
   readonly json?: boolean;
 }
 
-/** What came of a tool call. Whatever was refused, or failed, can be told and worked around. */
+/** The result of a tool call. An agent can handle a rejected or failed call. */
 export type ToolAnswer =
   | { readonly ok: true; readonly result: JsonObject }
   | {
@@ -28,12 +28,12 @@ export type ToolAnswer =
       readonly message: string;
     };
 
-/** What came of work that was handed to another agent (AG-3). */
+/** The result of a handoff to another agent (AG-3). */
 export type HandoffAnswer =
   | {
       readonly ok: true;
       readonly text: string;
-      /** The result of an agent that was paused before it was done. */
+      /** Whether the agent was paused before it finished. */
       readonly partial: boolean;
     }
   | {
@@ -45,9 +45,9 @@ export type HandoffAnswer =
     };
 
 /**
- * What an agent that is written in TypeScript can do (RT-1). Each result is journaled once: after a
- * crash or a wait the function runs again from its start and is given the same results. So between two
- * of these it may compute, but neither read a clock, nor draw a number, nor do I/O.
+ * The operations of an agent that is written in TypeScript (RT-1). Every result is journaled: after a crash
+ * or suspension the function is replayed from its start with the same results. The code between operations
+ * must be deterministic: no clock, no random numbers, no I/O.
  */
 export interface AgentOperations {
   readonly tenant: string;
@@ -56,55 +56,56 @@ export interface AgentOperations {
   /** Options of the agent's manifest. */
   readonly options: JsonObject;
 
-  /** Throws when the run was cancelled or is out of time; every operation does it, too. */
+  /** Throws when the run was cancelled or its deadline has passed, as every operation does. */
   check(): void;
-  /** The time, the same whenever the agent runs again. */
+  /** The current time; the same in a replay. */
   now(): Date;
-  /** A number from 0 up to 1, the same whenever the agent runs again. */
+  /** A random number in [0, 1); the same in a replay. */
   random(): number;
-  /** Writes a log line once. Ids and words only; content goes to the journal alone. */
+  /** Writes a log line, not repeated in a replay. Log ids only; `content` is written to the journal only. */
   log(
     message: string,
     fields?: Readonly<Record<string, string | number | boolean>>,
     content?: JsonObject,
   ): void;
 
-  /** Asks the manifest's model; a failure ends the agent with the meter's stop reason. */
+  /** Calls the model of the manifest; a failure ends the agent with the stop reason of the meter. */
   ask(question: ModelQuestion): Promise<string>;
-  /** Proposes a call of one of the manifest's tools: reviewed, then executed (SV-1, TG-1). */
+  /** Proposes a call of a tool of the manifest, which is reviewed and then executed (SV-1, TG-1). */
   tool(name: string, args: JsonObject): Promise<ToolAnswer>;
-  /** Hands work to one of the manifest's sub_agents and waits for what comes of it (AG-3). */
+  /** Delegates work to one of the `sub_agents` of the manifest and waits for its result (AG-3). */
   handOff(agent: string, task: string): Promise<HandoffAnswer>;
 
-  /** Tells everybody who follows the manifest's output_topic (AG-5). */
+  /** Publishes an item on the `output_topic` of the manifest (AG-5). */
   emit(item: JsonObject): Promise<void>;
-  /** Hears of one of the manifest's follow_topics from now on, as signals `new_feed_item` (AG-5). */
+  /** Subscribes to one of the `follow_topics` of the manifest; items arrive as signals `new_feed_item` (AG-5). */
   follow(topic: string): Promise<void>;
-  /** Sleeps until a signal of this name came, then answers its payload. Rows, no memory. */
+  /** Suspends the agent until a signal of this name arrives; returns its payload. Uses no memory meanwhile. */
   sleepUntilSignal(name: string): Promise<JsonObject>;
-  /** Sleeps for a time, in milliseconds. Rows, no memory. */
+  /** Suspends the agent for `ms` milliseconds. Uses no memory meanwhile. */
   sleep(ms: number): Promise<void>;
 
-  /** Runs branches side by side; each must use the operations that it is given. */
+  /** Runs branches concurrently; each must use the operations passed to it. */
   all<T>(branches: readonly ((operations: AgentOperations) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle, counted from 1: what it did is committed together.
-   * @param waitsFor the signal that it begins with, for watchers
+   * Runs one think-act cycle and commits its results together.
+   * @param step number of the cycle, from 1
+   * @param waitsFor the signal that the cycle starts with, for watchers
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
-  /** Ends the agent without an answer, with the stop reason `error:<reason>`. */
+  /** Ends the agent without an answer, with stop reason `error:<reason>`. */
   fail(reason: string, detail: string): never;
 }
 
-/** An agent that is written in TypeScript (AG-1). */
+/** The definition of an agent written in TypeScript (AG-1). */
 export interface AgentDefinition {
-  /** Manifest name of the agents that it runs; their kind is `custom`. */
+  /** Name of the manifest, whose kind is `custom`. */
   readonly name: string;
-  /** Does the work; what it returns is proposed as the final answer, which is reviewed (SV-1). */
+  /** Runs the agent. Its return value is proposed as the final answer, which is reviewed (SV-1). */
   run(operations: AgentOperations, task: AgentTask): Promise<string>;
 }
 
-/** What a module of agents must export. */
+/** The exports of a module of agents. */
 export interface AgentModule {
   readonly agents: readonly AgentDefinition[];
 }

@@ -10,27 +10,27 @@ const file = parseJsonStrict(
 );
 const vectors = isJsonObject(file) && Array.isArray(file.vectors) ? file.vectors : [];
 
-/** Objects of plain keys, so that both orders of insertion are possible. */
+/** Objects without index-like keys, whose insertion order is preserved. */
 const args = fc.dictionary(
   fc.string({ unit: 'binary', maxLength: 4 }).filter((key) => key !== '__proto__'),
   fc.jsonValue(),
 ) as fc.Arbitrary<JsonObject>;
 
 describe('argsHash', () => {
-  it('gives the hash of the specification (TG-4)', () => {
+  it('computes the hash of the specification (TG-4)', () => {
     expect(argsHash({ user_id: 42 })).toBe('feaa769a39ae');
   });
 
-  it('takes absent arguments as none (TG-4)', () => {
+  it('treats absent arguments as empty (TG-4)', () => {
     expect(argsHash(undefined)).toBe(argsHash({}));
     expect(argsHash(null)).toBe(argsHash({}));
   });
 
-  it('has vectors that other languages can read (TG-4)', () => {
+  it('publishes its vectors for other languages (TG-4)', () => {
     expect(vectors.length).toBeGreaterThan(20);
   });
 
-  it.each(vectors)('agrees with the shared vector: $name (TG-4)', (vector) => {
+  it.each(vectors)('matches the shared vector: $name (TG-4)', (vector) => {
     expect(argsHashText(vector.args)).toBe(vector.text);
     expect(argsHash(vector.args)).toBe(vector.hash);
   });
@@ -44,7 +44,7 @@ describe('argsHash', () => {
     );
   });
 
-  it('does not depend on how much white space a string has, nor where (TG-4)', () => {
+  it('ignores amount and position of white space in strings (TG-4)', () => {
     const word = fc.stringMatching(/^[a-z]{1,5}$/);
     const space = fc
       .array(fc.constantFrom(' ', '\t', '\n', '\u0085', '\u00a0', '\u3000'), { minLength: 1 })
@@ -65,7 +65,7 @@ describe('argsHash', () => {
         expect(text).toMatch(/^[ -~]*$/);
         const keys = Object.keys(JSON.parse(text) as object);
         const byUtf8 = [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-        // Keys that look like indices come first in any object, so they are left out.
+        // Index-like keys come first in every object, so they are omitted.
         const plain = (all: string[]): string[] => all.filter((key) => !/^\d+$/.test(key));
         expect(plain(keys)).toEqual(plain(byUtf8));
       }),

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 import { foldWhiteSpace } from './white-space.ts';
 
 /**
- * The short hash of a call's arguments, for loop detection and traces: 12 hex digits of SHA-256
+ * Returns the short hash of a call's arguments, for loop detection and traces: 12 hex digits of SHA-256
  * over {@link argsHashText} (TG-4). `{"user_id": 42}` → `feaa769a39ae`. Absent arguments are `{}`.
  */
 export function argsHash(args: JsonObject | null | undefined): string {
@@ -11,8 +11,8 @@ export function argsHash(args: JsonObject | null | undefined): string {
 }
 
 /**
- * The ASCII text that {@link argsHash} hashes: keys sorted by code point and left as they are, no
- * spaces, numbers as in RFC 8785, strings trimmed and their white space folded (TG-4).
+ * Returns the ASCII text that {@link argsHash} hashes: keys sorted by code point and unchanged, no spaces,
+ * numbers as in RFC 8785, strings trimmed and their white space folded (TG-4).
  */
 export function argsHashText(value: JsonValue): string {
   if (typeof value === 'string') return asciiString(foldWhiteSpace(value));
@@ -26,7 +26,7 @@ export function argsHashText(value: JsonValue): string {
   return JSON.stringify(value);
 }
 
-/** JSON.stringify escapes what is below space; this also escapes what is above tilde. */
+/** JSON.stringify escapes characters below space; this also escapes those above tilde. */
 function asciiString(text: string): string {
   return JSON.stringify(text).replace(
     /[^ -~]/g,
@@ -38,6 +38,6 @@ function asciiString(text: string): string {
 function compareCodePoints(left: string, right: string): number {
   let at = 0;
   while (at < left.length && left.charCodeAt(at) === right.charCodeAt(at)) at += 1;
-  // Where only the low halves of two pairs differ, the low halves sort as the pairs do.
+  // When only the low surrogates of two pairs differ, they sort like the pairs.
   return (left.codePointAt(at) ?? -1) - (right.codePointAt(at) ?? -1);
 }

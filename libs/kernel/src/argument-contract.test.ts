@@ -51,10 +51,10 @@ describe('checkArguments', () => {
       { ...good, zeta: 'secret' },
       { phase: 'executed' },
     ).problems;
-    expect(first?.message).toBe('Argument zeta is not one that the tool takes.');
+    expect(first?.message).toBe('Argument zeta is not defined by the tool.');
   });
 
-  it('takes integers as numbers, and booleans as neither (TG-3)', () => {
+  it('accepts integers as numbers, but booleans as neither (TG-3)', () => {
     expect(problems({ ...good, amount_usd: 10 })).toEqual([]);
     expect(problems({ ...good, user_id: true, amount_usd: false })).toEqual([
       'bad_type:user_id',
@@ -65,19 +65,19 @@ describe('checkArguments', () => {
     expect(problems({ ...good, user_id: null })).toEqual(['bad_type:user_id']);
   });
 
-  it('trims strings at every level and leaves the given value alone (TG-3)', () => {
+  it('trims strings at every level without changing the input (TG-3)', () => {
     const given = { ...good, reason: ' late\u0085', lines: [{ sku: ' a ' }] };
     const { args } = checkArguments(refund, given, { phase: 'executed' });
     expect(args).toEqual({ ...good, reason: 'late', lines: [{ sku: 'a' }] });
     expect(given.reason).toBe(' late\u0085');
   });
 
-  it('refuses an empty string where one is required, not where it is optional (TG-3)', () => {
+  it('rejects an empty string for a required argument, not for an optional one (TG-3)', () => {
     expect(problems({ ...good, reason: '   ', note: ' ' })).toEqual(['bad_type:reason']);
     expect(problems({ ...good, note: '' })).toEqual([]);
   });
 
-  it('lets a fillable argument wait until execution (TG-3)', () => {
+  it('allows a fillable argument to be missing until execution (TG-3)', () => {
     const { reason: _, ...without } = good;
     expect(problems(without, 'proposed')).toEqual([]);
     expect(problems({ ...without, reason: ' ' }, 'proposed')).toEqual([]);
@@ -85,13 +85,13 @@ describe('checkArguments', () => {
     expect(problems(without, 'executed')).toEqual(['missing:reason']);
   });
 
-  it('judges nested values by the schema and its definitions (TG-3)', () => {
+  it('validates nested values by the schema and its definitions (TG-3)', () => {
     expect(problems({ ...good, lines: [{ sku: 'a' }] })).toEqual([]);
     expect(problems({ ...good, lines: [{ sku: 'a', more: 1 }] })).toEqual(['bad_type:lines']);
     expect(problems({ ...good, lines: [{}] })).toEqual(['bad_type:lines']);
   });
 
-  it('does not take inherited names for arguments (TG-3)', () => {
+  it('does not treat inherited names as arguments (TG-3)', () => {
     const odd = compileContract({
       type: 'object',
       properties: { constructor: { type: 'string' } },
@@ -101,7 +101,7 @@ describe('checkArguments', () => {
     expect(problems({ toString: 'x' }, 'executed', odd)).toContain('extra:toString');
   });
 
-  it('refuses a value whose spec cannot be read, one argument at a time (SV-2)', () => {
+  it('rejects a value with an invalid spec, one argument at a time (SV-2)', () => {
     const odd = compileContract({
       type: 'object',
       properties: {
@@ -120,7 +120,7 @@ describe('checkArguments', () => {
     ]);
   });
 
-  it('refuses undeclared arguments unless the schema takes them (TG-3)', () => {
+  it('rejects undeclared arguments unless the schema allows them (TG-3)', () => {
     const silent = compileContract({ type: 'object' });
     const open = compileContract({ type: 'object', additionalProperties: { type: 'integer' } });
     const patterned = compileContract({
@@ -134,7 +134,7 @@ describe('checkArguments', () => {
     expect(problems({ 'x-a': 'no' }, 'executed', patterned)).toEqual(['bad_type:*']);
   });
 
-  it('judges rules over all arguments once nothing is left to fill (TG-3)', () => {
+  it('validates rules over all arguments once none is left to fill (TG-3)', () => {
     const both = compileContract({
       type: 'object',
       properties: { from: { type: 'integer' }, to: { type: 'integer', fillable: true } },
@@ -148,20 +148,20 @@ describe('checkArguments', () => {
 });
 
 describe('compileContract', () => {
-  it('compiles the same schema once, whatever the order of its keys', () => {
+  it('compiles the same schema once, in any order of its keys', () => {
     const one = compileContract({ type: 'object', properties: { a: { type: 'string' } } });
     const two = compileContract({ properties: { a: { type: 'string' } }, type: 'object' });
     expect(two).toBe(one);
   });
 
-  it('keeps its own copy of the schema', () => {
+  it('copies the schema', () => {
     const schema = { type: 'object', properties: { late: { type: 'string' } } };
     const contract = compileContract(schema);
     schema.properties.late.type = 'integer';
     expect(contract.schema).toMatchObject({ properties: { late: { type: 'string' } } });
   });
 
-  it('takes older dialects and unknown keywords as annotations', () => {
+  it('treats older dialects and unknown keywords as annotations', () => {
     const contract = compileContract({
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
@@ -179,7 +179,7 @@ describe('compileContract', () => {
     ['properties.a.fillable', { type: 'object', properties: { a: { fillable: 'yes' } } }],
     ['patternProperties', { type: 'object', patternProperties: { '(': true } }],
     ['schema', { type: 'object', minProperties: 'many' }],
-  ])('refuses a schema whose %s cannot be used: %j (SYS-3)', (field, schema) => {
+  ])('rejects a schema with an invalid %s: %j (SYS-3)', (field, schema) => {
     expect(() => compileContract(schema)).toThrow(
       expect.objectContaining({ reason: 'INVALID_ARGUMENT_CONTRACT', metadata: { field } }),
     );

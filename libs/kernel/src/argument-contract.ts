@@ -4,44 +4,44 @@ import { canonicalDigest } from './canonical-json.ts';
 import { InvalidRequestError } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 
-/** One argument of a contract, compiled. */
+/** One compiled argument of a contract. */
 export interface ArgumentSpec {
   readonly name: string;
   readonly required: boolean;
-  /** May be missing when proposed; must be there when executed (TG-3). */
+  /** May be missing in the proposal, but not at execution (TG-3). */
   readonly fillable: boolean;
-  /** Whether a trimmed value fits; undefined when the spec cannot be read (`unknown_spec`). */
+  /** Whether a trimmed value matches; undefined for an invalid spec (`unknown_spec`). */
   readonly accepts: ((value: JsonValue) => boolean) | undefined;
 }
 
-/** What a tool takes: a JSON Schema, compiled (TG-3). */
+/** The compiled JSON Schema of a tool's arguments (TG-3). */
 export interface ArgumentContract {
-  /** The schema that was compiled, frozen. */
+  /** The schema, frozen. */
   readonly schema: JsonObject;
   /** In the order of the schema. */
   readonly specs: readonly ArgumentSpec[];
-  /** Whether the schema admits an argument that `properties` does not list. */
+  /** Whether the schema allows an argument that `properties` does not list. */
   readonly admits: (name: string) => boolean;
-  /** Judges the arguments together: rules such as dependentRequired, oneOf, nested extras. */
+  /** Validates rules over all arguments, such as dependentRequired and oneOf. */
   readonly acceptsAll: (args: JsonObject) => boolean;
-  /** Names of the arguments whose spec cannot be read; a registry refuses such a tool. */
+  /** Names of the arguments with an invalid spec; a registry rejects such a tool. */
   readonly unreadable: readonly string[];
 }
 
-/** Compiled contracts are kept by the digest of their schema; this bounds how many. */
+/** Maximum number of cached contracts. */
 const CACHE_SIZE = 1024;
 const cache = new Map<string, ArgumentContract>();
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false });
 ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
 
-/** Keywords that name a document or dialect, or that are judged here one argument at a time. */
-const JUDGED_ALONE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
+/** Keywords that name a document or dialect, or that are validated per argument. */
+const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
 
 /**
- * Compiles the JSON Schema (2020-12, of type object) of a tool's arguments; the same schema is
- * compiled once. An argument not in `properties` is refused unless the schema says otherwise.
- * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema as a whole cannot be a contract
+ * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results are cached. Arguments not
+ * in `properties` are rejected unless the schema allows them.
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract
  */
 export function compileContract(schema: JsonObject): ArgumentContract {
   const digest = canonicalDigest(schema);
@@ -79,7 +79,7 @@ function compile(schema: JsonObject): ArgumentContract {
   });
 }
 
-/** Each argument alone, beside the schema's own definitions, so that its `$ref`s resolve. */
+/** Compiles one argument together with the definitions of the schema, so that its `$ref`s resolve. */
 function compileArgument(schema: JsonObject, spec: JsonValue): ArgumentSpec['accepts'] {
   const { $defs = {}, definitions = {} } = schema;
   return tryCompile({ $defs, definitions, allOf: [spec] });
@@ -99,9 +99,9 @@ function compileAdmission(schema: JsonObject): (name: string) => boolean {
   return (name) => extra !== false || expressions.some((expression) => expression.test(name));
 }
 
-/** What is left of the schema once each argument has been judged by itself. */
+/** Compiles the rules of the schema that apply to all arguments together. */
 function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
-  const rest = Object.entries(schema).filter(([keyword]) => !JUDGED_ALONE.has(keyword));
+  const rest = Object.entries(schema).filter(([keyword]) => !NOT_IN_WHOLE.has(keyword));
   const { additionalProperties } = schema;
   const accepts = tryCompile({
     ...Object.fromEntries(rest),
@@ -117,7 +117,7 @@ function tryCompile(schema: JsonObject): ((value: JsonValue) => boolean) | undef
   try {
     validate = ajv.compile(schema);
   } catch {
-    // A spec that cannot be read is an answer, not a failure: it is reported as unknown_spec.
+    // An invalid spec is not an error here: it is reported as unknown_spec.
     return undefined;
   } finally {
     ajv.removeSchema(schema);

@@ -1,13 +1,13 @@
 import { type ErrorMetadata, WritError } from './errors.ts';
 import { formatUsd } from './money.ts';
 
-/** What {@link BudgetExhaustedError} tells. Cost is nano-USD when a bigint, decimal USD when text. */
+/** Fields of a {@link BudgetExhaustedError}. Cost is nano-USD as a bigint, decimal USD as a string. */
 export interface BudgetBreach {
   /** `tokens`, `cost`, `turns`, `spawns` or another dimension of a budget. */
   readonly dimension: string;
   readonly used: number | bigint | string;
   readonly limit: number | bigint | string;
-  /** Replaces the standard sentence, for example with the level whose cap was met. */
+  /** Replaces the default message, for example to name the level whose cap was reached. */
   readonly message?: string;
   readonly metadata?: ErrorMetadata;
 }
@@ -19,12 +19,12 @@ const DIMENSION_LABELS: Readonly<Record<string, string>> = {
   spawns: 'Spawn',
 };
 
-/** A budget or headcount is used up: stop, or ask for a larger one (EM-2, SB-2). */
+/** A budget or headcount is exhausted: stop, or request a larger one (EM-2, SB-2). */
 export class BudgetExhaustedError extends WritError<'resource_exhausted'> {
   readonly kind = 'resource_exhausted';
   readonly dimension: string;
 
-  /** Says `Token budget exceeded: 4200 > 4000` unless the breach brings its own sentence. */
+  /** The default message is `Token budget exceeded: 4200 > 4000`. */
   constructor(breach: BudgetBreach, options?: ErrorOptions) {
     const show = (amount: number | bigint | string): string =>
       breach.dimension === 'cost' && typeof amount === 'bigint'

@@ -40,7 +40,7 @@ describe('budgets', () => {
     expect(createExecutionBudget()).toEqual({});
   });
 
-  it('keep zero as zero and leave unset out (EM-1)', () => {
+  it('keep zero and omit unset limits (EM-1)', () => {
     const budget = createExecutionBudget({ maxTokens: 0, maxCostNanoUsd: 0n, maxTurns: undefined });
     expect(budget).toStrictEqual({ maxTokens: 0, maxCostNanoUsd: 0n });
     expect(Object.isFrozen(budget)).toBe(true);
@@ -50,7 +50,7 @@ describe('budgets', () => {
     });
   });
 
-  it('refuse what is no count, naming the field (SYS-3)', () => {
+  it('reject an invalid count, naming the field (SYS-3)', () => {
     const bad = [
       () => createSpawnBudget({ maxAgents: 0 }),
       () => createSpawnBudget({ maxDepth: -1 }),
@@ -86,7 +86,7 @@ describe('budgets', () => {
     );
   });
 
-  it('never grow headcount by narrowing, nor win back preemption (SUP-9, SB-7)', () => {
+  it('never gain headcount or preemption by narrowing (SUP-9, SB-7)', () => {
     fc.assert(
       fc.property(spawn, spawn, (allowed, requested) => {
         const narrowed = narrowSpawnBudget(allowed, requested);

@@ -1,4 +1,5 @@
 import { InvalidRequestError } from './errors.ts';
+import { omitUndefined } from './omit-undefined.ts';
 
 /** Headcount for a whole run, shared by its tree (SB-1, SB-7). */
 export interface SpawnBudget {
@@ -12,7 +13,7 @@ export interface SpawnBudget {
   readonly maxDepth?: number;
 }
 
-/** What one agent, or a whole run, may spend (EM-1). Unset = unlimited, zero = zero. */
+/** The spending limits of one agent or a whole run (EM-1). Unset means unlimited, zero means zero. */
 export interface ExecutionBudget {
   /** Prompt and completion tokens together. */
   readonly maxTokens?: number;
@@ -26,7 +27,7 @@ export interface ExecutionBudget {
   readonly maxActiveMs?: number;
 }
 
-/** A type whose fields may be left out or explicitly undefined, as decoded messages have them. */
+/** A type whose fields may be omitted or undefined, as in decoded messages. */
 export type Loose<T> = { readonly [K in keyof T]?: T[K] | undefined };
 
 /** 50 agents, preemption allowed (SB-1). */
@@ -42,19 +43,21 @@ const MAX_INT64 = 2n ** 63n - 1n;
 const COUNTS = ['maxTokens', 'maxTurns', 'deadlineMs', 'maxActiveMs'] as const;
 
 /**
- * A checked, frozen spawn budget; what is left out takes the default.
+ * Creates a validated, frozen spawn budget; omitted fields have their defaults.
  * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function createSpawnBudget(
-  given: Loose<SpawnBudget> = {},
+  fields: Loose<SpawnBudget> = {},
   path = 'spawn_budget',
 ): SpawnBudget {
-  const budget = definedOnly<SpawnBudget>({
-    maxAgents: given.maxAgents ?? DEFAULT_SPAWN_BUDGET.maxAgents,
-    allowPreempt: given.allowPreempt ?? DEFAULT_SPAWN_BUDGET.allowPreempt,
-    maxTotalSpawns: given.maxTotalSpawns,
-    maxDepth: given.maxDepth,
-  });
+  const budget = Object.freeze(
+    omitUndefined({
+      maxAgents: fields.maxAgents ?? DEFAULT_SPAWN_BUDGET.maxAgents,
+      allowPreempt: fields.allowPreempt ?? DEFAULT_SPAWN_BUDGET.allowPreempt,
+      maxTotalSpawns: fields.maxTotalSpawns,
+      maxDepth: fields.maxDepth,
+    }),
+  );
   checkCount(budget.maxAgents, `${path}.max_agents`, 1);
   checkCount(budget.maxTotalSpawns, `${path}.max_total_spawns`);
   checkCount(budget.maxDepth, `${path}.max_depth`);
@@ -62,55 +65,61 @@ export function createSpawnBudget(
 }
 
 /**
- * A checked, frozen execution budget.
+ * Creates a validated, frozen execution budget.
  * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function createExecutionBudget(
-  given: Loose<ExecutionBudget> = {},
+  fields: Loose<ExecutionBudget> = {},
   path = 'execution_budget',
 ): ExecutionBudget {
-  for (const name of COUNTS) checkCount(given[name], `${path}.${snakeCase(name)}`);
-  const cost = given.maxCostNanoUsd;
+  for (const name of COUNTS) checkCount(fields[name], `${path}.${snakeCase(name)}`);
+  const cost = fields.maxCostNanoUsd;
   if (cost !== undefined && (cost < 0n || cost > MAX_INT64)) {
     throw badBudget(`${path}.max_cost_nano_usd`, 'must be between 0 and 2^63 - 1 nano-USD');
   }
-  return definedOnly<ExecutionBudget>({
-    maxTokens: given.maxTokens,
-    maxCostNanoUsd: given.maxCostNanoUsd,
-    maxTurns: given.maxTurns,
-    deadlineMs: given.deadlineMs,
-    maxActiveMs: given.maxActiveMs,
-  });
+  return Object.freeze(
+    omitUndefined({
+      maxTokens: fields.maxTokens,
+      maxCostNanoUsd: fields.maxCostNanoUsd,
+      maxTurns: fields.maxTurns,
+      deadlineMs: fields.deadlineMs,
+      maxActiveMs: fields.maxActiveMs,
+    }),
+  );
 }
 
 /**
- * The budget that a child may have: what it asked for, and in no dimension more than its parent
- * has (SUP-9). A dimension it does not name is the parent's.
+ * Returns the budget of a child: what it requested, limited in every dimension by its parent (SUP-9). A
+ * dimension without a request is that of the parent.
  */
 export function narrowExecutionBudget(
   parent: ExecutionBudget,
   requested: ExecutionBudget,
 ): ExecutionBudget {
-  return definedOnly<ExecutionBudget>({
-    maxTokens: smaller(parent.maxTokens, requested.maxTokens),
-    maxCostNanoUsd: smaller(parent.maxCostNanoUsd, requested.maxCostNanoUsd),
-    maxTurns: smaller(parent.maxTurns, requested.maxTurns),
-    deadlineMs: smaller(parent.deadlineMs, requested.deadlineMs),
-    maxActiveMs: smaller(parent.maxActiveMs, requested.maxActiveMs),
-  });
+  return Object.freeze(
+    omitUndefined({
+      maxTokens: smaller(parent.maxTokens, requested.maxTokens),
+      maxCostNanoUsd: smaller(parent.maxCostNanoUsd, requested.maxCostNanoUsd),
+      maxTurns: smaller(parent.maxTurns, requested.maxTurns),
+      deadlineMs: smaller(parent.deadlineMs, requested.deadlineMs),
+      maxActiveMs: smaller(parent.maxActiveMs, requested.maxActiveMs),
+    }),
+  );
 }
 
 /**
- * A spawn budget no larger than `allowed` in any dimension (SUP-9): the manifest allows, a request
- * narrows. Preemption needs both to allow it.
+ * Returns a spawn budget not larger than `allowed` in any dimension (SUP-9). Preemption requires that both
+ * allow it.
  */
 export function narrowSpawnBudget(allowed: SpawnBudget, requested: SpawnBudget): SpawnBudget {
-  return definedOnly<SpawnBudget>({
-    maxAgents: Math.min(allowed.maxAgents, requested.maxAgents),
-    allowPreempt: allowed.allowPreempt && requested.allowPreempt,
-    maxTotalSpawns: smaller(allowed.maxTotalSpawns, requested.maxTotalSpawns),
-    maxDepth: smaller(allowed.maxDepth, requested.maxDepth),
-  });
+  return Object.freeze(
+    omitUndefined({
+      maxAgents: Math.min(allowed.maxAgents, requested.maxAgents),
+      allowPreempt: allowed.allowPreempt && requested.allowPreempt,
+      maxTotalSpawns: smaller(allowed.maxTotalSpawns, requested.maxTotalSpawns),
+      maxDepth: smaller(allowed.maxDepth, requested.maxDepth),
+    }),
+  );
 }
 
 function smaller<N extends number | bigint>(a: N | undefined, b: N | undefined): N | undefined {
@@ -119,16 +128,9 @@ function smaller<N extends number | bigint>(a: N | undefined, b: N | undefined):
   return b < a ? b : a;
 }
 
-function definedOnly<T extends object>(fields: { [K in keyof T]: T[K] | undefined }): T;
-function definedOnly(fields: object): object {
-  return Object.freeze(
-    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
-  );
-}
-
-function checkCount(value: number | undefined, field: string, least = 0): void {
-  if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;
-  throw badBudget(field, `must be a whole number of at least ${least}`);
+function checkCount(value: number | undefined, field: string, min = 0): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= min)) return;
+  throw badBudget(field, `must be an integer of at least ${min}`);
 }
 
 function badBudget(field: string, rule: string): InvalidRequestError {

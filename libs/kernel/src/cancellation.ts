@@ -1,8 +1,8 @@
 import { CancellationError } from './errors.ts';
 
 /**
- * A cooperative stop button (SUP-6). Whoever holds it cancels; the work checks at safe points or
- * waits. Children are cancelled with their parent, never the other way round.
+ * A cooperative cancellation token (SUP-6). The owner cancels it; the work checks it at safe points or waits
+ * for it. Children are cancelled with their parent, but not the parent with a child.
  */
 export class CancellationToken {
   #reason: string | undefined;
@@ -15,12 +15,12 @@ export class CancellationToken {
     return this.#reason !== undefined;
   }
 
-  /** The reason given first, or undefined while not cancelled. */
+  /** The first reason; undefined while not cancelled. */
   get reason(): string | undefined {
     return this.#reason;
   }
 
-  /** Cancels this token and its descendants. Idempotent: the first reason stays (SUP-6). */
+  /** Cancels this token and its descendants. Idempotent; the first reason is kept (SUP-6). */
   cancel(reason = 'cancelled'): void {
     const pending: CancellationToken[] = [this];
     for (let token = pending.pop(); token !== undefined; token = pending.pop()) {
@@ -34,14 +34,14 @@ export class CancellationToken {
   }
 
   /**
-   * Does nothing while not cancelled.
-   * @throws CancellationError with the reason given to `cancel`
+   * Throws when cancelled.
+   * @throws CancellationError with the first reason
    */
   check(): void {
     if (this.#reason !== undefined) throw new CancellationError(this.#reason);
   }
 
-  /** Resolves with the reason once cancelled; at once when it already is. */
+  /** Resolves with the reason once cancelled, immediately if it already is. */
   wait(): Promise<string> {
     if (this.#reason !== undefined) return Promise.resolve(this.#reason);
     const signal = this.toAbortSignal();
@@ -50,7 +50,7 @@ export class CancellationToken {
     });
   }
 
-  /** A token that is cancelled when this one is, and may be cancelled alone. */
+  /** Creates a token that is cancelled with this one and can also be cancelled alone. */
   child(): CancellationToken {
     const child = new CancellationToken();
     if (this.#reason !== undefined) {
@@ -62,13 +62,13 @@ export class CancellationToken {
     return child;
   }
 
-  /** Stops following the parent or signal, so that a long-lived parent does not keep it in memory. */
+  /** Detaches from the parent or signal, so that a long-lived parent does not keep it in memory. */
   detach(): void {
     this.#stopFollowing?.();
     this.#stopFollowing = undefined;
   }
 
-  /** A signal that aborts, with a CancellationError as its reason, when this token is cancelled. */
+  /** A signal that aborts with a CancellationError when this token is cancelled. */
   toAbortSignal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -77,7 +77,7 @@ export class CancellationToken {
     return this.#controller.signal;
   }
 
-  /** A token that is cancelled when `signal` aborts, with the text of the signal's reason. */
+  /** Creates a token that is cancelled when `signal` aborts, with the text of its reason. */
   static fromAbortSignal(signal: AbortSignal): CancellationToken {
     const token = new CancellationToken();
     const follow = (): void => token.cancel(describe(signal.reason));

@@ -4,7 +4,7 @@ import { canonicalDigest, canonicalJson, definitionDigest, sha256Hex } from './c
 import { parseJsonStrict } from './json.ts';
 
 describe('canonicalJson', () => {
-  it('writes the example of RFC 8785 section 3.2.3 (TG-4)', () => {
+  it('formats the example of RFC 8785 section 3.2.3 (TG-4)', () => {
     const value = {
       '\u20ac': 'Euro Sign',
       '\r': 'Carriage Return',
@@ -26,13 +26,13 @@ describe('canonicalJson', () => {
     ]);
   });
 
-  it('writes numbers as ECMAScript does (TG-4)', () => {
+  it('formats numbers like ECMAScript (TG-4)', () => {
     expect(canonicalJson([Number('333333333.33333329'), 1e30, 4.5, 2e-3, 1e-27, -0, 1e21])).toBe(
       '[333333333.3333333,1e+30,4.5,0.002,1e-27,0,1e+21]',
     );
   });
 
-  it('comes back unchanged through the strict parser (TG-4)', () => {
+  it('round-trips through the strict parser (TG-4)', () => {
     const value = fc.jsonValue({ maxDepth: 4 }).filter(isStrict);
     fc.assert(
       fc.property(value, (original) => {
@@ -52,7 +52,7 @@ describe('canonicalJson', () => {
     );
   });
 
-  it('refuses what JSON cannot hold instead of guessing (SYS-4)', () => {
+  it('rejects values without a JSON form (SYS-4)', () => {
     const endless: unknown[] = [];
     endless.push(endless);
     const sparse = new Array(1);
@@ -83,7 +83,7 @@ describe('digests', () => {
     expect(sha256Hex(new TextEncoder().encode('{}'))).toBe(canonicalDigest({}));
   });
 
-  it('of a tool definition change with any part of it (TG-2)', () => {
+  it('of a tool definition depend on every part of it (TG-2)', () => {
     const definition = { name: 'issue_refund', sideEffect: 'destructive', schema: {} };
     expect(definitionDigest({ ...definition })).toBe(definitionDigest(definition));
     expect(definitionDigest({ ...definition, sideEffect: 'read_only' })).not.toBe(

@@ -1,30 +1,30 @@
 import { hash } from 'node:crypto';
 import { InvalidRequestError } from './errors.ts';
 
-/** Deeper than any value that Writ makes; it also ends a value that contains itself. */
+/** Deeper than any value of Writ; stops at circular references. */
 const MAX_DEPTH = 128;
 
 /**
- * The one text of a JSON value by RFC 8785: keys sorted by UTF-16 code units, ECMAScript numbers,
- * no white space. What is signed and hashed is the UTF-8 of this text (TG-4).
- * @throws InvalidRequestError NOT_SERIALIZABLE for what JSON cannot hold: undefined, NaN, a bigint, a
+ * Returns the canonical JSON of a value (RFC 8785): keys sorted by UTF-16 code units, ECMAScript numbers, no
+ * white space. Signatures and hashes cover its UTF-8 bytes (TG-4).
+ * @throws InvalidRequestError NOT_SERIALIZABLE for values without a JSON form: undefined, NaN, a bigint, a
  * lone surrogate, an instance of a class
  */
 export function canonicalJson(value: unknown): string {
   return write(value, 0);
 }
 
-/** SHA-256 of bytes, or of the UTF-8 of a text, as 64 lower-case hex digits. */
+/** Returns the SHA-256 of bytes, or of the UTF-8 of a text, as 64 lower-case hex digits. */
 export function sha256Hex(data: Uint8Array | string): string {
   return hash('sha256', data, 'hex');
 }
 
-/** SHA-256 of the canonical text of a value, as 64 hex digits. */
+/** Returns the SHA-256 of the canonical JSON of a value, as 64 hex digits. */
 export function canonicalDigest(value: unknown): string {
   return sha256Hex(canonicalJson(value));
 }
 
-/** The digest of a tool's definition: a writ names it, so a changed tool is noticed (TG-1, TG-2). */
+/** Returns the digest of a tool definition. A writ contains it, so that a changed tool is detected (TG-1, TG-2). */
 export function definitionDigest(definition: object): string {
   return canonicalDigest(definition);
 }
@@ -51,7 +51,7 @@ function writeObject(object: object, depth: number): string {
 
 function writeString(text: string): string {
   if (text.isWellFormed()) return JSON.stringify(text);
-  throw notJson('it contains half a surrogate pair');
+  throw notJson('it contains a lone surrogate');
 }
 
 function isPlain(value: object): boolean {

@@ -3,33 +3,33 @@ import type { JsonObject, JsonValue } from './json-value.ts';
 import { shownName } from './shown-name.ts';
 import { trimWhiteSpace } from './white-space.ts';
 
-/** When arguments are checked: as a worker proposed them, or as they are about to be executed. */
+/** When arguments are checked: as proposed by a worker, or before execution. */
 export type ArgumentPhase = 'proposed' | 'executed';
 
-/** What can be wrong with one argument (TG-3). */
+/** The kinds of problems of an argument (TG-3). */
 export type ArgumentProblemCode = 'extra' | 'missing' | 'bad_type' | 'unknown_spec';
 
-/** One thing wrong with one argument. */
+/** One problem of one argument. */
 export interface ArgumentProblem {
   readonly code: ArgumentProblemCode;
-  /** The argument's name; `*` when only the arguments together break a rule of the schema. */
+  /** The argument's name; `*` for a rule over all arguments. */
   readonly argument: string;
-  /** One sentence that names the argument and never its value. */
+  /** One sentence that names the argument, never its value. */
   readonly message: string;
 }
 
-/** The arguments with their strings trimmed, and everything that is wrong with them. */
+/** The arguments with trimmed strings, and their problems. */
 export interface CheckedArguments {
-  /** Usable only when `problems` is empty. */
+  /** Valid only when `problems` is empty. */
   readonly args: JsonObject;
-  /** Extras first, then in the order of the contract (SV-2). */
+  /** Unknown arguments first, then in the order of the contract (SV-2). */
   readonly problems: readonly ArgumentProblem[];
 }
 
 /**
- * Checks a call's arguments against its tool's contract (TG-3). Unknown, missing and wrong-typed
- * arguments are named one by one; all strings are trimmed, and a required one must not be empty.
- * A `fillable` argument may be missing or empty when proposed, not when executed.
+ * Validates the arguments of a call against the contract of its tool (TG-3). Reports unknown, missing and
+ * wrong-typed arguments one by one. Trims all strings; required strings must not be empty. A `fillable`
+ * argument may be missing or empty in the proposal, but not at execution.
  */
 export function checkArguments(
   contract: ArgumentContract,
@@ -52,7 +52,7 @@ export function checkArguments(
     const code = judge(spec, value);
     if (code !== undefined) problems.push(problem(code, spec.name));
   }
-  // Rules over all arguments can only be judged once all are there and each is right by itself.
+  // Rules over all arguments require that each argument is present and valid.
   if (problems.length === 0 && !toBeFilled && !contract.acceptsAll(trimmed)) {
     problems.push(problem('bad_type', '*'));
   }
@@ -69,10 +69,10 @@ function judge(spec: ArgumentSpec, value: JsonValue | undefined): ArgumentProble
 function problem(code: ArgumentProblemCode, argument: string): ArgumentProblem {
   const name = argument === '*' ? 'The arguments together' : `Argument ${shownName(argument)}`;
   const verdicts: Readonly<Record<ArgumentProblemCode, string>> = {
-    extra: 'is not one that the tool takes',
+    extra: 'is not defined by the tool',
     missing: 'is required and missing',
     bad_type: argument === '*' ? 'break a rule of the schema' : 'does not fit its schema',
-    unknown_spec: 'has a schema that cannot be read',
+    unknown_spec: 'has an invalid schema',
   };
   return { code, argument, message: `${name} ${verdicts[code]}.` };
 }

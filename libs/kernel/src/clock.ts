@@ -1,13 +1,13 @@
-/** Where the time comes from; injected wherever time matters. */
+/** A source of the current time. */
 export interface Clock {
-  /** The present moment. */
+  /** The current time. */
   now(): Date;
 }
 
-/** The machine's own clock. */
+/** The system clock. */
 export const systemClock: Clock = Object.freeze({ now: () => new Date() });
 
-/** A clock that moves only when told to. */
+/** A clock for tests that advances only manually. */
 export class ManualClock implements Clock {
   #milliseconds: number;
 
@@ -19,7 +19,7 @@ export class ManualClock implements Clock {
     return new Date(this.#milliseconds);
   }
 
-  /** Moves the clock by `ms` milliseconds; negative steps back, as real clocks sometimes do. */
+  /** Advances the clock by `ms` milliseconds; negative values set it back. */
   advance(ms: number): void {
     this.#milliseconds += ms;
   }

@@ -12,7 +12,7 @@ import {
 } from './errors.ts';
 
 describe('named errors', () => {
-  it('carry kind, reason and metadata that nobody can change (SYS-3)', () => {
+  it('carry kind, reason and read-only metadata (SYS-3)', () => {
     const error = new InvalidRequestError('INVALID_ID', 'run_id is malformed.', {
       field: 'run_id',
     });
@@ -26,7 +26,7 @@ describe('named errors', () => {
     expect(Object.isFrozen(error.metadata)).toBe(true);
   });
 
-  it('say which budget broke, with what was used and the limit (EM-2)', () => {
+  it('name the exhausted budget, the used amount and the limit (EM-2)', () => {
     const tokens = new BudgetExhaustedError({ dimension: 'tokens', used: 4200, limit: 4000 });
     expect(tokens.message).toBe('Token budget exceeded: 4200 > 4000');
     expect(tokens.reason).toBe('BUDGET_EXHAUSTED');
@@ -39,7 +39,7 @@ describe('named errors', () => {
     expect(cost.message).toBe('Cost budget exceeded: 0.12 > 0.10');
   });
 
-  it('let a refusal bring its own sentence (SB-2)', () => {
+  it('accept a custom message (SB-2)', () => {
     const error = new BudgetExhaustedError({
       dimension: 'spawns',
       used: 50,
@@ -52,7 +52,7 @@ describe('named errors', () => {
   });
 
   it('are retryable only when the same call may succeed', () => {
-    expect(isRetryable(new UnavailableError('UNAVAILABLE', 'The meter did not answer.'))).toBe(
+    expect(isRetryable(new UnavailableError('UNAVAILABLE', 'The meter did not respond.'))).toBe(
       true,
     );
     expect(isRetryable(new ConflictError('ABORTED', 'The row changed.'))).toBe(true);
@@ -60,7 +60,7 @@ describe('named errors', () => {
     expect(isRetryable(new Error('no'))).toBe(false);
   });
 
-  it('hide what an unknown error said, and keep it as the cause (SYS-3)', () => {
+  it('hide the message of an unknown error, and keep it as the cause (SYS-3)', () => {
     const secret = new Error('password=hunter2');
     const wrapped = wrapUnknown(secret);
     expect(wrapped).toMatchObject({ kind: 'internal', reason: 'INTERNAL', metadata: {} });
@@ -69,7 +69,7 @@ describe('named errors', () => {
     expect(isWritError(wrapUnknown('text'))).toBe(true);
   });
 
-  it('pass through wrapping unchanged', () => {
+  it('are returned by wrapUnknown unchanged', () => {
     const error = new CancellationError('user stopped');
     expect(wrapUnknown(error)).toBe(error);
     expect(error).toMatchObject({ kind: 'cancelled', cancelReason: 'user stopped' });

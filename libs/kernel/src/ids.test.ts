@@ -10,7 +10,7 @@ describe('ids', () => {
     }
   });
 
-  it('name the field when they are malformed (SYS-3)', () => {
+  it('are rejected with the name of the field when malformed (SYS-3)', () => {
     expect(assertId('t1', 'tenant_id')).toBe('t1');
     expect(() => assertId('NO', 'tenant_id')).toThrow(/tenant_id/);
     expect(() => assertId('NO', 'tenant_id')).toThrow(
@@ -18,14 +18,14 @@ describe('ids', () => {
     );
   });
 
-  it('sort by the time of their making, also within one millisecond', () => {
+  it('sort by creation time, also within one millisecond', () => {
     const made = Array.from({ length: 2000 }, () => newId('run'));
     expect(made).toEqual([...made].sort());
     expect(new Set(made).size).toBe(made.length);
     for (const id of made) expect(id).toMatch(/^run_[0-9a-hjkmnp-tv-z]{26}$/);
   });
 
-  it('derive the same id from the same parts and no other (HK-1)', () => {
+  it('are derived deterministically and uniquely from their parts (HK-1)', () => {
     const parts = fc.array(fc.string(), { maxLength: 4 });
     fc.assert(
       fc.property(parts, parts, (left, right) => {
@@ -37,7 +37,7 @@ describe('ids', () => {
     expect(derivedId('evt', 'ab', 'c')).not.toBe(derivedId('evt', 'a', 'bc'));
   });
 
-  it('refuse a prefix that would make a malformed id', () => {
+  it('reject an invalid prefix', () => {
     expect(() => newId('Run')).toThrow(expect.objectContaining({ reason: 'INVALID_ID_PREFIX' }));
   });
 });

@@ -1,15 +1,15 @@
 import { createHash, randomFillSync } from 'node:crypto';
 import { InvalidRequestError } from './errors.ts';
 
-/** What every id on the wire, in rows and in subjects looks like (SYS-6). */
+/** The pattern of every id on the wire, in rows and in subjects (SYS-6). */
 export const ID_PATTERN = /^[a-z0-9_-]{1,64}$/;
 
-/** What a tool may be called: the form that model APIs accept as a function name. */
+/** The pattern of tool names, which model APIs accept as function names. */
 export const TOOL_NAME_PATTERN = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** The lower-case Crockford alphabet: sorts as its values do and has no i, l, o or u. */
+/** The lower-case Crockford alphabet: preserves order and has no i, l, o or u. */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
-/** What JavaScript writes otherwise in base 32: it leaves out no letter. */
+/** The digits of JavaScript's base 32 that differ. */
 const OTHER_DIGITS = /[i-v]/g;
 const BODY_LENGTH = 26;
 const RANDOM_BITS = 80n;
@@ -33,7 +33,7 @@ export function assertId(value: unknown, field: string): string {
   );
 }
 
-/** Drawn from the system in advance, since asking it takes longer than all the rest of an id. */
+/** Prefetched, because reading from the system takes longer than the rest of an id. */
 const randomness = Buffer.alloc(4_096);
 let drawn = randomness.length;
 
@@ -50,14 +50,14 @@ let lastTime = 0n;
 let lastRandom = 0n;
 
 /**
- * A fresh id: `prefix`, an underscore and 26 characters that sort by time of making (48 bits of
- * milliseconds, 80 random bits), strictly rising within one process even when the clock steps back.
+ * Generates an id: `prefix`, an underscore and 26 characters that sort by creation time (48 bits of
+ * milliseconds, 80 random bits), strictly increasing within one process even when the clock is set back.
  */
 export function newId(prefix: string): string {
   const now = BigInt(Date.now());
   if (now > lastTime) {
     lastTime = now;
-    // The top bit stays free, so that counting up within one millisecond cannot overflow.
+    // The top bit is zero, so that increments within one millisecond cannot overflow.
     lastRandom = randomBits(10) >> 1n;
   } else {
     lastRandom += 1n + randomBits(4);
@@ -66,9 +66,9 @@ export function newId(prefix: string): string {
 }
 
 /**
- * The same id for the same parts, always: `prefix`, an underscore and 130 bits of SHA-256 in 26
- * characters. Used for instances, call ids and event ids, so that a repeat names the same thing
- * (HK-1). Parts are counted, so ('ab','c') and ('a','bc') differ.
+ * Derives an id deterministically from `parts`: `prefix`, an underscore and 130 bits of SHA-256 in 26
+ * characters. Used for instances, call ids and event ids, so that a repeat has the same id (HK-1). Part
+ * boundaries matter: ('ab','c') and ('a','bc') differ.
  */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
   const hash = createHash('sha256');

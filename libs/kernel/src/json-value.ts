@@ -1,4 +1,4 @@
-/** A value that JSON can hold. */
+/** A JSON value. */
 export type JsonValue = null | boolean | number | string | JsonArray | JsonObject;
 
 /** A JSON array. */
@@ -9,7 +9,7 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** Whether `value` is a JSON object: neither null nor an array. */
+/** Whether `value` is a JSON object, not null or an array. */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,19 +4,19 @@ import { StrictJsonParser } from './strict-json-parser.ts';
 
 /** Limits of {@link parseJsonStrict}, and the name of what is parsed. */
 export interface JsonLimits {
-  /** Nested arrays and objects; 32 unless given. */
+  /** Maximum nesting of arrays and objects. Default 32. */
   readonly maxDepth?: number;
-  /** Bytes of UTF-8; 262,144 unless given. */
+  /** Maximum bytes of UTF-8. Default 262,144. */
   readonly maxBytes?: number;
-  /** The name used in error messages; `json` unless given. */
+  /** The name for error messages. Default `json`. */
   readonly field?: string;
 }
 
 /**
- * Parses JSON so that the bytes mean one thing only to every reader (TG-4, SYS-4).
+ * Parses JSON strictly, so that every reader interprets the bytes alike (TG-4, SYS-4).
  * @throws InvalidRequestError naming `field`, with reason INVALID_JSON (syntax), JSON_INVALID_UTF8,
  * JSON_TOO_LARGE, JSON_TOO_DEEP, JSON_DUPLICATE_KEY, JSON_FORBIDDEN_KEY (`__proto__`),
- * JSON_LONE_SURROGATE or JSON_INVALID_NUMBER (NaN, infinite, or an integer past 2^53 - 1)
+ * JSON_LONE_SURROGATE or JSON_INVALID_NUMBER (NaN, infinite, or an integer above 2^53 - 1)
  */
 export function parseJsonStrict(source: Uint8Array | string, limits: JsonLimits = {}): JsonValue {
   const { maxDepth = 32, maxBytes = 262_144, field = 'json' } = limits;

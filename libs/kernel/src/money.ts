@@ -1,6 +1,6 @@
 import { InvalidRequestError } from './errors.ts';
 
-/** One US dollar in the unit used inside: nano-USD (EM-4). */
+/** One US dollar in nano-USD, the internal unit (EM-4). */
 export const NANO_PER_USD = 1_000_000_000n;
 
 /** One US cent in nano-USD. */
@@ -9,8 +9,8 @@ export const NANO_PER_CENT = 10_000_000n;
 const DECIMAL = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/;
 
 /**
- * Reads decimal USD such as `0.10` into nano-USD, exactly (EM-4). At most 9 decimals and no
- * exponent, so that nothing is ever rounded.
+ * Parses decimal USD such as `0.10` to nano-USD, exactly (EM-4). At most 9 decimals and no exponent are
+ * allowed, so that no amount is rounded.
  * @throws InvalidRequestError INVALID_AMOUNT naming `field`
  */
 export function parseUsd(text: string, field = 'amount'): bigint {
@@ -26,7 +26,7 @@ export function parseUsd(text: string, field = 'amount'): bigint {
   return sign === '-' ? -nano : nano;
 }
 
-/** Writes nano-USD as decimal USD: at least two decimals, no further trailing zeros (`0.10`, `0.000125`). */
+/** Formats nano-USD as decimal USD: at least two decimals, no further trailing zeros (`0.10`, `0.000125`). */
 export function formatUsd(nanoUsd: bigint): string {
   const sign = nanoUsd < 0n ? '-' : '';
   const size = nanoUsd < 0n ? -nanoUsd : nanoUsd;
@@ -34,10 +34,10 @@ export function formatUsd(nanoUsd: bigint): string {
   return `${sign}${size / NANO_PER_USD}.${fraction.padEnd(2, '0')}`;
 }
 
-/** Which way a fraction of a cent goes: `up` is toward a larger amount, `down` toward a smaller one. */
+/** Rounding of a fraction of a cent: `up` to a larger amount, `down` to a smaller one. */
 export type CentRounding = 'up' | 'down';
 
-/** Nano-USD in whole cents. The caller says which way to round: toward the cap that is at stake (SV-3). */
+/** Converts nano-USD to whole cents. The caller chooses the rounding, towards the cap concerned (SV-3). */
 export function toCents(nanoUsd: bigint, rounding: CentRounding): bigint {
   const whole = nanoUsd / NANO_PER_CENT;
   const rest = nanoUsd % NANO_PER_CENT;
@@ -45,7 +45,7 @@ export function toCents(nanoUsd: bigint, rounding: CentRounding): bigint {
   return rest < 0n ? whole - 1n : whole;
 }
 
-/** Whole cents in nano-USD. */
+/** Converts whole cents to nano-USD. */
 export function fromCents(cents: bigint): bigint {
   return cents * NANO_PER_CENT;
 }

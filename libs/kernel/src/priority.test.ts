@@ -7,7 +7,7 @@ describe('priority', () => {
     for (const [name, weight] of Object.entries(Priority)) expect(priorityName(weight)).toBe(name);
   });
 
-  it('knows what is no weight (SUP-3)', () => {
+  it('rejects other weights (SUP-3)', () => {
     for (const bad of [3, 16, -1, 1.5, '2', Number.NaN, undefined]) {
       expect(isPriority(bad)).toBe(false);
     }

@@ -1,13 +1,13 @@
 /**
  * How important a branch of a run is (SUP-3). The weight decides preemption and the share of
- * contended model-call slots; BACKGROUND gets what is left over.
+ * contended model-call slots; BACKGROUND gets the remaining capacity.
  */
 export const Priority = { BACKGROUND: 0, LOW: 1, NORMAL: 2, HIGH: 4, CRITICAL: 8 } as const;
 
 /** The weight of a priority. */
 export type Priority = (typeof Priority)[keyof typeof Priority];
 
-/** The name of a priority, as written in manifests. */
+/** The name of a priority, as in manifests. */
 export type PriorityName = keyof typeof Priority;
 
 const NAMES: Readonly<Record<Priority, PriorityName>> = {
@@ -18,7 +18,7 @@ const NAMES: Readonly<Record<Priority, PriorityName>> = {
   8: 'CRITICAL',
 };
 
-/** The name of a weight: 4 → `HIGH` (SUP-3). */
+/** Returns the name of a weight: 4 → `HIGH` (SUP-3). */
 export function priorityName(priority: Priority): PriorityName {
   return NAMES[priority];
 }

@@ -1,10 +1,10 @@
 /** How long an agent's history and recorded payloads are kept (SUP-4). */
 export const HistoryRetention = {
-  /** Nothing is kept: journal and payloads go when the run ends, audit keeps digests. */
+  /** Journal and payloads are deleted when the run ends; the audit log keeps digests. */
   NONE: 'none',
   /** Deleted when the run ends. */
   RUN: 'run',
-  /** Kept until somebody deletes it. */
+  /** Kept until deleted explicitly. */
   PERMANENT: 'permanent',
 } as const;
 

@@ -1,9 +1,9 @@
-/** How often a failed agent is restarted unless its manifest says otherwise (SUP-7). */
+/** Default number of restarts of a failed agent (SUP-7). */
 export const DEFAULT_MAX_RETRIES = 3;
 
 /**
- * Restarts a failed agent a limited number of times, then gives up (SUP-7). Pure bookkeeping: no
- * clock and no back-off. The counts can be stored and given back, so that a crash forgets none.
+ * Limits the restarts of failed agents (SUP-7). It has no clock and no back-off. The counts can be stored and
+ * restored, so that they survive a crash.
  */
 export class RetryPolicy {
   readonly maxRetries: number;
@@ -14,7 +14,7 @@ export class RetryPolicy {
     this.#counts = new Map(Object.entries(counts));
   }
 
-  /** Whether `agent` may be restarted once more; a yes is counted (SUP-7). */
+  /** Whether `agent` may be restarted once more; counts the restart if so (SUP-7). */
   shouldRetry(agent: string): boolean {
     const count = this.#counts.get(agent) ?? 0;
     if (count >= this.maxRetries) return false;
@@ -22,12 +22,12 @@ export class RetryPolicy {
     return true;
   }
 
-  /** Forgets the restarts of `agent`, after it succeeded (SUP-7). */
+  /** Resets the restarts of `agent` after a success (SUP-7). */
   reset(agent: string): void {
     this.#counts.delete(agent);
   }
 
-  /** The restarts so far by agent, to be stored. */
+  /** The restarts by agent, for storage. */
   counts(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#counts);
   }

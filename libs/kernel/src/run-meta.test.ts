@@ -7,7 +7,7 @@ import { isTraceparent, newTraceparent, RunMeta } from './run-meta.ts';
 const at = (clock: ManualClock, ms: number): Date => new Date(clock.now().getTime() + ms);
 
 describe('RunMeta', () => {
-  it('stands alone with fresh ids, a trace and its own stop button (SUP-5)', () => {
+  it('has generated ids, a trace and a cancellation token by default (SUP-5)', () => {
     const meta = RunMeta.standalone();
     expect(meta).toMatchObject({ tenantId: 'default', epoch: 0, supervision: undefined });
     expect(isTraceparent(meta.traceparent)).toBe(true);
@@ -16,14 +16,14 @@ describe('RunMeta', () => {
     expect(RunMeta.standalone().runId).not.toBe(meta.runId);
   });
 
-  it('throws at the check once cancelled (SUP-5)', () => {
+  it('throws from check() once cancelled (SUP-5)', () => {
     const cancellation = new CancellationToken();
     const meta = RunMeta.standalone({ cancellation });
     cancellation.cancel('user stopped');
     expect(() => meta.check()).toThrow(CancellationError);
   });
 
-  it('throws at the check once the deadline is reached (SUP-5)', () => {
+  it('throws from check() once the deadline has passed (SUP-5)', () => {
     const clock = new ManualClock();
     const meta = RunMeta.standalone({ clock, deadline: at(clock, 1000) });
     clock.advance(999);
@@ -33,14 +33,14 @@ describe('RunMeta', () => {
     expect(() => meta.check()).toThrow(DeadlineError);
   });
 
-  it('tells cancellation before the deadline (AG-7)', () => {
+  it('reports a cancellation before an expired deadline (AG-7)', () => {
     const clock = new ManualClock();
     const meta = RunMeta.standalone({ clock, deadline: at(clock, -1) });
     meta.cancellation.cancel('first');
     expect(() => meta.check()).toThrow(CancellationError);
   });
 
-  it('hands down a changed copy that shares the stop button (SUP-5)', () => {
+  it('creates a changed copy with the same cancellation token (SUP-5)', () => {
     const meta = RunMeta.standalone();
     const agent = { name: 'helper', instance: 'helper-1' };
     const next = meta.with({ agent, epoch: 7 });
@@ -49,7 +49,7 @@ describe('RunMeta', () => {
     expect(() => next.check()).toThrow(CancellationError);
   });
 
-  it('refuses malformed fields by name (SYS-3, SYS-6)', () => {
+  it('rejects malformed fields by name (SYS-3, SYS-6)', () => {
     expect(() => RunMeta.standalone({ tenantId: 'A/B' })).toThrow(/tenant_id/);
     expect(() => RunMeta.standalone({ epoch: -1 })).toThrow(/epoch/);
     expect(() => RunMeta.standalone({ traceparent: 'none' })).toThrow(/traceparent/);

@@ -7,7 +7,7 @@ import type { AgentRef, Supervision } from './supervision.ts';
 
 /** The fields of a {@link RunMeta}. */
 export interface RunMetaFields {
-  /** Who acts: the subject of the verified token, for example `agent-worker` or a person's id. */
+  /** The subject of the verified token, for example `agent-worker` or a person's id. */
   readonly identity: string;
   readonly tenantId: string;
   readonly runId: string;
@@ -16,18 +16,18 @@ export interface RunMetaFields {
   readonly epoch: number;
   /** W3C trace context of the caller (SYS-1). */
   readonly traceparent: string;
-  /** When the work must be over; absent = no deadline. */
+  /** The deadline of the work; absent without one. */
   readonly deadline?: Date | undefined;
   readonly cancellation: CancellationToken;
   /** Absent for a run without a tree. */
   readonly supervision?: Supervision | undefined;
-  /** Judges the deadline. */
+  /** The clock for the deadline. */
   readonly clock?: Clock | undefined;
 }
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The badge that travels with every call of a run (SUP-5): frozen, handed down, never changed. */
+/** The metadata of every call of a run (SUP-5), immutable. */
 export class RunMeta {
   readonly identity: string;
   readonly tenantId: string;
@@ -50,7 +50,7 @@ export class RunMeta {
       instance: assertId(fields.agent.instance, 'agent.instance'),
     });
     if (!Number.isSafeInteger(fields.epoch) || fields.epoch < 0) {
-      throw invalid('epoch', 'must be a whole number of at least 0');
+      throw invalid('epoch', 'must be a non-negative integer');
     }
     this.epoch = fields.epoch;
     if (!isTraceparent(fields.traceparent)) {
@@ -64,7 +64,7 @@ export class RunMeta {
     Object.freeze(this);
   }
 
-  /** A badge for a run that has no tree: fresh ids and an own stop button unless given (SUP-5). */
+  /** Creates the metadata of a run without a tree, with generated ids and a token by default (SUP-5). */
   static standalone(given: Partial<RunMetaFields> = {}): RunMeta {
     return new RunMeta({
       ...given,
@@ -78,7 +78,7 @@ export class RunMeta {
     });
   }
 
-  /** The same badge with some fields changed: another agent, a shorter deadline, the next span. */
+  /** Returns a copy with some fields changed, such as the agent, the deadline or the span. */
   with(changes: Partial<RunMetaFields>): RunMeta {
     return new RunMeta({ ...this, ...changes });
   }
@@ -86,7 +86,7 @@ export class RunMeta {
   /**
    * Called before each model call, before each tool call and between iterations (SUP-5).
    * @throws CancellationError when the run was cancelled
-   * @throws DeadlineError when its time is over
+   * @throws DeadlineError when its deadline has passed
    */
   check(): void {
     this.cancellation.check();
@@ -98,14 +98,14 @@ export class RunMeta {
     }
   }
 
-  /** Milliseconds until the deadline, negative when past; undefined without one. */
+  /** Milliseconds until the deadline, negative after it; undefined without one. */
   remainingMs(): number | undefined {
     if (this.deadline === undefined) return undefined;
     return this.deadline.getTime() - this.clock.now().getTime();
   }
 }
 
-/** A fresh, sampled W3C trace context (SYS-1). */
+/** Generates a sampled W3C trace context (SYS-1). */
 export function newTraceparent(): string {
   return `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`;
 }

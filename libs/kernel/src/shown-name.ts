@@ -1,4 +1,4 @@
-/** A name that is the model's own text, fit for messages and stop reasons: one line, 64 characters. */
+/** Sanitizes a name from model output for messages and stop reasons: one line, 64 characters. */
 export function shownName(name: string): string {
   return name.replace(/[^\x20-\x7e]/g, '?').slice(0, 64);
 }

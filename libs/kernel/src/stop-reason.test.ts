@@ -43,7 +43,7 @@ describe('stop reasons', () => {
     expect(outcomeOf(reason)).toEqual({ state, status });
   });
 
-  it('outside the table are refused, so none passes for a known ending (AG-7)', () => {
+  it('outside the table are rejected (AG-7)', () => {
     for (const bad of [
       '',
       ':',
@@ -63,7 +63,7 @@ describe('stop reasons', () => {
     }
   });
 
-  it('lead to states that are never left; the live ones are (RT-4)', () => {
+  it('lead to terminal states; live states are not terminal (RT-4)', () => {
     expect(TERMINAL_STATES.every(isTerminal)).toBe(true);
     expect(LIVE_STATES.some(isTerminal)).toBe(false);
   });

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from './errors.ts';
 
-/** States in which a run still lives (AG-7). */
+/** Non-terminal states of a run (AG-7). */
 export const LIVE_STATES = [
   'RUNNING',
   'WAITING_FOR_TOOL',
@@ -9,7 +9,7 @@ export const LIVE_STATES = [
   'PARKED',
 ] as const;
 
-/** States that a run enters once and never leaves (AG-7, RT-4). */
+/** Terminal states of a run (AG-7, RT-4). */
 export const TERMINAL_STATES = [
   'COMPLETED',
   'PAUSED',
@@ -25,7 +25,7 @@ export const TERMINAL_STATES = [
 /** The part of the system in which a run stopped (SV-7). */
 export const PHASES = ['worker', 'supervisor', 'human_approval', 'execution', 'finalize'] as const;
 
-/** A state that a run enters once and never leaves. */
+/** A terminal state of a run. */
 export type TerminalState = (typeof TERMINAL_STATES)[number];
 
 /** Any state of a run (AG-7). */
@@ -37,13 +37,13 @@ export type RunStatus = 'ok' | 'partial' | 'stopped';
 /** One of {@link PHASES}. */
 export type Phase = (typeof PHASES)[number];
 
-/** State and status that a stop reason leads to. */
+/** State and status of a stop reason. */
 export interface RunOutcome {
   readonly state: TerminalState;
   readonly status: RunStatus;
 }
 
-/** Names that stand alone, and names that end in a colon and need a detail after it. */
+/** Names without a detail, and names that end in a colon and require a detail. */
 const REASONS: Readonly<Record<TerminalState, readonly string[]>> = {
   COMPLETED: ['success'],
   PAUSED: ['paused'],
@@ -84,7 +84,7 @@ const STATE_OF: ReadonlyMap<string, TerminalState> = new Map(
   TERMINAL_STATES.flatMap((state) => REASONS[state].map((name) => [name, state] as const)),
 );
 
-/** Whether `state` is one that a run never leaves (RT-4). */
+/** Whether `state` is terminal (RT-4). */
 export function isTerminal(state: RunState): state is TerminalState {
   return (TERMINAL_STATES as readonly RunState[]).includes(state);
 }
@@ -95,16 +95,15 @@ export function isStopReason(text: string): boolean {
 }
 
 /**
- * The terminal state and status that a stop reason leads to (AG-7).
- * @throws InvalidRequestError INVALID_STOP_REASON when it is not in the table: an unknown reason must
- * never pass for a known ending
+ * Returns the terminal state and status of a stop reason (AG-7).
+ * @throws InvalidRequestError INVALID_STOP_REASON when it is not in the table
  */
 export function outcomeOf(stopReason: string): RunOutcome {
   const state = stateOf(stopReason);
   if (state === undefined) {
     throw new InvalidRequestError(
       'INVALID_STOP_REASON',
-      'stop_reason is not one that Writ knows.',
+      'stop_reason is not a known stop reason.',
       {
         field: 'stop_reason',
       },

@@ -33,10 +33,10 @@ export class StrictJsonParser {
     this.#field = field;
   }
 
-  /** The value of the whole text. Throws InvalidRequestError naming the field and the place. */
+  /** Parses the whole text. Throws InvalidRequestError naming the field and the position. */
   parse(): JsonValue {
     const value = this.#value(0);
-    if (this.#peek() !== '') throw this.#bad('INVALID_JSON', 'has something after its end');
+    if (this.#peek() !== '') throw this.#bad('INVALID_JSON', 'has content after the value');
     return value;
   }
 
@@ -63,7 +63,7 @@ export class StrictJsonParser {
     const object: Record<string, JsonValue> = {};
     if (this.#takesEnd('}')) return object;
     do {
-      if (this.#peek() !== '"') throw this.#bad('INVALID_JSON', 'has no key where one is due');
+      if (this.#peek() !== '"') throw this.#bad('INVALID_JSON', 'is missing a key');
       const start = this.#at;
       const key = this.#string();
       if (key === '__proto__') {
@@ -72,7 +72,7 @@ export class StrictJsonParser {
       if (Object.hasOwn(object, key)) {
         throw this.#bad('JSON_DUPLICATE_KEY', 'has the same key twice in one object', start);
       }
-      if (this.#peek() !== ':') throw this.#bad('INVALID_JSON', 'has no colon after a key');
+      if (this.#peek() !== ':') throw this.#bad('INVALID_JSON', 'is missing a colon after a key');
       this.#at += 1;
       object[key] = this.#value(depth);
     } while (this.#takesComma('}'));
@@ -96,11 +96,11 @@ export class StrictJsonParser {
       const next = this.#text.charAt(this.#at);
       this.#at += 1;
       if (next === '"') break;
-      if (next !== '\\') throw this.#bad('INVALID_JSON', 'has an unfinished string', start);
+      if (next !== '\\') throw this.#bad('INVALID_JSON', 'has an unterminated string', start);
       value += this.#escape();
     }
     if (value.isWellFormed()) return value;
-    throw this.#bad('JSON_LONE_SURROGATE', 'has a string with half a surrogate pair', start);
+    throw this.#bad('JSON_LONE_SURROGATE', 'has a string with a lone surrogate', start);
   }
 
   #plainRun(): string {
@@ -137,14 +137,14 @@ export class StrictJsonParser {
     }
     const value = Number(token);
     if (!Number.isFinite(value)) {
-      throw this.#bad('JSON_INVALID_NUMBER', 'has a number too large to hold', start);
+      throw this.#bad('JSON_INVALID_NUMBER', 'has a number out of range', start);
     }
-    // 1e20 counts too: its canonical form spells an integer that a reader would round.
+    // 1e20 included: its canonical form is an integer that other readers would round.
     const readsAsInteger = INTEGER.test(token) || INTEGER.test(String(value));
     if (readsAsInteger && !Number.isSafeInteger(value)) {
       throw this.#bad(
         'JSON_INVALID_NUMBER',
-        'has an integer past 2^53 - 1; send it as text',
+        'has an integer above 2^53 - 1; send it as a string',
         start,
       );
     }
@@ -174,12 +174,12 @@ export class StrictJsonParser {
 
   #takesComma(end: string): boolean {
     if (this.#takesEnd(end)) return false;
-    if (this.#peek() !== ',') throw this.#bad('INVALID_JSON', 'has no comma where one is due');
+    if (this.#peek() !== ',') throw this.#bad('INVALID_JSON', 'is missing a comma');
     this.#at += 1;
     return true;
   }
 
-  /** The next character after white space, not taken; empty at the end. */
+  /** The next character after white space, without consuming it; empty at the end. */
   #peek(): string {
     for (;;) {
       const next = this.#text.charAt(this.#at);

@@ -8,7 +8,7 @@ const lead = { name: 'lead', instance: 'lead-1' };
 const helper = { name: 'helper', instance: 'helper-1' };
 
 describe('Supervision', () => {
-  it('roots a tree with fresh ids, PERMANENT history and NORMAL priority (SUP-1)', () => {
+  it('creates a root with generated ids, PERMANENT history and NORMAL priority (SUP-1)', () => {
     const root = Supervision.root(lead);
     expect(root).toMatchObject({
       rootId: lead,
@@ -25,11 +25,11 @@ describe('Supervision', () => {
     expect(Supervision.root(lead).sessionId).not.toBe(root.sessionId);
   });
 
-  it('goes on with a session that is given (SUP-2)', () => {
+  it('continues a given session (SUP-2)', () => {
     expect(Supervision.root(lead, { sessionId: 'chat-7' }).sessionId).toBe('chat-7');
   });
 
-  it('spawns one level deeper in the same run, session and headcount (SUP-1)', () => {
+  it('spawns a child one level deeper in the same run, session and headcount (SUP-1)', () => {
     const root = Supervision.root(lead, {
       spawnBudget: createSpawnBudget({ maxAgents: 3 }),
       executionBudget: { maxTokens: 100 },
@@ -51,7 +51,7 @@ describe('Supervision', () => {
     expect(child.spawnChild({ parentId: helper }).depth).toBe(2);
   });
 
-  it('gives a child what it asks for, never more than its parent has (SUP-9)', () => {
+  it('limits a child to what its parent has (SUP-9)', () => {
     const root = Supervision.root(lead, { executionBudget: { maxTokens: 100, maxTurns: 5 } });
     const child = root.spawnChild({
       parentId: lead,
@@ -62,14 +62,14 @@ describe('Supervision', () => {
     expect(child.priority).toBe(Priority.HIGH);
   });
 
-  it('is frozen through and through (SUP-1)', () => {
+  it('is deeply frozen (SUP-1)', () => {
     const child = Supervision.root(lead).spawnChild({ parentId: lead });
     for (const part of [child, child.rootId, child.parentId, child.spawnBudget]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
   });
 
-  it('comes back from its fields unchanged (SUP-1)', () => {
+  it('round-trips through its fields (SUP-1)', () => {
     const child = Supervision.root(lead).spawnChild({ parentId: lead });
     expect(Supervision.restore({ ...child })).toEqual(child);
     expect(() => Supervision.restore({ ...child, runId: 'Not An Id' })).toThrow(/run_id/);

@@ -9,7 +9,7 @@ import { assertId, newId } from './ids.ts';
 import { Priority } from './priority.ts';
 import { HistoryRetention } from './retention.ts';
 
-/** One agent of a run: the manifest's name, and the instance that the supervisor named (SUP-9). */
+/** One agent of a run: the name of its manifest and the instance assigned by the supervisor (SUP-9). */
 export interface AgentRef {
   readonly name: string;
   readonly instance: string;
@@ -20,7 +20,7 @@ export interface SupervisionFields {
   readonly runId: string;
   readonly sessionId: string;
   readonly rootId: AgentRef;
-  /** Absent at the root. */
+  /** Absent for the root. */
   readonly parentId?: AgentRef;
   readonly depth: number;
   readonly spawnBudget: SpawnBudget;
@@ -29,7 +29,7 @@ export interface SupervisionFields {
   readonly priority: Priority;
 }
 
-/** What a root may choose; everything has a default (SUP-1). */
+/** Options of a root agent; all have defaults (SUP-1). */
 export interface RootOptions {
   readonly runId?: string | undefined;
   readonly sessionId?: string | undefined;
@@ -39,17 +39,17 @@ export interface RootOptions {
   readonly priority?: Priority | undefined;
 }
 
-/** What a parent may choose for a child (SUP-1). */
+/** Options of a child agent, chosen by its parent (SUP-1). */
 export interface ChildOptions {
-  /** The agent that spawns: the parent of the new one. */
+  /** The spawning agent. */
   readonly parentId: AgentRef;
-  /** Left out = the parent's; given = narrowed to the parent's (SUP-9). */
+  /** Default: that of the parent; limited by that of the parent (SUP-9). */
   readonly executionBudget?: ExecutionBudget | undefined;
   readonly retention?: HistoryRetention | undefined;
   readonly priority?: Priority | undefined;
 }
 
-/** An agent's place in the tree of its run, and the limits that hold there: a frozen value (SUP-1). */
+/** The position of an agent in the tree of its run, with its limits; immutable (SUP-1). */
 export class Supervision implements SupervisionFields {
   readonly runId: string;
   readonly sessionId: string;
@@ -75,8 +75,8 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * The supervision of a run's first agent (SUP-1): a fresh run id; the session given, else the
-   * run's own id as that of a fresh conversation (SUP-2); kept PERMANENT at priority NORMAL.
+   * Creates the supervision of a root agent (SUP-1): a generated run id; the given session, else the run id as
+   * a new session (SUP-2); retention PERMANENT and priority NORMAL.
    * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
    */
   static root(agent: AgentRef, options: RootOptions = {}): Supervision {
@@ -93,7 +93,7 @@ export class Supervision implements SupervisionFields {
     });
   }
 
-  /** A supervision read back from where it was stored or sent. */
+  /** Restores a stored or received supervision. */
   static restore(fields: SupervisionFields): Supervision {
     return new Supervision({
       ...fields,
@@ -103,8 +103,8 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * The supervision of a child (SUP-1): same run, session and spawn budget, one level deeper,
-   * retention RUN, and an execution budget never larger than this one's (SUP-9).
+   * Creates the supervision of a child (SUP-1): same run, session and spawn budget, one level deeper, retention
+   * RUN, and an execution budget not larger than this one (SUP-9).
    */
   spawnChild(options: ChildOptions): Supervision {
     return new Supervision({
@@ -128,7 +128,7 @@ export class Supervision implements SupervisionFields {
     return this.parentId === undefined;
   }
 
-  /** The one topic on which every agent of the run tells its progress (SUP-1). */
+  /** The topic to which all agents of the run publish their progress (SUP-1). */
   get progressTopic(): string {
     return `agent.progress/${this.runId}`;
   }

@@ -1,45 +1,45 @@
 import type { Clock } from './clock.ts';
 import type { JsonObject } from './json-value.ts';
 
-/** What a tool knows of the call beside its arguments (TG-6). */
+/** The context of a tool call (TG-6). */
 export interface ToolCall {
-  /** The same for every repeat of one approved call: what it did once must not happen again (TG-5). */
+  /** Identical for every repeat of an approved call, whose effect must not be repeated (TG-5). */
   readonly idempotencyKey: string;
   readonly tenant: string;
   readonly runId: string;
   /** Name of the agent's manifest. */
   readonly agentName: string;
   readonly callId: string;
-  /** Aborts at the tool's timeout and when the call is called off: stop, and throw (SUP-6). */
+  /** Aborts at the timeout of the tool and when the call is cancelled: stop and throw (SUP-6). */
   readonly signal: AbortSignal;
 }
 
 /**
- * A tool as a TypeScript function: exact arguments in, a JSON object out. Whatever it throws fails
- * the call; throw a {@link ToolFailure} to tell the model why.
+ * A tool written in TypeScript: receives the validated arguments and returns a JSON object. A thrown error
+ * fails the call; throw a {@link ToolFailure} to show its message to the model.
  */
 export type ToolFunction = (args: JsonObject, call: ToolCall) => Promise<JsonObject>;
 
-/** What the gateway gives to a module of tools when it opens it. */
+/** The context that the gateway passes to a module of tools. */
 export interface ToolContext {
-  /** A folder in which tools may keep files. */
+  /** A folder for files of the tools. */
   readonly dataDir: string;
-  /** Settings by name, such as endpoints and credentials; models and workers never see them. */
+  /** Settings by name, such as endpoints and credentials; not visible to models and workers. */
   readonly variables: Readonly<Record<string, string>>;
   readonly clock: Clock;
 }
 
-/** Tools by name; disposed of when the gateway stops, where they can be. */
+/** Tools by name; disposed of when the gateway stops, if disposable. */
 export type Tools = Readonly<Record<string, ToolFunction>> & Partial<AsyncDisposable>;
 
-/** What a module that tools.yaml names must export (TG-6). */
+/** The exports of a module listed in tools.yaml (TG-6). */
 export interface ToolModule {
   createTools(context: ToolContext): Promise<Tools>;
 }
 
 /**
- * Thrown by a tool that did not do its work: its message is shown to the model. The message of any
- * other error is not, because it may quote a secret.
+ * The error of a tool whose message is shown to the model. The messages of other errors are not shown, because
+ * they may contain secrets.
  */
 export class ToolFailure extends Error {
   override readonly name = 'ToolFailure';

@@ -17,7 +17,7 @@ export interface WakeableLoopOptions {
 
 /**
  * Repeats a pass, one at a time: at once when woken, otherwise after a pause. A wake-up during a pass causes
- * another pass, so that no wake-up is lost. Passes run outside the trace and transaction of whoever wakes the loop.
+ * another pass, so that no wake-up is lost. Passes run outside the trace and transaction of the code that wakes the loop.
  */
 export class WakeableLoop {
   readonly #options: WakeableLoopOptions;

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { foldWhiteSpace, trimWhiteSpace } from './white-space.ts';
 
 describe('white space', () => {
-  it('is the Unicode property: U+0085 yes, U+FEFF and U+001C no (TG-4)', () => {
+  it('is the Unicode property: includes U+0085, excludes U+FEFF and U+001C (TG-4)', () => {
     expect(foldWhiteSpace('\u0085 a \u2028\u3000 b\u00a0')).toBe('a b');
     expect(foldWhiteSpace('\ufeffa\u001cb')).toBe('\ufeffa\u001cb');
     expect(trimWhiteSpace('\u0085 a  b \u3000')).toBe('a  b');
     expect(trimWhiteSpace('\ufeff')).toBe('\ufeff');
   });
 
-  it('leaves nothing of a string that is nothing else', () => {
+  it('trims a string of white space to an empty string', () => {
     expect(foldWhiteSpace(' ')).toBe('');
     expect(foldWhiteSpace('')).toBe('');
     expect(trimWhiteSpace(' \t\n ')).toBe('');

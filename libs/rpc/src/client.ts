@@ -38,7 +38,7 @@ export interface RpcClientOptions {
    * peers that are not part of Writ.
    */
   readonly health?: ReplicaHealth;
-  /** Servers of this process, which are called without HTTP/2 (SYS-5); left out, every call uses a connection. */
+  /** Servers of this process, which are called without HTTP/2 (SYS-5); omitted, every call uses a connection. */
   readonly loopback?: Loopback | undefined;
 }
 

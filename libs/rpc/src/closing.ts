@@ -11,7 +11,7 @@ interface Parts {
   /**
    * Closes idle connections and sends GOAWAY on the others. Called before and after the drain.
    */
-  readonly goAway: () => void;
+  readonly drainConnections: () => void;
 }
 
 /** Creates the `close` function of a server: idempotent, and bounded in time. */
@@ -24,13 +24,13 @@ export function createClose(parts: Parts): (graceMs?: number) => Promise<void> {
 }
 
 async function close(parts: Parts, graceMs: number): Promise<void> {
-  const { health, calls, listener, goAway } = parts;
+  const { health, calls, listener, drainConnections } = parts;
   health.shutDown();
   // Health watchers receive NOT_SERVING before their stream ends.
   await new Promise(setImmediate);
   void listener.stopAccepting();
-  goAway();
+  drainConnections();
   await calls.drain(graceMs);
-  goAway();
+  drainConnections();
   await listener.close();
 }

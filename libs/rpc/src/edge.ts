@@ -94,7 +94,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       health,
       calls,
       listener,
-      goAway: () => {
+      drainConnections: () => {
         acceptor?.close();
         http1.close();
         sessions.close();

@@ -109,8 +109,8 @@ export class GrpcMethods {
     try {
       await call.admit();
       for await (const message of messages()) {
-        const hasRoom = wire.write(this.#encode(call.served, message));
-        if (!hasRoom) await once(wire, 'drain', { signal: call.signal });
+        const hasCapacity = wire.write(this.#encode(call.served, message));
+        if (!hasCapacity) await once(wire, 'drain', { signal: call.signal });
       }
       wire.end();
       call.end();

@@ -74,7 +74,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       health,
       calls,
       listener,
-      goAway: () => {
+      drainConnections: () => {
         reach(false);
         connections.close();
         server.tryShutdown(() => {

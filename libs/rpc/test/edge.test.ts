@@ -35,7 +35,7 @@ async function post(address: string, method: string, body: unknown, headers = HE
 describe('JSON over HTTP/1.1', () => {
   it('accepts both spellings of a field and responds in camelCase (SYS-2)', async () => {
     const { address } = await edge();
-    for (const body of [START, { request_id: 'req-1', agent: 'desk', goal: 'Refund it.' }]) {
+    for (const body of [START, { request_id: 'req-1', agent: 'refund-desk', goal: 'Refund it.' }]) {
       const { status, json } = await post(address, 'StartRun', body);
       expect(status).toBe(200);
       expect(json.run).toMatchObject({ runId: 'run-1', goal: 'Refund it.' });

@@ -83,7 +83,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(error).toMatchObject({
       kind: 'internal',
       reason: 'INTERNAL',
-      message: 'An internal error happened; the service log has the details.',
+      message: 'Internal error; see the log of the service.',
     });
     expect(lines()).toMatchObject([
       { level: 'error', err: { type: 'TypeError', stack: expect.stringContaining('errors.test') } },
@@ -200,7 +200,9 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
   it('reads the same errors from the edge (SYS-2, SYS-3)', async () => {
     const { address } = await start('edge', {
       startRun: async () => {
-        throw new NotFoundError('AGENT_NOT_FOUND', 'agent: no such agent.', { agent: 'desk' });
+        throw new NotFoundError('AGENT_NOT_FOUND', 'agent: no such agent.', {
+          agent: 'refund-desk',
+        });
       },
       async *watchRun() {
         yield { event: { sequence: 1n } };
@@ -215,7 +217,7 @@ describe.each(PROTOCOLS)('a Connect client speaking %s', (_name, transportTo) =>
     expect(fromConnectError(thrown)).toMatchObject({
       reason: 'AGENT_NOT_FOUND',
       message: 'agent: no such agent.',
-      metadata: { agent: 'desk' },
+      metadata: { agent: 'refund-desk' },
     });
     const invalid = fromConnectError(await rejection(client.startRun({}, options)));
     expect(invalid).toBeInstanceOf(InvalidFieldsError);

@@ -31,7 +31,7 @@ export const KEY = 'hunter2';
 export const ALLOWED: CallOptions = { headers: { authorization: `Bearer ${KEY}` } };
 
 /** A valid request. */
-export const START = { requestId: 'req-1', agent: 'desk', goal: 'Refund it.' };
+export const START = { requestId: 'req-1', agent: 'refund-desk', goal: 'Refund it.' };
 
 export const gate: Gate = async ({ header }) => {
   if (header('Authorization') !== `Bearer ${KEY}`) {

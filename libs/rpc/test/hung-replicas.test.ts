@@ -79,7 +79,7 @@ describe('a client of a service with a hung replica', () => {
     });
     expect(logged.at(-1)).toMatchObject({
       msg: 'replica readmitted to load balancing',
-      standing: 'serving',
+      state: 'serving',
     });
     for (const line of logged) expect(line).not.toHaveProperty('trace_id');
   });

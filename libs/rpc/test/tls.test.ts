@@ -70,8 +70,8 @@ describe('an internal port with TLS', () => {
     // These clients trust the server, so that the server is the one that rejects.
     copyFileSync(join(certs.dir, 'ca.crt'), join(untrusted.dir, 'ca.crt'));
     const { client, seen, address } = await guarded(certs);
-    const stranger = client({ tls: untrusted.client('agent-worker'), timeoutMs: 3_000 });
-    expect(reason(await rejection(stranger.startRun(START)))).toMatch(/^unavailable /);
+    const untrustedClient = client({ tls: untrusted.client('agent-worker'), timeoutMs: 3_000 });
+    expect(reason(await rejection(untrustedClient.startRun(START)))).toMatch(/^unavailable /);
     const plain = client({ timeoutMs: 3_000 });
     expect(reason(await rejection(plain.startRun(START)))).toMatch(/^unavailable /);
     await expect(shownBy(address, certs, false)).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 /**
  * Writ's own span attributes and log fields. All of them are ids, counts or stable words; content
- * (prompts, arguments, answers) has no name here on purpose: where it is captured, it goes by those of the conventions.
+ * (prompts, arguments, answers) has no name here: captured content uses the attributes of the conventions.
  */
 
 /** The tenant that everything on the span belongs to (SYS-6). */
@@ -53,13 +53,13 @@ export const ATTR_WRIT_WRIT_ID = 'writ.writ_id';
 export const ATTR_WRIT_RECEIPT_ID = 'writ.receipt_id';
 /** Id of a reservation on a tab (EM-3). */
 export const ATTR_WRIT_RESERVATION_ID = 'writ.reservation_id';
-/** What a model call cost, nano-USD (EM-4). */
+/** The cost of a model call, nano-USD (EM-4). */
 export const ATTR_WRIT_COST_NANO_USD = 'writ.cost_nano_usd';
 /** Whether the usage is an estimate (EM-8). */
 export const ATTR_WRIT_USAGE_ESTIMATED = 'writ.usage_estimated';
-/** The state that a run or an agent ended in (AG-7). */
+/** The terminal state of a run or an agent (AG-7). */
 export const ATTR_WRIT_STATE = 'writ.state';
-/** Why a run or an agent ended (SV-7). */
+/** The stop reason of a run or an agent (SV-7). */
 export const ATTR_WRIT_STOP_REASON = 'writ.stop_reason';
 /** Id of a halt or freeze order (SV-9). */
 export const ATTR_WRIT_ORDER_ID = 'writ.order_id';
@@ -69,5 +69,5 @@ export const ATTR_WRIT_EVENT = 'writ.event';
 export const ATTR_WRIT_EVENT_ID = 'writ.event_id';
 /** The internal peer called. */
 export const ATTR_WRIT_PEER = 'writ.peer';
-/** Whether the answer was a recorded one, given again (EM-7, TG-1). */
+/** Whether the response is a recorded one (EM-7, TG-1). */
 export const ATTR_WRIT_REPLAYED = 'writ.replayed';

@@ -5,8 +5,8 @@ import { parseTraceParent } from '@opentelemetry/core';
 let installed = false;
 
 /**
- * Makes the active context follow promises and timers in this process. Safe to call any number of
- * times; a manager that somebody else installed first stays in place.
+ * Installs the context manager of this process, which propagates the active context through promises and
+ * timers. Idempotent; a manager that is already installed is kept.
  */
 export function installContextManager(): void {
   if (installed) return;
@@ -16,8 +16,8 @@ export function installContextManager(): void {
 }
 
 /**
- * The W3C `traceparent` of the span in `from` (default: the active context), or undefined when
- * there is none (SYS-1).
+ * Returns the W3C `traceparent` of the span in `from` (default: the active context); undefined without a
+ * span (SYS-1).
  */
 export function traceparentOf(from: Context = context.active()): string | undefined {
   const span = trace.getSpanContext(from);
@@ -27,9 +27,9 @@ export function traceparentOf(from: Context = context.active()): string | undefi
 }
 
 /**
- * A context whose remote parent is the span that `header` names, on top of `base` (default: the
- * root context, so that a server never inherits what happens to be active). A missing or malformed
- * header answers `base` itself: a bad trace never refuses a call (SYS-1).
+ * Returns a context whose remote parent is the span of `header`, based on `base` (default: the root context,
+ * so that a server does not inherit the active context). Returns `base` for a missing or malformed header: an
+ * invalid trace never fails a call (SYS-1).
  */
 export function contextFromTraceparent(
   header: string | undefined,

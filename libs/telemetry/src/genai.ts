@@ -1,6 +1,6 @@
 /**
- * The OpenTelemetry GenAI semantic conventions that Writ uses (SYS-1). They are still marked as in
- * development, so this file is the one place that changes with them.
+ * The OpenTelemetry GenAI semantic conventions that Writ uses (SYS-1). They are still in
+ * development, so only this file changes with them.
  */
 
 /** Span name of one agent's run. */
@@ -31,43 +31,43 @@ export type GenAiOperation = (typeof GenAiOperation)[keyof typeof GenAiOperation
 
 /** Which of {@link GenAiOperation} the span is. */
 export const ATTR_GEN_AI_OPERATION_NAME = 'gen_ai.operation.name';
-/** Who serves the model, such as `openai`. */
+/** The provider of the model, such as `openai`. */
 export const ATTR_GEN_AI_PROVIDER_NAME = 'gen_ai.provider.name';
 /** Id of the agent: its instance. */
 export const ATTR_GEN_AI_AGENT_ID = 'gen_ai.agent.id';
 /** Name of the agent: its manifest. */
 export const ATTR_GEN_AI_AGENT_NAME = 'gen_ai.agent.name';
-/** What the agent is for, from its manifest. */
+/** The description of the agent, from its manifest. */
 export const ATTR_GEN_AI_AGENT_DESCRIPTION = 'gen_ai.agent.description';
 /** Version of the agent's manifest. */
 export const ATTR_GEN_AI_AGENT_VERSION = 'gen_ai.agent.version';
 /** The conversation: Writ's session_id (SUP-2). */
 export const ATTR_GEN_AI_CONVERSATION_ID = 'gen_ai.conversation.id';
-/** The model asked for. */
+/** The requested model. */
 export const ATTR_GEN_AI_REQUEST_MODEL = 'gen_ai.request.model';
-/** The temperature asked for. */
+/** The requested temperature. */
 export const ATTR_GEN_AI_REQUEST_TEMPERATURE = 'gen_ai.request.temperature';
-/** The most completion tokens asked for. */
+/** The requested maximum of completion tokens. */
 export const ATTR_GEN_AI_REQUEST_MAX_TOKENS = 'gen_ai.request.max_tokens';
-/** Whether the answer was streamed. */
+/** Whether the response was streamed. */
 export const ATTR_GEN_AI_REQUEST_STREAM = 'gen_ai.request.stream';
-/** The kind of output asked for: `text` or `json`. */
+/** The requested output type: `text` or `json`. */
 export const ATTR_GEN_AI_OUTPUT_TYPE = 'gen_ai.output.type';
-/** The model that answered. */
+/** The model of the response. */
 export const ATTR_GEN_AI_RESPONSE_MODEL = 'gen_ai.response.model';
-/** The provider's id of the answer. */
+/** The provider's id of the response. */
 export const ATTR_GEN_AI_RESPONSE_ID = 'gen_ai.response.id';
-/** Why the answer ended, one entry a choice. */
+/** The finish reasons, one per choice. */
 export const ATTR_GEN_AI_RESPONSE_FINISH_REASONS = 'gen_ai.response.finish_reasons';
-/** Seconds until the first chunk of a streamed answer. */
+/** Seconds until the first chunk of a streamed response. */
 export const ATTR_GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK = 'gen_ai.response.time_to_first_chunk';
-/** Prompt tokens, those read from cache included. */
+/** Prompt tokens, including cached ones. */
 export const ATTR_GEN_AI_USAGE_INPUT_TOKENS = 'gen_ai.usage.input_tokens';
 /** Completion tokens. */
 export const ATTR_GEN_AI_USAGE_OUTPUT_TOKENS = 'gen_ai.usage.output_tokens';
 /** Prompt tokens that the provider read from its cache. */
 export const ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS = 'gen_ai.usage.cache_read.input_tokens';
-/** Whether counted tokens are of the `input` or the `output`; of metrics. */
+/** Whether tokens are `input` or `output`; a metric label. */
 export const ATTR_GEN_AI_TOKEN_TYPE = 'gen_ai.token.type';
 /** Name of the tool. */
 export const ATTR_GEN_AI_TOOL_NAME = 'gen_ai.tool.name';
@@ -75,9 +75,9 @@ export const ATTR_GEN_AI_TOOL_NAME = 'gen_ai.tool.name';
 export const ATTR_GEN_AI_TOOL_CALL_ID = 'gen_ai.tool.call.id';
 /** The kind of tool: `function`, `extension` or `datastore`. */
 export const ATTR_GEN_AI_TOOL_TYPE = 'gen_ai.tool.type';
-/** What the model was asked, as JSON; only where content is captured. */
+/** The prompt messages as JSON; only when content is captured. */
 export const ATTR_GEN_AI_INPUT_MESSAGES = 'gen_ai.input.messages';
-/** What the model answered, as JSON; only where content is captured. */
+/** The response messages as JSON; only when content is captured. */
 export const ATTR_GEN_AI_OUTPUT_MESSAGES = 'gen_ai.output.messages';
-/** Why the operation failed: a stable reason or an error class, never a message. */
+/** The reason code or error class of a failed operation, never a message. */
 export const ATTR_ERROR_TYPE = 'error.type';

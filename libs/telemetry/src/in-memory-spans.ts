@@ -8,7 +8,7 @@ export interface RecordedSpan {
   /** Absent on the first span of a trace. */
   readonly parentSpanId?: string;
   readonly name: string;
-  /** The service that made it (`service.name`). */
+  /** The service that created the span (`service.name`). */
   readonly service: string;
   readonly kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   readonly attributes: Attributes;
@@ -35,8 +35,8 @@ const STATUS_CODES: Readonly<Record<SpanStatusCode, RecordedSpan['status']['code
 };
 
 /**
- * Keeps finished spans in memory, for tests and the demo (SYS-1). One collector can be given to
- * every service of a process; each span tells which service made it. Holds the newest `capacity`.
+ * Stores finished spans in memory, for tests and the demo (SYS-1). One instance can be shared by the services
+ * of a process; every span names its service. Keeps the newest `capacity` spans.
  */
 export class InMemorySpans implements SpanProcessor {
   readonly #capacity: number;
@@ -46,18 +46,18 @@ export class InMemorySpans implements SpanProcessor {
     this.#capacity = capacity;
   }
 
-  /** The finished spans in order of ending; of one trace only when `traceId` is given. */
+  /** The finished spans in order of their end, optionally of one trace. */
   spans(traceId?: string): readonly RecordedSpan[] {
     return this.#spans.filter((span) => traceId === undefined || span.traceId === traceId);
   }
 
-  /** Forgets everything recorded so far. */
+  /** Deletes all recorded spans. */
   clear(): void {
     this.#spans = [];
   }
 
   onStart(): void {
-    // Only finished spans are of interest.
+    // Only finished spans are stored.
   }
 
   onEnd(span: ReadableSpan): void {
@@ -70,11 +70,11 @@ export class InMemorySpans implements SpanProcessor {
   }
 
   async shutdown(): Promise<void> {
-    // What was recorded stays readable after the services have stopped.
+    // Recorded spans stay readable after the services have stopped.
   }
 }
 
-/** Plain data from an ended span. */
+/** Converts an ended span to plain data. */
 export function toRecordedSpan(span: ReadableSpan): RecordedSpan {
   const { traceId, spanId } = span.spanContext();
   const parentSpanId = span.parentSpanContext?.spanId;

@@ -1,10 +1,10 @@
 import { context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
 
-/** How much a service says; `silent` says nothing. */
+/** Log level; `silent` disables logging. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
 
-/** The levels, from the most to the least talkative. */
+/** The log levels, from the most to the least verbose. */
 export const LOG_LEVELS = [
   'trace',
   'debug',
@@ -15,13 +15,13 @@ export const LOG_LEVELS = [
   'silent',
 ] as const satisfies readonly LogLevel[];
 
-/** What {@link createLogger} needs. */
+/** Options of {@link createLogger}. */
 export interface LoggerOptions {
   readonly service: string;
   readonly version?: string;
   /** Default `info`. */
   readonly level?: LogLevel;
-  /** Where JSON lines go; default standard error. */
+  /** Destination of the JSON lines; default standard error. */
   readonly stream?: DestinationStream;
 }
 
@@ -43,13 +43,12 @@ const SECRET_FIELDS = [
   'cookie',
 ] as const;
 
-/** How deep below the root of a log line secrets are looked for. */
+/** Maximum depth of redacted fields below the root of a log line. */
 const REDACTED_DEPTH = 3;
 
 /**
- * A JSON logger for one service. Every line carries the service, and the ids of the active span so
- * that a line leads to its trace (SYS-1). Fields named as secrets are censored at source, down to
- * three levels below the line itself.
+ * Creates the JSON logger of a service. Every line has the service name and the ids of the active span
+ * (SYS-1). Fields with secret names are redacted, down to three levels below the root.
  */
 export function createLogger(options: LoggerOptions): Logger {
   return pino(

@@ -12,9 +12,9 @@ import {
 } from '@opentelemetry/api';
 
 /**
- * The tracer of a service that exports nothing: it records nothing and hands on the `traceparent` that
- * came in, as it came, so that who does export misses no span in between. Without one it begins a trace,
- * which log lines of every service can be found by.
+ * The tracer of a service that exports no traces: it records nothing and propagates the incoming
+ * `traceparent` unchanged, so that exporting services stay connected. Without one it starts a trace, whose id
+ * correlates the log lines of all services.
  */
 export class PassThroughTracer implements Tracer {
   startSpan(_name: string, options?: SpanOptions, from: Context = context.active()): Span {

@@ -37,7 +37,7 @@ function everySignal(endpoint: string): OtlpTargets {
 }
 
 describe('spans', () => {
-  it('name the service that made them when several share a process (SYS-1)', async () => {
+  it('name their service when several share a process (SYS-1)', async () => {
     const spans = new InMemorySpans();
     const make = (service: string) =>
       createTelemetry({ service, logLevel: 'silent', spanProcessors: [spans] });
@@ -60,7 +60,7 @@ describe('spans', () => {
     expect(outer).not.toHaveProperty('parentSpanId');
   });
 
-  it('stay one trace over a traceparent header (SYS-1)', async () => {
+  it('continue the trace of a traceparent header (SYS-1)', async () => {
     const spans = new InMemorySpans();
     const { tracer } = createTelemetry({
       service: 'a',
@@ -74,14 +74,14 @@ describe('spans', () => {
     expect(server).toMatchObject({ traceId: client?.traceId, parentSpanId: client?.spanId });
   });
 
-  it('ignore a malformed traceparent instead of refusing the call (SYS-1)', () => {
+  it('ignore a malformed traceparent (SYS-1)', () => {
     for (const bad of [undefined, '', 'nonsense', `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`]) {
       expect(contextFromTraceparent(bad, ROOT_CONTEXT)).toBe(ROOT_CONTEXT);
     }
     expect(traceparentOf(ROOT_CONTEXT)).toBeUndefined();
   });
 
-  it('end with the reason of a named error, and with no more than the class of any other', async () => {
+  it('record the reason of a named error, but only the class of any other', async () => {
     const spans = new InMemorySpans();
     const { tracer } = createTelemetry({
       service: 'a',
@@ -108,7 +108,7 @@ describe('spans', () => {
     expect(JSON.stringify(second)).not.toContain('hunter2');
   });
 
-  it('are active for everything awaited inside, and for nothing outside', async () => {
+  it('are active for awaited code inside, but not outside', async () => {
     const { tracer } = createTelemetry({ service: 'a', logLevel: 'silent' });
     await withSpan(tracer, 'x', {}, async (span) => {
       await new Promise(setImmediate);
@@ -117,7 +117,7 @@ describe('spans', () => {
     expect(trace.getSpan(context.active())).toBeUndefined();
   });
 
-  it('are kept up to the capacity, oldest dropped first', async () => {
+  it('are kept up to the capacity, dropping the oldest first', async () => {
     const spans = new InMemorySpans(2);
     const { tracer } = createTelemetry({
       service: 'a',
@@ -153,7 +153,7 @@ describe('log lines', () => {
     });
   });
 
-  it('never show a secret, at the root or below', () => {
+  it('never contain a secret, at the root or below', () => {
     const { telemetry, lines } = withLines();
     telemetry.log.info({
       token: 'hunter2',
@@ -179,7 +179,7 @@ describe('log lines', () => {
 });
 
 describe('the collector', () => {
-  it('may be down: one warning a signal, and neither flush nor shutdown rejects (SYS-4)', async () => {
+  it('may be down: one warning per signal, and neither flush nor shutdown rejects (SYS-4)', async () => {
     const closed = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => closed.once('listening', resolve));
     const address = closed.address();
@@ -195,7 +195,7 @@ describe('the collector', () => {
     expect(warnings.map(({ signal }) => signal).sort()).toEqual(['logs', 'metrics', 'traces']);
   });
 
-  it('may accept and never answer: a shutdown waits for it no longer than its limit', async () => {
+  it('may accept connections and never respond: a shutdown waits at most for its timeout', async () => {
     const mute = createServer(() => undefined).listen(0, '127.0.0.1');
     await new Promise((resolve) => mute.once('listening', resolve));
     const address = mute.address();
@@ -204,12 +204,12 @@ describe('the collector', () => {
     await withSpan(telemetry.tracer, 'x', {}, () => telemetry.log.info('x'));
     const started = performance.now();
     await telemetry.shutdown();
-    // Twice its limit, and what a busy machine adds.
+    // Twice the timeout, with a margin for a busy machine.
     expect(performance.now() - started).toBeLessThan(30_000);
     mute.close();
   });
 
-  it('that is not there is said nothing of: what came in goes out, and log lines have ids (SYS-1)', async () => {
+  it('is optional: without one the traceparent is propagated and log lines have ids (SYS-1)', async () => {
     const { telemetry, lines } = withLines();
     expect(telemetry).toMatchObject({ traces: false, metrics: { enabled: false } });
     const client = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -222,7 +222,7 @@ describe('the collector', () => {
     expect(own).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   });
 
-  it('says of a collector that is away where it is, and no password (SYS-1)', async () => {
+  it('is logged with its host but without its password when it is unavailable (SYS-1)', async () => {
     const endpoint = 'http://writ:hunter2@127.0.0.1:1/v1/traces?key=hunter2';
     const otlp = { traces: { endpoint, protocol: 'http/protobuf' } } as const;
     const { telemetry, lines } = withLines({ otlp });
@@ -232,7 +232,7 @@ describe('the collector', () => {
     expect(JSON.stringify(lines())).not.toContain('hunter2');
   });
 
-  it('costs nothing to load until it is configured and used', () => {
+  it('loads no exporter packages until it is configured and used', () => {
     const script = `
       const { createTelemetry } = await import(${JSON.stringify(new URL('./index.ts', import.meta.url).href)});
       createTelemetry({ service: 'a', otlp: { traces: { endpoint: 'http://127.0.0.1:1', protocol: 'grpc' } } });

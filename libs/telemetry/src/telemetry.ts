@@ -22,7 +22,7 @@ import { KeepingProcessor } from './sampling/keeping-processor.ts';
 import { KeepingSampler } from './sampling/keeping-sampler.ts';
 import { KeptTraces } from './sampling/kept-traces.ts';
 
-/** What {@link createTelemetry} needs. */
+/** Options of {@link createTelemetry}. */
 export interface TelemetryOptions {
   /** The service's name in traces, metrics and logs, such as `execution-meter`. */
   readonly service: string;
@@ -31,37 +31,36 @@ export interface TelemetryOptions {
   readonly resource?: string;
   /** Default `info`; `silent` for tests. */
   readonly logLevel?: LogLevel;
-  /** Where log lines go; default standard error. */
+  /** Destination of the log; default standard error. */
   readonly logStream?: DestinationStream;
-  /** The collectors; without them nothing is exported. */
+  /** The collectors; by default nothing is exported. */
   readonly otlp?: OtlpTargets;
-  /** Share of the traces beginning here that is sampled by chance, from 0 to 1; default 1. */
+  /** Sampling ratio of traces that start here, from 0 to 1. Default 1. */
   readonly sampleRatio?: number;
-  /** Further takers of spans, such as {@link InMemorySpans}. */
+  /** Additional span processors, such as {@link InMemorySpans}. */
   readonly spanProcessors?: readonly SpanProcessor[];
-  /** Further takers of metrics. */
+  /** Additional metric readers. */
   readonly metricReaders?: readonly IMetricReader[];
 }
 
-/** One service's logger, tracer and metrics. Five services in one process have five of these (SYS-1). */
+/** The logger, tracer and metrics of one service. Every service of a process has its own (SYS-1). */
 export interface Telemetry {
   readonly log: Logger;
   readonly tracer: Tracer;
-  /** Whether anybody takes spans; where false, nothing need be said of them. */
+  /** Whether spans are recorded. When false, callers need not build attributes. */
   readonly traces: boolean;
   readonly metrics: Metrics;
-  /** Sends what is buffered. Never rejects: a collector that is down is a warning in the log. */
+  /** Exports buffered data. Never rejects: an unavailable collector is logged. */
   flush(): Promise<void>;
   /**
-   * Sends what is buffered, for five seconds at most, and stops exporting; calling it again
-   * changes nothing. Never rejects.
+   * Exports buffered data, for at most five seconds, and stops exporting. Idempotent; never rejects.
    */
   shutdown(): Promise<void>;
 }
 
-/** Milliseconds that a collector may hold up a shutdown. */
+/** Maximum time for the final export, ms. */
 const SHUTDOWN_MS = 5_000;
-/** What a collector that is away costs: so many spans, and so many log records. */
+/** Maximum queued spans, and log records, while the collector is unavailable. */
 const MAX_QUEUED = 8_192;
 const BATCH = {
   scheduledDelayMillis: 1_000,
@@ -76,9 +75,9 @@ interface Provider {
 }
 
 /**
- * Builds the logger, the tracer and the metrics of one service (SYS-1). Nothing global is set but the
- * context manager, so every service of a shared process keeps its own `service.name`. A signal that
- * nobody takes costs nothing; trace ids still go into logs and `traceparent`.
+ * Creates the logger, tracer and metrics of one service (SYS-1). The context manager is the only global state,
+ * so that every service of a shared process has its own `service.name`. A signal without a collector has no
+ * overhead; trace ids are still written to logs and `traceparent`.
  */
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   installContextManager();
@@ -89,7 +88,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     ...(version === undefined ? {} : { version }),
     ...(logLevel === undefined ? {} : { level: logLevel }),
   };
-  // What exporters say of themselves is not exported, so that an outage is not told to whoever is out.
+  // Log lines of the exporters are not exported themselves.
   const ownLog = createLogger({ ...naming, stream });
   const resource = resourceOf(options);
   const logs = otlp.logs && logProvider(resource, logExporter(otlp.logs, ownLog));
@@ -100,7 +99,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const metrics =
     metering === undefined ? NO_METRICS : createMetrics(metering.getMeter('writ', version));
   const stopObserving = observeEventLoop(metrics);
-  const providers = [traces, metering, logs].filter((given) => given !== undefined);
+  const providers = [traces, metering, logs].filter((provider) => provider !== undefined);
   let stopping: Promise<void> | undefined;
   return {
     log,
@@ -165,7 +164,7 @@ function logProvider(
   });
 }
 
-/** Replicas are told apart, since one's figures must not overwrite another's. */
+/** Replicas have distinct instance ids, so that their metrics do not overwrite each other. */
 function resourceOf({ service, version, resource }: TelemetryOptions): Resource {
   return resourceFromAttributes({
     'service.namespace': 'writ',
@@ -176,7 +175,7 @@ function resourceOf({ service, version, resource }: TelemetryOptions): Resource 
   });
 }
 
-/** Whoever fails has logged why; what is lost must not fail the caller. */
+/** Waits for all providers, at most five seconds. Their failures are logged, not thrown. */
 async function within(
   providers: readonly Provider[],
   work: (provider: Provider) => Promise<void>,

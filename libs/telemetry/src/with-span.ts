@@ -10,15 +10,15 @@ import {
 import { isWritError } from '@writ/kernel';
 import { ATTR_ERROR_TYPE } from './genai.ts';
 
-/** {@link SpanOptions} and where the span hangs. */
+/** {@link SpanOptions} with the parent of the span. */
 export interface WithSpanOptions extends SpanOptions {
   /** The parent; default the active context. */
   readonly parent?: Context;
 }
 
 /**
- * Runs `fn` inside a new span, which is active for everything it awaits, and ends the span whatever
- * happens. Returns what `fn` returns; what it throws is recorded and thrown on.
+ * Runs `fn` in a new active span and ends the span afterwards. Returns the result of `fn`; records and rethrows
+ * its error.
  */
 export async function withSpan<T>(
   tracer: Tracer,
@@ -40,8 +40,8 @@ export async function withSpan<T>(
 }
 
 /**
- * Marks `span` as failed. Named errors bring their reason and sentence, which tell ids and limits;
- * any other error brings its class alone, since its message may quote content or a secret.
+ * Marks `span` as failed. Records reason and message of named errors, which contain only ids and limits; of
+ * other errors only the class, because their message may contain content or a secret.
  */
 export function recordError(span: Span, error: unknown): void {
   if (isWritError(error)) {

@@ -92,9 +92,9 @@ export class ReplicaWatch {
     const { service, telemetry } = this.#options;
     telemetry.metrics.count('replicaChanges', {
       [ATTR_RPC_SERVICE]: service,
-      'writ.standing': state,
+      'writ.replica.state': state,
     });
-    const fields = { rpc_service: service, replica, standing: state };
+    const fields = { rpc_service: service, replica, state };
     // Outside the trace of the call that opened the connection.
     context.with(ROOT_CONTEXT, () => {
       if (state === 'serving') telemetry.log.info(fields, 'replica readmitted to load balancing');

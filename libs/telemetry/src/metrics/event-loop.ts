@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts';
 const RESOLUTION_MS = 20;
 const NANOS = 1e9;
 
-/** Tells how late and how busy the event loop is. Returns what ends that. */
+/** Registers the metrics of event loop delay and utilization. Returns a function that stops them. */
 export function observeEventLoop(metrics: Metrics): () => void {
   if (!metrics.enabled) return () => undefined;
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });

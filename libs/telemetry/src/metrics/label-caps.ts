@@ -1,17 +1,16 @@
-/** Said of every value beyond the cap. */
+/** The value of a label after its cap is reached. */
 export const OTHER = 'other';
 
 const DEFAULT_CAP = 100;
-/** Such as `tool_denied:<tool>`: what follows the colon is the agent's to choose. */
+/** Labels with values such as `tool_denied:<tool>`, whose part after the colon is chosen by agents. */
 const REASONS: ReadonlySet<string> = new Set(['writ.status', 'writ.stop_reason', 'error.type']);
 
 /** The values of labels. */
 export type Labels = Readonly<Record<string, string | undefined>>;
 
 /**
- * Bounds the values that a label may take (SYS-6): after the first ones, every new value is `other`,
- * so that neither tenants nor agents can make as many series as they like. Reasons keep what stands
- * before their colon.
+ * Limits the number of values per label (SYS-6): after the first ones, every new value becomes `other`, so
+ * that tenants and agents cannot create an unlimited number of series. Reasons are cut at their colon.
  */
 export class LabelCaps {
   readonly #cap: number;
@@ -21,7 +20,7 @@ export class LabelCaps {
     this.#cap = cap;
   }
 
-  /** The labels as they may be told; undefined ones are left out. */
+  /** Returns the labels with limited values; undefined ones are omitted. */
   bound(labels: Labels): Record<string, string> {
     const bounded: Record<string, string> = {};
     for (const [name, value] of Object.entries(labels)) {

@@ -26,12 +26,14 @@ function metered() {
 }
 
 describe('metrics', () => {
-  it('count under the names and labels of the table (SYS-1)', async () => {
+  it('use the names and labels of the table (SYS-1)', async () => {
     const { telemetry, points } = metered();
     telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 1_500);
     telemetry.metrics.count('cost', { 'writ.tenant': 'acme' }, 500);
     telemetry.metrics.observe('approvalsOpen', () => [{ value: 3 }]);
-    telemetry.metrics.observe('agents', () => Promise.reject(new Error('The store is away.')));
+    telemetry.metrics.observe('agents', () =>
+      Promise.reject(new Error('The store is unavailable.')),
+    );
     expect(await points('writ.meter.cost')).toEqual([
       { value: 2_000, attributes: { 'writ.tenant': 'acme' } },
     ]);
@@ -40,7 +42,7 @@ describe('metrics', () => {
     await telemetry.shutdown();
   });
 
-  it('never have more series than the cap, whatever tenants and agents make up (SYS-6)', async () => {
+  it('never have more series than the cap, whatever values tenants and agents choose (SYS-6)', async () => {
     const { telemetry, points } = metered();
     for (let tenant = 0; tenant < 500; tenant += 1) {
       telemetry.metrics.count('runsStarted', { 'writ.tenant': `t${tenant}` });
@@ -55,7 +57,7 @@ describe('metrics', () => {
     await telemetry.shutdown();
   });
 
-  it('cost nothing when nobody takes them', () => {
+  it('have no overhead without a collector', () => {
     const { metrics } = createTelemetry({ service: 'a', logLevel: 'silent' });
     expect(metrics.enabled).toBe(false);
     expect(() => metrics.count('cost')).not.toThrow();
@@ -68,7 +70,7 @@ describe('metrics', () => {
     for (const label of labels) expect(label).not.toMatch(/_id$|\.agent|conversation/);
   });
 
-  it('leave out a label without a value', () => {
+  it('omit a label without a value', () => {
     expect(new LabelCaps().bound({ a: '1', b: undefined })).toEqual({ a: '1' });
   });
 });

@@ -15,22 +15,22 @@ export interface Observation {
   readonly labels?: Labels;
 }
 
-/** One service's metrics (SYS-1); which there are says the table. Nothing here throws. */
+/** The metrics of one service (SYS-1), as listed in the table. Its methods never throw. */
 export interface Metrics {
-  /** Whether anybody takes them. Where false, callers need not even make the labels. */
+  /** Whether metrics are exported. When false, callers need not build labels. */
   readonly enabled: boolean;
   /** Adds to a counter. */
   count(metric: MetricsOfKind<'counter'>, labels?: Labels, value?: number): void;
   /** Records a value of a histogram. */
   record(metric: MetricsOfKind<'histogram'>, value: number, labels?: Labels): void;
-  /** Has `read` asked for a gauge's values before each export; a failure leaves them out that time. */
+  /** Registers `read`, which returns the values of a gauge for every export; a failure omits them once. */
   observe(
     metric: MetricsOfKind<'gauge'>,
     read: () => Promise<readonly Observation[]> | readonly Observation[],
   ): void;
 }
 
-/** Takes nothing. */
+/** Metrics that are not exported. */
 export const NO_METRICS: Metrics = {
   enabled: false,
   count: () => undefined,
@@ -38,18 +38,18 @@ export const NO_METRICS: Metrics = {
   observe: () => undefined,
 };
 
-/** Metrics that `meter` takes, each instrument made when it is first used. */
+/** Creates metrics on `meter`; every instrument is created on first use. */
 export function createMetrics(meter: Meter, caps = new LabelCaps()): Metrics {
-  const made = new Map<MetricKey, Counter | Histogram | Gauge | ObservableGauge>();
+  const instruments = new Map<MetricKey, Counter | Histogram | Gauge | ObservableGauge>();
   const once = <I extends Counter | Histogram | ObservableGauge>(
     key: MetricKey,
-    make: (name: string, options: { description: string; unit: string }) => I,
+    create: (name: string, options: { description: string; unit: string }) => I,
   ): I => {
-    const known = made.get(key);
+    const known = instruments.get(key);
     if (known !== undefined) return known as I;
     const { name, about, unit } = METRICS[key];
-    const instrument = make(name, { description: about, unit });
-    made.set(key, instrument);
+    const instrument = create(name, { description: about, unit });
+    instruments.set(key, instrument);
     return instrument;
   };
   return {
@@ -76,7 +76,7 @@ export function createMetrics(meter: Meter, caps = new LabelCaps()): Metrics {
             result.observe(value, caps.bound(labels));
           }
         } catch {
-          // A store that is away has no figures; that it is away is told elsewhere.
+          // An unavailable store is reported by its own metrics and logs.
           return;
         }
       });

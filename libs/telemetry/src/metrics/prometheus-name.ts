@@ -1,11 +1,11 @@
 import { METRICS, type MetricKey } from './table.ts';
 
-/** What a unit becomes in a name; others are left out, as are those that only count things. */
+/** Suffixes of units in Prometheus names; other units have none. */
 const UNITS: Readonly<Record<string, string>> = { s: '_seconds', '1': '_ratio' };
 
 /**
- * What a metric is called in Prometheus, as the collector's exporter translates it: of a histogram the
- * stem, to which `_bucket`, `_count` and `_sum` are added.
+ * Returns the Prometheus name of a metric, as translated by the collector's exporter; for a histogram without
+ * the suffixes `_bucket`, `_count` and `_sum`.
  */
 export function prometheusName(key: MetricKey): string {
   const { name, unit, kind } = METRICS[key];

@@ -5,22 +5,22 @@ import {
   ATTR_GEN_AI_TOKEN_TYPE,
 } from '../genai.ts';
 
-/** Seconds, from a hop on one machine to a slow model. */
+/** Seconds, from a local call to a slow model. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const TOKENS = [1, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576];
 const SIZES = [1, 2, 4, 8, 16, 32, 64];
 
-/** How one metric is named and what it says. Names with `writ.` are Writ's own, the others of the conventions. */
+/** The definition of a metric. Names with `writ.` are Writ's own, the others those of the conventions. */
 interface MetricRow {
   readonly name: string;
   readonly kind: 'counter' | 'histogram' | 'gauge';
   /** UCUM. */
   readonly unit: string;
   readonly labels: readonly string[];
-  /** The service that has it; `every` for all. */
+  /** The service that exports it; `every` for all. */
   readonly from: string;
   readonly about: string;
-  /** Upper bounds of a histogram's buckets. */
+  /** Upper bounds of the histogram buckets. */
   readonly buckets?: readonly number[];
 }
 
@@ -31,7 +31,7 @@ const CHAT_LABELS = [
   ATTR_GEN_AI_REQUEST_MODEL,
 ];
 
-/** Every metric of Writ, once; docs/reference/metrics.md and the dashboards are held against it (SYS-1). */
+/** All metrics of Writ; docs/reference/metrics.md and the dashboards are checked against them (SYS-1). */
 export const METRICS = {
   rpcServed: {
     name: 'rpc.server.call.duration',
@@ -39,7 +39,7 @@ export const METRICS = {
     unit: 's',
     labels: RPC_LABELS,
     from: 'every',
-    about: 'Calls answered, and how long that took; error.type is the reason of those refused',
+    about: 'Duration of handled calls; error.type is the reason of failed ones',
     buckets: SECONDS,
   },
   rpcCalled: {
@@ -48,17 +48,17 @@ export const METRICS = {
     unit: 's',
     labels: RPC_LABELS,
     from: 'every',
-    about: 'Calls made to other services, retries included',
+    about: 'Duration of calls to other services, including retries',
     buckets: SECONDS,
   },
   replicaChanges: {
     name: 'writ.rpc.replica.changes',
     kind: 'counter',
     unit: '{change}',
-    labels: ['rpc.service', 'writ.standing'],
+    labels: ['rpc.service', 'writ.replica.state'],
     from: 'every',
     about:
-      'Replicas of called services that were left out (not_serving, silent, lost) or taken back (serving)',
+      'Replicas of called services ejected from (not_serving, silent, lost) or readmitted to (serving) load balancing',
   },
   eventLoopDelay: {
     name: 'nodejs.eventloop.delay.p99',
@@ -66,7 +66,7 @@ export const METRICS = {
     unit: 's',
     labels: [],
     from: 'every',
-    about: 'How late the event loop was, 99th percentile since the last export',
+    about: 'Event loop delay, 99th percentile since the last export',
   },
   eventLoopUse: {
     name: 'nodejs.eventloop.utilization',
@@ -74,7 +74,7 @@ export const METRICS = {
     unit: '1',
     labels: [],
     from: 'every',
-    about: 'Share of the time that the event loop was busy since the last export',
+    about: 'Event loop utilization since the last export',
   },
   certificateExpiry: {
     name: 'writ.tls.certificate.expiry',
@@ -83,7 +83,7 @@ export const METRICS = {
     labels: ['writ.certificate', 'writ.fingerprint'],
     from: 'every',
     about:
-      'Time until a certificate in use ends: that of the service, of the edge, or of an authority, each told apart by its fingerprint; negative once it is over',
+      'Time until a certificate in use expires: of the service, the edge, or an authority (by fingerprint); negative after expiry',
   },
   commits: {
     name: 'writ.store.commit.size',
@@ -100,7 +100,7 @@ export const METRICS = {
     unit: 's',
     labels: [],
     from: 'every',
-    about: 'From the first statement of a commit until it was durable',
+    about: 'Time from the first statement of a commit until it is durable',
     buckets: SECONDS,
   },
   outboxBacklog: {
@@ -109,7 +109,7 @@ export const METRICS = {
     unit: '{event}',
     labels: [],
     from: 'every',
-    about: 'Events that the bus has not taken yet; the same on every replica',
+    about: 'Events not yet published to the bus; the same on every replica',
   },
   outboxAge: {
     name: 'writ.outbox.age',
@@ -117,7 +117,7 @@ export const METRICS = {
     unit: 's',
     labels: [],
     from: 'every',
-    about: 'Age of the oldest event that the bus has not taken yet; the same on every replica',
+    about: 'Age of the oldest event not yet published to the bus; the same on every replica',
   },
   published: {
     name: 'writ.bus.publishes',
@@ -125,7 +125,7 @@ export const METRICS = {
     unit: '{event}',
     labels: ['writ.event', 'error.type'],
     from: 'every',
-    about: 'Events handed to the bus; error.type is the reason of those that it did not take',
+    about: 'Events published to the bus; error.type is the reason of failed ones',
   },
   delivered: {
     name: 'writ.bus.deliveries',
@@ -133,7 +133,7 @@ export const METRICS = {
     unit: '{event}',
     labels: ['writ.event', 'writ.consumer', 'error.type'],
     from: 'every',
-    about: 'Events that a durable consumer was given, repeats included',
+    about: 'Events delivered to a durable consumer, including redeliveries',
   },
   runs: {
     name: 'writ.runs.ended',
@@ -141,7 +141,7 @@ export const METRICS = {
     unit: '{run}',
     labels: ['writ.tenant', 'writ.stop_reason'],
     from: 'supervisor',
-    about: 'Runs that reached their terminal state',
+    about: 'Runs that reached a terminal state',
   },
   runsStarted: {
     name: 'writ.runs.started',
@@ -157,7 +157,7 @@ export const METRICS = {
     unit: '{action}',
     labels: ['writ.tenant', 'writ.decision', 'writ.rule', 'writ.action_kind'],
     from: 'supervisor',
-    about: 'Proposed actions by what was decided and by which rule',
+    about: 'Reviewed actions by decision and rule',
   },
   writs: {
     name: 'writ.writs.minted',
@@ -165,7 +165,7 @@ export const METRICS = {
     unit: '{writ}',
     labels: ['writ.executed_from'],
     from: 'supervisor',
-    about: 'Writs signed, renewals included',
+    about: 'Writs signed, including renewals',
   },
   approvalsOpened: {
     name: 'writ.approvals.requested',
@@ -173,7 +173,7 @@ export const METRICS = {
     unit: '{approval}',
     labels: ['writ.tenant'],
     from: 'supervisor',
-    about: 'Actions that began to wait for a person',
+    about: 'Approvals requested',
   },
   approvalsDecided: {
     name: 'writ.approvals.decided',
@@ -181,7 +181,7 @@ export const METRICS = {
     unit: '{approval}',
     labels: ['writ.tenant', 'writ.state'],
     from: 'supervisor',
-    about: 'Approvals that a person decided, or that expired',
+    about: 'Approvals decided or expired',
   },
   approvalsOpen: {
     name: 'writ.approvals.open',
@@ -189,7 +189,7 @@ export const METRICS = {
     unit: '{approval}',
     labels: ['writ.tenant'],
     from: 'supervisor',
-    about: 'Approvals that wait for a person; the same on every replica',
+    about: 'Open approvals; the same on every replica',
   },
   halts: {
     name: 'writ.halts',
@@ -197,7 +197,7 @@ export const METRICS = {
     unit: '{halt}',
     labels: [],
     from: 'supervisor',
-    about: 'Halts in force, counted once for each run that they reached',
+    about: 'Active halts, counted once per affected run',
   },
   slots: {
     name: 'writ.slots',
@@ -205,8 +205,7 @@ export const METRICS = {
     unit: '{agent}',
     labels: ['writ.tenant', 'writ.state'],
     from: 'spawn-budget',
-    about:
-      'Agents of open pools: holders, paused, or waiting for a slot; the same on every replica',
+    about: 'Agents of open pools: slot holders, paused, or waiting; the same on every replica',
   },
   slotChanges: {
     name: 'writ.slots.changes',
@@ -214,7 +213,7 @@ export const METRICS = {
     unit: '{agent}',
     labels: ['writ.event', 'writ.state'],
     from: 'spawn-budget',
-    about: 'Agents that lost their slot (paused, lapsed) or got one back',
+    about: 'Agents that lost their slot (paused, expired) or got one back',
   },
   tokens: {
     name: 'writ.meter.tokens',
@@ -238,7 +237,7 @@ export const METRICS = {
     unit: '{request}',
     labels: ['writ.tenant', 'writ.level', 'writ.dimension'],
     from: 'execution-meter',
-    about: 'What a cap refused, by its level and dimension',
+    about: 'Requests rejected by a cap, by level and dimension',
   },
   nearBudget: {
     name: 'writ.meter.near_budget',
@@ -246,7 +245,7 @@ export const METRICS = {
     unit: '{request}',
     labels: ['writ.tenant'],
     from: 'execution-meter',
-    about: 'Answers that warned of a budget that is nearly spent',
+    about: 'Responses with a warning that a budget is nearly exhausted',
   },
   debts: {
     name: 'writ.meter.debts',
@@ -254,7 +253,7 @@ export const METRICS = {
     unit: '{attempt}',
     labels: ['writ.tenant', 'writ.dimension'],
     from: 'execution-meter',
-    about: 'Attempts that settled above what a cap leaves',
+    about: 'Attempts settled above the remaining amount of a cap',
   },
   genAiTokens: {
     name: 'gen_ai.client.token.usage',
@@ -262,7 +261,7 @@ export const METRICS = {
     unit: '{token}',
     labels: [...CHAT_LABELS, ATTR_GEN_AI_TOKEN_TYPE],
     from: 'execution-meter',
-    about: 'Tokens of an attempt, as the provider says',
+    about: 'Tokens of an attempt, as reported by the provider',
     buckets: TOKENS,
   },
   genAiSeconds: {
@@ -271,7 +270,7 @@ export const METRICS = {
     unit: 's',
     labels: [...CHAT_LABELS, 'error.type'],
     from: 'execution-meter',
-    about: 'Attempts of model calls',
+    about: 'Duration of attempts of model calls',
     buckets: SECONDS,
   },
   toolCalls: {
@@ -280,7 +279,7 @@ export const METRICS = {
     unit: '{call}',
     labels: ['writ.tenant', 'writ.tool', 'writ.status'],
     from: 'tool-gateway',
-    about: 'Tool calls with an outcome or a refusal',
+    about: 'Tool calls with an outcome, including rejected ones',
   },
   toolSeconds: {
     name: 'writ.tool.call.duration',
@@ -288,7 +287,7 @@ export const METRICS = {
     unit: 's',
     labels: ['writ.tool', 'writ.status'],
     from: 'tool-gateway',
-    about: 'How long tools ran, by how that ended',
+    about: 'Duration of tool executions by status',
     buckets: SECONDS,
   },
   agents: {
@@ -305,7 +304,7 @@ export const METRICS = {
     unit: '{lease}',
     labels: ['writ.resumed'],
     from: 'agent-worker',
-    about: 'Leases that began; resumed when the agent had run before',
+    about: 'Leases acquired; resumed when the agent had run before',
   },
   leaseEnds: {
     name: 'writ.agents.lease_ends',
@@ -313,7 +312,7 @@ export const METRICS = {
     unit: '{lease}',
     labels: ['writ.outcome'],
     from: 'agent-worker',
-    about: 'Leases that ended, by what came of them; lost when another worker has the agent',
+    about: 'Leases that ended, by outcome; lost when another worker claimed the agent',
   },
   steps: {
     name: 'writ.agents.steps',
@@ -321,7 +320,7 @@ export const METRICS = {
     unit: '{step}',
     labels: ['writ.tenant', 'writ.status'],
     from: 'agent-worker',
-    about: 'Steps that ended, by the verdict on what was proposed or the stop reason',
+    about: 'Steps that ended, by review decision or stop reason',
   },
   guardrails: {
     name: 'writ.agents.guardrail_trips',
@@ -333,7 +332,7 @@ export const METRICS = {
   },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 
-/** What code calls a metric. */
+/** The key of a metric in code. */
 export type MetricKey = keyof typeof METRICS;
 
 /** The metrics of one kind. */

@@ -19,7 +19,7 @@ const ways: readonly [OtlpTarget['protocol'], (signal: string) => string][] = [
 
 describe('a collector', () => {
   it.each(ways)(
-    'gets traces, metrics and logs of each service over %s (SYS-1)',
+    'receives traces, metrics and logs of every service over %s (SYS-1)',
     async (protocol, url) => {
       // Read by OpenTelemetry's exporters themselves.
       vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=abc');

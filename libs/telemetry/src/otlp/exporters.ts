@@ -5,10 +5,10 @@ import type { Logger } from 'pino';
 import { LazyExporter } from './lazy-exporter.ts';
 import type { OtlpTarget } from './targets.ts';
 
-/** How long one batch may take; bounds how long a mute collector can hold up a shutdown. */
+/** Timeout of one batch, ms, which limits the delay of a shutdown by an unresponsive collector. */
 const TIMEOUT_MS = 3_000;
 
-/** Sends spans. */
+/** Creates the exporter of spans. */
 export function traceExporter(target: OtlpTarget, log: Logger): LazyExporter<ReadableSpan[]> {
   const { endpoint, protocol } = target;
   const load = async () => {
@@ -20,7 +20,7 @@ export function traceExporter(target: OtlpTarget, log: Logger): LazyExporter<Rea
   return new LazyExporter({ signal: 'traces', endpoint, load, log });
 }
 
-/** Sends metrics. */
+/** Creates the exporter of metrics. */
 export function metricExporter(
   target: OtlpTarget,
   log: Logger,
@@ -37,7 +37,7 @@ export function metricExporter(
   return new LazyExporter({ signal: 'metrics', endpoint, load, log });
 }
 
-/** Sends log records. */
+/** Creates the exporter of log records. */
 export function logExporter(target: OtlpTarget, log: Logger): LazyExporter<ReadableLogRecord[]> {
   const { endpoint, protocol } = target;
   const load = async () => {

@@ -1,27 +1,26 @@
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import type { Logger } from 'pino';
 
-/** What the exporters of every signal have in common. */
+/** The common interface of the exporters of all signals. */
 export interface SignalExporter<T> {
   export(items: T, done: (result: ExportResult) => void): void;
   forceFlush?(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** What {@link LazyExporter} needs. */
+/** Options of {@link LazyExporter}. */
 interface LazyOptions<T> {
   /** `traces`, `metrics` or `logs`. */
   readonly signal: string;
-  /** Its host is for the log; the rest may hold a password. */
+  /** Only its host is logged; the rest may contain a password. */
   readonly endpoint: string;
   readonly load: () => Promise<SignalExporter<T>>;
   readonly log: Logger;
 }
 
 /**
- * An exporter whose packages load with the first batch, so that a service without a collector never
- * pays for them. A collector that does not answer costs one warning per outage and what it did not
- * take, nothing else.
+ * An exporter whose packages are loaded with the first batch, so that a service without a collector does not
+ * load them. An unavailable collector causes one warning per outage and the loss of the data.
  */
 export class LazyExporter<T> implements SignalExporter<T> {
   readonly #options: LazyOptions<T>;
@@ -35,9 +34,9 @@ export class LazyExporter<T> implements SignalExporter<T> {
   export(items: T, done: (result: ExportResult) => void): void {
     this.#loading ??= this.#options.load();
     this.#loading.then(
-      (exporter) => exporter.export(items, (result) => done(this.#noted(result))),
+      (exporter) => exporter.export(items, (result) => done(this.#checked(result))),
       (error: unknown) =>
-        done(this.#noted({ code: ExportResultCode.FAILED, error: asError(error) })),
+        done(this.#checked({ code: ExportResultCode.FAILED, error: asError(error) })),
     );
   }
 
@@ -49,7 +48,7 @@ export class LazyExporter<T> implements SignalExporter<T> {
     if (this.#loading !== undefined) await (await this.#loading).shutdown();
   }
 
-  #noted(result: ExportResult): ExportResult {
+  #checked(result: ExportResult): ExportResult {
     const { signal, log } = this.#options;
     const endpoint = URL.parse(this.#options.endpoint)?.host;
     const failed = result.code !== ExportResultCode.SUCCESS;
@@ -57,12 +56,12 @@ export class LazyExporter<T> implements SignalExporter<T> {
       this.#failing = true;
       log.warn(
         { endpoint, signal, problem: result.error?.message },
-        `The collector does not take ${signal}; they are dropped until it does.`,
+        `OTLP export failed; dropping ${signal} until it recovers`,
       );
     }
     if (!failed && this.#failing) {
       this.#failing = false;
-      log.info({ endpoint, signal }, `The collector takes ${signal} again.`);
+      log.info({ endpoint, signal }, `OTLP export of ${signal} recovered`);
     }
     return result;
   }

@@ -29,8 +29,8 @@ interface Line {
 }
 
 /**
- * Writes every line to `stream`, and tells it to the collector too, as a record of the line's span
- * (SYS-1). Lines are taken as written, so what is censored there is censored here.
+ * Returns a stream that writes every line to `stream` and also exports it as a log record of its span
+ * (SYS-1). Lines are exported as written, so that redacted fields stay redacted.
  */
 export function recordLines(
   stream: DestinationStream,
@@ -73,7 +73,7 @@ function parse(line: string): Line {
   try {
     return JSON.parse(line) as Line;
   } catch {
-    // Pino cuts nothing, but a line is no reason to fail whoever wrote it.
-    return { msg: 'A line of the log could not be read.' };
+    // A malformed line must not fail the code that logs it.
+    return { msg: 'malformed log line' };
   }
 }

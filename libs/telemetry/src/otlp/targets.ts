@@ -1,21 +1,21 @@
-/** How OTLP travels. */
+/** The OTLP transport. */
 export type OtlpProtocol = 'grpc' | 'http/protobuf';
 
-/** The protocols that are known. */
+/** The supported OTLP transports. */
 export const OTLP_PROTOCOLS = ['grpc', 'http/protobuf'] as const satisfies readonly OtlpProtocol[];
 
-/** Where one signal goes. Headers, certificates and time limits come from the standard variables. */
+/** The collector of one signal. Headers, certificates and timeouts come from the standard variables. */
 export interface OtlpTarget {
-  /** With http/protobuf the whole URL, path included. */
+  /** With http/protobuf the full URL, including the path. */
   readonly endpoint: string;
   readonly protocol: OtlpProtocol;
 }
 
-/** Where each signal goes; one that is absent goes nowhere. */
+/** The collectors by signal; an omitted signal is not exported. */
 export interface OtlpTargets {
   readonly traces?: OtlpTarget;
   readonly metrics?: OtlpTarget;
   readonly logs?: OtlpTarget;
-  /** Milliseconds between two exports of metrics; default a minute. */
+  /** Interval between two exports of metrics, ms. Default 60,000. */
   readonly metricIntervalMs?: number;
 }

@@ -4,14 +4,14 @@ import { ATTR_WRIT_DECISION } from '../attributes.ts';
 import { ATTR_ERROR_TYPE } from '../genai.ts';
 import type { KeptTraces } from './kept-traces.ts';
 
-/** Whoever followed a run went away: no fault of anybody. */
-const WANTED_ENDINGS: ReadonlySet<unknown> = new Set(['CANCELLED', 'DRAINING']);
+/** Reasons of calls that ended as intended, such as a cancelled watch. */
+const EXPECTED_REASONS: ReadonlySet<unknown> = new Set(['CANCELLED', 'DRAINING']);
 const APPROVALS: ReadonlySet<unknown> = new Set(['approve', 'revise']);
 
 /**
- * Hands sampled spans on, and of the others those whose trace has an error, an escalation or a refusal
- * (SYS-1). That a trace matters travels with its next call, as the `sampled` flag of `traceparent`; a
- * service that hears so hands on what it held back of that trace.
+ * Exports sampled spans, and all spans of traces with an error, an escalation or a block (SYS-1). Such a trace
+ * is marked by the `sampled` flag of the `traceparent` of its next call; a service that receives it exports
+ * the spans that it has held back.
  */
 export class KeepingProcessor implements SpanProcessor {
   readonly #next: readonly SpanProcessor[];
@@ -29,10 +29,10 @@ export class KeepingProcessor implements SpanProcessor {
   onEnd(span: ReadableSpan): void {
     const { traceId, traceFlags } = span.spanContext();
     const isSampled = (traceFlags & TraceFlags.SAMPLED) !== 0;
-    if (isSampled || matters(span) || this.#traces.isKept(traceId)) {
-      // A trace that was sampled from its start has nothing held back, and need not be remembered.
-      for (const held of this.#release(span, isSampled)) this.#handOn(sampled(held));
-      this.#handOn(isSampled ? span : sampled(span));
+    if (isSampled || isRelevant(span) || this.#traces.isKept(traceId)) {
+      // A trace that was sampled from its start has no held spans and need not be tracked.
+      for (const held of this.#release(span, isSampled)) this.#export(sampled(held));
+      this.#export(isSampled ? span : sampled(span));
     } else {
       this.#traces.hold(span);
     }
@@ -46,7 +46,7 @@ export class KeepingProcessor implements SpanProcessor {
     await Promise.all(this.#next.map((next) => next.shutdown()));
   }
 
-  #handOn(span: ReadableSpan): void {
+  #export(span: ReadableSpan): void {
     for (const next of this.#next) next.onEnd(span);
   }
 
@@ -57,10 +57,10 @@ export class KeepingProcessor implements SpanProcessor {
   }
 }
 
-/** Whether a span is one that must not be missed. */
-function matters({ status, attributes }: ReadableSpan): boolean {
+/** Whether a span has an error or a decision other than an approval. */
+function isRelevant({ status, attributes }: ReadableSpan): boolean {
   const error = attributes[ATTR_ERROR_TYPE];
-  if (WANTED_ENDINGS.has(error)) return false;
+  if (EXPECTED_REASONS.has(error)) return false;
   const decision = attributes[ATTR_WRIT_DECISION];
   return (
     status.code === SpanStatusCode.ERROR ||
@@ -69,7 +69,7 @@ function matters({ status, attributes }: ReadableSpan): boolean {
   );
 }
 
-/** The same span, as if chance had sampled it: exporters leave out the others. */
+/** Returns the span with the sampled flag set, because exporters drop spans without it. */
 function sampled(span: ReadableSpan): ReadableSpan {
   const context = span.spanContext();
   return Object.create(span, {

@@ -12,8 +12,8 @@ const SAMPLED: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED 
 const RECORDED: SamplingResult = { decision: SamplingDecision.RECORD };
 
 /**
- * Samples what its parent says is sampled, a share of the traces that begin here, and every trace that
- * turned out to matter. The rest is recorded all the same, for it may yet turn out so.
+ * Samples spans with a sampled parent, a ratio of the traces that start here, and all kept traces. Other spans
+ * are recorded too, because their trace may still be kept.
  */
 export class KeepingSampler implements Sampler {
   readonly #roots: Sampler;

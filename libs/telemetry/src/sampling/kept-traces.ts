@@ -1,24 +1,24 @@
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** How much is kept back at most. */
+/** Limits of {@link KeptTraces}. */
 export interface KeepLimits {
-  /** Spans of traces that are not sampled, over all traces. */
+  /** Maximum held spans of all traces that are not sampled. */
   readonly maxSpans: number;
-  /** Spans of one such trace; later ones are dropped. */
+  /** Maximum held spans of one trace; later ones are dropped. */
   readonly maxSpansPerTrace: number;
-  /** Traces that are remembered as kept. */
+  /** Maximum tracked kept traces. */
   readonly maxKept: number;
 }
 
 const DEFAULT_LIMITS: KeepLimits = { maxSpans: 8_192, maxSpansPerTrace: 512, maxKept: 4_096 };
 
 /**
- * What one service knows of traces that chance did not sample: their finished spans, in case one of
- * them turns out to matter, and which did. Bounded; the trace that has been quiet longest goes first.
+ * The unsampled traces of one service: their finished spans, held back in case the trace becomes relevant,
+ * and the ids of kept traces. Bounded; the least recently active trace is evicted first.
  */
 export class KeptTraces {
   readonly #limits: KeepLimits;
-  readonly #waiting = new Map<string, ReadableSpan[]>();
+  readonly #held = new Map<string, ReadableSpan[]>();
   readonly #kept = new Set<string>();
   #spans = 0;
 
@@ -26,46 +26,46 @@ export class KeptTraces {
     this.#limits = { ...DEFAULT_LIMITS, ...limits };
   }
 
-  /** Spans that wait at present. */
+  /** The number of held spans. */
   get size(): number {
     return this.#spans;
   }
 
-  /** Whether the trace matters, whatever chance said. */
+  /** Whether the trace is kept. */
   isKept(traceId: string): boolean {
     return this.#kept.has(traceId);
   }
 
-  /** Whether spans of the trace are held back. */
+  /** Whether spans of the trace are held. */
   holds(traceId: string): boolean {
-    return this.#waiting.has(traceId);
+    return this.#held.has(traceId);
   }
 
-  /** Has the trace matter from now on; returns its spans so far, once. */
+  /** Keeps the trace from now on; returns its held spans once. */
   keep(traceId: string): readonly ReadableSpan[] {
     this.#kept.delete(traceId);
     this.#kept.add(traceId);
     if (this.#kept.size > this.#limits.maxKept) this.#kept.delete(first(this.#kept));
-    return this.#take(traceId);
+    return this.#remove(traceId);
   }
 
-  /** Holds a span back, in case its trace turns out to matter. */
+  /** Holds a span in case its trace becomes relevant. */
   hold(span: ReadableSpan): void {
     const { maxSpans, maxSpansPerTrace } = this.#limits;
     const { traceId } = span.spanContext();
-    const spans = this.#waiting.get(traceId) ?? [];
-    // The newest last, so that the first is the one that has been quiet longest.
-    this.#waiting.delete(traceId);
-    this.#waiting.set(traceId, spans);
+    const spans = this.#held.get(traceId) ?? [];
+    // Reinserted at the end, so that the first entry is the least recently active.
+    this.#held.delete(traceId);
+    this.#held.set(traceId, spans);
     if (spans.length >= maxSpansPerTrace) return;
     spans.push(span);
     this.#spans += 1;
-    while (this.#spans > maxSpans) this.#take(first(this.#waiting.keys()));
+    while (this.#spans > maxSpans) this.#remove(first(this.#held.keys()));
   }
 
-  #take(traceId: string): readonly ReadableSpan[] {
-    const spans = this.#waiting.get(traceId) ?? [];
-    this.#waiting.delete(traceId);
+  #remove(traceId: string): readonly ReadableSpan[] {
+    const spans = this.#held.get(traceId) ?? [];
+    this.#held.delete(traceId);
     this.#spans -= spans.length;
     return spans;
   }

@@ -21,7 +21,7 @@ function service(name: string, sampleRatio: number) {
     sampleRatio,
     spanProcessors: [spans],
   });
-  /** One call: answers the header that it would send on. */
+  /** Handles one call; returns the traceparent that it would propagate. */
   const call = (header: string | undefined, what: (span: Span) => void = () => undefined) =>
     withSpan(tracer, 'call', { parent: contextFromTraceparent(header) }, (span) => {
       what(span);
@@ -34,14 +34,14 @@ const refuse = (span: Span) => void span.setAttribute(ATTR_ERROR_TYPE, 'BUDGET_E
 const sampledFlag = (header: string) => header.endsWith('-01');
 
 describe('sampling', () => {
-  it('keeps of the traces that begin here about the share that was asked for (SYS-1)', async () => {
+  it('samples about the configured ratio of the traces that start here (SYS-1)', async () => {
     const one = service('one', 0.25);
     for (let count = 0; count < 2_000; count += 1) await one.call(undefined);
     expect(one.spans.spans().length).toBeGreaterThan(350);
     expect(one.spans.spans().length).toBeLessThan(650);
   });
 
-  it('takes the word of whoever called, and says its own to whom it calls', async () => {
+  it('follows the sampled flag of the caller and propagates its own', async () => {
     const one = service('one', 0);
     const yes = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     expect(sampledFlag(await one.call(yes))).toBe(true);
@@ -56,7 +56,7 @@ describe('sampling', () => {
     'a block': (span) => void span.setAttribute(ATTR_WRIT_DECISION, 'block'),
   };
   for (const [name, mark] of Object.entries(matters)) {
-    it(`keeps a trace with ${name} whole, what went before included (SYS-1)`, async () => {
+    it(`keeps all spans of a trace with ${name}, including earlier ones (SYS-1)`, async () => {
       const one = service('one', 0);
       const header = await one.call(undefined);
       await one.call(header, mark);
@@ -67,14 +67,14 @@ describe('sampling', () => {
     });
   }
 
-  it('does not take for an error that somebody stopped watching, nor an approval for a refusal', async () => {
+  it('does not treat a cancelled watch as an error, nor an approval as a block', async () => {
     const one = service('one', 0);
     await one.call(undefined, (span) => void span.setAttribute(ATTR_ERROR_TYPE, 'CANCELLED'));
     await one.call(undefined, (span) => void span.setAttribute(ATTR_WRIT_DECISION, 'approve'));
     expect(one.spans.spans()).toEqual([]);
   });
 
-  it('tells other services with the next call, and they bring out what they held back (SYS-1)', async () => {
+  it('marks a kept trace for other services, which then export their held spans (SYS-1)', async () => {
     const worker = service('worker', 0);
     const meter = service('meter', 0);
     const first = await worker.call(undefined);
@@ -89,11 +89,11 @@ describe('sampling', () => {
   });
 });
 
-describe('what is held back', () => {
+describe('held spans', () => {
   const span = (traceId: string) =>
     ({ spanContext: () => ({ traceId, spanId: '1', traceFlags: TraceFlags.NONE }) }) as never;
 
-  it('stays within its bounds, and gives each span out at most once', () => {
+  it('stay within their limits and are exported at most once', () => {
     const step = fc.record({
       trace: fc.integer({ min: 0, max: 9 }),
       keep: fc.boolean(),

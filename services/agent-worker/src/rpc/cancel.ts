@@ -32,7 +32,7 @@ export function cancel(
     if (!isStopReason(stopReason)) {
       throw new InvalidRequestError(
         'INVALID_STOP_REASON',
-        'stop_reason is not one that Writ knows.',
+        'stop_reason is not a known stop reason.',
         {
           field: 'stop_reason',
         },

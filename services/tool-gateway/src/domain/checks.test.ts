@@ -91,7 +91,7 @@ describe('judgeCall (TG-2)', () => {
 
   it('names each argument that is unknown, missing or of the wrong type (TG-3)', () => {
     const said = message({ args: '{"cents":true,"bcc":"eve"}' });
-    expect(said).toContain('Argument bcc is not one that the tool takes.');
+    expect(said).toContain('Argument bcc is not defined by the tool.');
     expect(said).toContain('Argument to is required and missing.');
     expect(said).toContain('Argument cents does not fit its schema.');
   });

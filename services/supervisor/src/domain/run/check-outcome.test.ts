@@ -55,6 +55,6 @@ describe('checkOutcome', () => {
   });
 
   it('refuses reasons that nobody knows', () => {
-    expect(() => check('supervisor_block:')).toThrow('stop_reason is not one that Writ knows');
+    expect(() => check('supervisor_block:')).toThrow('stop_reason is not a known stop reason');
   });
 });

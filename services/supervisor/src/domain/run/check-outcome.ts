@@ -42,7 +42,7 @@ export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): Ch
   const { stopReason, phase } = claim;
   const field = 'stop_reason';
   if (!isStopReason(stopReason)) {
-    throw new InvalidRequestError('INVALID_STOP_REASON', `${field} is not one that Writ knows.`, {
+    throw new InvalidRequestError('INVALID_STOP_REASON', `${field} is not a known stop reason.`, {
       field,
     });
   }
