@@ -3,27 +3,27 @@ import { join } from 'node:path';
 import { type CertificateFolderOptions, issueInFolder, makeFolder } from '@writ/certs';
 import { SERVICE_NAMES, type ServerName, TOOL_PROVIDER } from '@writ/identity';
 
-/** Whoever shows a certificate but is no service. */
+/** A certificate holder that is not a service. */
 type Other = (typeof OTHERS)[number];
 
-/** Certificates of every service and server of a platform, as `writ certs` makes them. */
+/** Certificates of every service and server of a platform, as `writ certs` issues them. */
 export interface TestCertificates {
   readonly trustDomain: string;
   readonly caFile: string;
-  /** The authority, in PEM. */
+  /** The CA certificate in PEM. */
   readonly ca: string;
   certFile(name: ServerName | Other): string;
   keyFile(name: ServerName | Other): string;
-  /** Settings of a service that calls the others over mutual TLS. */
+  /** Environment of a service that uses mutual TLS with the other services. */
   env(service: ServerName): Record<string, string>;
-  /** Issues new ones in place of the old; they are good for an hour unless said otherwise. */
+  /** Replaces all certificates; the new ones are valid for `lifeMs`, by default one hour. */
   renew(lifeMs?: number): Promise<void>;
 }
 
 const OTHERS = ['edge', 'nats', 'postgres'] as const;
 const HOUR_MS = 3_600_000;
 
-/** Makes an authority and certificates in a new folder, for servers on 127.0.0.1. */
+/** Creates a CA and issues certificates for servers on 127.0.0.1 into `dir`. */
 export async function generateTestCertificates(dir: string): Promise<TestCertificates> {
   const trustDomain = 'test.local';
   const options: CertificateFolderOptions = {

@@ -16,6 +16,7 @@ import {
 } from '../postgres/index.ts';
 import { freePorts } from '../processes/free-ports.ts';
 import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
+import { FaultProxies } from './fault-proxies.ts';
 import {
   type PartName,
   type ReplicaCounts,
@@ -27,58 +28,57 @@ import {
 import { type Replica, ReplicaProcess } from './replica.ts';
 import { replicaSettings } from './replica-settings.ts';
 import { type Row, StoreReader } from './store-reader.ts';
-import { Wiring } from './wiring.ts';
 
-/** What a distributed platform may differ in. */
+/** Options of {@link startDistributedPlatform}. */
 export interface DistributedOptions {
-  /** The example that it runs, or its name; the refund desk when not given. */
+  /** The example to run, or its name; default `refund-desk`. */
   readonly example?: Example | string;
-  /** How many replicas each service has, or some of them; default 2. */
+  /** Number of replicas of every service, or per service; default 2. */
   readonly replicas?: number | Partial<ReplicaCounts>;
-  /** Settings of every replica beside the defaults, as environment variables. */
+  /** Environment variables of every replica on top of the defaults. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether everybody calls everybody else over TLS, services mutually. */
+  /** Whether all connections use TLS; mutual TLS between services. */
   readonly tls?: boolean;
-  /** Further settings of one replica. */
+  /** Additional environment variables of one replica. */
   readonly envOf?: (replica: ReplicaId) => Readonly<Record<string, string>>;
 }
 
 /**
- * Every service as several processes, with PostgreSQL, NATS and a simulated model of its own, and a
- * wire that can fail between any two of them (SYS-5). Replicas share a folder with keys, and nothing else.
+ * Every service as several processes, with a dedicated PostgreSQL, NATS and simulated model, and a fault
+ * proxy between any two of them (SYS-5). Replicas share only a folder with keys.
  */
 export interface DistributedPlatform {
-  /** With the development key, by way of the first supervisor. */
+  /** A client of the first supervisor with the development key. */
   readonly client: WritClient;
-  /** The same, by way of each supervisor. */
+  /** One client per supervisor, with the development key. */
   readonly clients: readonly WritClient[];
-  /** Base URLs of the supervisors' public doors. */
+  /** Base URLs of the supervisors' public listeners. */
   readonly edgeUrls: readonly string[];
   readonly apiKey: string;
-  /** Keys, and what tools keep. */
+  /** Folder with keys and the data of tools. */
   readonly dataDir: string;
   readonly replicas: readonly Replica[];
-  /** Present when the platform was started with TLS. */
+  /** Present with TLS. */
   readonly certificates?: TestCertificates;
   readonly nats: NatsServer;
   readonly postgres: DedicatedPostgres;
-  /** @throws Error when there is no such replica */
+  /** @throws Error when the replica does not exist */
   replica(name: ReplicaName): Replica;
-  /** What becomes of all connections that `from` makes to `to`, until it is healed. */
+  /** Injects a fault into all connections from `from` to `to`, until `heal()`. */
   fail(from: Selector, to: Selector, fault: ProxyFault): void;
-  /** Cuts every connection between the two, whoever calls. */
+  /** Cuts every connection between the two, in both directions. */
   cut(one: Selector, other: Selector): void;
-  /** Mends every wire. */
+  /** Removes every fault. */
   heal(): void;
-  /** What a query finds in a service's store. */
+  /** Runs a query on a service's store. */
   rows(service: ServiceName, sql: string, values?: readonly unknown[]): Promise<Row[]>;
-  /** What the model was asked, in order. */
+  /** Requests to the model in order. */
   modelRequests(): readonly RequestRecord[];
-  /** Kills everything and removes its data. */
+  /** Kills every process and deletes the data. */
   close(): Promise<void>;
 }
 
-/** Whether this machine has what a distributed platform needs; otherwise it says what is missing, once. */
+/** Whether NATS and PostgreSQL are installed; reports missing ones once on standard error. */
 export function isDistributedPlatformAvailable(): boolean {
   const found = [isNatsAvailable(), isPostgresAvailable()];
   return found.every(Boolean);
@@ -103,8 +103,8 @@ async function open(
 ): Promise<DistributedPlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-distributed-'));
   opened.defer(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 }));
-  const { example: wanted = 'refund-desk' } = options;
-  const example = typeof wanted === 'string' ? loadExample(wanted) : wanted;
+  const { example: requested = 'refund-desk' } = options;
+  const example = typeof requested === 'string' ? loadExample(requested) : requested;
   const ids = replicaIds(countsOf(options.replicas ?? 2));
   const supervisors = ids.filter(({ service }) => service === 'supervisor');
   const [natsPort = 0, postgresPort = 0, ...ports] = await freePorts(2 + 2 * ids.length);
@@ -136,8 +136,8 @@ async function open(
     ['postgres', postgres.address],
     ['model', new URL(modelUrl).host],
   ]);
-  const wiring = new Wiring(targets);
-  opened.defer(() => wiring.close());
+  const proxies = new FaultProxies(targets);
+  opened.defer(() => proxies.close());
   const shared = {
     env: {
       ...readPlatformConfig({}, { example, model, dataDir }).env,
@@ -145,7 +145,7 @@ async function open(
       ...options.env,
     },
     ids,
-    wiring,
+    proxies,
     postgres,
     natsPassword,
     modelUrl,
@@ -174,7 +174,8 @@ async function open(
     }),
   );
   const [client] = clients;
-  if (client === undefined) throw new Error('A platform needs a supervisor.');
+  if (client === undefined)
+    throw new Error('A distributed platform requires at least one supervisor.');
   const reader = new StoreReader(() => postgres.url(), certificates?.ca);
   return {
     client,
@@ -188,12 +189,12 @@ async function open(
     postgres,
     replica: (name) => {
       const found = replicas.find((each) => each.name === name);
-      if (found === undefined) throw new Error(`There is no replica ${name}.`);
+      if (found === undefined) throw new Error(`Replica "${name}" does not exist.`);
       return found;
     },
-    fail: (from, to, fault) => wiring.fail(from, to, fault),
-    cut: (one, other) => wiring.cut(one, other),
-    heal: () => wiring.heal(),
+    fail: (from, to, fault) => proxies.fail(from, to, fault),
+    cut: (one, other) => proxies.cut(one, other),
+    heal: () => proxies.heal(),
     rows: (service, sql, values) => reader.rows(service, sql, values),
     modelRequests: () => readRequestLog(join(dataDir, 'simulator-requests.jsonl')),
     close: () => opened.disposeAsync(),
@@ -202,13 +203,13 @@ async function open(
 
 function countsOf(replicas: number | Partial<ReplicaCounts>): ReplicaCounts {
   const given = typeof replicas === 'number' ? {} : replicas;
-  const otherwise = typeof replicas === 'number' ? replicas : 2;
+  const fallback = typeof replicas === 'number' ? replicas : 2;
   return Object.fromEntries(
-    SERVICE_NAMES.map((service) => [service, given[service] ?? otherwise]),
+    SERVICE_NAMES.map((service) => [service, given[service] ?? fallback]),
   ) as unknown as ReplicaCounts;
 }
 
-/** A server that knows the services and what each of them may say and hear. */
+/** Starts NATS with a user and subject permissions for each service. */
 async function startNats(
   port: number,
   certificates: TestCertificates | undefined,
@@ -224,7 +225,7 @@ async function startNats(
   });
 }
 
-/** Only whoever shows a certificate of the authority is let in. */
+/** Accepts only clients that present a certificate of the CA. */
 function natsTls({ certFile, keyFile, caFile }: TestCertificates): string {
   const files = { cert_file: certFile('nats'), key_file: keyFile('nats'), ca_file: caFile };
   const lines = Object.entries(files).map(([name, file]) => `${name}: ${JSON.stringify(file)}`);

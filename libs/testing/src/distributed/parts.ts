@@ -3,23 +3,23 @@ import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 /** One replica of a service, numbered from 0: `agent-worker-1`. */
 export type ReplicaName = `${ServiceName}-${number}`;
 
-/** Everything that a wire of a distributed platform can begin or end at. */
+/** Anything that a fault proxy of a distributed platform can connect. */
 export type PartName = ReplicaName | 'postgres' | 'nats' | 'model' | 'client';
 
-/** A part, or a service for all its replicas. */
+/** A part, or a service to select all its replicas. */
 export type Selector = PartName | ServiceName;
 
-/** How many replicas each service has. */
+/** Number of replicas per service. */
 export type ReplicaCounts = Readonly<Record<ServiceName, number>>;
 
-/** A replica's name and what it is made of. */
+/** A replica's name and its components. */
 export interface ReplicaId {
   readonly name: ReplicaName;
   readonly service: ServiceName;
   readonly index: number;
 }
 
-/** Every replica, service by service. */
+/** Lists every replica, grouped by service. */
 export function replicaIds(counts: ReplicaCounts): ReplicaId[] {
   return SERVICE_NAMES.flatMap((service) =>
     Array.from({ length: counts[service] }, (_, index): ReplicaId => {
@@ -28,12 +28,12 @@ export function replicaIds(counts: ReplicaCounts): ReplicaId[] {
   );
 }
 
-/** Whether a selector means this part. */
+/** Whether a selector matches this part. */
 export function selects(selector: Selector, part: PartName): boolean {
   return part === selector || part.replace(/-\d+$/, '') === selector;
 }
 
-/** A variable of a service: `WRIT_TOOL_GATEWAY_PORT`. */
+/** Name of a service's environment variable, such as `WRIT_TOOL_GATEWAY_PORT`. */
 export function variableOf(service: ServiceName, what: string): string {
   return `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 }

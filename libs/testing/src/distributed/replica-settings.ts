@@ -1,55 +1,55 @@
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import type { TestCertificates } from '../certificates/index.ts';
 import type { DedicatedPostgres } from '../postgres/index.ts';
+import type { FaultProxies } from './fault-proxies.ts';
 import { type PartName, type ReplicaId, variableOf } from './parts.ts';
-import type { Wiring } from './wiring.ts';
 
-/** What all replicas of a platform share. */
+/** Settings that all replicas of a platform share. */
 export interface SharedSettings {
-  /** Settings for every service. */
+  /** Environment variables of every service. */
   readonly env: Readonly<Record<string, string>>;
   readonly ids: readonly ReplicaId[];
-  readonly wiring: Wiring;
+  readonly proxies: FaultProxies;
   readonly postgres: DedicatedPostgres;
   /** The password of a service's NATS user. */
   readonly natsPassword: (service: ServiceName) => string;
-  /** Where the model answers, a base URL. */
+  /** Base URL of the model. */
   readonly modelUrl: string;
-  /** Everybody's, where all is TLS. */
+  /** Present with TLS. */
   readonly certificates: TestCertificates | undefined;
 }
 
 /** The ports of one replica. */
 export interface ReplicaPorts {
   readonly port: number;
-  /** For a supervisor's public door. */
+  /** Port of a supervisor's public listener. */
   readonly edgePort: number;
 }
 
-/** Every variable that a replica is started with; lays the wires from it to everybody else. */
+/** Returns the environment of a replica; opens its fault proxies to every other part. */
 export async function replicaSettings(
   id: ReplicaId,
   { port, edgePort }: ReplicaPorts,
-  { env, ids, wiring, postgres, natsPassword, modelUrl, certificates }: SharedSettings,
+  { env, ids, proxies, postgres, natsPassword, modelUrl, certificates }: SharedSettings,
 ): Promise<Record<string, string>> {
-  const wireTo = (to: PartName) => wiring.lay(id.name, to);
+  const proxyTo = (to: PartName) => proxies.open(id.name, to);
   const peers: Record<string, string> = {};
   for (const service of SERVICE_NAMES) {
     if (service === id.service) continue;
     const replicas = ids.filter((each) => each.service === service);
-    const addresses = await Promise.all(replicas.map(({ name }) => wireTo(name)));
+    const addresses = await Promise.all(replicas.map(({ name }) => proxyTo(name)));
     peers[variableOf(service, 'ADDRESS')] = addresses.join(',');
   }
   return {
     ...env,
     ...peers,
-    ...(id.service === 'execution-meter' ? await modelSettings(modelUrl, wireTo) : {}),
+    ...(id.service === 'execution-meter' ? await modelSettings(modelUrl, proxyTo) : {}),
     ...(id.service === 'agent-worker' ? { WRIT_WORKER_ID: id.name } : {}),
     ...(id.service === 'supervisor' ? { WRIT_EDGE_PORT: String(edgePort) } : {}),
     [variableOf(id.service, 'PORT')]: String(port),
     [variableOf(id.service, 'DATABASE_URL')]:
-      `${postgres.url(await wireTo('postgres'))}${sslParameters(certificates)}`,
-    WRIT_NATS_URL: `${certificates === undefined ? 'nats' : 'tls'}://${await wireTo('nats')}`,
+      `${postgres.url(await proxyTo('postgres'))}${sslParameters(certificates)}`,
+    WRIT_NATS_URL: `${certificates === undefined ? 'nats' : 'tls'}://${await proxyTo('nats')}`,
     WRIT_NATS_PASSWORD: natsPassword(id.service),
     ...(certificates && tlsSettings(id, certificates)),
   };
@@ -76,10 +76,10 @@ function sslParameters(certificates: TestCertificates | undefined): string {
 
 async function modelSettings(
   modelUrl: string,
-  wireTo: (to: PartName) => Promise<string>,
+  proxyTo: (to: PartName) => Promise<string>,
 ): Promise<Record<string, string>> {
   const url = new URL(modelUrl);
-  url.host = await wireTo('model');
-  const there = url.href.replace(/\/$/, '');
-  return { OPENAI_BASE_URL: there, WRIT_SIMULATOR_URL: there };
+  url.host = await proxyTo('model');
+  const baseUrl = url.href.replace(/\/$/, '');
+  return { OPENAI_BASE_URL: baseUrl, WRIT_SIMULATOR_URL: baseUrl };
 }

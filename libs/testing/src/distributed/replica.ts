@@ -7,41 +7,41 @@ import type { ServiceName } from '@writ/identity';
 import type { ReplicaId, ReplicaName } from './parts.ts';
 
 const SERVICES = resolve(import.meta.dirname, '../../../../services');
-/** A third of a start is compiling what the one before has compiled. */
+/** Compilation takes a third of a start; the cache shares it between processes. */
 const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 const KEPT_LINES = 200;
 
-/** One listener for all of them, which are many. */
+/** Children that one shared `exit` listener kills. */
 const RUNNING = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of RUNNING) child.kill('SIGKILL');
 });
 
-/** A replica of a service: a process of its own that can be killed, frozen and started again. */
+/** A replica of a service in its own process, which can be killed, paused and restarted. */
 export interface Replica {
   readonly name: ReplicaName;
   readonly service: ServiceName;
-  /** `host:port` where it listens for services, the same after a restart. */
+  /** `host:port` of its internal listener, the same after a restart. */
   readonly address: string;
-  /** Whether its process is there and not frozen. */
+  /** Whether its process runs and is not paused. */
   readonly isUp: boolean;
-  /** Ends that nobody asked for, each with the last lines of its log; a sound replica has none. */
+  /** Unexpected exits, each with the last log lines. */
   readonly crashes: readonly string[];
-  /** The last lines that it wrote to its standard error: its log. */
+  /** The last lines of its log (standard error). */
   readonly log: readonly string[];
-  /** Starts it where it was; resolves when it listens. */
+  /** Starts it on the same address; resolves when it listens. */
   start(): Promise<void>;
-  /** kill -9; resolves when it is gone. */
+  /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with its exit code when it has drained and ended. */
+  /** Sends SIGTERM; resolves with the exit code once it has drained. */
   stop(): Promise<number | null>;
-  /** SIGSTOP: its connections stay, and nobody hears. */
+  /** Sends SIGSTOP: its connections stay open but are not served. */
   pause(): void;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   resume(): void;
 }
 
-/** A replica that has not been started yet. */
+/** Creates a replica that is not started yet. */
 export class ReplicaProcess implements Replica {
   readonly name: ReplicaName;
   readonly service: ServiceName;
@@ -53,7 +53,7 @@ export class ReplicaProcess implements Replica {
   #isPaused = false;
   #isEnding = false;
 
-  /** @param env every variable that it gets */
+  /** @param env the complete environment, apart from PATH */
   constructor(id: ReplicaId, address: string, env: Readonly<Record<string, string>>) {
     this.name = id.name;
     this.service = id.service;
@@ -66,7 +66,7 @@ export class ReplicaProcess implements Replica {
   }
 
   async start(): Promise<void> {
-    if (this.#child !== undefined) throw new Error(`${this.name} is there already.`);
+    if (this.#child !== undefined) throw new Error(`Replica "${this.name}" is already running.`);
     const child = spawn(process.execPath, [join(SERVICES, this.service, 'src/main.ts')], {
       env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...this.#env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -74,7 +74,7 @@ export class ReplicaProcess implements Replica {
     this.#child = child;
     this.#isPaused = false;
     this.#isEnding = false;
-    // A run that is interrupted leaves nothing behind.
+    // An interrupted test run leaves no process behind.
     RUNNING.add(child);
     child.once('exit', () => {
       RUNNING.delete(child);
@@ -84,7 +84,7 @@ export class ReplicaProcess implements Replica {
     const listens = Promise.withResolvers<void>();
     child.once('error', listens.reject);
     child.once('exit', () => {
-      listens.reject(new Error(`${this.name} ended before it listened:\n${this.#lastWords()}`));
+      listens.reject(new Error(`${this.name} exited before it listened:\n${this.#lastLines()}`));
     });
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes(' listens on ')) listens.resolve();
@@ -92,7 +92,7 @@ export class ReplicaProcess implements Replica {
     await listens.promise;
     child.once('exit', (code, signal) => {
       if (!this.#isEnding)
-        this.crashes.push(`${this.name}: ${code ?? signal}\n${this.#lastWords()}`);
+        this.crashes.push(`${this.name}: ${code ?? signal}\n${this.#lastLines()}`);
     });
   }
 
@@ -130,7 +130,7 @@ export class ReplicaProcess implements Replica {
     if (this.log.length > KEPT_LINES) this.log.shift();
   }
 
-  #lastWords(): string {
+  #lastLines(): string {
     return this.log.slice(-10).join('\n');
   }
 }

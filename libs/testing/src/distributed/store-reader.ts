@@ -1,21 +1,21 @@
 import type { ServiceName } from '@writ/identity';
 import pg from 'pg';
 
-/** A row as PostgreSQL gives it: 64-bit numbers and money as strings. */
+/** A row as `pg` returns it: bigint and numeric values are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Reads the stores of services in one PostgreSQL, as no service can. */
+/** Queries the stores of all services in one PostgreSQL. */
 export class StoreReader {
   readonly #url: () => string;
   readonly #ca: string | undefined;
 
-  /** @param ca the authority of a server that wants TLS, in PEM */
+  /** @param ca CA certificate of a server with TLS, in PEM */
   constructor(url: () => string, ca?: string) {
     this.#url = url;
     this.#ca = ca;
   }
 
-  /** What a query finds in the schema of a service. */
+  /** Runs a query in the schema of a service. */
   async rows(service: ServiceName, sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     const client = new pg.Client({
       connectionString: this.#url(),

@@ -3,49 +3,49 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * What a wire does: carry everything (each piece later by so many milliseconds), refuse and cut
- * connections, keep connections and hold back what is said, take new connections that nobody hears
- * (half-open), or answer whatever comes with random bytes.
+ * What a proxy does: forward everything (`none`, or each chunk with a delay), reset connections (`down`),
+ * keep connections and hold back all data (`stalled`), accept new connections and discard their data
+ * (`blackhole`), or answer with random bytes (`garbage`).
  */
-export type ProxyFault = 'none' | 'down' | 'stalled' | 'blackhole' | 'garbage' | WireDelay;
+export type ProxyFault = 'none' | 'down' | 'stalled' | 'blackhole' | 'garbage' | ProxyDelay;
 
-/** Everything arrives, `delayMs` later than it was said. */
-interface WireDelay {
+/** Forwards every chunk with a delay of `delayMs`. */
+interface ProxyDelay {
   readonly delayMs: number;
 }
 
-/** A TCP wire to somebody, which fails when it is told to. */
+/** A TCP proxy that injects faults. */
 export interface FaultProxy {
-  /** `host:port` to call instead of the one who answers. */
+  /** `host:port` for clients to call instead of the target. */
   readonly address: string;
-  /** Pieces that a slow wire holds back now. */
+  /** Number of chunks that a stalled proxy holds back now. */
   readonly held: number;
-  /** Changes what the wire does; connections of before are cut, but for slow, late and sound ones. */
+  /** Changes the fault. Existing connections are reset unless both faults keep connections: none, stalled and delay. */
   fail(fault: ProxyFault): void;
   close(): Promise<void>;
 }
 
 /**
- * Lays a wire on a free loopback port.
- * @param target `host:port`; a function is asked at each connection
+ * Starts a proxy on a free loopback port.
+ * @param target `host:port`; a function is called for each connection
  */
 export async function startFaultProxy(target: string | (() => string)): Promise<FaultProxy> {
-  const wire = new Wire(typeof target === 'string' ? () => target : target);
-  await wire.listen();
-  return wire;
+  const proxy = new TcpProxy(typeof target === 'string' ? () => target : target);
+  await proxy.listen();
+  return proxy;
 }
 
-class Wire implements FaultProxy {
+class TcpProxy implements FaultProxy {
   readonly #target: () => string;
   readonly #server: Server;
-  readonly #callers = new Set<Socket>();
-  /** Let go when a slow wire is mended. */
+  readonly #clients = new Set<Socket>();
+  /** Each entry forwards one held chunk. */
   readonly #held = new Set<() => void>();
   #fault: ProxyFault = 'none';
 
   constructor(target: () => string) {
     this.#target = target;
-    this.#server = createServer({ noDelay: true }, (caller) => this.#take(caller));
+    this.#server = createServer({ noDelay: true }, (client) => this.#accept(client));
   }
 
   get address(): string {
@@ -63,45 +63,45 @@ class Wire implements FaultProxy {
   }
 
   fail(fault: ProxyFault): void {
-    const isKept = carries(this.#fault) && carries(fault);
+    const keepConnections = keepsConnections(this.#fault) && keepsConnections(fault);
     this.#fault = fault;
-    if (fault === 'stalled' && isKept) return;
+    if (fault === 'stalled' && keepConnections) return;
     const held = [...this.#held];
     this.#held.clear();
-    if (isKept) for (const release of held) release();
-    else for (const caller of this.#callers) caller.destroy();
+    if (keepConnections) for (const release of held) release();
+    else for (const client of this.#clients) client.destroy();
   }
 
   async close(): Promise<void> {
-    for (const caller of this.#callers) caller.destroy();
+    for (const client of this.#clients) client.destroy();
     this.#server.close();
     await once(this.#server, 'close');
   }
 
-  #take(caller: Socket): void {
-    this.#callers.add(caller);
-    // What breaks here is what the callers are tried with.
-    caller.on('error', () => caller.destroy());
-    caller.on('close', () => this.#callers.delete(caller));
+  #accept(client: Socket): void {
+    this.#clients.add(client);
+    // Connection errors are what the code under test has to handle.
+    client.on('error', () => client.destroy());
+    client.on('close', () => this.#clients.delete(client));
     if (this.#fault === 'down') {
-      caller.destroy();
+      client.destroy();
       return;
     }
     if (this.#fault === 'blackhole') {
-      caller.resume();
+      client.resume();
       return;
     }
     const [host = '', port = ''] = this.#target().split(':');
-    const callee = connect({ port: Number(port), host, noDelay: true });
-    callee.on('error', () => caller.destroy());
-    callee.on('close', () => caller.destroy());
-    caller.on('close', () => callee.destroy());
-    this.#carry(caller, callee);
-    this.#carry(callee, caller);
+    const upstream = connect({ port: Number(port), host, noDelay: true });
+    upstream.on('error', () => client.destroy());
+    upstream.on('close', () => client.destroy());
+    client.on('close', () => upstream.destroy());
+    this.#forward(client, upstream);
+    this.#forward(upstream, client);
   }
 
-  #carry(from: Socket, to: Socket): void {
-    // Goes on when whoever listens has caught up, so that no more is kept here than TCP would keep.
+  #forward(from: Socket, to: Socket): void {
+    // Back-pressure: the proxy buffers no more than TCP would.
     to.on('drain', () => {
       if (this.#fault !== 'stalled') from.resume();
     });
@@ -124,7 +124,6 @@ class Wire implements FaultProxy {
   }
 }
 
-/** Whether connections live through a wire that does this. */
-function carries(fault: ProxyFault): boolean {
+function keepsConnections(fault: ProxyFault): boolean {
   return typeof fault === 'object' || fault === 'none' || fault === 'stalled';
 }

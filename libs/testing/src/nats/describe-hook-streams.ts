@@ -6,8 +6,8 @@ import type { NatsServer } from './nats-server.ts';
 const DURABLE = 'supervisor-timeline';
 
 /**
- * What NATS holds for the supervisor's timelines, a line a stream: an event that is nowhere else is
- * perhaps stuck there.
+ * Describes the hook event streams and the supervisor's timeline consumer, one line per stream, to show
+ * where a missing event is stuck.
  */
 export async function describeHookStreams(
   { address }: NatsServer,
@@ -26,12 +26,12 @@ export async function describeHookStreams(
       const { state } = await manager.streams.info(name);
       const consumer = await manager.consumers.info(name, DURABLE);
       return [
-        `${name}: ${state.first_seq} to ${state.last_seq}, ${state.messages} kept`,
+        `${name}: ${state.first_seq} to ${state.last_seq}, ${state.messages} stored`,
         `delivered ${consumer.delivered.stream_seq}`,
         `acknowledged ${consumer.ack_floor.stream_seq}`,
-        `${consumer.num_pending} to come`,
-        `${consumer.num_ack_pending} under way`,
-        `${consumer.num_waiting} asked for`,
+        `${consumer.num_pending} pending`,
+        `${consumer.num_ack_pending} in flight`,
+        `${consumer.num_waiting} pull requests`,
       ].join(', ');
     });
     return (await Promise.all(lines)).join('\n');

@@ -1,36 +1,53 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { natsBinary } from './nats-binary.ts';
 
-/** A real nats-server with JetStream, in a process of its own and with a folder that goes with it. */
+let reported = false;
+
+/**
+ * Whether nats-server is installed. When it is not, reports that once on standard error, or fails with
+ * WRIT_REQUIRE_SERVICES=1.
+ * @throws Error naming the missing package
+ */
+export function isNatsAvailable(): boolean {
+  if (natsBinary() !== undefined) return true;
+  const missing = 'nats-server is not installed (Debian: apt-get install nats-server)';
+  if (process.env.WRIT_REQUIRE_SERVICES === '1') throw new Error(`${missing}; tests require it.`);
+  // The reporter hides the console output of tests that pass, but not standard error.
+  if (!reported) process.stderr.write(`skipped: tests that use NATS, because ${missing}\n`);
+  reported = true;
+  return false;
+}
+
+/** A nats-server process with JetStream and a temporary folder. */
 export interface NatsServer {
   /** `host:port`, the same after a restart. */
   readonly address: string;
-  /** Ends it, by default with SIGKILL; what it stored stays for {@link NatsServer.start}. */
+  /** Kills it, by default with SIGKILL; its stored data stays for {@link NatsServer.start}. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Sends it a signal, such as SIGSTOP, after which it does nothing until SIGCONT. */
+  /** Sends it a signal, such as SIGSTOP or SIGCONT. */
   signal(signal: NodeJS.Signals): void;
-  /** Starts it again where it was. */
+  /** Starts it again with the same port and data. */
   start(): Promise<void>;
-  /** Ends it and deletes its folder. */
+  /** Kills it and deletes its folder. */
   stop(): Promise<void>;
 }
 
-/** How a test server is started. */
+/** Options of {@link startNatsServer}. */
 export interface NatsServerOptions {
-  /** More configuration, such as users; it must not set listen and jetstream. */
+  /** Additional configuration, such as users; it must not set `listen` or `jetstream`. */
   readonly config?: string;
-  /** For variables in the configuration. */
+  /** Values of variables in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Default: one that the system chooses. */
+  /** Default: a port that the system assigns. */
   readonly port?: number;
 }
 
-/** Starts a nats-server on a free loopback port, and resolves when it listens. */
+/** Starts a nats-server on the loopback interface; resolves when it listens. */
 export async function startNatsServer(options: NatsServerOptions = {}): Promise<NatsServer> {
   const binary = natsBinary();
   if (binary === undefined) throw new Error('nats-server is not installed');
@@ -71,21 +88,39 @@ async function launch(
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  // A run that is interrupted leaves nothing behind.
+  // An interrupted test run leaves no process behind.
   const killChild = () => child.kill('SIGKILL');
   process.once('exit', killChild);
   child.once('exit', () => process.off('exit', killChild));
-  const said: string[] = [];
+  const output: string[] = [];
   const ready = Promise.withResolvers<number>();
   let listening: number | undefined;
   const lines = createInterface({ input: child.stderr });
   lines.on('line', (line) => {
-    said.push(line);
+    output.push(line);
     const match = /Listening for client connections on \S+:(\d+)/.exec(line);
     if (match !== null) listening = Number(match[1]);
     if (line.includes('Server is ready') && listening !== undefined) ready.resolve(listening);
   });
   child.once('error', ready.reject);
-  child.once('exit', () => ready.reject(new Error(`nats-server ended:\n${said.join('\n')}`)));
+  child.once('exit', () => ready.reject(new Error(`nats-server exited:\n${output.join('\n')}`)));
   return { child, port: await ready.promise };
+}
+
+/** Returns the nats-server that WRIT_NATS_SERVER names, or the one on the PATH; undefined when there is none. */
+function natsBinary(): string | undefined {
+  const named = process.env.WRIT_NATS_SERVER;
+  if (named !== undefined && named !== '') return named;
+  // Debian installs servers into folders that are only on root's PATH.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
+  return folders.map((folder) => join(folder, 'nats-server')).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
-/** What OTLP carries. */
+/** An OTLP signal. */
 export type Signal = 'traces' | 'metrics' | 'logs';
 
 const SERVICES: Readonly<Record<Signal, string>> = {
@@ -11,7 +11,7 @@ const SERVICES: Readonly<Record<Signal, string>> = {
   logs: 'logs.v1.LogsService',
 };
 
-/** The services of a collector. */
+/** The gRPC services of an OTLP collector. */
 export function otlpServices(): Readonly<Record<Signal, ServiceDefinition>> {
   const loaded = loadSync(
     Object.values(SERVICES).map((name) => {
@@ -31,14 +31,14 @@ export function otlpServices(): Readonly<Record<Signal, ServiceDefinition>> {
   return { traces: of('traces'), metrics: of('metrics'), logs: of('logs') };
 }
 
-/** How a service's one method is written. */
+/** The definition of a service's `Export` method. */
 export function exportMethod(service: ServiceDefinition): MethodDefinition<unknown, unknown> {
   const { Export: method } = service;
-  if (method === undefined) throw new Error('OTLP services export.');
+  if (method === undefined) throw new Error('The OTLP service has no Export method.');
   return method;
 }
 
-/** An attribute's value, as OTLP writes it. */
+/** OTLP's `AnyValue`. */
 interface AnyValue {
   readonly value?: string;
   readonly stringValue?: string;
@@ -49,18 +49,18 @@ interface AnyValue {
   readonly kvlistValue?: { readonly values: readonly KeyValue[] };
 }
 
-/** An attribute. */
+/** OTLP's `KeyValue`. */
 export interface KeyValue {
   readonly key: string;
   readonly value: AnyValue | null;
 }
 
-/** Attributes as plain values; 64-bit integers as text. */
+/** Converts attributes to plain values; 64-bit integers become strings. */
 export function plain(attributes: readonly KeyValue[]): Record<string, unknown> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, plainValue(value)]));
 }
 
-/** One value as it is. */
+/** Converts one value to a plain value. */
 export function plainValue(value: AnyValue | null): unknown {
   switch (value?.value) {
     case 'stringValue':
@@ -88,7 +88,7 @@ export interface TraceExport {
   }[];
 }
 
-/** A span as it travels. */
+/** A decoded OTLP span. */
 export interface OtlpSpan {
   readonly traceId: Buffer;
   readonly spanId: Buffer;
@@ -123,7 +123,7 @@ export interface OtlpPoint {
   readonly attributes: readonly KeyValue[];
   readonly asInt?: string;
   readonly asDouble?: number;
-  /** Of histograms. */
+  /** Present for histograms. */
   readonly count?: string;
 }
 

@@ -1,13 +1,13 @@
 import type { ReceivedSpan } from './otlp-receiver.ts';
 
-/** A reference of Jaeger's model. */
+/** A span reference in Jaeger's model. */
 interface JaegerReference {
   readonly refType: 'CHILD_OF' | 'FOLLOWS_FROM';
   readonly traceID: string;
   readonly spanID: string;
 }
 
-/** A span of Jaeger's model. */
+/** A span in Jaeger's model. */
 interface JaegerSpan {
   readonly traceID: string;
   readonly spanID: string;
@@ -20,7 +20,7 @@ interface JaegerSpan {
   readonly processID: string;
 }
 
-/** A trace of Jaeger's model, as its own interface and exports show it. */
+/** A trace in Jaeger's model, as Jaeger's UI and JSON export present it. */
 export interface JaegerTrace {
   readonly traceID: string;
   readonly spans: readonly JaegerSpan[];
@@ -33,8 +33,8 @@ export interface JaegerTrace {
 }
 
 /**
- * What Jaeger makes of the spans of a trace: a process for each resource, the parent as CHILD_OF, links
- * as FOLLOWS_FROM.
+ * Converts the spans of a trace to Jaeger's model: one process per resource, the parent as CHILD_OF and
+ * links as FOLLOWS_FROM.
  */
 export function toJaeger(traceId: string, received: readonly ReceivedSpan[]): JaegerTrace {
   const processes: Record<string, JaegerTrace['processes'][string]> = {};

@@ -13,14 +13,14 @@ import {
   type TraceExport,
 } from './contracts.ts';
 
-/** A span as it was exported. */
+/** One exported span. */
 export interface ReceivedSpan {
   readonly service: string;
-  /** Attributes of the process. */
+  /** Resource attributes of the exporting process. */
   readonly resource: Readonly<Record<string, unknown>>;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for a root. */
+  /** Empty for a root span. */
   readonly parentSpanId: string;
   readonly name: string;
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -31,41 +31,41 @@ export interface ReceivedSpan {
   readonly failed: boolean;
 }
 
-/** One series of a metric as it was last exported. */
+/** The last exported data point of one metric series. */
 export interface ReceivedPoint {
   readonly service: string;
   readonly metric: string;
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** The sum or the gauge; of a histogram how many values it has. */
+  /** The value of a sum or gauge; the count of a histogram. */
   readonly value: number;
 }
 
-/** A log record as it was exported. */
+/** One exported log record. */
 export interface ReceivedLog {
   readonly service: string;
   readonly severity: string;
   readonly body: unknown;
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Empty outside of a span. */
+  /** Empty for a record outside a span. */
   readonly traceId: string;
   readonly spanId: string;
 }
 
-/** A collector that keeps what it gets, over gRPC and over HTTP. */
+/** An OTLP collector that keeps every export in memory; it accepts gRPC and HTTP. */
 export interface OtlpReceiver {
   readonly grpcUrl: string;
   readonly httpUrl: string;
   spans(): readonly ReceivedSpan[];
   points(): readonly ReceivedPoint[];
   logs(): readonly ReceivedLog[];
-  /** Every export, just as it came. */
+  /** Every export request, decoded but otherwise unchanged. */
   exports(): readonly unknown[];
   /** The headers of the latest export. */
   headers(): Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
-/** Starts a collector on free loopback ports, for tests (SYS-1). */
+/** Starts an OTLP collector on free loopback ports (SYS-1). */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const services = otlpServices();
   const spans: ReceivedSpan[] = [];
@@ -73,7 +73,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const logs: ReceivedLog[] = [];
   const exports: unknown[] = [];
   let headers: Record<string, string> = {};
-  const take = (signal: Signal, message: unknown): void => {
+  const record = (signal: Signal, message: unknown): void => {
     exports.push(message);
     if (signal === 'traces') spans.push(...readSpans(message as TraceExport));
     if (signal === 'metrics') points.push(...readPoints(message as MetricExport));
@@ -84,15 +84,15 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     grpc.addService(services[signal], {
       Export: (call: ServerUnaryCall<unknown, object>, answer: (e: null, a: object) => void) => {
         headers = readMetadata(call.metadata);
-        take(signal, call.request);
+        record(signal, call.request);
         answer(null, {});
       },
     });
   }
   const http = createServer((request, response) => {
     headers = readHeaders(request);
-    void takePost(request, response, (signal, bytes) => {
-      take(signal, exportMethod(services[signal]).requestDeserialize(bytes));
+    void handlePost(request, response, (signal, bytes) => {
+      record(signal, exportMethod(services[signal]).requestDeserialize(bytes));
     });
   }).listen(0, '127.0.0.1');
   await once(http, 'listening');
@@ -118,10 +118,10 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   };
 }
 
-async function takePost(
+async function handlePost(
   request: IncomingMessage,
   response: ServerResponse,
-  take: (signal: Signal, bytes: Buffer) => void,
+  record: (signal: Signal, bytes: Buffer) => void,
 ): Promise<void> {
   const signal = /^\/v1\/(traces|metrics|logs)$/.exec(request.url ?? '')?.[1];
   const chunks: Buffer[] = [];
@@ -130,18 +130,18 @@ async function takePost(
     response.writeHead(404).end();
     return;
   }
-  take(signal as Signal, Buffer.concat(chunks));
+  record(signal as Signal, Buffer.concat(chunks));
   response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
 }
 
 function readSpans({ resourceSpans }: TraceExport): ReceivedSpan[] {
   return resourceSpans.flatMap(({ resource, scopeSpans }) => {
-    const of = plain(resource.attributes);
+    const attributes = plain(resource.attributes);
     return scopeSpans
       .flatMap((scope) => scope.spans)
       .map((span) => ({
-        service: String(of['service.name']),
-        resource: of,
+        service: String(attributes['service.name']),
+        resource: attributes,
         traceId: span.traceId.toString('hex'),
         spanId: span.spanId.toString('hex'),
         parentSpanId: span.parentSpanId.toString('hex'),

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { startKeyPeer } from './key-peer.ts';
 import { addressOf, trustOf } from './trust-peers.ts';
 
-describe('a peer of the service under test', () => {
-  it('is trusted by its keys, which are fetched over the wire (SYS-6)', async () => {
+describe('KeyPeer', () => {
+  it('is trusted through the keys that verifiers fetch from it (SYS-6)', async () => {
     const clock = new ManualClock();
     const supervisor = await startKeyPeer('supervisor', { clock });
     const worker = await startKeyPeer('agent-worker', { clock });
@@ -35,7 +35,7 @@ describe('a peer of the service under test', () => {
     await Promise.all([supervisor.close(), worker.close()]);
   });
 
-  it('is called where it is, and nobody where there is none (SYS-4)', async () => {
+  it('is found by addressOf, which gives an unreachable address for other services (SYS-4)', async () => {
     const meter = await startKeyPeer('execution-meter');
     const find = addressOf(meter);
     expect(find('execution-meter')).toBe(meter.address);

@@ -30,25 +30,25 @@ import {
 } from '@writ/rpc';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
 
-/** What may be said about a {@link KeyPeer}. */
+/** Options of {@link startKeyPeer}. */
 export interface KeyPeerOptions {
-  /** Folder of its key; a fresh one by default, deleted by `close()`. */
+  /** Folder of its key; default: a temporary one that `close()` deletes. */
   readonly keyDir?: string;
-  /** Times of its tokens; the machine's by default. Give the clock of the service under test. */
+  /** Clock of its tokens, normally that of the service under test; default: the system clock. */
   readonly clock?: Clock;
-  /** What it serves beside its keys: fakes of the service that it stands for. */
+  /** Routes beside KeyService: fakes of the service that it stands for. */
   readonly routes?: readonly Route[];
-  /** Who may call the fakes; anyone by default. */
+  /** Authorizes calls to the routes; default: every caller. */
   readonly gate?: Gate;
-  /** Left out, it serves in cleartext. */
+  /** Default: cleartext. */
   readonly tls?: ServerTls;
 }
 
-/** What {@link KeyPeer.serviceToken} puts into the token. */
+/** Claims that {@link KeyPeer.serviceToken} puts into the token. */
 export interface PeerTokenOptions {
   /** Default `test-1`. */
   readonly replica?: string;
-  /** Tenants that it serves; none given means all (SYS-6). */
+  /** Tenants that the caller serves; default: all (SYS-6). */
   readonly tenants?: readonly string[];
 }
 
@@ -79,32 +79,32 @@ export interface PeerHolder {
   readonly epoch?: bigint;
 }
 
-/** The test's own "supervisor", "agent-worker" …: a key, a server that vouches for it, and tokens. */
+/** A stand-in for a peer service: a signing key, a KeyService that publishes it, and tokens. */
 export interface KeyPeer {
   readonly service: ServiceName;
   readonly signer: Signer;
   /** `host:port` of its KeyService. */
   readonly address: string;
-  /** Gives the token that proves it to `audience`: what `createRpcClient` takes as `serviceToken`. */
+  /** Returns a source of service tokens for `audience`, as `createRpcClient` takes it. */
   serviceToken(audience: ServerName, options?: PeerTokenOptions): () => Promise<string>;
-  /** A client of `audience` in the name of this peer, closed by `close()` if not before. */
+  /** Creates a client of `audience` that authenticates as this peer; `close()` closes it. */
   client<S extends DescService>(
     service: S,
     to: { readonly audience: ServerName; readonly address: RpcClientOptions['address'] },
     options?: PeerTokenOptions,
   ): ClosableRpcClient<S>;
-  /** An agent's four tokens; services take them from a peer that is the supervisor. */
+  /** Issues an agent's four tokens; services accept them from a peer that is the supervisor. */
   agentCredentials(agent: PeerAgent, ttlMs?: number): Promise<AgentCredentials>;
-  /** A slot grant; services take it from a peer that is spawn-budget. */
+  /** Issues a slot grant; services accept it from a peer that is spawn-budget. */
   slotGrant(holder: PeerHolder, ttlMs?: number): Promise<string>;
-  /** Closes its clients and its server, and deletes its key unless a folder was given. Idempotent. */
+  /** Closes its clients and its server, and deletes a temporary key folder. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a peer of the service under test, in its own name and with a real key: KeyService on a free
- * loopback port. It is the one way in which the tests of services get callers that are trusted: hand
- * {@link addressOf} of the peers to `createX`, and call it through {@link KeyPeer.client}.
+ * Starts a stand-in for a peer service with a real signing key and KeyService on a free loopback port.
+ * Tests of services get trusted callers only this way: pass `addressOf(...peers)` to `createX`, and call
+ * the service through {@link KeyPeer.client}.
  */
 export async function startKeyPeer(
   service: ServiceName,

@@ -2,19 +2,19 @@ import { createTrust, type ServiceName, type Signer, type Trust } from '@writ/id
 import { createTelemetry } from '@writ/telemetry';
 import type { KeyPeer } from './key-peer.ts';
 
-/** Where nothing listens: port 1 of the loopback is nobody's in tests. */
-const NOBODY = '127.0.0.1:1';
+/** No test listens on port 1 of the loopback interface. */
+const UNREACHABLE = '127.0.0.1:1';
 
 /**
- * Where the services are, for a service under test: the peers' addresses; for every other service an
- * address at which nobody answers, so that needing it fails with UNAVAILABLE and does not hang.
+ * Returns the address lookup for a service under test: the peers' addresses, and an unreachable address
+ * for every other service, so that a call to it fails with UNAVAILABLE and does not hang.
  */
 export function addressOf(...peers: readonly KeyPeer[]): (service: ServiceName) => string {
   const addresses = new Map(peers.map((peer) => [peer.service, peer.address]));
-  return (service) => addresses.get(service) ?? NOBODY;
+  return (service) => addresses.get(service) ?? UNREACHABLE;
 }
 
-/** Trust in `peers`, whose keys are fetched over the wire, and in `self` without asking. Close it. */
+/** Creates trust in `peers`, whose keys it fetches over gRPC, and in `self`. The caller closes it. */
 export function trustOf(peers: readonly KeyPeer[], self?: Signer): Trust {
   return createTrust({
     addresses: Object.fromEntries(peers.map(({ service, address }) => [service, address])),

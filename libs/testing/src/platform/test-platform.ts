@@ -14,33 +14,33 @@ import {
 import { InMemorySpans, traceparentOf } from '@writ/telemetry';
 import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 
-/** What a test platform may differ in. */
+/** Options of {@link startTestPlatform}. */
 export interface TestPlatformOptions {
-  /** Name of the example that it runs; the refund desk when not given. */
+  /** Name of the example to run; default `refund-desk`. */
   readonly example?: string;
-  /** Data folder to go on with; a throw-away one when not given. */
+  /** Existing data folder to reuse; default: a temporary one. */
   readonly dataDir?: string;
-  /** Settings beside the defaults, as environment variables. */
+  /** Environment variables on top of the defaults. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Takes the log's lines, which otherwise go to standard error. */
+  /** Receives log lines; default: standard error. */
   readonly onLogLine?: (line: string) => void;
-  /** The authorities that vouch for an edge with TLS, in PEM. */
+  /** CA certificates in PEM that verify an edge with TLS. */
   readonly ca?: string;
-  /** Puts something between services, or before the model, and those who call them. */
+  /** Returns the address that callers of a service or of the model use instead, for example a proxy's. */
   readonly reroute?: (service: ServiceName | 'model', address: string) => Promise<string>;
 }
 
-/** The whole platform on free ports with a simulated model, and what a test looks at. */
+/** A platform on free ports with a simulated model, and what tests inspect. */
 export interface TestPlatform {
   readonly platform: Platform;
-  /** A client with the development key: caller, approver and admin of the tenant `default`. */
+  /** A client with the development key: caller, approver and admin in the tenant `default`. */
   readonly client: WritClient;
   readonly dataDir: string;
-  /** Every span of the five services. */
+  /** The spans of all five services. */
   readonly spans: InMemorySpans;
-  /** What the model was asked, in order, over all starts on this data folder. */
+  /** Requests to the model in order, across all starts on this data folder. */
   modelRequests(): readonly RequestRecord[];
-  /** Stops everything and removes a throw-away data folder. */
+  /** Stops the platform and removes a temporary data folder. */
   close(): Promise<void>;
 }
 
@@ -90,9 +90,9 @@ async function rerouted(
 ): Promise<ModelSource> {
   const url = new URL(source.env.WRIT_SIMULATOR_URL ?? '');
   url.host = await reroute('model', url.host);
-  const there = url.href.replace(/\/$/, '');
+  const baseUrl = url.href.replace(/\/$/, '');
   return {
     ...source,
-    env: { ...source.env, OPENAI_BASE_URL: there, WRIT_SIMULATOR_URL: there },
+    env: { ...source.env, OPENAI_BASE_URL: baseUrl, WRIT_SIMULATOR_URL: baseUrl },
   };
 }

@@ -1,34 +1,55 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { postgresBinaries } from './postgres-binaries.ts';
+import { postgresBinaries } from './postgres-availability.ts';
 import { postgresBase } from './postgres-run.ts';
-import { initPostgres, launchPostgres, postgresUrl } from './postgres-server.ts';
-import { type PostgresTls, requireTls, tlsSettings } from './postgres-tls.ts';
+import { initPostgres, launchPostgres, postgresUrl, serverUser } from './postgres-server.ts';
 
-/** A PostgreSQL that one test has to itself, so that it may be killed and frozen. */
+const TRUST_LOOPBACK = 'hostssl all all 127.0.0.1/32 trust\n';
+
+/** A PostgreSQL server for one test, which may kill or pause it. */
 export interface DedicatedPostgres {
   /** `host:port`, the same after a restart. */
   readonly address: string;
-  /** The address of its database for the superuser; by way of `address` when one is given. */
+  /** URL of its database for the superuser, at `address` when given. */
   url(address?: string): string;
   /**
-   * kill -9 of every process of it, or, `fast`, as an administrator stops it: sessions are ended where they
-   * are. What it committed stays for {@link DedicatedPostgres.start}.
+   * Sends SIGKILL to all its processes, or, with `fast`, does a fast shutdown, which terminates sessions.
+   * Committed data stays for {@link DedicatedPostgres.start}.
    */
   kill(how?: 'killed' | 'fast'): Promise<void>;
-  /** Sends each of its processes a signal, such as SIGSTOP, or SIGCONT. */
+  /** Sends a signal, such as SIGSTOP or SIGCONT, to each of its processes. */
   signal(signal: NodeJS.Signals): void;
-  /** Starts it again where it was. */
+  /** Starts it again with the same port and data. */
   start(): Promise<void>;
-  /** Ends it and deletes its data. */
+  /** Kills it and deletes its data. */
   stop(): Promise<void>;
 }
 
+/** TLS settings of a PostgreSQL server; files in PEM. */
+export interface PostgresTls {
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** CA that verifies client certificates; default: the server requests none. */
+  readonly caFile?: string;
+  /** Contents of pg_hba.conf; default: trust TLS connections from the loopback interface. */
+  readonly hba?: string;
+}
+
 /**
- * Starts a PostgreSQL on a loopback port with data of its own; with `tls` it takes no connection without. It does not wait for the disk: its
- * commits live through kill -9, not through a power cut.
+ * Starts a PostgreSQL server on a loopback port with a data folder of its own; with `tls` it requires TLS.
+ * It runs without fsync: commits survive SIGKILL, but not a power loss.
  */
 export async function startDedicatedPostgres(
   port: number,
@@ -43,14 +64,14 @@ export async function startDedicatedPostgres(
   let server: ChildProcess | undefined;
   const signal = (name: NodeJS.Signals): void => {
     const { pid } = server ?? {};
-    // The children first: nobody then starts more of them, and none outlives the server.
+    // Children first, so that none outlives the server.
     if (pid !== undefined) for (const each of [...childrenOf(pid), pid]) send(each, name);
   };
   const killAll = (): void => signal('SIGKILL');
   const start = async (): Promise<void> => {
     const started = await launchPostgres(binaries, folder, port, tls && tlsSettings(tls));
     server = started;
-    // A run that is interrupted leaves nothing behind.
+    // An interrupted test run leaves no process behind.
     process.once('exit', killAll);
     started.once('exit', () => {
       process.off('exit', killAll);
@@ -81,9 +102,34 @@ export async function startDedicatedPostgres(
   };
 }
 
-/** Each backend leads a session of its own, so that a signal to a group reaches none of them. */
+/** Server settings for the files that {@link requireTls} copies. */
+function tlsSettings({ caFile }: PostgresTls): Readonly<Record<string, string>> {
+  return { ssl: 'on', ...(caFile !== undefined && { ssl_ca_file: 'root.crt' }) };
+}
+
+/** Installs the certificate and a pg_hba.conf that rejects connections without TLS. */
+async function requireTls(
+  folder: string,
+  { certFile, keyFile, caFile, hba = TRUST_LOOPBACK }: PostgresTls,
+): Promise<void> {
+  const as = await serverUser();
+  const data = join(folder, 'data');
+  for (const [from, name] of [
+    [certFile, 'server.crt'],
+    [keyFile, 'server.key'],
+    ...(caFile === undefined ? [] : [[caFile, 'root.crt'] as const]),
+  ] as const) {
+    const file = join(data, name);
+    copyFileSync(from, file);
+    chmodSync(file, 0o600);
+    if (as !== undefined) chownSync(file, as.uid, as.gid);
+  }
+  writeFileSync(join(data, 'pg_hba.conf'), hba);
+}
+
+/** Each backend is in its own session, so that a signal to the process group does not reach it. */
 function childrenOf(parent: number): number[] {
-  // Systems without it have no backends to be frozen here; they end with their server anyway.
+  // Without /proc, backends cannot be paused; they still exit with their server.
   if (!existsSync('/proc')) return [];
   return readdirSync('/proc').flatMap((name) => {
     const pid = Number(name);
@@ -93,11 +139,11 @@ function childrenOf(parent: number): number[] {
 
 function parentOf(pid: number): number | undefined {
   try {
-    // What stands in brackets is the program's name, which may hold anything.
+    // The program name in parentheses may contain any character.
     const [, rest = ''] = /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
     return Number(rest);
   } catch {
-    // It has ended meanwhile.
+    // The process has exited.
     return undefined;
   }
 }

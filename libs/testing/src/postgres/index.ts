@@ -1,8 +1,10 @@
 export { type DedicatedPostgres, startDedicatedPostgres } from './dedicated-postgres.ts';
+export { isPostgresAvailable } from './postgres-availability.ts';
+export { clearPostgresRuns, endPostgresRun, setUpPostgresRun } from './postgres-run.ts';
 export {
-  isPostgresAvailable,
+  configureTestStore,
   type PostgresLocation,
   postgresLocation,
-} from './postgres-location.ts';
-export { clearPostgresRuns, endPostgresRun, setUpPostgresRun } from './postgres-run.ts';
-export { configureTestStore, storeVariables, testStore } from './test-store.ts';
+  storeVariables,
+  testStore,
+} from './test-store.ts';

@@ -7,22 +7,22 @@ const PREFIX = 'writ-test-postgres-';
 const SETTING = 'WRIT_TEST_POSTGRES_RUN';
 const STOP_WITHIN_MS = 5_000;
 
-/** Where a run of tests keeps its PostgreSQL, whichever of its processes starts it. */
+/** Returns the folder of the test run's PostgreSQL, the same for all processes of the run. */
 export function postgresRunFolder(): string {
   return process.env[SETTING] ?? folderOf(process.pid);
 }
 
-/** Lets all processes that this one starts share one server, which is started when the first needs it. */
+/** Makes all child processes of this one share one server, which starts on first use. */
 export function setUpPostgresRun(): void {
   process.env[SETTING] = folderOf(process.pid);
 }
 
-/** Stops the server of this run, if one was started, and deletes its data. */
+/** Stops the server of this test run, if one was started, and deletes its data. */
 export async function endPostgresRun(): Promise<void> {
   await stopServerIn(postgresRunFolder());
 }
 
-/** Stops what runs left behind that were killed. */
+/** Stops servers that killed test runs left behind. */
 export async function clearPostgresRuns(): Promise<void> {
   for (const name of readdirSync(postgresBase())) {
     const owner = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : Number.NaN;
@@ -34,7 +34,7 @@ function folderOf(owner: number): string {
   return join(postgresBase(), `${PREFIX}${owner}`);
 }
 
-/** Root's server runs as another user, who may not enter a folder that is root's alone. */
+/** A server that root starts runs as another user, which cannot read root's TMPDIR. */
 export function postgresBase(): string {
   return process.getuid?.() === 0 ? '/tmp' : tmpdir();
 }
@@ -44,7 +44,7 @@ async function stopServerIn(folder: string): Promise<void> {
   const pidFile = join(folder, 'data', 'postmaster.pid');
   const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8').split('\n')[0]) : 0;
   if (pid > 0 && isPostmaster(pid, folder)) {
-    // "Immediate": nobody wants the data.
+    // SIGQUIT is an immediate shutdown; the data is deleted next.
     process.kill(pid, 'SIGQUIT');
     const until = performance.now() + STOP_WITHIN_MS;
     while (isAlive(pid) && performance.now() < until) await wait(10);
@@ -52,7 +52,7 @@ async function stopServerIn(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** A pid that was given to another program since must not be touched. */
+/** Guards against a pid that was reused by another program. */
 function isPostmaster(pid: number, folder: string): boolean {
   const commandLine = `/proc/${pid}/cmdline`;
   return existsSync(commandLine) && readFileSync(commandLine, 'utf8').includes(folder);
@@ -67,7 +67,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Claims the start of the server; false when another process has. */
+/** Claims the start of the server; returns false when another process has claimed it. */
 export function claimStart(folder: string): boolean {
   mkdirSync(folder, { recursive: true, mode: 0o755 });
   try {

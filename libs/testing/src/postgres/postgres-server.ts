@@ -20,14 +20,14 @@ const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '300',
-  // A test's data may go with the machine.
+  // Test data need not survive a power loss.
   fsync: 'off',
   full_page_writes: 'off',
   shared_buffers: '32MB',
   log_min_messages: 'warning',
 };
 
-/** The address of this run's server, which is started when no process of the run has done so yet. */
+/** Returns the URL of the test run's server; the first process of the run to call this starts it. */
 export async function startedPostgres(binaries: string): Promise<string> {
   const folder = postgresRunFolder();
   const ready = join(folder, 'url');
@@ -48,31 +48,31 @@ export async function startedPostgres(binaries: string): Promise<string> {
     await wait(20);
   }
   const reason = existsSync(failed) ? readFileSync(failed, 'utf8') : 'it did not start in time';
-  throw new Error(`PostgreSQL for tests cannot be used: ${reason}`);
+  throw new Error(`PostgreSQL for tests is not available: ${reason}`);
 }
 
 async function startServer(binaries: string, folder: string): Promise<string> {
   await initPostgres(binaries, folder);
   const [port = 0] = await freePorts(1);
   const server = await launchPostgres(binaries, folder, port);
-  // It must outlive the process that happened to need it first.
+  // The server outlives the process that starts it.
   server.unref();
   return postgresUrl(port);
 }
 
-/** Makes the data of a server in a folder of its own. */
+/** Initializes a data folder with initdb. */
 export async function initPostgres(binaries: string, folder: string): Promise<void> {
   const as = await serverUser();
   const data = join(folder, 'data');
   mkdirSync(data, { mode: 0o700 });
   if (as !== undefined) chownSync(data, as.uid, as.gid);
   const init = ['-D', data, '-U', 'writ', '-A', 'trust', '-E', 'UTF8', '--no-sync'];
-  // Sorted as people do, not by code point: what a careful administrator would choose.
-  const people = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8'];
-  await run(join(binaries, 'initdb'), [...init, ...people], { cwd: data, ...as });
+  // ICU collation, a common choice in production, does not sort by code point.
+  const locale = ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C.UTF-8'];
+  await run(join(binaries, 'initdb'), [...init, ...locale], { cwd: data, ...as });
 }
 
-/** Starts the server of a folder; resolves when it takes connections. */
+/** Starts the server of a data folder; resolves when it accepts connections. */
 export async function launchPostgres(
   binaries: string,
   folder: string,
@@ -93,16 +93,16 @@ export async function launchPostgres(
   return server;
 }
 
-/** The address of a server on this machine, for its superuser. */
+/** Returns the superuser's URL of a server on this machine. */
 export function postgresUrl(port: number): string {
   return `postgres://writ@127.0.0.1:${port}/postgres`;
 }
 
-/** The eighth line of the pid file tells when the server accepts connections. */
+/** Waits for the server; the eighth line of its pid file says `ready` once it accepts connections. */
 async function accepting(server: ChildProcess, pidFile: string, log: string): Promise<void> {
   const until = performance.now() + START_WITHIN_MS;
   while (performance.now() < until && server.exitCode === null && server.signalCode === null) {
-    // The file of a server that was killed is there until the next one writes its own.
+    // The pid file of a killed server remains until the next server overwrites it.
     const lines = existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n') : [];
     if (lines[0] === String(server.pid) && lines[7]?.trim() === 'ready') return;
     await wait(10);
@@ -110,7 +110,7 @@ async function accepting(server: ChildProcess, pidFile: string, log: string): Pr
   throw new Error(readFileSync(log, 'utf8'));
 }
 
-/** PostgreSQL refuses to run as root, so root lends it another user. */
+/** Returns the user to run as when this process is root, because PostgreSQL refuses to run as root. */
 export async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
@@ -118,7 +118,7 @@ export async function serverUser(): Promise<{ uid: number; gid: number } | undef
     const [uid, gid] = ids;
     if (uid !== undefined && gid !== undefined) return { uid, gid };
   }
-  throw new Error('there is no user postgres or nobody that it could run as');
+  throw new Error('neither user "postgres" nor user "nobody" exists to run PostgreSQL as');
 }
 
 async function idOf(name: string, what: string): Promise<number | undefined> {

@@ -1,19 +1,25 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { postgresBinaries } from './postgres-binaries.ts';
-import type { PostgresLocation } from './postgres-location.ts';
+import { postgresBinaries } from './postgres-availability.ts';
 import { startedPostgres } from './postgres-server.ts';
 
 const URL_SETTING = 'WRIT_TEST_POSTGRES_URL';
 
-/** A SQLite file, or `:memory:`, with the shape of `StoreLocation`. */
+/** A SQLite file or `:memory:`, with the shape of `StoreLocation`. */
 export interface SqliteLocation {
   readonly dialect: 'sqlite';
   readonly file: string;
 }
 
+/** A schema of a PostgreSQL database, with the shape of `StoreLocation`. */
+export interface PostgresLocation {
+  readonly dialect: 'postgres';
+  readonly url: string;
+  readonly schema: string;
+}
+
 /**
- * Where a service under test keeps its state: at `sqlite`, or, with WRIT_TEST_STORE=postgres, in a
- * schema that stands for that file. The same file is the same schema, as for a restart.
+ * Returns the location of a store under test: `sqlite` itself, or, with WRIT_TEST_STORE=postgres, a
+ * schema derived from the file name. The same file gives the same schema, so that restarts find it.
  */
 export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLocation {
   const url = process.env[URL_SETTING];
@@ -24,7 +30,15 @@ export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLoca
   return { dialect: 'postgres', url, schema };
 }
 
-/** The settings that let a service's own process keep its state at `location`; none for a file. */
+/** Returns a new, empty schema on the PostgreSQL server of this test run. */
+export async function postgresLocation(): Promise<PostgresLocation> {
+  const binaries = postgresBinaries();
+  if (binaries === undefined) throw new Error('PostgreSQL is not installed');
+  const url = await startedPostgres(binaries);
+  return { dialect: 'postgres', url, schema: `test_${randomBytes(8).toString('hex')}` };
+}
+
+/** Returns the environment variables that make a service's process use `location`; none for SQLite. */
 export function storeVariables(
   service: string,
   location: SqliteLocation | PostgresLocation,
@@ -34,10 +48,12 @@ export function storeVariables(
   return { [`${name}_URL`]: location.url, [`${name}_SCHEMA`]: location.schema };
 }
 
-/** Starts the server at once when the run asks for PostgreSQL everywhere. */
+/** Starts PostgreSQL when WRIT_TEST_STORE=postgres selects it for all stores under test. */
 export async function configureTestStore(): Promise<void> {
   if (process.env.WRIT_TEST_STORE !== 'postgres') return;
   const binaries = postgresBinaries();
-  if (binaries === undefined) throw new Error('WRIT_TEST_STORE=postgres needs PostgreSQL here.');
+  if (binaries === undefined) {
+    throw new Error('WRIT_TEST_STORE=postgres requires PostgreSQL, which is not installed.');
+  }
   process.env[URL_SETTING] = await startedPostgres(binaries);
 }

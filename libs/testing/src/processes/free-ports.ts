@@ -3,15 +3,15 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports that systems give to whoever calls: a server that is down for a moment finds its own
- * free again, and nobody who calls it meanwhile is connected with himself.
+ * Below the ephemeral port range, so that no outgoing connection takes the port of a server that is being
+ * restarted.
  */
 const FIRST = 20_000;
 const LAST = 32_000;
 
 /**
- * Loopback ports that nobody listens on now, for servers that must keep theirs over restarts. Nobody who
- * asks here, in any process, is given one of them again while this process lives.
+ * Returns free loopback ports for servers that keep their port across restarts. No other caller, in any
+ * process, gets one of them while this process runs.
  */
 export async function freePorts(
   count: number,
@@ -25,15 +25,15 @@ export async function freePorts(
   return [...ports];
 }
 
-/** Takes the UDP port of the same number, which nobody else wants, as a sign for other processes. */
+/** Binds the UDP port of the same number as a lock between processes. */
 async function claim(port: number): Promise<boolean> {
-  const sign = createSocket('udp4').unref();
+  const lock = createSocket('udp4').unref();
   try {
-    sign.bind({ address: '127.0.0.1', port, exclusive: true });
-    await once(sign, 'listening');
+    lock.bind({ address: '127.0.0.1', port, exclusive: true });
+    await once(lock, 'listening');
     return true;
   } catch {
-    sign.close();
+    lock.close();
     return false;
   }
 }

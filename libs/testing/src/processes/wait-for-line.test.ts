@@ -8,7 +8,7 @@ function run(script: string): ChildProcess {
   return child;
 }
 
-it('is found among others, also when it comes in pieces', async () => {
+it('finds a line among others, even when it arrives in pieces', async () => {
   const child = run(`
     process.stdout.write('warming up\\nserver list');
     setTimeout(() => process.stdout.write('ens on 127.0.0.1:1\\n'), 50);
@@ -16,13 +16,13 @@ it('is found among others, also when it comes in pieces', async () => {
   expect((await waitForLine(child, /listens on (\S+)/))[1]).toBe('127.0.0.1:1');
 });
 
-it('is not waited for once the child has ended, or could not be started', async () => {
+it('rejects when the child exits or cannot be started', async () => {
   const child = run(`console.log('The port is in use.'); process.exit(3);`);
   await expect(waitForLine(child, /listens/)).rejects.toThrow(/\(3\)[\s\S]*The port is in use/);
   const missing = spawn('/no/such/program', { stdio: ['ignore', 'pipe', 'ignore'] });
   await expect(waitForLine(missing, /listens/)).rejects.toThrow('ENOENT');
 });
 
-it('is found when the child ends right after it', async () => {
+it('finds a line that is written right before the exit', async () => {
   expect((await waitForLine(run(`console.log('done 7')`), /done (\d)/))[1]).toBe('7');
 });

@@ -2,13 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { ChatRequest } from './chat-request.ts';
 import { completionOf } from './completion.ts';
 import { type Conversation, conversationOf, describeConversation, matchEntry } from './match.ts';
-import { writeError } from './openai-error.ts';
 import { PlaceholderError } from './placeholder.ts';
 import type { LoggedRequest, RequestLog } from './request-log.ts';
 import type { Reply, Script } from './script.ts';
-import { pause, writeBody, writeStream } from './write-reply.ts';
+import { pause, writeBody, writeError, writeStream } from './write-reply.ts';
 
-/** One chat request and what is needed to answer it. */
+/** A chat request and its context. */
 export interface Exchange {
   readonly response: ServerResponse;
   readonly chat: ChatRequest;
@@ -17,19 +16,19 @@ export interface Exchange {
   readonly now: Date;
   /** Empty when the client sent none. */
   readonly requestId: string;
-  /** Empty when there is none. */
+  /** Empty when the client sent none. */
   readonly traceparent: string;
 }
 
 /**
- * Answers one chat request from its script, and notes in the log what became of it. A request that
- * no entry fits is answered at once with a 500 that says what was asked.
+ * Answers a chat request from its script and records the outcome in the log. A request that no entry
+ * matches gets a 500 that describes it.
  */
 export async function answerChat(exchange: Exchange): Promise<void> {
   const { response, chat, script, log, now } = exchange;
-  const hungUp = new AbortController();
+  const disconnect = new AbortController();
   response.once('close', () => {
-    if (!response.writableFinished) hungUp.abort();
+    if (!response.writableFinished) disconnect.abort();
   });
   const conversation = conversationOf(chat);
   const entry = matchEntry(script, conversation, (index) => log.used(script.name, index));
@@ -47,17 +46,22 @@ export async function answerChat(exchange: Exchange): Promise<void> {
   try {
     note(
       reply === undefined
-        ? refuse(exchange, `has no entry for ${describeConversation(conversation)}`)
-        : await send(exchange, reply, conversation, hungUp.signal),
+        ? fail(exchange, `has no entry for ${describeConversation(conversation)}`)
+        : await send(exchange, reply, conversation, disconnect.signal),
     );
   } catch (error) {
     if (error instanceof PlaceholderError) {
       const asked = describeConversation(conversation);
-      note(refuse(exchange, `entry ${entry} cannot be filled in: ${error.message} in ${asked}`));
+      note(
+        fail(
+          exchange,
+          `cannot fill the placeholders of entry ${entry}: ${error.message} in ${asked}`,
+        ),
+      );
       return;
     }
-    // A write can fail before the close of the connection is told.
-    const aborted = hungUp.signal.aborted || response.destroyed;
+    // A write can fail before the `close` event of the connection.
+    const aborted = disconnect.signal.aborted || response.destroyed;
     note(aborted ? 'aborted' : 'failed');
     if (!aborted) throw error;
   }
@@ -86,8 +90,8 @@ async function send(
     : writeBody(response, completion, reply, signal);
 }
 
-function refuse({ response, script }: Exchange, problem: string): LoggedRequest['outcome'] {
-  const message = `The simulator's script "${script.name}" ${problem}.`;
+function fail({ response, script }: Exchange, problem: string): LoggedRequest['outcome'] {
+  const message = `Simulator script "${script.name}" ${problem}.`;
   writeError(response, { status: 500, message, code: 'simulator_no_match' });
   return 'failed';
 }

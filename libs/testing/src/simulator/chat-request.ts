@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto';
 
-/** One message as the matcher sees it. */
+/** One message of the request. */
 export interface ChatMessage {
   readonly role: string;
-  /** Text of the content; parts are joined. */
+  /** Text content; parts are joined by newlines. */
   readonly text: string;
 }
 
-/** What the simulator takes from a chat completions request. */
+/** The fields of a chat completions request that the simulator uses. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
   readonly stream: boolean;
   readonly includeUsage: boolean;
-  /** The most completion tokens, when the request says so. */
+  /** Limit of completion tokens, when the request sets one. */
   readonly maxTokens?: number;
   /** SHA-256 of the messages as sent, hex. */
   readonly digest: string;
-  /** Rough prompt tokens: a quarter of the characters, and 4 a message. */
+  /** Estimated prompt tokens: a quarter of the characters, plus 4 per message. */
   readonly promptTokens: number;
 }
 
 /** Thrown for a body that a provider would answer with 400. */
 export class BadChatRequestError extends Error {
-  /** The field at fault. */
+  /** The invalid field. */
   readonly param: string;
 
   constructor(param: string, message: string) {
@@ -34,8 +34,8 @@ export class BadChatRequestError extends Error {
 }
 
 /**
- * Reads the body of a chat completions request. Fields that need no answer here, such as
- * `temperature` and `response_format`, are accepted unread.
+ * Parses the body of a chat completions request. Fields that do not affect the answer, such as
+ * `temperature` and `response_format`, are ignored.
  * @throws BadChatRequestError naming the field
  */
 export function readChatRequest(body: string): ChatRequest {
@@ -51,7 +51,7 @@ export function readChatRequest(body: string): ChatRequest {
     );
   }
   if (request.n !== undefined && request.n !== null && request.n !== 1) {
-    throw new BadChatRequestError('n', 'The simulator gives one choice; n must be 1');
+    throw new BadChatRequestError('n', 'The simulator returns one choice; n must be 1');
   }
   const options = asObject(request.stream_options);
   if (options !== undefined && stream !== true) {
@@ -73,7 +73,7 @@ export function readChatRequest(body: string): ChatRequest {
   };
 }
 
-/** A rough, deterministic count of tokens: a quarter of the characters, rounded up. */
+/** Estimates tokens: a quarter of the characters, rounded up. */
 export function tokensOf(text: string): number {
   return Math.ceil(text.length / 4);
 }

@@ -3,14 +3,14 @@ import type { Conversation } from './match.ts';
 import { fill } from './placeholder.ts';
 import type { Reply } from './script.ts';
 
-/** One tool call as it goes out. */
+/** A tool call of the answer. */
 export interface CompletionToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
-/** Token counts in the wire's shape. */
+/** Token usage as OpenAI reports it. */
 export interface CompletionUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
@@ -19,13 +19,13 @@ export interface CompletionUsage {
   readonly completion_tokens_details: { readonly reasoning_tokens: number };
 }
 
-/** An answer with everything filled in, before it is put into one body or many chunks. */
+/** A completed answer, before it is encoded as a body or as chunks. */
 export interface Completion {
   readonly id: string;
   readonly model: string;
   /** Seconds since 1970. */
   readonly created: number;
-  /** Null when the answer is tool calls alone. */
+  /** Null when the answer consists of tool calls. */
   readonly text: string | null;
   readonly toolCalls: readonly CompletionToolCall[];
   /** Null when the reply omits it. */
@@ -34,13 +34,13 @@ export interface Completion {
   readonly usage?: CompletionUsage;
 }
 
-/** Characters that one token stands for, as in {@link tokensOf}. */
+/** Characters per token, as in {@link tokensOf}. */
 const CHARACTERS_PER_TOKEN = 4;
 
 /**
- * Fills in a scripted reply for one request. Ids follow from the conversation, so a restarted
- * simulator gives the same ones. Text longer than the request's limit is cut, as a provider does.
- * @throws PlaceholderError when the request lacks what the reply quotes
+ * Builds the answer of a scripted reply to a request. Ids are derived from the conversation, so that a
+ * restarted simulator returns the same ones. Text over the request's token limit is truncated.
+ * @throws PlaceholderError when the request lacks a value that the reply refers to
  */
 export function completionOf(
   reply: Reply,
@@ -81,9 +81,9 @@ function usageOf(
   text: string | null,
   toolCalls: readonly CompletionToolCall[],
 ): CompletionUsage {
-  const said = [text ?? '', ...toolCalls.flatMap((call) => [call.name, call.arguments])].join('');
+  const output = [text ?? '', ...toolCalls.flatMap((call) => [call.name, call.arguments])].join('');
   const prompt = usage.prompt_tokens ?? request.promptTokens;
-  const completion = usage.completion_tokens ?? tokensOf(said);
+  const completion = usage.completion_tokens ?? tokensOf(output);
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,

@@ -1,23 +1,23 @@
 import { readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { ConfigError, type DataPath, loadYaml } from '@writ/config';
-import { faultsOf } from './placeholder.ts';
+import { placeholderProblems } from './placeholder.ts';
 import type { Reply, Script } from './script.ts';
 import { SCRIPT_SCHEMA } from './script-schema.ts';
 
-/** Says where `path` of a script stands, for messages. */
+/** Formats the location of `path` in a script for messages. */
 type Locate = (path: DataPath) => string;
 
 /**
- * Reads one script file.
- * @throws ConfigError with file, line and column of everything that is wrong
+ * Reads a script file.
+ * @throws ConfigError with file, line and column of every problem
  */
 export function loadScript(file: string): Script {
   const { value, locate } = loadYaml<Script>(file, SCRIPT_SCHEMA);
   const problems = problemsOf(value, locate);
   const stem = basename(file, extname(file));
   if (value.name !== stem) {
-    problems.unshift(`${locate(['name'])}: name must be ${stem}, as the file is called.`);
+    problems.unshift(`${locate(['name'])}: name must be ${stem}, the name of the file.`);
   }
   if (problems.length > 0) throw new ConfigError(file, problems);
   return value;
@@ -25,13 +25,13 @@ export function loadScript(file: string): Script {
 
 /**
  * Reads every `*.yaml` of a folder, sorted by name.
- * @throws ConfigError listing what is wrong in all of them
+ * @throws ConfigError listing the problems of all files
  */
 export function loadScripts(directory: string): Script[] {
   const problems: string[] = [];
   const scripts: Script[] = [];
   const files = readdirSync(directory).filter((file) => /\.ya?ml$/.test(file));
-  if (files.length === 0) problems.push(`${directory} holds no script (*.yaml).`);
+  if (files.length === 0) problems.push(`${directory} contains no script (*.yaml).`);
   for (const file of files.sort()) {
     try {
       scripts.push(loadScript(join(directory, file)));
@@ -45,8 +45,8 @@ export function loadScripts(directory: string): Script[] {
 }
 
 /**
- * Checks scripts that were written as code, and that no two share a name.
- * @throws ConfigError naming script and entry
+ * Validates scripts that are written in code, and that their names are unique.
+ * @throws ConfigError naming the script and the entry of every problem
  */
 export function checkScripts(scripts: readonly Script[]): void {
   const problems = scripts.flatMap((script) =>
@@ -54,35 +54,35 @@ export function checkScripts(scripts: readonly Script[]): void {
   );
   const names = new Set<string>();
   for (const { name } of scripts) {
-    if (names.has(name)) problems.push(`Two scripts are called ${name}.`);
+    if (names.has(name)) problems.push(`Script name "${name}" is not unique.`);
     names.add(name);
   }
   if (problems.length > 0) throw new ConfigError('The scripts', problems);
 }
 
-/** What a schema cannot see: how many answers a reply has, and malformed placeholders. */
+/** Checks what the schema cannot express: the number of answers in a reply, and placeholders. */
 function problemsOf(script: Script, locate: Locate): string[] {
   const names = Object.keys(script.values ?? {});
   const ofValues = Object.entries(script.values ?? {}).flatMap(([name, value]) =>
-    faultsOf(value, []).map((fault) => `${locate(['values', name])}: ${fault}`),
+    placeholderProblems(value, []).map((problem) => `${locate(['values', name])}: ${problem}`),
   );
   const ofEntries = script.entries.flatMap(({ reply }, index) => {
     const at = locate(['entries', index, 'reply']);
-    const problems = faultsOf(reply, names).map((fault) => `${at}: ${fault}`);
-    const fault = answerFault(reply);
-    return fault === undefined ? problems : [`${at}: ${fault}`, ...problems];
+    const problems = placeholderProblems(reply, names).map((problem) => `${at}: ${problem}`);
+    const problem = answerProblem(reply);
+    return problem === undefined ? problems : [`${at}: ${problem}`, ...problems];
   });
   return [...ofValues, ...ofEntries];
 }
 
-function answerFault(reply: Reply): string | undefined {
+function answerProblem(reply: Reply): string | undefined {
   const answers = (['json', 'text', 'tool_calls', 'error'] as const).filter(
     (key) => reply[key] !== undefined,
   );
   const [first, second, third] = answers;
   if (first === undefined) {
     return reply.garbage === undefined
-      ? 'a reply needs one of json, text, tool_calls, error and garbage.'
+      ? 'a reply requires one of json, text, tool_calls, error and garbage.'
       : undefined;
   }
   if (second === undefined) {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ChatRequest } from './chat-request.ts';
-import { valueAt } from './json-path.ts';
+import { valueAt } from './placeholder.ts';
 import type { Script, When } from './script.ts';
 
-/** What a request says, prepared for matching. */
+/** A request, prepared for matching. */
 export interface Conversation {
   readonly model: string;
   readonly system: string;
@@ -14,9 +14,9 @@ export interface Conversation {
   readonly turn: number;
   /** Text of the last tool message since the last user message. */
   readonly toolResult: string | undefined;
-  /** The last user message as JSON, when it is that. */
+  /** The last user message parsed as JSON; undefined when it is not JSON. */
   readonly json: unknown;
-  /** The last tool message as JSON, when it is that. */
+  /** The last tool message parsed as JSON; undefined when it is not JSON. */
   readonly toolJson: unknown;
 }
 
@@ -41,8 +41,8 @@ export function conversationOf({ model, messages }: ChatRequest): Conversation {
 }
 
 /**
- * Index of the first entry that fits and is not used up, or undefined. `used` tells how often an
- * entry has answered; besides that the answer depends on the conversation alone.
+ * Returns the index of the first entry that matches and is not used up, or undefined. The result
+ * depends only on the conversation and on `used`, which returns how often an entry has answered.
  */
 export function matchEntry(
   script: Script,
@@ -51,12 +51,12 @@ export function matchEntry(
 ): number | undefined {
   const index = script.entries.findIndex(
     ({ when = {}, times }, entry) =>
-      fits(when, conversation) && (times === undefined || used(entry) < times),
+      matches(when, conversation) && (times === undefined || used(entry) < times),
   );
   return index === -1 ? undefined : index;
 }
 
-/** One sentence about what was asked, for the error that no entry fits. */
+/** Describes the request for the error that no entry matches. */
 export function describeConversation(conversation: Conversation): string {
   const { model, turn, lastRole, toolResult, json, user } = conversation;
   const steps = valueAt(json, 'state_summary.steps_completed');
@@ -70,16 +70,16 @@ export function describeConversation(conversation: Conversation): string {
   ].join(', ');
 }
 
-function fits(when: When, conversation: Conversation): boolean {
+function matches(when: When, conversation: Conversation): boolean {
   const { json, toolResult } = conversation;
   return (
-    (when.model === undefined || modelFits(when.model, conversation.model)) &&
-    holdsAll(conversation.system, when.system_contains) &&
-    holdsAll(conversation.user, when.user_contains) &&
+    (when.model === undefined || modelMatches(when.model, conversation.model)) &&
+    containsAll(conversation.system, when.system_contains) &&
+    containsAll(conversation.user, when.user_contains) &&
     (when.last_role === undefined || when.last_role === conversation.lastRole) &&
     (when.turn === undefined || when.turn === conversation.turn) &&
     (when.has_tool_result === undefined || when.has_tool_result === (toolResult !== undefined)) &&
-    holdsAll(toolResult, when.tool_result_contains) &&
+    containsAll(toolResult, when.tool_result_contains) &&
     Object.entries(when.json_path ?? {}).every(([path, value]) =>
       isDeepStrictEqual(valueAt(json, path), value),
     ) &&
@@ -87,22 +87,22 @@ function fits(when: When, conversation: Conversation): boolean {
   );
 }
 
-function modelFits(pattern: string, model: string): boolean {
+function modelMatches(pattern: string, model: string): boolean {
   return pattern.endsWith('*') ? model.startsWith(pattern.slice(0, -1)) : model === pattern;
 }
 
-function holdsAll(
+function containsAll(
   text: string | undefined,
-  wanted: string | readonly string[] | undefined,
+  expected: string | readonly string[] | undefined,
 ): boolean {
-  return [wanted ?? []].flat().every((part) => text?.includes(part) === true);
+  return [expected ?? []].flat().every((part) => text?.includes(part) === true);
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Most messages are prose.
+    // Most messages are plain text.
     return undefined;
   }
 }

@@ -45,7 +45,7 @@ async function drain(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return { chunks, failure, text, finish, usage };
 }
 
-describe('a whole answer', () => {
+describe('a non-streamed answer', () => {
   it('has text, finish reason and usage (EM-8)', async () => {
     const { client, simulator } = await startWith({ text: 'Good day to you.' });
     const answer = await client.chat.completions.create({
@@ -67,7 +67,7 @@ describe('a whole answer', () => {
     ]);
   });
 
-  it('carries tool calls, also with arguments that are no JSON (SV-2)', async () => {
+  it('has tool calls, even with arguments that are not JSON (SV-2)', async () => {
     const { client } = await startWith({
       tool_calls: [
         { name: 'issue_refund', arguments: { user_id: 42 } },
@@ -87,7 +87,7 @@ describe('a whole answer', () => {
     });
   });
 
-  it('reports the usage that the script wants, cached tokens too (EM-10)', async () => {
+  it('reports the scripted usage, including cached tokens (EM-10)', async () => {
     const { client } = await startWith({
       text: 'x',
       usage: { prompt_tokens: 100, completion_tokens: 7, cached_tokens: 60, reasoning_tokens: 3 },
@@ -102,14 +102,14 @@ describe('a whole answer', () => {
     });
   });
 
-  it('may lack its usage or be empty (EM-8)', async () => {
+  it('may be empty or lack its usage (EM-8)', async () => {
     const { client } = await startWith({ text: '', omit: ['usage'] });
     const answer = await client.chat.completions.create(HELLO);
     expect(answer.choices[0]).toMatchObject({ message: { content: '' }, finish_reason: 'stop' });
     expect(answer.usage).toBeUndefined();
   });
 
-  it('is cut at the limit of the request, as a provider does (AG-6)', async () => {
+  it('is truncated at the token limit of the request (AG-6)', async () => {
     const { client } = await startWith({ text: 'abcdefghijklmnop' });
     const answer = await client.chat.completions.create({ ...HELLO, max_completion_tokens: 2 });
     expect(answer.choices[0]).toMatchObject({
@@ -118,7 +118,7 @@ describe('a whole answer', () => {
     });
   });
 
-  it('may be truncated, torn or no JSON at all (EM-8)', async () => {
+  it('may be truncated, cut off or not JSON (EM-8)', async () => {
     const length = await startWith({ text: 'half', finish_reason: 'length' });
     const answer = await length.client.chat.completions.create(HELLO);
     expect(answer.choices[0]?.finish_reason).toBe('length');
@@ -131,7 +131,7 @@ describe('a whole answer', () => {
 });
 
 describe('a streamed answer', () => {
-  it('comes in pieces, with usage in the last chunk (EM-8)', async () => {
+  it('arrives in chunks, with usage in the last one (EM-8)', async () => {
     const { client } = await startWith({ text: 'Grüße, 👋 dear customer', chunk_size: 5 });
     const { chunks, ...rest } = await drain(await client.chat.completions.create(STREAM));
     expect(rest).toMatchObject({
@@ -145,14 +145,14 @@ describe('a streamed answer', () => {
     expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
   });
 
-  it('has no usage unless asked for it (EM-8)', async () => {
+  it('has no usage unless the request includes it (EM-8)', async () => {
     const { client } = await startWith({ text: 'x' });
     const stream = await client.chat.completions.create({ ...HELLO, stream: true });
     const { chunks } = await drain(stream);
     expect(chunks.some((chunk) => 'usage' in chunk)).toBe(false);
   });
 
-  it('brings tool calls piece by piece', async () => {
+  it('splits tool calls into chunks', async () => {
     const { client } = await startWith({
       text: 'Let me see.',
       chunk_size: 4,
@@ -172,7 +172,7 @@ describe('a streamed answer', () => {
     });
   });
 
-  it('may be cut midway, which the client sees as an error (EM-9)', async () => {
+  it('may be cut off, which the client reports as an error (EM-9)', async () => {
     const { client, simulator } = await startWith({
       text: 'one two three four',
       chunk_size: 4,
@@ -184,7 +184,7 @@ describe('a streamed answer', () => {
     expect(simulator.requests()[0]?.outcome).toBe('cut');
   });
 
-  it('may close early without finish reason, usage and [DONE] (EM-9)', async () => {
+  it('may end without finish reason, usage and [DONE] (EM-9)', async () => {
     const { client } = await startWith({
       text: 'half',
       omit: ['finish_reason', 'usage', 'done'],
@@ -194,7 +194,7 @@ describe('a streamed answer', () => {
     expect(result.failure).toBeUndefined();
   });
 
-  it('may hold garbage (EM-9)', async () => {
+  it('may contain garbage (EM-9)', async () => {
     const { client } = await startWith({ text: 'half', garbage: 'data: {"choices": [\n\n' });
     const result = await drain(await client.chat.completions.create(STREAM));
     expect(result.text).toBe('half');
@@ -202,8 +202,8 @@ describe('a streamed answer', () => {
   });
 });
 
-describe('trouble', () => {
-  it('comes as status, error body and Retry-After, as often as the script says (EM-8)', async () => {
+describe('errors', () => {
+  it('have status, error body and Retry-After, and repeat as scripted (EM-8)', async () => {
     const simulator = await start({
       name: 'one',
       entries: [
@@ -227,7 +227,7 @@ describe('trouble', () => {
     expect(answer.choices[0]?.message.content).toBe('now');
   });
 
-  it('a wait longer than the client allows is a timeout, and the simulator notices (EM-8)', async () => {
+  it('include client timeouts, which the simulator records as aborted (EM-8)', async () => {
     const { client, simulator } = await startWith({ text: 'late', delay_ms: 60_000 });
     const call = client.chat.completions.create(HELLO, { timeout: 30 });
     await expect(call).rejects.toBeInstanceOf(OpenAI.APIConnectionTimeoutError);
@@ -236,7 +236,7 @@ describe('trouble', () => {
     });
   });
 
-  it('an abort closes the connection amid a stream (SUP-8)', async () => {
+  it('include aborts during a stream, which close the connection (SUP-8)', async () => {
     const { client, simulator } = await startWith({
       text: 'word '.repeat(1000),
       chunk_delay_ms: 5,
@@ -251,7 +251,7 @@ describe('trouble', () => {
     });
   });
 
-  it('no key is a 401 (EM-6)', async () => {
+  it('have status 401 for a request without a key (EM-6)', async () => {
     const { simulator } = await startWith({ text: 'x' });
     const response = await fetch(`${simulator.url}/chat/completions`, {
       method: 'POST',
@@ -262,7 +262,7 @@ describe('trouble', () => {
     expect(simulator.requests()).toEqual([]);
   });
 
-  it('a malformed request is a 400 that names the field, an unknown model or path a 404', async () => {
+  it('have status 400 and the field for a malformed request, and 404 for an unknown model or path', async () => {
     const { simulator, client } = await startWith({ text: 'x' });
     const post = async (body: string, path = '/chat/completions') => {
       const response = await fetch(simulator.url + path, {
@@ -280,11 +280,11 @@ describe('trouble', () => {
     expect(await post(two)).toMatchObject({ status: 400, body: { error: { param: 'n' } } });
     expect(await post('{}', '/embeddings')).toMatchObject({ status: 404 });
     await expect(client.chat.completions.create({ ...HELLO, model: 'sim:other' })).rejects.toThrow(
-      "The model 'sim:other' does not exist; the simulator has sim:one.",
+      "The model 'sim:other' does not exist. Available models: sim:one.",
     );
   });
 
-  it('a request that nothing fits is a 500 that says what was asked, at once (SYS-3)', async () => {
+  it('have status 500 and describe a request that no entry matches (SYS-3)', async () => {
     const simulator = await start({
       name: 'one',
       entries: [{ when: { turn: 5 }, reply: { text: 'x' } }],
@@ -299,7 +299,7 @@ describe('trouble', () => {
     expect(simulator.requests()).toMatchObject([{ entry: null, outcome: 'failed' }]);
   });
 
-  it('a port in use is an error, not a silence', async () => {
+  it('include a port in use', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => taken.once('listening', resolve));
     const address = taken.address();
@@ -312,10 +312,10 @@ describe('trouble', () => {
   });
 });
 
-describe('the choice of a script', () => {
+describe('script selection', () => {
   const say = (name: string): Script => ({ name, entries: [{ reply: { text: name } }] });
 
-  it('is in the model name; any other model gets the default', async () => {
+  it('uses the model name; any other model gets the default script', async () => {
     const simulator = await createModelSimulator({
       scripts: [say('one'), say('two')],
       defaultScript: 'two',
@@ -330,9 +330,9 @@ describe('the choice of a script', () => {
     expect(models.data.map(({ id }) => id)).toEqual(['sim:one', 'sim:two']);
   });
 
-  it('is refused when there is no such default', async () => {
+  it('rejects a default script that does not exist', async () => {
     await expect(
       createModelSimulator({ scripts: [say('one')], defaultScript: 'three' }),
-    ).rejects.toThrow('The default script three does not exist; there are one.');
+    ).rejects.toThrow('Default script "three" does not exist. Available scripts: one.');
   });
 });

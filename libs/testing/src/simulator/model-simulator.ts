@@ -4,23 +4,23 @@ import { type Clock, systemClock } from '@writ/kernel';
 import { answerChat } from './answer-chat.ts';
 import { BadChatRequestError, readChatRequest } from './chat-request.ts';
 import { checkScripts, loadScripts } from './load-scripts.ts';
-import { writeError } from './openai-error.ts';
 import { type LoggedRequest, RequestLog } from './request-log.ts';
 import type { Script } from './script.ts';
+import { writeError } from './write-reply.ts';
 
-/** What {@link createModelSimulator} needs. */
+/** Options of {@link createModelSimulator}. */
 export interface ModelSimulatorOptions {
-  /** Scripts, or the folder that holds them as YAML. */
+  /** Scripts, or a folder with scripts in YAML. */
   readonly scripts: readonly Script[] | string;
-  /** Script for models that name none; the only script when there is but one. */
+  /** Script for models that name none; default: the only script, if there is exactly one. */
   readonly defaultScript?: string;
-  /** Default 0: any free one. */
+  /** Default 0: a free port. */
   readonly port?: number;
   /** Default 127.0.0.1. */
   readonly host?: string;
   /**
    * File to which each request is appended as a JSON line before it is answered. A simulator
-   * started again with the same file goes on counting where the last one stopped.
+   * restarted with the same file continues its counts.
    */
   readonly requestLog?: string;
   readonly clock?: Clock;
@@ -32,10 +32,10 @@ export interface ModelSimulator {
   readonly url: string;
   readonly port: number;
   readonly scripts: readonly Script[];
-  /** What was asked since the start, in order. */
+  /** Requests since the start, in order. */
   requests(): readonly LoggedRequest[];
-  /** Resolves with the first request that fits, now or later. */
-  until(fits: (request: LoggedRequest) => boolean): Promise<LoggedRequest>;
+  /** Resolves with the first request that matches, past or future. */
+  until(matches: (request: LoggedRequest) => boolean): Promise<LoggedRequest>;
   /** Drops every connection and stops listening. */
   close(): Promise<void>;
 }
@@ -44,10 +44,10 @@ const MODEL_PREFIX = 'sim:';
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 /**
- * Starts a local server that speaks OpenAI chat completions and answers from scripts (SYS-5). The
- * model `sim:<script>` picks the script, any other model the default one. Like a provider it wants
- * a bearer key, of any value.
- * @throws ConfigError naming file, line and column of what is wrong in the scripts
+ * Starts a local server for OpenAI chat completions that answers from scripts (SYS-5). The model
+ * `sim:<script>` selects the script, any other model the default one. Requests require a bearer key,
+ * of any value.
+ * @throws ConfigError with file, line and column of every problem in the scripts
  */
 export async function createModelSimulator(
   options: ModelSimulatorOptions,
@@ -57,7 +57,7 @@ export async function createModelSimulator(
   checkScripts(scripts);
   const names = scripts.map(({ name }) => name);
   if (options.defaultScript !== undefined && !names.includes(options.defaultScript)) {
-    const problem = `The default script ${options.defaultScript} does not exist; there are ${names.join(', ')}.`;
+    const problem = `Default script "${options.defaultScript}" does not exist. Available scripts: ${names.join(', ')}.`;
     throw new ConfigError('The scripts', [problem]);
   }
   const fallback = options.defaultScript ?? (scripts.length === 1 ? scripts[0]?.name : undefined);
@@ -82,7 +82,7 @@ export async function createModelSimulator(
     const script = pick(chat.model);
     if (script === undefined) {
       const known = scripts.map(({ name }) => MODEL_PREFIX + name).join(', ');
-      const message = `The model '${chat.model}' does not exist; the simulator has ${known}.`;
+      const message = `The model '${chat.model}' does not exist. Available models: ${known}.`;
       return writeError(response, {
         status: 404,
         message,
@@ -125,7 +125,7 @@ export async function createModelSimulator(
     port,
     scripts,
     requests: () => log.requests(),
-    until: (fits) => log.until(fits),
+    until: (matches) => log.until(matches),
     close: () =>
       new Promise((resolve) => {
         log.close();

@@ -1,29 +1,27 @@
-import { valueAt } from './json-path.ts';
-
-/** The JSON that placeholders draw from. */
+/** The values that placeholders refer to. */
 export interface PlaceholderSources {
   /** JSON of the last user message. */
   readonly json: unknown;
   /** JSON of the last tool message. */
   readonly tool: unknown;
-  /** The script's named values, which draw from the two above. */
+  /** The script's named values, whose placeholders refer to `json` and `tool`. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
 const PLACEHOLDER = /\$\{(\w+):([^{}]+)\}/g;
 
-/** Thrown when the request does not hold what a reply quotes from it. */
+/** Thrown when a request lacks the value that a placeholder refers to. */
 export class PlaceholderError extends Error {
   /** @param placeholder as written, such as `${json:goal}` */
   constructor(placeholder: string) {
-    super(`Nothing is found for ${placeholder}`);
+    super(`The request has no value for ${placeholder}`);
     this.name = 'PlaceholderError';
   }
 }
 
 /**
- * A copy of `value` with every placeholder filled in.
- * @throws PlaceholderError when none of a placeholder's paths is there
+ * Returns a copy of `value` with every placeholder replaced.
+ * @throws PlaceholderError when none of a placeholder's paths exists
  */
 export function fill(value: unknown, sources: PlaceholderSources): unknown {
   if (typeof value === 'string') return fillText(value, sources);
@@ -33,10 +31,10 @@ export function fill(value: unknown, sources: PlaceholderSources): unknown {
 }
 
 /**
- * One sentence for each `${` in `value` that is no placeholder.
- * @param names the values that `${value:name}` may name
+ * Returns one sentence for each `${` in `value` that is not a valid placeholder.
+ * @param names the names that `${value:name}` may refer to
  */
-export function faultsOf(value: unknown, names: readonly string[]): string[] {
+export function placeholderProblems(value: unknown, names: readonly string[]): string[] {
   if (typeof value === 'string') {
     const rest = value.replaceAll(PLACEHOLDER, (whole, source: string, path: string) =>
       source === 'json' || source === 'tool' || (source === 'value' && names.includes(path))
@@ -45,12 +43,12 @@ export function faultsOf(value: unknown, names: readonly string[]): string[] {
     );
     return rest.includes('${')
       ? [
-          `"${rest.slice(rest.indexOf('${')).slice(0, 40)}" is no placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
+          `"${rest.slice(rest.indexOf('${')).slice(0, 40)}" is not a valid placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
         ]
       : [];
   }
   if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap((item) => faultsOf(item, names));
+  return Object.values(value).flatMap((item) => placeholderProblems(item, names));
 }
 
 function fillText(text: string, sources: PlaceholderSources): unknown {
@@ -75,4 +73,19 @@ function lookUp(
     if (value !== undefined && value !== null) return value;
   }
   throw new PlaceholderError(placeholder);
+}
+
+/**
+ * Returns the value at a dotted path such as `state_summary.last_step.step` or `items.-1.id`, where a
+ * number is a list index and a negative one counts from the end; undefined when it does not exist.
+ */
+export function valueAt(root: unknown, path: string): unknown {
+  let found = root;
+  for (const step of path.split('.')) {
+    if (Array.isArray(found)) found = /^-?\d+$/.test(step) ? found.at(Number(step)) : undefined;
+    else if (typeof found === 'object' && found !== null && Object.hasOwn(found, step)) {
+      found = (found as Record<string, unknown>)[step];
+    } else return undefined;
+  }
+  return found;
 }

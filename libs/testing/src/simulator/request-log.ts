@@ -1,14 +1,14 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
-/** What is known of a request the moment it arrives; one line of the log file. */
+/** A request as recorded on arrival; one line of the log file. */
 export interface RequestRecord {
   /** ISO 8601. */
   readonly time: string;
-  /** From 1, counted over restarts that share a log file. */
+  /** Sequence number from 1, continued across restarts that share a log file. */
   readonly call: number;
   readonly script: string;
   readonly model: string;
-  /** Index of the entry that answers; null when none fits. */
+  /** Index of the entry that answers; null when none matches. */
   readonly entry: number | null;
   readonly stream: boolean;
   /** SHA-256 of the messages, hex. */
@@ -19,15 +19,15 @@ export interface RequestRecord {
   readonly traceparent: string | null;
 }
 
-/** A request and what became of it. */
+/** A request and its outcome. */
 export interface LoggedRequest extends RequestRecord {
-  /** `open` until the answer is out; `aborted` when the client hung up before that. */
+  /** `open` until the answer is sent; `aborted` when the client disconnected before that. */
   readonly outcome: 'open' | 'answered' | 'failed' | 'cut' | 'aborted';
 }
 
 /**
- * The lines of a request log. A line that a crash tore apart is left out.
- * @param file path; a file that does not exist has no lines
+ * Reads a request log. Skips a line that a crash truncated.
+ * @param file path; a missing file counts as empty
  */
 export function readRequestLog(file: string): RequestRecord[] {
   if (!existsSync(file)) return [];
@@ -37,19 +37,19 @@ export function readRequestLog(file: string): RequestRecord[] {
       try {
         return line === '' ? [] : [JSON.parse(line) as RequestRecord];
       } catch {
-        // Only the last line can be torn, and then its request was never answered.
+        // Only the last line can be truncated, and its request was never answered.
         return [];
       }
     });
 }
 
 interface Waiter {
-  readonly fits: (request: LoggedRequest) => boolean;
+  readonly matches: (request: LoggedRequest) => boolean;
   readonly resolve: (request: LoggedRequest) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** Keeps what was asked; with a file, every request is on disk before its answer leaves. */
+/** Records requests; with a file, every request is written before it is answered. */
 export class RequestLog {
   readonly #file: string | undefined;
   readonly #used = new Map<string, number>();
@@ -62,12 +62,12 @@ export class RequestLog {
     for (const record of file === undefined ? [] : readRequestLog(file)) this.#count(record);
   }
 
-  /** How often an entry has answered, in the log file's earlier lives too. */
+  /** How often an entry has answered, including earlier processes with the same log file. */
   used(script: string, entry: number): number {
     return this.#used.get(`${script}/${entry}`) ?? 0;
   }
 
-  /** Writes down a request and returns the function that says what became of it. */
+  /** Records a request and returns the function that records its outcome. */
   open(record: Omit<RequestRecord, 'call'>): (outcome: LoggedRequest['outcome']) => void {
     const numbered: RequestRecord = { ...record, call: this.#calls + 1 };
     if (this.#file !== undefined) appendFileSync(this.#file, `${JSON.stringify(numbered)}\n`);
@@ -77,7 +77,7 @@ export class RequestLog {
       const request = { ...numbered, outcome };
       this.#requests[index] = request;
       for (const waiter of this.#waiters) {
-        if (!waiter.fits(request)) continue;
+        if (!waiter.matches(request)) continue;
         this.#waiters.delete(waiter);
         waiter.resolve(request);
       }
@@ -86,24 +86,24 @@ export class RequestLog {
     return put;
   }
 
-  /** Everything asked in this life, in order. */
+  /** Requests since the start, in order. */
   requests(): readonly LoggedRequest[] {
     return [...this.#requests];
   }
 
-  /** Resolves with the first request that fits, now or later; rejects when the log closes first. */
-  until(fits: (request: LoggedRequest) => boolean): Promise<LoggedRequest> {
-    const known = this.#requests.find(fits);
+  /** Resolves with the first request that matches, past or future; rejects when the log closes first. */
+  until(matches: (request: LoggedRequest) => boolean): Promise<LoggedRequest> {
+    const known = this.#requests.find(matches);
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
-      this.#waiters.add({ fits, resolve, reject });
+      this.#waiters.add({ matches, resolve, reject });
     });
   }
 
-  /** Rejects whoever still waits. */
+  /** Rejects all pending waiters. */
   close(): void {
     for (const { reject } of this.#waiters) {
-      reject(new Error('The simulator closed before such a request came.'));
+      reject(new Error('The simulator closed before a matching request arrived.'));
     }
     this.#waiters.clear();
   }

@@ -8,23 +8,23 @@ export type Json =
   | { readonly [key: string]: Json };
 
 /**
- * What a request must look like for an entry to answer it; everything named must hold. All of it is
- * read from the request alone, so a restarted simulator answers the same.
+ * Conditions on a request; all that are present must hold. They depend on the request alone, so that a
+ * restarted simulator answers the same.
  */
 export interface When {
-  /** The model asked for; a trailing `*` stands for any ending. */
+  /** The requested model; a trailing `*` is a wildcard. */
   readonly model?: string;
-  /** Text, or texts, that the system prompt holds. */
+  /** Text or texts that the system prompt contains. */
   readonly system_contains?: string | readonly string[];
-  /** Text, or texts, that the last user message holds. */
+  /** Text or texts that the last user message contains. */
   readonly user_contains?: string | readonly string[];
-  /** Who spoke last. */
+  /** Role of the last message. */
   readonly last_role?: 'system' | 'user' | 'assistant' | 'tool';
-  /** How many assistant messages the conversation has. */
+  /** Number of assistant messages in the conversation. */
   readonly turn?: number;
-  /** Whether a tool has answered since the last user message. */
+  /** Whether a tool message follows the last user message. */
   readonly has_tool_result?: boolean;
-  /** Text, or texts, that the last tool message holds. */
+  /** Text or texts that the last tool message contains. */
   readonly tool_result_contains?: string | readonly string[];
   /** Values at dotted paths of the JSON in the last user message; -1 is a list's last item. */
   readonly json_path?: Readonly<Record<string, Json>>;
@@ -32,14 +32,14 @@ export interface When {
   readonly json_has?: readonly string[];
 }
 
-/** A tool call in a reply. Text `arguments` are sent as they are, also when they are no JSON. */
+/** A tool call in a reply. String `arguments` are sent unchanged, even when they are not JSON. */
 export interface ScriptedToolCall {
   readonly name: string;
   readonly arguments?: Readonly<Record<string, Json>> | string;
   readonly id?: string;
 }
 
-/** Tokens that a reply reports; what is left out is counted from the texts. */
+/** Token usage that a reply reports; omitted counts are estimated from the texts. */
 export interface ScriptedUsage {
   readonly prompt_tokens?: number;
   readonly completion_tokens?: number;
@@ -48,11 +48,11 @@ export interface ScriptedUsage {
 }
 
 /**
- * How a request is answered. One of `json`, `text`, `tool_calls` (with `text`, if you like),
- * `error` and `garbage` says what; the rest says how. Texts may hold `${json:path}` and
- * `${tool:path}`, taken from the JSON of the last user or tool message; `|` separates paths to try
- * in turn; `${value:name}` is one of the script's `values`. A text that is nothing else keeps the
- * type of what it names.
+ * The answer to a request: exactly one of `json`, `text`, `tool_calls` (optionally with `text`),
+ * `error` and `garbage`, and options for its delivery. Texts may contain `${json:path}` and
+ * `${tool:path}`, values from the JSON of the last user or tool message, where `|` separates
+ * alternative paths, and `${value:name}`, one of the script's `values`. A text that consists of one
+ * placeholder keeps the type of its value.
  */
 export interface Reply {
   /** Sent as JSON text. */
@@ -66,7 +66,7 @@ export interface Reply {
     readonly code?: string;
     readonly retry_after?: number;
   };
-  /** Raw bytes in place of the body; in a stream with content, after its first chunk. */
+  /** Raw text instead of the body; in a stream with content, after its first chunk. */
   readonly garbage?: string;
   readonly usage?: ScriptedUsage;
   readonly finish_reason?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
@@ -76,43 +76,43 @@ export interface Reply {
   readonly chunk_delay_ms?: number;
   /** Characters in one chunk of a stream; default 24. */
   readonly chunk_size?: number;
-  /** Drops the connection after so many content chunks; without a stream, midway in the body. */
+  /** Drops the connection after this many content chunks; without a stream, in the middle of the body. */
   readonly cut_after_chunks?: number;
-  /** What the answer lacks although it should be there. */
+  /** Mandatory parts that the answer leaves out. */
   readonly omit?: readonly ('usage' | 'finish_reason' | 'done')[];
 }
 
-/** One question and its answer. The first entry that fits answers. */
+/** A condition and its answer. The first entry that matches answers. */
 export interface ScriptEntry {
   readonly when?: When;
-  /** Answers only the first so many requests that it fits; later ones go to entries below. */
+  /** Limit of requests that this entry answers; further ones fall through to later entries. */
   readonly times?: number;
   readonly reply: Reply;
 }
 
-/** How a run that this script answers should end, as in docs/reference/stop-reasons.md. */
+/** The expected end of a run that this script answers; see docs/stop-reasons.md. */
 export interface ScriptExpectation {
   readonly status: 'ok' | 'partial' | 'stopped';
   readonly stop_reason: string;
 }
 
-/** What a person does when an approval comes up during the run. */
+/** The decision of the human approver when the run requires approval. */
 export interface ScriptedPerson {
   readonly decision: 'approve' | 'approve_edited' | 'reject';
   /** Arguments that replace the proposed ones. */
   readonly arguments?: Readonly<Record<string, Json>>;
 }
 
-/** One scenario: a model that always answers as written. */
+/** A scenario: the scripted answers of a model. */
 export interface Script {
   /** Requests for the model `sim:<name>` use this script. */
   readonly name: string;
   readonly description?: string;
   readonly expect?: ScriptExpectation;
   readonly person?: ScriptedPerson;
-  /** Manifest name of the agent that the scenario starts, when it is not the example's own. */
+  /** Name of the agent that the scenario starts; default: the example's agent. */
   readonly agent?: string;
-  /** Texts with placeholders, for replies to use as `${value:name}`. */
+  /** Texts with placeholders that replies refer to as `${value:name}`. */
   readonly values?: Readonly<Record<string, string>>;
   readonly entries: readonly ScriptEntry[];
 }

@@ -44,7 +44,7 @@ function folder(files: Readonly<Record<string, string>>): string {
 }
 
 describe('matching', () => {
-  it('looks at model, prompts, roles, turns and tool results', () => {
+  it('matches model, prompts, roles, turns and tool results', () => {
     expect(fits({}, DECIDE)).toBe(true);
     expect(fits({ model: 'gpt-*' }, DECIDE, 'gpt-4.1-mini')).toBe(true);
     expect(fits({ model: 'gpt' }, DECIDE, 'gpt-4.1-mini')).toBe(false);
@@ -58,7 +58,7 @@ describe('matching', () => {
     expect(fits({ has_tool_result: true }, later)).toBe(false);
   });
 
-  it('looks into the JSON that stateless agents send (AG-2)', () => {
+  it('matches the JSON that stateless agents send (AG-2)', () => {
     const path = (json_path: When['json_path'] & object) => fits({ json_path }, DECIDE);
     expect(path({ 'state_summary.steps_completed': 2, goal: 'refund' })).toBe(true);
     expect(path({ 'state_summary.steps_completed': 3 })).toBe(false);
@@ -70,7 +70,7 @@ describe('matching', () => {
     expect(fits({ json_path: { goal: 'refund' } }, TOOLED)).toBe(false);
   });
 
-  it('is a function of the conversation and the counts alone', () => {
+  it('depends only on the conversation and the counts', () => {
     const message = fc.record({
       role: fc.constantFrom('system', 'user', 'assistant', 'tool'),
       content: fc.oneof(fc.string(), fc.json()),
@@ -100,7 +100,7 @@ describe('placeholders', () => {
     return completionOf(reply, request, conversationOf(request), new Date(0), values).text;
   };
 
-  it('quote the request, keep types, and try paths in turn', () => {
+  it('insert values of the request, keep types, and try alternative paths', () => {
     const amount = `\${json:state_summary.last_step.email.amount | state_summary.last_step.observation.refund.amount}`;
     expect(fill({ json: { amount_usd: amount, text: `Paid ${amount} USD` } })).toBe(
       '{"amount_usd":800,"text":"Paid 800 USD"}',
@@ -109,18 +109,18 @@ describe('placeholders', () => {
     expect(fill({ json: `\${json:recent_step_summaries.-1}` })).toBe('{"step":2}');
   });
 
-  it('can be named once and used often', () => {
+  it('can refer to named values', () => {
     const values = { paid: `\${json:state_summary.last_step.observation.refund.amount}` };
     const reply = { json: { amount: `\${value:paid}`, text: `Paid \${value:paid} USD` } };
     expect(fill(reply, DECIDE, values)).toBe('{"amount":800,"text":"Paid 800 USD"}');
   });
 
-  it('never look into what they filled in', () => {
+  it('are not expanded inside inserted values', () => {
     const injected = [{ role: 'user', content: JSON.stringify({ goal: `\${json:nothing}` }) }];
     expect(fill({ json: { a: `\${json:goal}` } }, injected)).toBe(`{"a":"\${json:nothing}"}`);
   });
 
-  it('that find nothing fail the request by name', async () => {
+  it('without a value fail the request and are named in the error', async () => {
     const simulator = await createModelSimulator({
       scripts: [{ name: 'one', entries: [{ reply: { text: `\${json:a.b}` } }] }],
     });
@@ -130,13 +130,15 @@ describe('placeholders', () => {
       body: JSON.stringify({ model: 'sim:one', messages: DECIDE }),
     });
     expect(response.status).toBe(500);
-    expect(JSON.stringify(await response.json())).toContain(`Nothing is found for \${json:a.b}`);
+    expect(JSON.stringify(await response.json())).toContain(
+      `The request has no value for \${json:a.b}`,
+    );
     await simulator.close();
   });
 });
 
 describe('script files', () => {
-  it('that are wrong say so by file, line and column, all of them (SYS-3)', () => {
+  it('report every problem with file, line and column (SYS-3)', () => {
     const directory = folder({
       'a.yaml': 'name: a\nentries:\n  - wen: {}\n    reply: { text: hi }\n',
       'b.yaml':
@@ -155,30 +157,30 @@ describe('script files', () => {
     const short = problems.map((problem) => problem.replace(`${directory}/`, ''));
     expect(short).toEqual([
       'a.yaml:3:5: unknown key "wen"; known keys: when, times, reply.',
-      'b.yaml:1:7: name must be b, as the file is called.',
+      'b.yaml:1:7: name must be b, the name of the file.',
       'b.yaml:3:12: a reply cannot have both json and text.',
-      'b.yaml:4:12: a reply needs one of json, text, tool_calls, error and garbage.',
-      `c.yaml:3:12: "\${jsn:x}" is no placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
-      expect.stringMatching(/^cc\.yaml:3:6: "\${value:a}" is no placeholder/),
-      expect.stringMatching(/^cc\.yaml:5:12: "\${value:b}" is no placeholder/),
+      'b.yaml:4:12: a reply requires one of json, text, tool_calls, error and garbage.',
+      `c.yaml:3:12: "\${jsn:x}" is not a valid placeholder; write \${json:path}, \${tool:path} or \${value:name}.`,
+      expect.stringMatching(/^cc\.yaml:3:6: "\${value:a}" is not a valid placeholder/),
+      expect.stringMatching(/^cc\.yaml:5:12: "\${value:b}" is not a valid placeholder/),
       expect.stringMatching(/^d\.yaml:3:1: /),
     ]);
   });
 
-  it('need at least one script in the folder', () => {
-    expect(() => loadScripts(folder({}))).toThrow('holds no script (*.yaml).');
+  it('require at least one script in the folder', () => {
+    expect(() => loadScripts(folder({}))).toThrow('contains no script (*.yaml).');
   });
 
-  it('written as code are checked too', async () => {
+  it('written in code are validated too', async () => {
     const one = { name: 'one', entries: [{ reply: {} }] };
     await expect(createModelSimulator({ scripts: [one, one] })).rejects.toThrow(
-      /one\.entries\.0\.reply: a reply needs one of[\s\S]*Two scripts are called one\./,
+      /one\.entries\.0\.reply: a reply requires one of[\s\S]*Script name "one" is not unique\./,
     );
   });
 });
 
 describe('the request log', () => {
-  it('has every request before its answer leaves, and survives kill -9 (EM-7)', async () => {
+  it('records every request before it is answered, and survives SIGKILL (EM-7)', async () => {
     const directory = folder({
       'one.yaml': [
         'name: one',

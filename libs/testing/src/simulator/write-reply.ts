@@ -3,10 +3,32 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Completion } from './completion.ts';
 import type { Reply } from './script.ts';
 
-/** How an answer ended, seen from here. */
+/** How the simulator's answer ended. */
 export type Outcome = 'answered' | 'cut' | 'aborted';
 
 const CHUNK_SIZE = 24;
+
+/** An error of an OpenAI-compatible server. */
+export interface OpenAiError {
+  readonly status: number;
+  readonly message: string;
+  readonly code?: string;
+  readonly param?: string;
+  /** Seconds, for the Retry-After header. */
+  readonly retryAfter?: number;
+}
+
+/** Sends `error` with its status and the body that the OpenAI SDK parses. */
+export function writeError(response: ServerResponse, error: OpenAiError): void {
+  const { status, message, code = null, param = null } = error;
+  const body = JSON.stringify({ error: { message, type: errorType(status), param, code } });
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...(error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }),
+  });
+  response.end(body);
+}
 
 /**
  * Sends `completion` as one JSON body.
@@ -45,8 +67,8 @@ export async function writeBody(
 }
 
 /**
- * Sends `completion` as server-sent events: the role, the content and tool calls piece by piece,
- * the finish reason, the usage when asked for, and `[DONE]`.
+ * Sends `completion` as server-sent events: the role, the content and tool calls in pieces,
+ * the finish reason, the usage when requested, and `[DONE]`.
  * @param signal aborted when the client hangs up
  */
 export async function writeStream(
@@ -96,7 +118,7 @@ export async function writeStream(
   return 'answered';
 }
 
-/** Waits; rejects with an AbortError when the client hangs up meanwhile. */
+/** Sleeps; rejects with an AbortError when the client disconnects. */
 export async function pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
   if (ms !== undefined && ms > 0) await sleep(ms, undefined, { signal });
   signal.throwIfAborted();
@@ -114,7 +136,7 @@ function deltasOf({ text, toolCalls }: Completion, size: number): object[] {
   return deltas;
 }
 
-/** Splits between characters, never inside a surrogate pair. */
+/** Splits by code point, never inside a surrogate pair. */
 function pieces(text: string, size: number): string[] {
   const characters = [...text];
   return Array.from({ length: Math.ceil(characters.length / size) }, (_, index) =>
@@ -138,9 +160,14 @@ function event(data: object): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Resolves once the bytes are with the system, so that a cut after it loses none of them. */
+/** Resolves once the bytes are flushed to the socket, so that a later cut does not lose them. */
 function write(response: ServerResponse, data: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     response.write(data, (error) => (error ? reject(error) : resolve()));
   });
+}
+
+function errorType(status: number): string {
+  if (status === 429) return 'rate_limit_error';
+  return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
