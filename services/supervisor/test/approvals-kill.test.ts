@@ -8,7 +8,7 @@ import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_
 import { isWritError } from '@writ/kernel';
 import type { RpcClient } from '@writ/rpc';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { refund } from './refund-desk.ts';
+import { refund } from './refund-harness.ts';
 import { refundTools } from './refund-tools.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
@@ -35,10 +35,10 @@ const ANSWERS = {
 } as const;
 type Decider = keyof typeof ANSWERS;
 
-/** What a decider was told: who decided, or nothing when the process died first. */
-type Told = string | undefined;
+/** The reported decider; undefined when the process was killed before it answered. */
+type ReportedDecider = string | undefined;
 
-describe('approvals that wait while the supervisor is killed', () => {
+describe('approvals that are pending when the supervisor is killed', () => {
   let supervisor: SupervisorUnderTest;
   let child: ChildProcess | undefined;
   beforeEach(async () => {
@@ -68,8 +68,8 @@ describe('approvals that wait while the supervisor is killed', () => {
     if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit');
   };
 
-  /** Ten runs that propose twenty actions each; the ids of the approvals. */
-  const ask = async (address: string, edgeAddress: string): Promise<string[]> => {
+  /** Starts ten runs that propose twenty escalated actions each; returns the approval ids. */
+  const escalate = async (address: string, edgeAddress: string): Promise<string[]> => {
     const { fakes } = supervisor;
     const runs = supervisor.runs('boris', edgeAddress);
     for (let run = 0; run < RUNS; run += 1) {
@@ -78,7 +78,7 @@ describe('approvals that wait while the supervisor is killed', () => {
     await fakes.called(AgentWorkerService.method.deliver, RUNS);
     const worker = fakes.peer('agent-worker');
     const reviews = worker.client(ReviewService, { audience: 'supervisor', address });
-    const asked = fakes.deliveries.map(async ({ tenant, supervision, agent, credentials }) => {
+    const proposals = fakes.deliveries.map(async ({ tenant, supervision, agent, credentials }) => {
       const { runId = '' } = supervision ?? {};
       const holder = { tenant, runId, agentInstance: agent?.instance ?? '', epoch: 1n };
       const slotGrant = await fakes.peer('spawn-budget').slotGrant(holder, 600_000);
@@ -95,7 +95,7 @@ describe('approvals that wait while the supervisor is killed', () => {
       }
       return ids;
     });
-    const ids = (await Promise.all(asked)).flat();
+    const ids = (await Promise.all(proposals)).flat();
     reviews.close();
     return ids;
   };
@@ -113,24 +113,24 @@ describe('approvals that wait while the supervisor is killed', () => {
     return ids;
   };
 
-  /** One connection for each person and process. */
-  const doors = new Map<string, RpcClient<typeof ApprovalService>>();
-  const doorOf = (who: Decider, edgeAddress: string) => {
+  /** One connection per person and process. */
+  const clients = new Map<string, RpcClient<typeof ApprovalService>>();
+  const clientOf = (who: Decider, edgeAddress: string) => {
     const name = `${who} ${edgeAddress}`;
-    const door = doors.get(name) ?? supervisor.as(who, ApprovalService, edgeAddress);
-    doors.set(name, door);
-    return door;
+    const client = clients.get(name) ?? supervisor.as(who, ApprovalService, edgeAddress);
+    clients.set(name, client);
+    return client;
   };
 
-  /** Lets a person answer, and tells who decided. */
+  /** Decides an approval as a person; returns the reported decider and whether this decision won. */
   const answer = async (
     edgeAddress: string,
     who: Decider,
     approvalId: string,
-  ): Promise<readonly [Told, boolean]> => {
+  ): Promise<readonly [ReportedDecider, boolean]> => {
     const request = { approvalId, requestId: `${who}-${approvalId}`, answer: ANSWERS[who] };
     try {
-      const { approval } = await doorOf(who, edgeAddress).decideApproval(request);
+      const { approval } = await clientOf(who, edgeAddress).decideApproval(request);
       return [approval?.humanApproval?.decidedBy, true];
     } catch (error) {
       if (!isWritError(error)) throw error;
@@ -138,53 +138,53 @@ describe('approvals that wait while the supervisor is killed', () => {
       return [error.metadata.decided_by, false];
     }
   };
-  it('are all there, 200 of them, and each is decided once, whoever races and dies (SV-5, SYS-4)', async () => {
+  it('survive a kill, 200 of them, and are decided once by one of two racing people (SV-5, SYS-4)', async () => {
     const first = await startProcess();
-    const asked = await ask(first.address, first.edgeAddress);
-    expect(new Set(asked).size).toBe(RUNS * CALLS);
+    const approvalIds = await escalate(first.address, first.edgeAddress);
+    expect(new Set(approvalIds).size).toBe(RUNS * CALLS);
     await kill();
 
     const second = await startProcess();
-    expect((await pendingAt(second.edgeAddress)).toSorted()).toEqual(asked.toSorted());
-    const told = new Map<string, { told: Told[]; won: Decider[] }>(
-      asked.map((id) => [id, { told: [], won: [] }]),
+    expect((await pendingAt(second.edgeAddress)).toSorted()).toEqual(approvalIds.toSorted());
+    const outcomes = new Map<string, { reported: ReportedDecider[]; won: Decider[] }>(
+      approvalIds.map((id) => [id, { reported: [], won: [] }]),
     );
-    const note = async (edgeAddress: string, who: Decider, id: string) => {
+    const record = async (edgeAddress: string, who: Decider, id: string) => {
       const [decidedBy, isOwn] = await answer(edgeAddress, who, id);
-      if (decidedBy !== undefined) told.get(id)?.told.push(decidedBy);
-      if (isOwn) told.get(id)?.won.push(who);
+      if (decidedBy !== undefined) outcomes.get(id)?.reported.push(decidedBy);
+      if (isOwn) outcomes.get(id)?.won.push(who);
     };
-    // Both at the same moment; half-way the process dies under them.
+    // Both people decide concurrently; the process is killed half-way.
     const race = (edgeAddress: string, ids: readonly string[]) =>
       ids.flatMap((id, index) => {
         const both: readonly Decider[] = index % 2 === 0 ? ['anna', 'dora'] : ['dora', 'anna'];
-        return both.map((who) => note(edgeAddress, who, id));
+        return both.map((who) => record(edgeAddress, who, id));
       });
-    const half = asked.length / 2;
-    await Promise.all(race(second.edgeAddress, asked.slice(0, half)));
-    const dying = Promise.all(race(second.edgeAddress, asked.slice(half)));
+    const half = approvalIds.length / 2;
+    await Promise.all(race(second.edgeAddress, approvalIds.slice(0, half)));
+    const interrupted = Promise.all(race(second.edgeAddress, approvalIds.slice(half)));
     await Promise.race([
-      dying,
+      interrupted,
       supervisor.fakes.called(AgentWorkerService.method.signal, half + 5),
     ]);
     await kill();
-    await dying;
+    await interrupted;
 
-    await supervisor.startAgain();
+    await supervisor.restart();
     const { edgeAddress } = supervisor.service;
-    await Promise.all(race(edgeAddress, asked.slice(half)));
+    await Promise.all(race(edgeAddress, approvalIds.slice(half)));
     expect(await pendingAt(edgeAddress)).toEqual([]);
     const approvals = supervisor.as('dora', ApprovalService, edgeAddress);
-    for (let at = 0, pageToken = ''; at < asked.length; ) {
+    for (let at = 0, pageToken = ''; at < approvalIds.length; ) {
       const page = await approvals.listApprovals({ pageSize: 100, pageToken });
       pageToken = page.nextPageToken;
       at += page.approvals.length;
       for (const { approvalId, state, humanApproval } of page.approvals) {
         const decidedBy = humanApproval?.decidedBy ?? '';
-        const answers = told.get(approvalId);
-        // Everybody who heard anything heard the same, before and after the crash.
-        expect(new Set(answers?.told)).toEqual(new Set([decidedBy]));
-        expect(new Set(answers?.won)).toEqual(new Set([decidedBy]));
+        const outcome = outcomes.get(approvalId);
+        // Every answer before and after the kill reported the same decider.
+        expect(new Set(outcome?.reported)).toEqual(new Set([decidedBy]));
+        expect(new Set(outcome?.won)).toEqual(new Set([decidedBy]));
         expect(state).toBe(decidedBy === 'anna' ? ApprovalState.APPROVED : ApprovalState.REJECTED);
       }
     }

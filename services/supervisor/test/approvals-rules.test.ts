@@ -10,7 +10,14 @@ import {
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import {
+  CONTEXT,
+  finalText,
+  LOOK_UP,
+  RefundHarness,
+  refund,
+  type TestAgent,
+} from './refund-harness.ts';
 import { exampleFile } from './refund-tools.ts';
 
 const policyText = readFileSync(exampleFile('policy.yaml'), 'utf8');
@@ -18,23 +25,23 @@ const APPROVE = { case: 'approve', value: {} } as const;
 const REJECT = { case: 'reject', value: {} } as const;
 const refunded = { status: 'ok', refund: { amount_usd: 250 } };
 
-describe('approvals under other rules', () => {
-  let desk: RefundDesk;
-  afterEach(() => desk.close());
+describe('approvals with a modified policy', () => {
+  let harness: RefundHarness;
+  afterEach(() => harness.close());
 
   const under = async (text: string, config = {}) => {
-    desk = await RefundDesk.start({
+    harness = await RefundHarness.start({
       config: { policy: { text, file: 'policy.yaml' }, ...config },
     });
   };
 
-  it('never let two pending refunds of 1,200 pass a limit of 2,000 (SV-5)', async () => {
+  it('never exceed a limit of 2,000 with two pending refunds of 1,200 (SV-5)', async () => {
     await under(policyText.replace('max_usd: 800', 'max_usd: 5000'));
-    const agent = await desk.agent();
+    const agent = await harness.agent();
     const first = await agent.propose('op-1', refund(1200));
     const second = await agent.propose('op-2', refund(1200));
     const approve = (approvalId: string, requestId: string) =>
-      desk.approvals('dora').decideApproval({ approvalId, requestId, answer: APPROVE });
+      harness.approvals('dora').decideApproval({ approvalId, requestId, answer: APPROVE });
     const answers = await Promise.all([
       approve(first.approvalId, 'd-1'),
       approve(second.approvalId, 'd-2'),
@@ -43,7 +50,7 @@ describe('approvals under other rules', () => {
     expect(states.toSorted()).toEqual([ApprovalState.PENDING, ApprovalState.APPROVED]);
     const left = answers.find(({ approval }) => approval?.state === ApprovalState.PENDING);
     expect(JSON.parse(left?.proposedArgumentsJson ?? '')).toMatchObject({ amount_usd: 800 });
-    const { approval } = await desk.approvals('dora').decideApproval({
+    const { approval } = await harness.approvals('dora').decideApproval({
       approvalId: left?.approval?.approvalId ?? '',
       requestId: 'd-3',
       answer: {
@@ -55,7 +62,7 @@ describe('approvals under other rules', () => {
     expect((await agent.propose('op-3', refund(1))).reason).toBe('refund_budget_exhausted');
   });
 
-  it('are asked for by risk, even where no rule names the tool (SV-1)', async () => {
+  it('are required by risk without a rule for the tool (SV-1)', async () => {
     await under(policyText, {
       agents: {
         file: 'agents.yaml',
@@ -65,16 +72,16 @@ describe('approvals under other rules', () => {
         ),
       },
     });
-    const agent = await desk.agent();
-    const asked = await agent.propose('op-1', refund(5));
-    expect(asked).toMatchObject({
+    const agent = await harness.agent();
+    const escalated = await agent.propose('op-1', refund(5));
+    expect(escalated).toMatchObject({
       verdict: Verdict.ESCALATE,
       reason: 'risk_requires_approval',
       risk: 0.7,
     });
     expect((await agent.propose('op-2', LOOK_UP)).verdict).toBe(Verdict.APPROVE);
-    const { approval } = await desk.approvals('dora').decideApproval({
-      approvalId: asked.approvalId,
+    const { approval } = await harness.approvals('dora').decideApproval({
+      approvalId: escalated.approvalId,
       requestId: 'd-1',
       answer: APPROVE,
     });
@@ -84,29 +91,29 @@ describe('approvals under other rules', () => {
     });
   });
 
-  it('let out a final that a person approved, which ends the run (SV-1, SV-5)', async () => {
+  it('release an approved final, which ends the run (SV-1, SV-5)', async () => {
     await under(
       policyText.replace(
         'decide: approve\n    reason: final_with_context',
         'decide: escalate\n    reason: answers_are_read\n    risk: 10\n\n  - id: final-read\n    match: { kind: final }\n    decide: approve\n    reason: final_with_context',
       ),
     );
-    const agent = await desk.agent();
+    const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
-    const asked = await agent.propose('op-2', finalText('Done.'), { receipts: [receipt] });
-    expect(asked).toMatchObject({ reason: 'answers_are_read', runEnded: false });
-    const { approvalId } = asked;
+    const escalated = await agent.propose('op-2', finalText('Done.'), { receipts: [receipt] });
+    expect(escalated).toMatchObject({ reason: 'answers_are_read', runEnded: false });
+    const { approvalId } = escalated;
     await expect(
-      desk.approvals().decideApproval({
+      harness.approvals().decideApproval({
         approvalId,
         requestId: 'd-1',
         answer: { case: 'approveWithEdits', value: { argumentsJson: '{}' } },
       }),
     ).rejects.toMatchObject({ reason: 'EDITS_REQUIRE_TOOL_CALL' });
     const given = { approvalId, requestId: 'd-2', answer: APPROVE, comment: 'Well said.' };
-    const { approval } = await desk.approvals().decideApproval(given);
+    const { approval } = await harness.approvals().decideApproval(given);
     expect(approval?.humanApproval?.comment).toBe('Well said.');
-    const run = await desk.ended(agent);
+    const run = await harness.ended(agent);
     expect(run).toMatchObject({
       state: RunState.COMPLETED,
       result: { stopReason: 'success', answer: 'Done.' },
@@ -115,18 +122,18 @@ describe('approvals under other rules', () => {
   });
 });
 
-describe('calls whose outcome is unknown', () => {
+describe('calls with an unknown outcome', () => {
   const clock = new ManualClock(new Date());
-  let desk: RefundDesk;
-  let agent: DeskAgent;
+  let harness: RefundHarness;
+  let agent: TestAgent;
   let approvalId: string;
   let resolution: string;
 
   beforeEach(async () => {
-    desk = await RefundDesk.start({ clock, config: { approvalTtlMs: 60_000 } });
-    agent = await desk.agent();
+    harness = await RefundHarness.start({ clock, config: { approvalTtlMs: 60_000 } });
+    agent = await harness.agent();
     const paid = await agent.propose('op-1', refund(250));
-    await desk.report(
+    await harness.report(
       await agent.receipt(
         paid,
         {},
@@ -136,7 +143,7 @@ describe('calls whose outcome is unknown', () => {
         },
       ),
     );
-    const { approvals } = await desk.approvals().listApprovals({});
+    const { approvals } = await harness.approvals().listApprovals({});
     expect(approvals).toMatchObject([
       {
         kind: ApprovalKind.RESOLVE,
@@ -147,11 +154,11 @@ describe('calls whose outcome is unknown', () => {
     ]);
     approvalId = approvals[0]?.approvalId ?? '';
     resolution = await agent.receipt(paid, refunded, { revision: 2, resolvedBy: 'dora' });
-    desk.supervisor.fakes.answer(ToolGatewayService.method.resolveOutcome, () => ({
+    harness.supervisor.fakes.answer(ToolGatewayService.method.resolveOutcome, () => ({
       receipt: resolution,
     }));
   });
-  afterEach(() => desk.close());
+  afterEach(() => harness.close());
 
   const resolve = (
     person: 'dora' | 'anna',
@@ -159,23 +166,23 @@ describe('calls whose outcome is unknown', () => {
     outcome: ResolvedOutcome = ResolvedOutcome.DONE,
     resultJson = '{}',
   ) =>
-    desk.approvals(person).decideApproval({
+    harness.approvals(person).decideApproval({
       approvalId,
       requestId,
       answer: { case: 'resolve', value: { outcome, resultJson } },
       comment: 'Seen at the bank.',
     });
 
-  it('are put to a person, whose word the gateway takes down once (TG-5)', async () => {
+  it('are escalated to a person, whose resolution the gateway records once (TG-5)', async () => {
     await expect(
-      desk.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
+      harness.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
     ).rejects.toMatchObject({ reason: 'ANSWER_MISMATCH' });
     const resolved = await resolve('dora', 'd-2');
     expect(resolved.approval).toMatchObject({
       state: ApprovalState.RESOLVED,
       humanApproval: { approved: true, decidedBy: 'dora', comment: 'Seen at the bank.' },
     });
-    const { fakes } = desk.supervisor;
+    const { fakes } = harness.supervisor;
     expect(fakes.requests(ToolGatewayService.method.resolveOutcome)[0]).toMatchObject({
       call: { runId: agent.scope.runId, callId: 'op-1' },
       outcome: ResolvedOutcome.DONE,
@@ -193,24 +200,24 @@ describe('calls whose outcome is unknown', () => {
     });
   });
 
-  it('name whoever was faster at the gateway (TG-5)', async () => {
+  it('report the person whose resolution reached the gateway first (TG-5)', async () => {
     await expect(resolve('anna', 'd-1')).rejects.toMatchObject({
       reason: 'APPROVAL_DECIDED',
       metadata: { decided_by: 'dora' },
     });
   });
 
-  it('are settled by a resolution that arrives by itself, after a crash in between (TG-5)', async () => {
-    await desk.report(resolution);
-    const { approval } = await desk.approvals().getApproval({ approvalId });
+  it('are settled by a resolution receipt that arrives after a crash (TG-5)', async () => {
+    await harness.report(resolution);
+    const { approval } = await harness.approvals().getApproval({ approvalId });
     expect(approval).toMatchObject({
       state: ApprovalState.RESOLVED,
       humanApproval: { decidedBy: 'dora' },
     });
   });
 
-  it('are answered again to the person whose word arrived by itself, and to nobody else (TG-5)', async () => {
-    await desk.report(resolution);
+  it('accept the recorded resolution from the same person only (TG-5)', async () => {
+    await harness.report(resolution);
     const late = { reason: 'APPROVAL_DECIDED', metadata: { decided_by: 'dora' } };
     await expect(resolve('anna', 'd-1')).rejects.toMatchObject(late);
     const undone = resolve('dora', 'd-2', ResolvedOutcome.NOT_DONE, '');
@@ -224,14 +231,14 @@ describe('calls whose outcome is unknown', () => {
     await expect(resolve('dora', 'd-4')).rejects.toMatchObject(late);
   });
 
-  it('stop the run when nobody can tell (TG-5)', async () => {
+  it('stop the run when the approval expires (TG-5)', async () => {
     clock.advance(60_000);
-    const { fakes } = desk.supervisor;
+    const { fakes } = harness.supervisor;
     await fakes.called(AgentWorkerService.method.signal);
     expect(fakes.requests(AgentWorkerService.method.signal)[0]?.approval?.decision).toMatchObject({
       stopReason: 'outcome_unknown:issue_refund',
     });
-    const { approval } = await desk.approvals().getApproval({ approvalId });
+    const { approval } = await harness.approvals().getApproval({ approvalId });
     expect(approval?.state).toBe(ApprovalState.EXPIRED);
   });
 });

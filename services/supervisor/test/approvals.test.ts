@@ -6,7 +6,14 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import {
+  CONTEXT,
+  finalText,
+  LOOK_UP,
+  RefundHarness,
+  refund,
+  type TestAgent,
+} from './refund-harness.ts';
 
 const edits = (amountUsd: number, more: object = {}) => ({
   case: 'approveWithEdits' as const,
@@ -18,38 +25,38 @@ const APPROVE = { case: 'approve', value: {} } as const;
 const REJECT = { case: 'reject', value: {} } as const;
 
 describe('approvals', () => {
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   let requests = 0;
   beforeAll(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
   const decide = (
     approvalId: string,
     answer: typeof APPROVE | typeof REJECT | ReturnType<typeof edits>,
     { person = 'dora' as const, comment = '', requestId = `d-${++requests}` } = {},
-  ) => desk.approvals(person).decideApproval({ approvalId, requestId, answer, comment });
+  ) => harness.approvals(person).decideApproval({ approvalId, requestId, answer, comment });
 
-  const stateOf = async ({ scope: { runId } }: DeskAgent) =>
-    (await desk.supervisor.runs().getRun({ runId })).run?.state;
+  const stateOf = async ({ scope: { runId } }: TestAgent) =>
+    (await harness.supervisor.runs().getRun({ runId })).run?.state;
 
-  /** What the worker was told last of a run. */
-  const signalTo = async ({ scope: { runId } }: DeskAgent) => {
-    const { fakes } = desk.supervisor;
+  /** The latest signal to the worker of a run. */
+  const signalTo = async ({ scope: { runId } }: TestAgent) => {
+    const { fakes } = harness.supervisor;
     const signals = () =>
       fakes.requests(AgentWorkerService.method.signal).filter((signal) => signal.runId === runId);
     await expect.poll(() => signals().length, { interval: 5 }).toBeGreaterThan(0);
     return signals().at(-1);
   };
 
-  it('let a person approve less, which the agent learns at once (SV-5, SV-6, HK-1)', async () => {
-    const agent = await desk.agent();
-    const asked = await agent.propose('op-1', refund(1200));
-    expect(asked).toMatchObject({ verdict: Verdict.ESCALATE, settled: false, writ: '' });
+  it('let a person approve a smaller amount, which the agent receives at once (SV-5, SV-6, HK-1)', async () => {
+    const agent = await harness.agent();
+    const escalated = await agent.propose('op-1', refund(1200));
+    expect(escalated).toMatchObject({ verdict: Verdict.ESCALATE, settled: false, writ: '' });
     expect(await stateOf(agent)).toBe(RunState.SUSPENDED);
-    const { approvalId } = asked;
-    const { approval: open } = await desk.approvals('dora').getApproval({ approvalId });
+    const { approvalId } = escalated;
+    const { approval: open } = await harness.approvals('dora').getApproval({ approvalId });
     expect(open).toMatchObject({
       state: ApprovalState.PENDING,
       runId: agent.scope.runId,
@@ -60,7 +67,7 @@ describe('approvals', () => {
       risk: 0.8,
       runCreatedBy: 'anna',
       caps: [{ argument: 'amount_usd', maxJson: '800' }],
-      action: asked.action,
+      action: escalated.action,
     });
     const { approval } = await decide(approvalId, edits(800));
     expect(approval).toMatchObject({
@@ -78,10 +85,10 @@ describe('approvals', () => {
       humanApproval: approval?.humanApproval,
       stopReason: '',
     });
-    const claims = await desk.order(agent, decision);
+    const claims = await harness.writClaims(agent, decision);
     expect(claims.executedFrom).toBe('human_revised');
     await expect.poll(() => stateOf(agent), { interval: 5 }).toBe(RunState.RUNNING);
-    // It counts for the cap from now on.
+    // The approved amount now counts toward the cap.
     expect((await agent.propose('op-2', refund(1300))).revisedAction?.kind.value).toMatchObject({
       argumentsJson: expect.stringContaining('"amount_usd":1200,'),
     });
@@ -91,34 +98,34 @@ describe('approvals', () => {
     );
   });
 
-  const hookTypes = async ({ scope: { runId } }: DeskAgent) => {
+  const hookTypes = async ({ scope: { runId } }: TestAgent) => {
     const types: HookEventType[] = [];
-    for await (const { event } of desk.supervisor.runs().watchRun({ runId })) {
+    for await (const { event } of harness.supervisor.runs().watchRun({ runId })) {
       if (event?.entry.case === 'hook') types.push(event.entry.value.type);
       if (types.includes(HookEventType.APPROVAL_DECIDED)) break;
     }
     return types;
   };
 
-  it('show a decision on the timeline when it is made and when it is settled, never its writ', async () => {
-    const agent = await desk.agent();
+  it('publish a decision to the timeline when it is made and when it is settled, without its writ', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await decide(approvalId, edits(700));
-    const shown = [];
+    const decisions = [];
     const { runId } = agent.scope;
-    for await (const { event } of desk.supervisor.runs().watchRun({ runId })) {
-      if (event?.entry.case === 'decision') shown.push(event.entry.value);
-      if (shown.length === 2) break;
+    for await (const { event } of harness.supervisor.runs().watchRun({ runId })) {
+      if (event?.entry.case === 'decision') decisions.push(event.entry.value);
+      if (decisions.length === 2) break;
     }
-    expect(shown.map(({ settled, writ }) => [settled, writ])).toEqual([
+    expect(decisions.map(({ settled, writ }) => [settled, writ])).toEqual([
       [false, ''],
       [true, ''],
     ]);
-    expect(shown[1]?.humanApproval?.decidedBy).toBe('dora');
+    expect(decisions[1]?.humanApproval?.decidedBy).toBe('dora');
   });
 
-  it('hold a yes against current rules and the approver’s own cap (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('check an approval against the current rules and the approver’s own cap (SV-5)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await expect(decide(approvalId, APPROVE)).rejects.toMatchObject({
       reason: 'APPROVAL_ABOVE_CAP',
@@ -153,8 +160,8 @@ describe('approvals', () => {
     });
   });
 
-  it('refuse an action whose arguments policy would not approve from anybody (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('refuse an action whose arguments the policy would deny (SV-5)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     await agent.propose('op-2', refund(1000));
     await agent.propose('op-3', refund(1000));
@@ -164,8 +171,8 @@ describe('approvals', () => {
     });
   });
 
-  it('stop the action when a person says no (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('stop the action when a person rejects it (SV-5)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const { approval } = await decide(approvalId, REJECT, { comment: 'Not this one.' });
     expect(approval).toMatchObject({
@@ -183,14 +190,14 @@ describe('approvals', () => {
     expect((await agent.propose('op-1', refund(1200))).stopReason).toBe('human_rejected');
   });
 
-  it('need no gateway for a no, but for a yes (SYS-4)', async () => {
-    const fresh = await RefundDesk.start();
+  it('need the gateway to approve but not to reject (SYS-4)', async () => {
+    const fresh = await RefundHarness.start();
     try {
       const agent = await fresh.agent();
       const { approvalId } = await agent.propose('op-1', refund(1200));
       await fresh.supervisor.stop();
-      fresh.gatewayIsAway();
-      await fresh.supervisor.startAgain();
+      fresh.stopGateway();
+      await fresh.supervisor.restart();
       const answer = (requestId: string, given: typeof REJECT | ReturnType<typeof edits>) =>
         fresh.approvals().decideApproval({ approvalId, requestId, answer: given });
       await expect(answer('d-1', edits(800))).rejects.toMatchObject({
@@ -203,12 +210,12 @@ describe('approvals', () => {
     }
   });
 
-  it('are decided once, whoever races; the other is told who did (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('are decided once by concurrent people, and the losers receive the decider (SV-5)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const answers = await Promise.allSettled([
       decide(approvalId, edits(800), { person: 'dora' }),
-      desk.approvals('anna').decideApproval({ approvalId, requestId: 'race-1', answer: REJECT }),
+      harness.approvals('anna').decideApproval({ approvalId, requestId: 'race-1', answer: REJECT }),
       decide(approvalId, REJECT, { person: 'dora' }),
     ]);
     const won = answers.filter((answer) => answer.status === 'fulfilled');
@@ -224,45 +231,45 @@ describe('approvals', () => {
     }
   });
 
-  it('answer a repeated request with what stands, and refuse a reused request_id', async () => {
-    const agent = await desk.agent();
+  it('answer a repeated request with the current state and reject a reused request_id', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const first = await decide(approvalId, edits(500), { requestId: 'same' });
     expect(await decide(approvalId, edits(500), { requestId: 'same' })).toEqual(first);
     await expect(decide(approvalId, edits(501), { requestId: 'same' })).rejects.toMatchObject({
       reason: 'REQUEST_ID_REUSED',
     });
-    const other = await (await desk.agent()).propose('op-1', refund(1200));
+    const other = await (await harness.agent()).propose('op-1', refund(1200));
     await expect(decide(other.approvalId, REJECT, { requestId: 'same' })).rejects.toMatchObject({
       reason: 'REQUEST_ID_REUSED',
     });
   });
 
-  it('belong to one tenant and to approvers (SYS-6)', async () => {
-    const agent = await desk.agent();
+  it('belong to one tenant and require the approver role (SYS-6)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
-    await expect(desk.approvals('eve').getApproval({ approvalId })).rejects.toMatchObject({
+    await expect(harness.approvals('eve').getApproval({ approvalId })).rejects.toMatchObject({
       reason: 'APPROVAL_NOT_FOUND',
     });
     await expect(
-      desk.approvals('eve').decideApproval({ approvalId, requestId: 'e-1', answer: REJECT }),
+      harness.approvals('eve').decideApproval({ approvalId, requestId: 'e-1', answer: REJECT }),
     ).rejects.toMatchObject({ reason: 'APPROVAL_NOT_FOUND' });
-    expect((await desk.approvals('eve').listApprovals({})).approvals).toEqual([]);
-    await expect(desk.approvals('boris').getApproval({ approvalId })).rejects.toMatchObject({
+    expect((await harness.approvals('eve').listApprovals({})).approvals).toEqual([]);
+    await expect(harness.approvals('boris').getApproval({ approvalId })).rejects.toMatchObject({
       kind: 'permission_denied',
     });
   });
 
-  it('are withdrawn with their run, and decided no more', async () => {
-    const agent = await desk.agent();
+  it('are withdrawn with their run and can no longer be decided', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     const { runId } = agent.scope;
-    await desk.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
+    await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
     await expect(decide(approvalId, REJECT)).rejects.toMatchObject({
       reason: expect.stringMatching(/^(RUN_ENDED|APPROVAL_DECIDED)$/),
     });
-    await desk.ended(agent);
-    const { approval } = await desk.approvals().getApproval({ approvalId });
+    await harness.ended(agent);
+    const { approval } = await harness.approvals().getApproval({ approvalId });
     expect(approval).toMatchObject({ state: ApprovalState.WITHDRAWN });
     expect(approval?.humanApproval).toBeUndefined();
     await expect(decide(approvalId, edits(1))).rejects.toMatchObject({
@@ -273,29 +280,29 @@ describe('approvals', () => {
 });
 
 describe('approvals in lists and watches', () => {
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeEach(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
   });
-  afterEach(() => desk.close());
+  afterEach(() => harness.close());
 
-  it('are listed newest first, by filters and pages (SV-5)', async () => {
-    const first = await desk.agent();
+  it('are listed newest first, with filters and pages (SV-5)', async () => {
+    const first = await harness.agent();
     const ids: string[] = [];
     for (const call of ['op-1', 'op-2', 'op-3']) {
       ids.unshift((await first.propose(call, refund(1200))).approvalId);
     }
-    const { approvalId: other } = await (await desk.agent()).propose('op-1', refund(1200));
-    const list = (filter: object) => desk.approvals().listApprovals(filter);
+    const { approvalId: other } = await (await harness.agent()).propose('op-1', refund(1200));
+    const list = (filter: object) => harness.approvals().listApprovals(filter);
     expect((await list({})).approvals.map((one) => one.approvalId).toSorted()).toEqual(
       [other, ...ids].toSorted(),
     );
     const filters = { runId: first.scope.runId, tool: 'issue_refund', pageSize: 2 };
     const page = await list(filters);
-    const rest = await list({ ...filters, pageToken: page.nextPageToken });
-    const seen = [...page.approvals, ...rest.approvals].map((one) => one.approvalId);
+    const second = await list({ ...filters, pageToken: page.nextPageToken });
+    const seen = [...page.approvals, ...second.approvals].map((one) => one.approvalId);
     expect(seen.toSorted()).toEqual(ids.toSorted());
-    expect(rest.nextPageToken).toBe('');
+    expect(second.nextPageToken).toBe('');
     await expect(list({ tool: 'other', pageToken: page.nextPageToken })).rejects.toMatchObject({
       reason: 'INVALID_PAGE_TOKEN',
     });
@@ -306,21 +313,23 @@ describe('approvals in lists and watches', () => {
       list({ ...filters, pageToken: Buffer.from(tampered).toString('base64url') }),
     ).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
     expect((await list({ agentName: 'nobody' })).approvals).toEqual([]);
-    await desk.approvals().decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });
+    await harness
+      .approvals()
+      .decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });
     const pending = await list({ states: [ApprovalState.PENDING] });
     expect(pending.approvals).toHaveLength(3);
   });
 
-  it('are watched: those pending first, then each as it opens and closes (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('are watched: pending ones first, then every change (SV-5)', async () => {
+    const agent = await harness.agent();
     const one = await agent.propose('op-1', refund(1200));
     const seen: (readonly [string, ApprovalState])[] = [];
     let two: string | undefined;
-    for await (const { approval } of desk.approvals().watchApprovals({})) {
+    for await (const { approval } of harness.approvals().watchApprovals({})) {
       seen.push([approval?.callId ?? '', approval?.state ?? 0]);
       if (seen.length === 1) two = (await agent.propose('op-2', refund(1200))).approvalId;
       if (seen.length === 2) {
-        await desk.approvals().decideApproval({
+        await harness.approvals().decideApproval({
           approvalId: one.approvalId,
           requestId: 'd-1',
           answer: REJECT,
@@ -337,41 +346,41 @@ describe('approvals in lists and watches', () => {
   });
 });
 
-describe('approvals in time', () => {
+describe('approvals with a time limit', () => {
   const clock = new ManualClock(new Date());
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeEach(async () => {
-    desk = await RefundDesk.start({ clock, config: { approvalTtlMs: 60_000 } });
+    harness = await RefundHarness.start({ clock, config: { approvalTtlMs: 60_000 } });
   });
-  afterEach(() => desk.close());
+  afterEach(() => harness.close());
 
-  it('expire as a no that nobody said (SV-5)', async () => {
-    const agent = await desk.agent();
+  it('expire as a rejection (SV-5)', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
     clock.advance(60_000);
-    const { fakes } = desk.supervisor;
+    const { fakes } = harness.supervisor;
     await fakes.called(AgentWorkerService.method.signal);
     const [signal] = fakes.requests(AgentWorkerService.method.signal);
     expect(signal?.approval?.decision).toMatchObject({
       settled: true,
       stopReason: 'approval_expired',
     });
-    const { approval } = await desk.approvals().getApproval({ approvalId });
+    const { approval } = await harness.approvals().getApproval({ approvalId });
     expect(approval?.state).toBe(ApprovalState.EXPIRED);
     await expect(
-      desk.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
+      harness.approvals().decideApproval({ approvalId, requestId: 'd-1', answer: REJECT }),
     ).rejects.toMatchObject({
       reason: 'APPROVAL_DECIDED',
       message: expect.stringContaining('without an answer'),
     });
   });
 
-  it('are still there after a restart, and end a run whose final they let out', async () => {
-    const agent = await desk.agent();
+  it('survive a restart', async () => {
+    const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));
-    await desk.supervisor.stop();
-    await desk.supervisor.startAgain();
-    const { approval } = await desk.approvals().getApproval({ approvalId });
+    await harness.supervisor.stop();
+    await harness.supervisor.restart();
+    const { approval } = await harness.approvals().getApproval({ approvalId });
     expect(approval?.state).toBe(ApprovalState.PENDING);
     const receipt = await agent.execute('op-2', LOOK_UP, CONTEXT);
     const final = await agent.propose('op-3', finalText('Done.'), { receipts: [receipt] });

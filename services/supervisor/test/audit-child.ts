@@ -1,5 +1,5 @@
-// Started and killed by audit-chain.test.ts: appends records and links them as fast as it can, and
-// prints a line only after a record's transaction has resolved.
+// Started and killed by audit-chain.test.ts: appends and links records in a loop and prints a line after
+// each committed transaction.
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSigner } from '@writ/identity';

@@ -9,7 +9,7 @@ import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity'
 import { type JsonObject, systemClock } from '@writ/kernel';
 import type { PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
-/** An export line by line, as `writ audit export` writes it. */
+/** The lines of an export, in the format of `writ audit export`. */
 export async function exportLines(
   supervisor: SupervisorUnderTest,
   person: PersonName = 'anna',
@@ -20,14 +20,14 @@ export async function exportLines(
 }
 
 function lineOf({ entry }: ExportAuditResponse): string {
-  if (entry.case === undefined) throw new Error('An entry of an export is empty.');
+  if (entry.case === undefined) throw new Error('The export contains an empty entry.');
   if (entry.case !== 'record') return formatLine({ type: entry.case, signed: entry.value.signed });
   const { sequence, previousHash, hash, canonicalJson } = entry.value;
   const record = JSON.parse(canonicalJson) as JsonObject;
   return formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record });
 }
 
-/** Verifies an export with nothing but the keys of the supervisor in a data folder. */
+/** Verifies an export with the public keys of the supervisor in a data folder. */
 export async function verifyWith(dataDir: string, lines: readonly string[], after = 0) {
   const jwks = await readFile(join(dataDir, 'keys', 'supervisor.jwks.json'), 'utf8');
   const trust = await trustPublicKeys('supervisor', jwks);

@@ -4,43 +4,43 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { BudgetExhaustedError, ManualClock, sha256Hex } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Family } from './family.ts';
-import { type DeskAgent, RefundDesk, refund } from './refund-desk.ts';
+import { RefundHarness, refund, type TestAgent } from './refund-harness.ts';
 import type { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** What is on record of a run, as `kind call: what`. */
+/** The audit records of a run. */
 async function recordOf(supervisor: SupervisorUnderTest, runId: string): Promise<Facts[]> {
   const { records } = await supervisor.as('anna', AuditService).listAuditRecords({ runId });
   return records.map(({ canonicalJson }) => JSON.parse(canonicalJson) as Facts);
 }
 
-function told(facts: readonly Facts[]): string[] {
+function summaryOf(facts: readonly Facts[]): string[] {
   return facts.map(({ kind, call_id, verdict, state, status, stop_reason, reason }) =>
     [kind, call_id, verdict ?? state ?? status ?? stop_reason ?? reason].filter(Boolean).join(' '),
   );
 }
 
-describe('on record as soon as it is true', () => {
+describe('the audit log', () => {
   const clock = new ManualClock(new Date(Date.now() - 3_600_000));
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeAll(async () => {
-    desk = await RefundDesk.start({ clock, config: { approvalTtlMs: 60_000 } });
+    harness = await RefundHarness.start({ clock, config: { approvalTtlMs: 60_000 } });
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  const record = ({ scope: { runId } }: DeskAgent) => recordOf(desk.supervisor, runId);
-  const cancel = async ({ scope: { runId } }: DeskAgent, reason = '') => {
-    await desk.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId, reason });
+  const record = ({ scope: { runId } }: TestAgent) => recordOf(harness.supervisor, runId);
+  const cancel = async ({ scope: { runId } }: TestAgent, reason = '') => {
+    await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId, reason });
   };
 
-  it('is a cancel, by whom and for what, and the question that it takes back (SV-8, SUP-8)', async () => {
-    const agent = await desk.agent();
+  it('records a cancellation with its author and reason, and the withdrawn approval (SV-8, SUP-8)', async () => {
+    const agent = await harness.agent();
     await agent.propose('op-1', refund(1200));
     await cancel(agent, 'Not needed any more.');
-    await desk.ended(agent);
+    await harness.ended(agent);
     const facts = await record(agent);
-    expect(told(facts)).toEqual([
+    expect(summaryOf(facts)).toEqual([
       'run_started',
       'decision op-1 escalate',
       'approval op-1 pending',
@@ -54,18 +54,18 @@ describe('on record as soon as it is true', () => {
     });
   });
 
-  it('is every writ that is signed anew, a refusal, and a receipt that amends another (SV-8)', async () => {
-    const agent = await desk.agent();
+  it('records every signed writ, a refusal, and a receipt that amends another (SV-8)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(250));
-    await agent.decisionNow('op-1');
+    await agent.getDecision('op-1');
     await agent.propose('op-1', refund(250));
-    const unfit = await agent.receipt(decision, {}, { callId: 'op-9' });
-    await desk.report(unfit);
-    await desk.report(unfit);
+    const mismatched = await agent.receipt(decision, {}, { callId: 'op-9' });
+    await harness.report(mismatched);
+    await harness.report(mismatched);
     const unknown = { status: CallStatus.UNKNOWN, stopReason: 'outcome_unknown:issue_refund' };
-    await desk.report(await agent.receipt(decision, {}, unknown));
+    await harness.report(await agent.receipt(decision, {}, unknown));
     const amended = { revision: 2, resolvedBy: 'dora' };
-    await desk.report(await agent.receipt(decision, { status: 'ok' }, amended));
+    await harness.report(await agent.receipt(decision, { status: 'ok' }, amended));
     const expected = [
       'run_started',
       'decision op-1 approve',
@@ -76,10 +76,10 @@ describe('on record as soon as it is true', () => {
       'approval op-1 pending',
       'receipt op-1 ok',
       'approval op-1 resolved',
-      // Goes to the worker with the word that wakes it: it opens the gateway's record.
+      // The signal that wakes the worker carries a new writ, with which it reads the gateway's record.
       'writ op-1',
     ];
-    await expect.poll(async () => told(await record(agent))).toEqual(expected);
+    await expect.poll(async () => summaryOf(await record(agent))).toEqual(expected);
     const facts = await record(agent);
     const writs = facts.flatMap(({ writ_id }, index) => (index < 4 && writ_id ? [writ_id] : []));
     expect(new Set(writs).size).toBe(3);
@@ -88,17 +88,17 @@ describe('on record as soon as it is true', () => {
     await cancel(agent);
   });
 
-  it('is the silence of those who were asked (SV-5, SV-8)', async () => {
-    const agent = await desk.agent();
+  it('records an expired approval (SV-5, SV-8)', async () => {
+    const agent = await harness.agent();
     await agent.propose('op-1', refund(1200));
     clock.advance(60_000);
     await expect
-      .poll(async () => told(await record(agent)).at(-1), { interval: 5 })
+      .poll(async () => summaryOf(await record(agent)).at(-1), { interval: 5 })
       .toBe('approval op-1 expired');
     await cancel(agent);
   });
 
-  it('is a child, one that found no slot, and how each ended (SV-8, SB-2)', async () => {
+  it('records a child, one that was refused a slot, and the end of each (SV-8, SB-2)', async () => {
     const family = await Family.start();
     try {
       const lead = await family.lead();
@@ -114,7 +114,7 @@ describe('on record as soon as it is true', () => {
       await family.cancelled(lead.runId);
       const facts = await recordOf(family.supervisor, lead.runId);
       const [, , refused, , started] = facts;
-      expect(told(facts)).toEqual([
+      expect(summaryOf(facts)).toEqual([
         'run_started',
         'decision op-1 approve',
         'agent_refused SLOT_DENIED',

@@ -5,41 +5,50 @@ import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_
 import { canonicalJson, sha256Hex } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportLines, verifyWith } from './audit-export.ts';
-import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import {
+  CONTEXT,
+  finalText,
+  LOOK_UP,
+  RefundHarness,
+  refund,
+  type TestAgent,
+} from './refund-harness.ts';
 
 const CHECKPOINT_EVERY = 4;
 
-describe('the audit record', () => {
-  let desk: RefundDesk;
-  let agent: DeskAgent;
+describe('the audit log of one run', () => {
+  let harness: RefundHarness;
+  let agent: TestAgent;
 
-  /** One run with everything in it: a look-up, a refund that a person allows less of, an answer. */
+  /** One run with a look-up, a refund that a person approves in part, and a final answer. */
   beforeAll(async () => {
-    desk = await RefundDesk.start({ config: { auditCheckpointRecords: CHECKPOINT_EVERY } });
-    agent = await desk.agent();
-    const { fakes } = desk.supervisor;
-    const looked = await agent.execute('op-1', LOOK_UP, CONTEXT);
-    const { approvalId } = await agent.propose('op-2', refund(1200), { receipts: [looked] });
+    harness = await RefundHarness.start({ config: { auditCheckpointRecords: CHECKPOINT_EVERY } });
+    agent = await harness.agent();
+    const { fakes } = harness.supervisor;
+    const lookupReceipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
+    const { approvalId } = await agent.propose('op-2', refund(1200), { receipts: [lookupReceipt] });
     const value = { argumentsJson: '{"user_id":42,"amount_usd":800,"reason":"Paid twice."}' };
     const answer = { case: 'approveWithEdits', value } as const;
     const comment = 'Only this much.';
-    await desk.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer, comment });
+    await harness
+      .approvals('dora')
+      .decideApproval({ approvalId, requestId: 'd-1', answer, comment });
     await fakes.called(AgentWorkerService.method.signal);
     const [signal] = fakes.requests(AgentWorkerService.method.signal);
     const decision = signal?.approval?.decision;
-    if (decision === undefined) throw new Error('Nothing was decided.');
+    if (decision === undefined) throw new Error('The signal has no decision.');
     const refunded = { status: 'ok', refund: { amount_usd: 800 } };
     const receipts = [await agent.receipt(decision, refunded)];
     await agent.propose('op-3', finalText('A secret answer.'), { receipts });
-    await desk.ended(agent);
+    await harness.ended(agent);
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
   const audit = (person: 'anna' | 'boris' | 'eve' = 'anna') =>
-    desk.supervisor.as(person, AuditService);
+    harness.supervisor.as(person, AuditService);
   const all = async (): Promise<AuditRecord[]> => (await audit().listAuditRecords({})).records;
 
-  it('tells of a run from its start to its end, in one chain without gaps (SV-8)', async () => {
+  it('contains the run from start to end in one chain without gaps (SV-8)', async () => {
     const records = await all();
     expect(records.map(({ kind, callId }) => [kind, callId].filter(Boolean).join(' '))).toEqual([
       'run_started',
@@ -64,7 +73,7 @@ describe('the audit record', () => {
     }
   });
 
-  it('says what was proposed, decided by which rule, allowed by whom, executed and how it ended (SV-8)', async () => {
+  it('records the proposal, the rule, the approver, the execution and the outcome of each action (SV-8)', async () => {
     const facts = (await all()).map(({ canonicalJson: text }) => JSON.parse(text));
     const [started, looked, receipt, escalated, opened, decided, writ, paid, final, ended, over] =
       facts;
@@ -97,14 +106,14 @@ describe('the audit record', () => {
     expect(over).toMatchObject({ stop_reason: 'success' });
   });
 
-  it('holds ids and digests, never content (SV-8)', async () => {
+  it('contains ids and digests but no content (SV-8)', async () => {
     const text = (await all()).map((record) => record.canonicalJson).join('\n');
     expect(text).not.toMatch(/secret|Paid twice|Only this much|Refund it|amount_usd/);
   });
 
-  it('is exported with its checkpoints in their places and verified offline (SV-8)', async () => {
-    const { dataDir } = desk.supervisor.config;
-    const lines = await exportLines(desk.supervisor);
+  it('is exported with its checkpoints in order and verified offline (SV-8)', async () => {
+    const { dataDir } = harness.supervisor.config;
+    const lines = await exportLines(harness.supervisor);
     const verdict = await verifyWith(dataDir, lines);
     expect(verdict).toMatchObject({ holds: true, tenant: 'acme', records: 11 });
     expect(verdict.holds && verdict.checkpoints).toBeGreaterThanOrEqual(1);
@@ -117,21 +126,21 @@ describe('the audit record', () => {
     }
   });
 
-  it('is exported from any record on (SV-8)', async () => {
-    const { dataDir } = desk.supervisor.config;
+  it('is exported from any record onward (SV-8)', async () => {
+    const { dataDir } = harness.supervisor.config;
     for (const after of [1, 3, 4, 5, 11]) {
-      const part = await exportLines(desk.supervisor, 'anna', BigInt(after));
+      const part = await exportLines(harness.supervisor, 'anna', BigInt(after));
       expect(await verifyWith(dataDir, part, after)).toMatchObject({
         holds: true,
         records: 11 - after,
       });
     }
-    await expect(exportLines(desk.supervisor, 'anna', 12n)).rejects.toMatchObject({
+    await expect(exportLines(harness.supervisor, 'anna', 12n)).rejects.toMatchObject({
       reason: 'AUDIT_RECORD_NOT_FOUND',
     });
   });
 
-  it('is filtered by run, agent, kind, place and time, and read by pages (SV-8)', async () => {
+  it('is filtered by run, agent, kind, position and time, and read in pages (SV-8)', async () => {
     const records = await all();
     const { runId, agentInstance } = agent.scope;
     const count = async (filter: Parameters<ReturnType<typeof audit>['listAuditRecords']>[0]) =>
@@ -142,7 +151,7 @@ describe('the audit record', () => {
     expect(await count({ agentInstance: 'nobody' })).toBe(0);
     expect(await count({ afterSequence: 9n })).toBe(2);
     const at = records[5]?.recordTime;
-    if (at === undefined) throw new Error('It has no time.');
+    if (at === undefined) throw new Error('The record has no time.');
     const before = await count({ endTime: at });
     expect(before).toBeLessThan(6);
     expect((await count({ startTime: at })) + before).toBe(11);
@@ -160,27 +169,27 @@ describe('the audit record', () => {
     ).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
   });
 
-  it('is for admins, each of their own tenant (SV-8, SYS-6)', async () => {
+  it('is readable by admins of the same tenant only (SV-8, SYS-6)', async () => {
     await expect(audit('boris').listAuditRecords({})).rejects.toMatchObject({
       reason: 'ROLE_REQUIRED',
     });
-    await expect(exportLines(desk.supervisor, 'boris')).rejects.toMatchObject({
+    await expect(exportLines(harness.supervisor, 'boris')).rejects.toMatchObject({
       reason: 'ROLE_REQUIRED',
     });
     const { runId } = agent.scope;
     expect((await audit('eve').listAuditRecords({ runId })).records).toEqual([]);
-    const foreign = await exportLines(desk.supervisor, 'eve');
-    expect(await verifyWith(desk.supervisor.config.dataDir, foreign)).toMatchObject({
+    const otherTenant = await exportLines(harness.supervisor, 'eve');
+    expect(await verifyWith(harness.supervisor.config.dataDir, otherTenant)).toMatchObject({
       holds: true,
       tenant: 'rivals',
       records: 0,
     });
   });
 
-  it('takes what the gateway refused, once, also when it tells of it again (TG-1, SV-8)', async () => {
-    const gateway = desk.supervisor.fakes.peer('tool-gateway').client(SupervisionService, {
+  it('records a refusal of the gateway once, also when it is reported twice (TG-1, SV-8)', async () => {
+    const gateway = harness.supervisor.fakes.peer('tool-gateway').client(SupervisionService, {
       audience: 'supervisor',
-      address: desk.supervisor.service.address,
+      address: harness.supervisor.service.address,
     });
     const refusal = {
       refusalId: 'ref_1',
@@ -198,7 +207,7 @@ describe('the audit record', () => {
       refusal,
       { ...refusal, refusalId: 'ref_2', reason: 'WRIT_EXPIRED', field: '' },
     ];
-    for (let again = 0; again < 2; again += 1) {
+    for (let attempt = 0; attempt < 2; attempt += 1) {
       const { acknowledgedRefusalIds } = await gateway.reportReceipts({ receipts: [], refusals });
       expect(acknowledgedRefusalIds).toEqual(['ref_1', 'ref_2']);
     }

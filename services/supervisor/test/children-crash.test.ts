@@ -20,7 +20,7 @@ const END_STEPS: readonly DescMethod[] = [
   ExecutionMeterService.method.closeTab,
   SpawnBudgetService.method.release,
 ];
-const away = () => new UnavailableError('UNAVAILABLE', 'Away.');
+const unavailable = () => new UnavailableError('UNAVAILABLE', 'The peer is down.');
 
 describe('orders about children', () => {
   let family: Family;
@@ -33,7 +33,7 @@ describe('orders about children', () => {
 
   const callsOf = (method: DescMethod) => family.supervisor.fakes.requests(method).length;
 
-  /** Every call for the child came under the same id. */
+  /** Checks that every call for the child had the same id. */
   function expectOneIdEach(methods: readonly DescMethod[], instance: string): void {
     for (const method of methods) {
       const ids = family.supervisor.fakes
@@ -44,9 +44,9 @@ describe('orders about children', () => {
     }
   }
 
-  it('are driven to their end when every step fails at first', async () => {
+  it('complete when every step fails at first', async () => {
     for (const method of [...SPAWN_STEPS, ...END_STEPS]) {
-      family.supervisor.fakes.fail(method, ...Array.from({ length: 6 }, away));
+      family.supervisor.fakes.fail(method, ...Array.from({ length: 6 }, unavailable));
     }
     const scout = await lead.child('op-1');
     await lead.end(scout.instance);
@@ -54,41 +54,41 @@ describe('orders about children', () => {
   });
 
   it.each(SPAWN_STEPS.map((method) => [method.name, method] as const))(
-    'that make one go on after a stop during %s, and a repeat gets the child (SUP-9)',
+    'that spawn a child resume after a stop during %s, and a retry returns the child (SUP-9)',
     async (_name, method) => {
       const { supervisor } = family;
       const before = callsOf(method);
-      supervisor.fakes.fail(method, away(), hang, hang, hang, hang);
+      supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang);
       const lost = lead.spawn('op-1').catch((error: Error) => error);
       await supervisor.fakes.called(method, before + 2);
       await supervisor.stop();
       expect(await lost).toBeInstanceOf(Error);
       supervisor.fakes.recover(method);
-      await supervisor.startAgain();
+      await supervisor.restart();
       const { child } = await lead.spawn('op-1');
       expectOneIdEach(SPAWN_STEPS, child?.instance ?? '');
     },
   );
 
   it.each(END_STEPS.map((method) => [method.name, method] as const))(
-    'that end one go on after a stop during %s, and a repeat gets the answer (SUP-8)',
+    'that end a child resume after a stop during %s, and a retry returns the answer (SUP-8)',
     async (_name, method) => {
       const { supervisor } = family;
       const scout = await lead.child('op-1');
       const before = callsOf(method);
-      supervisor.fakes.fail(method, away(), hang, hang, hang, hang);
+      supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang);
       const lost = lead.end(scout.instance).catch((error: Error) => error);
       await supervisor.fakes.called(method, before + 2);
       await supervisor.stop();
       expect(await lost).toBeInstanceOf(Error);
       supervisor.fakes.recover(method);
-      await supervisor.startAgain();
+      await supervisor.restart();
       expect((await lead.end(scout.instance)).stopReason).toBe('cancelled');
       expectOneIdEach(END_STEPS, scout.instance);
     },
   );
 
-  it('undo a child whose parent ended while it was being made (SUP-8)', async () => {
+  it('undo a child whose parent ended during the spawn (SUP-8)', async () => {
     const { fakes } = family.supervisor;
     const nested = await lead.child('op-1', 'lead');
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -105,9 +105,9 @@ describe('orders about children', () => {
     expect(fakes.deliveries.map(({ agent }) => agent?.instance)).not.toContain(child);
   });
 
-  it('undo nothing that the end of the run does anyway', async () => {
+  it('leave to the end of the run what it releases anyway', async () => {
     const { fakes } = family.supervisor;
-    fakes.fail(AgentWorkerService.method.deliver, away(), away(), away(), away(), away());
+    fakes.fail(AgentWorkerService.method.deliver, ...Array.from({ length: 5 }, unavailable));
     const lost = lead.spawn('op-1').catch((error: Error) => error);
     await fakes.called(AgentWorkerService.method.deliver, 2);
     await family.cancelled(lead.runId);
@@ -119,7 +119,7 @@ describe('orders about children', () => {
   });
 });
 
-/** Never answers; the call ends with its caller. */
+/** Never answers; the call ends when its caller cancels it. */
 async function hang(): Promise<void> {
   await once(new EventTarget(), 'never');
 }

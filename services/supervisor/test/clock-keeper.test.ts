@@ -3,38 +3,38 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ClockKeeper } from '../src/app/agent/clock-keeper.ts';
 import { activeAgents } from '../src/store/agent/agents.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
-import { LOOK_UP, RefundDesk } from './refund-desk.ts';
-import { openBeside } from './supervisor-under-test.ts';
+import { LOOK_UP, RefundHarness } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
-describe.skipIf(!isPostgresAvailable())('active time under several supervisors', () => {
-  let desk: RefundDesk;
-  let beside: SupervisorStore;
+describe.skipIf(!isPostgresAvailable())('active time with several supervisors', () => {
+  let harness: RefundHarness;
+  let secondStore: SupervisorStore;
 
   beforeEach(async () => {
-    desk = await RefundDesk.start({ config: { store: await postgresLocation() } });
-    beside = await openBeside(desk.supervisor);
+    harness = await RefundHarness.start({ config: { store: await postgresLocation() } });
+    secondStore = await openSecondStore(harness.supervisor);
   });
   afterEach(async () => {
-    await beside.close();
-    await desk.close();
+    await secondStore.close();
+    await harness.close();
   });
 
-  it('goes on when another one starts, and is cut when none was there (EM-1, SYS-5)', async () => {
-    await (await desk.agent()).propose('op-1', LOOK_UP);
-    const running = async () => (await activeAgents(beside.db)).length;
+  it('keeps counting when a second supervisor starts, and is cut when none was running (EM-1, SYS-5)', async () => {
+    await (await harness.agent()).propose('op-1', LOOK_UP);
+    const running = async () => (await activeAgents(secondStore.db)).length;
     expect(await running()).toBe(1);
-    const second = new ClockKeeper(beside);
+    const second = new ClockKeeper(secondStore);
     await second.start();
     expect(await running()).toBe(1);
 
-    await desk.supervisor.service.stop();
-    // Whoever is left keeps the clocks from then on, as if it had from the start.
+    await harness.supervisor.service.stop();
+    // The remaining supervisor keeps the clocks from now on.
     await second.stayOn();
     expect(await running()).toBe(1);
-    await beside.close();
-    beside = await openBeside(desk.supervisor);
+    await secondStore.close();
+    secondStore = await openSecondStore(harness.supervisor);
     await vi.waitFor(async () => {
-      await new ClockKeeper(beside).start();
+      await new ClockKeeper(secondStore).start();
       expect(await running()).toBe(0);
     });
   });

@@ -25,7 +25,7 @@ describe('EndChild', () => {
   const released = () =>
     family.supervisor.fakes.requests(release).map(({ agentInstance }) => agentInstance);
 
-  it('freezes, cancels, closes the tab and only then gives the slot back (SUP-8, SB-3)', async () => {
+  it('freezes, cancels, closes the tab and then releases the slot (SUP-8, SB-3)', async () => {
     const scout = await lead.child('op-1');
     const { fakes } = family.supervisor;
     const before = fakes.sequence.length;
@@ -50,12 +50,12 @@ describe('EndChild', () => {
       stopReason: 'cancelled',
     });
     await expect(scout.final('op-1')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
-    // The run goes on without it.
+    // The run continues without the child.
     const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
     expect(run?.state).toBe(RunState.RUNNING);
   });
 
-  it('changes nothing the second time, under the same call_id or another (SB-3)', async () => {
+  it('is idempotent with the same call_id and with another (SB-3)', async () => {
     const scout = await lead.child('op-1');
     const first = await lead.end(scout.instance);
     expect(await lead.end(scout.instance)).toEqual(first);
@@ -70,7 +70,7 @@ describe('EndChild', () => {
     ).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
   });
 
-  it('leaves the ending that a child has already: its own approved final (RT-4, SV-1)', async () => {
+  it('keeps the end of a child with an approved final (RT-4, SV-1)', async () => {
     const scout = await lead.child('op-1');
     expect((await scout.final('op-1', 'Seen.')).runEnded).toBe(true);
     expect((await lead.end(scout.instance)).stopReason).toBe('success');
@@ -79,11 +79,11 @@ describe('EndChild', () => {
     expect(run?.state).toBe(RunState.RUNNING);
   });
 
-  it('is for the caller’s own children only (SUP-9, SYS-6)', async () => {
+  it('ends only children of the caller (SUP-9, SYS-6)', async () => {
     const nested = await lead.child('op-1', 'lead');
     const scout = await nested.child('op-1');
-    const foreign = await (await family.lead()).child('op-1');
-    for (const instance of [scout.instance, foreign.instance, lead.instance, 'nobody']) {
+    const other = await (await family.lead()).child('op-1');
+    for (const instance of [scout.instance, other.instance, lead.instance, 'nobody']) {
       await expect(lead.end(instance, 'replied', 'op-5')).rejects.toMatchObject({
         reason: 'CHILD_NOT_FOUND',
       });
@@ -92,7 +92,7 @@ describe('EndChild', () => {
     expect((await nested.end(scout.instance)).stopReason).toBe('cancelled');
   });
 
-  it('withdraws what people were asked on behalf of the child (SV-5)', async () => {
+  it('withdraws the pending approvals of the child (SV-5)', async () => {
     const nested = await lead.child('op-1', 'lead');
     const { decision } = await nested.spawn('op-1', 'scout', 'Do risky things.');
     await lead.end(nested.instance);
@@ -101,7 +101,7 @@ describe('EndChild', () => {
     expect(approval?.state).toBe(ApprovalState.WITHDRAWN);
   });
 
-  it('ends what a child had handed on, and so does the child’s own ending (SUP-8)', async () => {
+  it('ends the children of a child, as the child’s own end does (SUP-8)', async () => {
     const nested = await lead.child('op-1', 'lead');
     const scout = await nested.child('op-1');
     const ended = await lead.child('op-2', 'lead');
@@ -117,7 +117,7 @@ describe('EndChild', () => {
     await expect(orphan.final('op-1')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
   });
 
-  it('leaves the rest to the end of the run, which closes every tab and the pool (SUP-8)', async () => {
+  it('leaves the remaining children to the end of the run, which closes every tab and the pool (SUP-8)', async () => {
     const scout = await lead.child('op-1');
     const run = await family.cancelled(lead.runId);
     expect(run?.state).toBe(RunState.CANCELLED);
@@ -131,7 +131,7 @@ describe('EndChild', () => {
   });
 });
 
-describe('a child past its own deadline', () => {
+describe('a child whose deadline has passed', () => {
   const clock = new ManualClock(new Date());
   let family: Family;
   beforeEach(async () => {
@@ -139,7 +139,7 @@ describe('a child past its own deadline', () => {
   });
   afterEach(() => family.close());
 
-  it('is frozen, cancelled and ended without anybody asking, and its run goes on (EM-1, SUP-8)', async () => {
+  it('is frozen, cancelled and ended automatically while its run continues (EM-1, SUP-8)', async () => {
     const lead = await family.lead();
     const executionBudget = { deadline: durationFromMs(20_000) };
     const scout = await lead.child('op-1', 'scout', { executionBudget });
@@ -156,7 +156,7 @@ describe('a child past its own deadline', () => {
     expect((await lead.end(scout.instance)).stopReason).toBe('deadline');
     const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
     expect(run?.state).toBe(RunState.RUNNING);
-    // Its sister has until the run's own end.
+    // The other child has until the end of the run.
     expect((await lead.end(nested.instance)).stopReason).toBe('cancelled');
   });
 });

@@ -11,7 +11,7 @@ import { type Clock, NotFoundError, NotImplementedError, UnavailableError } from
 import { type CallContext, type Route, route } from '@writ/rpc';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 
-/** One call that a fake peer got. */
+/** A call that a fake peer received. */
 export interface RecordedCall {
   readonly method: DescMethod;
   readonly request: unknown;
@@ -21,17 +21,17 @@ export interface RecordedCall {
 type Answer = (request: never, call: CallContext) => unknown;
 
 /**
- * The four services that a supervisor calls, as fakes behind real gRPC: they write down every call,
- * remember what was opened, and fail when told to.
+ * Fakes of the four services that a supervisor calls, behind real gRPC. They record every call, track open
+ * pools and tabs, and fail on demand.
  */
 export class FakePeers {
   readonly calls: RecordedCall[] = [];
   readonly peers = new Map<ServiceName, KeyPeer>();
   readonly #faults = new Map<DescMethod, (() => unknown)[]>();
   readonly #answers = new Map<DescMethod, Answer>();
-  readonly #waiting: { readonly fits: () => boolean; readonly resolve: () => void }[] = [];
+  readonly #waiting: { readonly isMet: () => boolean; readonly resolve: () => void }[] = [];
 
-  /** @param clock times of the fakes' own tokens: that of the service under test */
+  /** @param clock clock of the fakes' tokens: that of the service under test */
   static async start(clock?: Clock): Promise<FakePeers> {
     const fakes = new FakePeers();
     fakes.#answerByDefault();
@@ -47,19 +47,19 @@ export class FakePeers {
     return fakes;
   }
 
-  /** The peer of that name. */
+  /** Returns the fake of a service. */
   peer(service: ServiceName): KeyPeer {
     const peer = this.peers.get(service);
     if (peer === undefined) {
-      throw new UnavailableError('NOT_STARTED', `There is no fake ${service}.`);
+      throw new UnavailableError('NOT_STARTED', `The fake ${service} is not running.`);
     }
     return peer;
   }
 
-  /** What a supervisor takes as `addressOf`. */
+  /** The `addressOf` of a supervisor. */
   readonly addressOf = (service: ServiceName): string => this.peer(service).address;
 
-  /** The next calls of a method fail, one with each of `errors`; a function is called instead. */
+  /** Makes the next calls of a method fail, one per error; a function is called instead. */
   fail(method: DescMethod, ...errors: readonly (Error | (() => unknown))[]): void {
     const faults = errors.map((error) =>
       typeof error === 'function'
@@ -71,12 +71,12 @@ export class FakePeers {
     this.#faults.set(method, [...(this.#faults.get(method) ?? []), ...faults]);
   }
 
-  /** A method fails no more. */
+  /** Ends the failures of a method. */
   recover(method: DescMethod): void {
     this.#faults.delete(method);
   }
 
-  /** Every call of a method is answered like this from now on. */
+  /** Replaces the answer of a method. */
   answer<M extends DescMethod>(
     method: M,
     handle: (request: MessageShape<M['input']>, call: CallContext) => MessageInitShape<M['output']>,
@@ -91,29 +91,29 @@ export class FakePeers {
       .map(({ request }) => request as MessageShape<M['input']>);
   }
 
-  /** What the worker was given so far. */
+  /** The agents that were delivered so far. */
   get deliveries(): DeliverRequest[] {
     return this.requests(AgentWorkerService.method.deliver);
   }
 
-  /** The calls made for runs: the supervisor looks at the registry for its own sake. */
+  /** The calls for runs; the supervisor also polls the tool registry. */
   get callsForRuns(): RecordedCall[] {
     return this.calls.filter(({ method }) => method !== ToolGatewayService.method.listTools);
   }
 
-  /** The names of the methods called for runs, in order; repeats of one in a row count once. */
+  /** The method names of the calls for runs in order, without consecutive repetitions. */
   get sequence(): string[] {
     return this.callsForRuns
       .map(({ method }) => method.name)
       .filter((method, index, all) => method !== all[index - 1]);
   }
 
-  /** Resolves when a method has been called `times`. */
+  /** Resolves when a method has been called `times` times. */
   called(method: DescMethod, times = 1): Promise<void> {
-    const fits = () => this.calls.filter((call) => call.method === method).length >= times;
-    if (fits()) return Promise.resolve();
+    const isMet = () => this.calls.filter((call) => call.method === method).length >= times;
+    if (isMet()) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push({ fits, resolve });
+    this.#waiting.push({ isMet, resolve });
     return promise;
   }
 
@@ -131,18 +131,21 @@ export class FakePeers {
 
   async #handle(method: DescMethod, request: never, call: CallContext): Promise<unknown> {
     this.calls.push({ method, request, traceparent: call.header('traceparent') });
-    for (const waiting of this.#waiting) if (waiting.fits()) waiting.resolve();
+    for (const waiting of this.#waiting) if (waiting.isMet()) waiting.resolve();
     const fault = this.#faults.get(method)?.shift();
     if (fault !== undefined) await fault();
     const answer = this.#answers.get(method);
     if (answer !== undefined) return await answer(request, call);
-    throw new NotImplementedError('METHOD_NOT_IMPLEMENTED', `The fake has no ${method.name}.`);
+    throw new NotImplementedError(
+      'METHOD_NOT_IMPLEMENTED',
+      `The fake does not implement ${method.name}.`,
+    );
   }
 
   #answerByDefault(): void {
     const pools = new Set<string>();
     const tabs = new Set<string>();
-    const unknown = (what: string) => new NotFoundError('NOT_FOUND', `There is no such ${what}.`);
+    const unknown = (what: string) => new NotFoundError('NOT_FOUND', `The ${what} does not exist.`);
     this.answer(SpawnBudgetService.method.openPool, ({ runId, root }) => {
       pools.add(runId);
       return { slot: { ...(root && { agent: root }), grant: `grant-of-${runId}` } };

@@ -17,7 +17,7 @@ import type { CallOptions } from '@writ/rpc';
 import type { SupervisorConfig } from '../src/index.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
-/** A lead with three helpers, and rules that tell delegations apart. */
+/** A lead with three sub-agents, and rules that distinguish their delegations. */
 export const AGENTS_YAML = `
 agents:
   - name: lead
@@ -27,7 +27,7 @@ agents:
     budget: { max_seconds: 60, max_tokens: 1000, max_cost_usd: "2", deadline: 10m }
     spawn: { max_agents: 3 }
     sub_agents:
-      - { name: scout, description: Looks around., priority: low }
+      - { name: scout, description: Looks things up., priority: low }
       - { name: digger }
       - { name: lead }
   - name: scout
@@ -68,15 +68,15 @@ rules:
     reason: fine
 `;
 
-/** What a worker asks for with a delegation. */
+/** Optional fields of a SpawnChild request. */
 export type Terms = Partial<Omit<MessageInitShape<typeof SpawnChildRequestSchema>, '$typeName'>>;
 
-/** An agent of a family's run as its worker sees it. */
+/** An agent with its worker's credentials. */
 export class Member {
   readonly #family: Family;
   readonly delivery: DeliverRequest;
   epoch = 1n;
-  /** The slot grant that is shown from now on; a fresh one each time while undefined. */
+  /** The slot grant that is sent; while undefined, a new one for each call. */
   grant: string | undefined;
 
   constructor(family: Family, delivery: DeliverRequest) {
@@ -92,7 +92,7 @@ export class Member {
     return this.delivery.supervision?.runId ?? '';
   }
 
-  /** A grant as spawn-budget would sign it now. */
+  /** Signs a current slot grant, as spawn-budget does. */
   async freshGrant(): Promise<string> {
     const { tenant } = this.delivery;
     return await this.#family.supervisor.fakes
@@ -108,21 +108,21 @@ export class Member {
     };
   }
 
-  /** Hands a task to an agent. */
+  /** Delegates a task to an agent. */
   async spawn(
     callId: string,
     agent = 'scout',
-    task = 'Look around.',
+    task = 'Look it up.',
     terms: Terms = {},
   ): Promise<SpawnChildResponse> {
     const request = { callId, delegation: { agent, task }, ...terms };
     return await this.#family.supervision().spawnChild(request, await this.options());
   }
 
-  /** Hands a task to an agent that then is there, and takes it over. */
+  /** Spawns a child and claims it. */
   async child(callId: string, agent = 'scout', terms: Terms = {}): Promise<Member> {
-    const { child } = await this.spawn(callId, agent, 'Look around.', terms);
-    if (child === undefined) throw new Error('There is no child.');
+    const { child } = await this.spawn(callId, agent, 'Look it up.', terms);
+    if (child === undefined) throw new Error('No child was spawned.');
     return this.#family.member(child.instance);
   }
 
@@ -146,12 +146,12 @@ export class Member {
       { callId, partial, proposal: { case: 'action', value } },
       await this.options(),
     );
-    if (decision === undefined) throw new Error('There is no decision.');
+    if (decision === undefined) throw new Error('The response has no decision.');
     return decision;
   }
 
-  /** A decision of the past. */
-  async decisionNow(callId: string): Promise<Verdict | undefined> {
+  /** Reads the verdict of an earlier decision. */
+  async verdictOf(callId: string): Promise<Verdict | undefined> {
     const { supervisor } = this.#family;
     const reviews = supervisor.fakes
       .peer('agent-worker')
@@ -160,7 +160,7 @@ export class Member {
   }
 }
 
-/** A supervisor whose agents hand work to each other, with faked peers. */
+/** A supervisor whose agents delegate to each other, with fake peers. */
 export class Family {
   readonly supervisor: SupervisorUnderTest;
 
@@ -174,14 +174,14 @@ export class Family {
     const config = {
       agents: { text: AGENTS_YAML, file: 'agents.yaml' },
       policy: { text: POLICY_YAML, file: 'policy.yaml' },
-      // A busy machine needs longer than whoever calls should wait.
+      // Longer than the default, for a busy machine.
       childWaitMs: 60_000,
       ...options.config,
     };
     return new Family(await SupervisorUnderTest.start({ ...options, config }));
   }
 
-  /** Starts a run and takes its root over. */
+  /** Starts a run and claims its root. */
   async lead(): Promise<Member> {
     const { fakes } = this.supervisor;
     const before = fakes.deliveries.length;
@@ -189,20 +189,20 @@ export class Family {
     await this.supervisor.runs().startRun(request);
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];
-    if (delivery === undefined) throw new Error('Nothing was delivered.');
+    if (delivery === undefined) throw new Error('The run was not delivered.');
     return new Member(this, delivery);
   }
 
-  /** An agent that was delivered. */
+  /** A delivered agent. */
   member(instance: string): Member {
     const delivery = this.supervisor.fakes.deliveries.find(
       ({ agent }) => agent?.instance === instance,
     );
-    if (delivery === undefined) throw new Error(`Nobody delivered ${instance}.`);
+    if (delivery === undefined) throw new Error(`${instance} was not delivered.`);
     return new Member(this, delivery);
   }
 
-  /** SupervisionService as a worker calls it. */
+  /** SupervisionService with the worker's credentials. */
   supervision() {
     const { fakes, service } = this.supervisor;
     return fakes
@@ -210,13 +210,13 @@ export class Family {
       .client(SupervisionService, { audience: 'supervisor', address: service.address });
   }
 
-  /** Cancels a run; resolves with it once it is over. */
+  /** Cancels a run; resolves when it has ended. */
   async cancelled(runId: string): Promise<Run | undefined> {
     await this.supervisor.runs().cancelRun({ requestId: `cancel-${runId}`.slice(0, 64), runId });
     return await this.ended(runId);
   }
 
-  /** A run once its watch has ended. */
+  /** Resolves when a run has ended. */
   async ended(runId: string): Promise<Run | undefined> {
     await Array.fromAsync(this.supervisor.runs().watchRun({ runId }));
     return (await this.supervisor.runs().getRun({ runId })).run;

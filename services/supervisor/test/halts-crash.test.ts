@@ -12,30 +12,33 @@ import { SupervisorUnderTest } from './supervisor-under-test.ts';
 const PRELOAD = new URL('./kill-at-commit.ts', import.meta.url).href;
 const REASON = 'Refunds look wrong.';
 
-/** Each step as it is written down when the one before is done; the last one is followed by `done`. */
+/** The values that are stored at the end of each step: the next step, and `done` after the last one. */
 const endsOf = (steps: readonly string[]) => [...steps.slice(1), 'done'];
 
-describe('a supervisor that dies at the end of each step of a halt', () => {
+describe('a supervisor that is killed at the end of each step of a halt', () => {
   let supervisor: SupervisorUnderTest;
   beforeEach(async () => {
     supervisor = await SupervisorUnderTest.start();
   });
   afterEach(() => supervisor.close());
 
-  /** Has one process after the other die there, and the last one live on. */
-  async function dieAt(ends: readonly string[], ask: (edgeAddress: string) => void): Promise<void> {
+  /** Starts one process after the other, each of which is killed at the end of its step. */
+  async function killAt(
+    ends: readonly string[],
+    send: (edgeAddress: string) => void,
+  ): Promise<void> {
     for (const step of ends) {
       const { child, edgeAddress } = await supervisor.spawnProcess({
         execArgv: ['--import', PRELOAD],
         env: { WRIT_TEST_KILL_AFTER: step },
       });
-      ask(edgeAddress);
+      send(edgeAddress);
       const [, signal] = await once(child, 'exit');
       expect(signal, step).toBe('SIGKILL');
     }
   }
 
-  it('leaves it in force, drives it on, and lifts it the same way (SV-9)', async () => {
+  it('keeps the halt in force, completes it, and lifts it the same way (SV-9)', async () => {
     const { run } = await supervisor.runs().startRun({
       requestId: 'req-1',
       agent: 'worker',
@@ -48,36 +51,38 @@ describe('a supervisor that dies at the end of each step of a halt', () => {
     const order = { requestId: 'halt-1', scope, reason: REASON };
     const control = (address?: string) => supervisor.as('anna', ControlService, address);
 
-    await dieAt(endsOf(ORDER_STEPS.halt), (address) => {
+    await killAt(endsOf(ORDER_STEPS.halt), (address) => {
       void control(address)
         .halt(order)
         .catch(() => undefined);
     });
-    await supervisor.startAgain();
+    await supervisor.restart();
     const { halt } = await control().halt(order);
     expect(halt).toMatchObject({ state: HaltState.IN_FORCE, reason: REASON, orderedBy: 'anna' });
     const haltId = halt?.haltId ?? '';
     const state = async () => (await supervisor.runs().getRun({ runId })).run?.state;
     expect(await state()).toBe(RunState.PARKED);
     for (const service of [ExecutionMeterService, ToolGatewayService]) {
-      const orders = supervisor.fakes.requests(service.method.freeze).map((asked) => asked.order);
+      const orders = supervisor.fakes
+        .requests(service.method.freeze)
+        .map((request) => request.order);
       expect(orders.length).toBeGreaterThan(1);
-      for (const asked of orders) {
-        expect(asked).toMatchObject({ orderId: haltId, cause: FreezeCause.HALT, reason: REASON });
+      for (const sent of orders) {
+        expect(sent).toMatchObject({ orderId: haltId, cause: FreezeCause.HALT, reason: REASON });
       }
     }
     await supervisor.stop();
 
-    await dieAt(endsOf(ORDER_STEPS.resume), (address) => {
+    await killAt(endsOf(ORDER_STEPS.resume), (address) => {
       void control(address)
         .resume({ requestId: 'resume-1', haltId })
         .catch(() => undefined);
     });
-    await supervisor.startAgain();
+    await supervisor.restart();
     const lifted = await control().resume({ requestId: 'resume-1', haltId });
     expect(lifted.halt).toMatchObject({ state: HaltState.RESUMED, resumedBy: 'anna' });
     expect(await state()).toBe(RunState.RUNNING);
-    const told = supervisor.fakes.requests(AgentWorkerService.method.signal);
-    expect(new Set(told.map(({ name }) => name))).toEqual(new Set(['halted', 'resumed']));
+    const signals = supervisor.fakes.requests(AgentWorkerService.method.signal);
+    expect(new Set(signals.map(({ name }) => name))).toEqual(new Set(['halted', 'resumed']));
   }, 60_000);
 });

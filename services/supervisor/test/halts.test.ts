@@ -7,32 +7,33 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ManualClock, UnavailableError, type WritError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type DeskAgent, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
-import { openBeside } from './supervisor-under-test.ts';
+import { LOOK_UP, RefundHarness, refund, type TestAgent } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
 const REASON = 'Refunds look wrong.';
 const HALTED = { reason: 'HALTED', message: `Halted by anna: ${REASON}` };
 
 describe('a halt in the supervisor', () => {
   let clock: ManualClock;
-  let desk: RefundDesk;
-  let agent: DeskAgent;
+  let harness: RefundHarness;
+  let agent: TestAgent;
   let requests = 0;
 
   beforeEach(async () => {
     clock = new ManualClock();
-    desk = await RefundDesk.start({ clock });
-    agent = await desk.agent();
+    harness = await RefundHarness.start({ clock });
+    agent = await harness.agent();
   });
-  afterEach(() => desk.close());
+  afterEach(() => harness.close());
 
-  const control = (person: 'anna' | 'eve' = 'anna') => desk.supervisor.as(person, ControlService);
+  const control = (person: 'anna' | 'eve' = 'anna') =>
+    harness.supervisor.as(person, ControlService);
   const ofRun = () =>
     ({ kind: { case: 'run', value: { tenant: 'acme', runId: agent.scope.runId } } }) as const;
   async function halt(scope: ReturnType<typeof ofRun> | ReturnType<typeof ofAgent> = ofRun()) {
     requests += 1;
-    const made = await control().halt({ requestId: `halt-${requests}`, scope, reason: REASON });
-    return made.halt;
+    const response = await control().halt({ requestId: `halt-${requests}`, scope, reason: REASON });
+    return response.halt;
   }
   const ofAgent = () =>
     ({
@@ -50,12 +51,12 @@ describe('a halt in the supervisor', () => {
     await control().resume({ requestId: `resume-${requests}`, haltId });
   }
 
-  it('stops the active clock from its order to its end (EM-1, SV-9)', async () => {
+  it('stops the active clock from its order until it is lifted (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
     clock.advance(20_000);
-    const made = await halt();
+    const created = await halt();
     clock.advance(60_000);
-    await resume(made?.haltId);
+    await resume(created?.haltId);
     clock.advance(9_000);
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
     clock.advance(1_001);
@@ -67,23 +68,23 @@ describe('a halt in the supervisor', () => {
     expect(await last).toBe('max_seconds');
   });
 
-  it('stops it also while the meter and the gateway do not answer (EM-1, SV-9)', async () => {
+  it('stops the active clock also while meter and gateway do not respond (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
-    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => {
-      throw new UnavailableError('UNAVAILABLE', 'Away.');
+    harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => {
+      throw new UnavailableError('UNAVAILABLE', 'The peer is down.');
     });
     const order = { requestId: 'halt-0', scope: ofRun(), reason: REASON };
-    // The gateway has to have answered by then, on a busy machine, too.
+    // Long enough for the gateway to respond on a busy machine.
     await expect(control().halt(order, { timeoutMs: 2_500 })).rejects.toMatchObject({
       reason: 'HALT_PENDING',
       metadata: { waiting_for: 'execution-meter' },
     });
     clock.advance(60_000);
     const { runId } = agent.scope;
-    const { run } = await desk.supervisor.runs().getRun({ runId });
+    const { run } = await harness.supervisor.runs().getRun({ runId });
     expect(run?.state).toBe(RunState.PARKED);
-    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
-    // What is asked again right now may fail once more, and the next time comes by this clock alone.
+    harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
+    // A retry may fail once more, and the order retries by the manual clock only.
     const inForce = await vi.waitFor(
       () => {
         clock.advance(1_000);
@@ -95,45 +96,45 @@ describe('a halt in the supervisor', () => {
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });
 
-  it('of one agent refuses its reviews, decisions and tokens at once (SV-9)', async () => {
+  it('of one agent refuses its reviews, decisions and token refreshes at once (SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);
-    const made = await halt(ofAgent());
+    const created = await halt(ofAgent());
     await expect(agent.propose('op-2', LOOK_UP)).rejects.toMatchObject(HALTED);
     await expect(agent.propose('op-1', LOOK_UP)).rejects.toMatchObject(HALTED);
-    await expect(agent.decisionNow('op-1')).rejects.toMatchObject(HALTED);
-    const worker = desk.supervisor.fakes.peer('agent-worker');
+    await expect(agent.getDecision('op-1')).rejects.toMatchObject(HALTED);
+    const worker = harness.supervisor.fakes.peer('agent-worker');
     const supervision = worker.client(SupervisionService, {
       audience: 'supervisor',
-      address: desk.supervisor.service.address,
+      address: harness.supervisor.service.address,
     });
     const options = await agent.options();
     await expect(supervision.refreshTokens({}, options)).rejects.toMatchObject(HALTED);
-    await resume(made?.haltId);
+    await resume(created?.haltId);
     expect((await supervision.refreshTokens({}, options)).credentials).toBeDefined();
   });
 
-  it('gives an approval back the time in which nobody could answer it (SV-5, SV-9)', async () => {
-    await desk.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+  it('extends an approval by the time in which it could not be decided (SV-5, SV-9)', async () => {
+    await harness.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await agent.propose('op-2', refund(1200));
-    const pending = async () => (await desk.approvals().listApprovals({})).approvals[0];
+    const pending = async () => (await harness.approvals().listApprovals({})).approvals[0];
     const before = await pending();
-    const made = await halt();
+    const created = await halt();
     clock.advance(3_600_000);
-    await resume(made?.haltId);
+    await resume(created?.haltId);
     const after = await pending();
     expect(Number(after?.expireTime?.seconds) - Number(before?.expireTime?.seconds)).toBe(3_600);
   });
 
-  it('holds up no expiry outside its scope, however many it stops (SV-5, SV-9)', async () => {
-    await desk.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+  it('delays no expiry outside its scope, for any number of halted approvals (SV-5, SV-9)', async () => {
+    await harness.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await agent.propose('op-2', refund(1200));
-    const other = await desk.agent();
-    await desk.report(await other.execute('op-1', LOOK_UP, { user: { id: 42 } }));
+    const other = await harness.agent();
+    await harness.report(await other.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await other.propose('op-2', refund(1200));
     await halt();
-    // More than one look takes, all of them due before the other's.
-    const beside = await openBeside(desk.supervisor);
-    await beside.transaction(async (trx) => {
+    // More approvals than one sweep reads, all due before that of the other run.
+    const secondStore = await openSecondStore(harness.supervisor);
+    await secondStore.transaction(async (trx) => {
       const of = trx.selectFrom('approvals').selectAll().where('run_id', '=', agent.scope.runId);
       const row = await of.executeTakeFirstOrThrow();
       const more = Array.from({ length: 120 }, (_, index) => ({
@@ -144,10 +145,10 @@ describe('a halt in the supervisor', () => {
       }));
       for (const each of more) await trx.insertInto('approvals').values(each).execute();
     });
-    await beside.close();
+    await secondStore.close();
     clock.advance(25 * 3_600_000);
     const stateOf = async (runId: string) => {
-      const { approvals } = await desk.approvals().listApprovals({ runId, pageSize: 200 });
+      const { approvals } = await harness.approvals().listApprovals({ runId, pageSize: 200 });
       return [...new Set(approvals.map(({ state }) => state))];
     };
     await expect
@@ -156,22 +157,24 @@ describe('a halt in the supervisor', () => {
     expect(await stateOf(agent.scope.runId)).toEqual([ApprovalState.PENDING]);
   });
 
-  it('lists what was under way and did not end (SV-9)', async () => {
+  it('lists calls in flight that did not end (SV-9)', async () => {
     const call = create(InFlightCallSchema, {
       tenant: 'acme',
       runId: agent.scope.runId,
       callId: 'op-1',
       target: 'desk',
     });
-    desk.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({ inFlight: [call] }));
+    harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({
+      inFlight: [call],
+    }));
     expect((await halt())?.inFlight).toMatchObject([{ callId: 'op-1', target: 'desk' }]);
   });
 
-  it('is one halt however often it is ordered, and lists newest first, in pages (SV-9)', async () => {
+  it('is idempotent by request_id, and halts are listed newest first, in pages (SV-9)', async () => {
     const order = { requestId: 'same', scope: ofRun(), reason: REASON };
     const first = await control().halt(order);
     expect((await control().halt(order)).halt?.haltId).toBe(first.halt?.haltId);
-    await expect(control().halt({ ...order, reason: 'Else.' })).rejects.toMatchObject({
+    await expect(control().halt({ ...order, reason: 'Other.' })).rejects.toMatchObject({
       reason: 'REQUEST_ID_REUSED',
     });
     clock.advance(1_000);
@@ -185,16 +188,16 @@ describe('a halt in the supervisor', () => {
   });
 });
 
-describe('the quota of runs', () => {
-  it('is held in the transaction that starts one, and names setting and limit (SYS-3)', async () => {
-    const desk = await RefundDesk.start({ config: { maxRunsPerTenant: 2 } });
+describe('the run quota', () => {
+  it('is enforced in the transaction that starts a run, and its error names setting and limit (SYS-3)', async () => {
+    const harness = await RefundHarness.start({ config: { maxRunsPerTenant: 2 } });
     try {
       const start = (requestId: string, person: 'anna' | 'eve' = 'anna') =>
-        desk.supervisor
+        harness.supervisor
           .runs(person)
           .startRun({ requestId, agent: 'refund-worker', goal: 'Do it.' });
-      const asked = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => start(id)));
-      expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+      const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => start(id)));
+      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
       await expect(start('e')).rejects.toMatchObject({
         kind: 'resource_exhausted',
         reason: 'RUN_QUOTA_EXCEEDED',
@@ -202,7 +205,7 @@ describe('the quota of runs', () => {
       });
       await start('f', 'eve');
     } finally {
-      await desk.close();
+      await harness.close();
     }
   });
 });

@@ -1,7 +1,6 @@
 /**
- * Loaded before a supervisor's process: it dies like by kill -9 where an order would be taken beyond the
- * step that WRIT_TEST_KILL_AFTER names, with everything done but that commit; or where a statement would run
- * that begins with WRIT_TEST_KILL_BEFORE.
+ * Preloaded into a supervisor process: kills it with SIGKILL where an order is stored after the step named by
+ * WRIT_TEST_KILL_AFTER, before that commit, or before a statement that starts with WRIT_TEST_KILL_BEFORE.
  */
 import { StatementSync } from 'node:sqlite';
 import pg from 'pg';
@@ -22,19 +21,19 @@ for (const method of ['run', 'all', 'get'] as const) {
   Object.defineProperty(StatementSync.prototype, method, { value: replacement });
 }
 
-interface Asked {
+interface QueryConfig {
   readonly text?: string;
   readonly values?: readonly unknown[];
 }
 
-// The same of a supervisor on PostgreSQL.
-const ask = pg.Client.prototype.query;
+// The same for a supervisor on PostgreSQL.
+const query = pg.Client.prototype.query;
 const replaced = function (this: pg.Client, ...args: unknown[]): unknown {
-  const { text = '', values = [] } = args[0] as Asked;
+  const { text = '', values = [] } = args[0] as QueryConfig;
   const isStep = SAVE_ORDER.test(text) && values.some((value) => value === step);
   if (isStep || (statement !== '' && text.startsWith(statement))) {
     process.kill(process.pid, 'SIGKILL');
   }
-  return Reflect.apply(ask, this, args);
+  return Reflect.apply(query, this, args);
 };
 Object.defineProperty(pg.Client.prototype, 'query', { value: replaced });

@@ -5,28 +5,28 @@ import { ControlService } from '@writ/contracts/writ/control/v1/control_service_
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RefundDesk, refund } from './refund-desk.ts';
+import { RefundHarness, refund } from './refund-harness.ts';
 
-type Who = 'anna' | 'eve';
-type Asked = Readonly<Record<string, unknown>>;
+type PersonName = 'anna' | 'eve';
+type Request = Readonly<Record<string, unknown>>;
 interface Page {
   readonly nextPageToken: string;
 }
 
-/** A list, a filter under which it has more than a page, and others that are another question. */
+/** A list RPC, a filter with more than one page, and filters that invalidate a token. */
 interface List {
   readonly name: string;
-  readonly list: (who: Who, asked: Asked) => Promise<Page>;
-  readonly filter: Asked;
-  readonly others: readonly Asked[];
+  readonly list: (person: PersonName, request: Request) => Promise<Page>;
+  readonly filter: Request;
+  readonly others: readonly Request[];
 }
 
-let desk: RefundDesk;
+let harness: RefundHarness;
 
 const LISTS: readonly List[] = [
   {
     name: 'ListRuns',
-    list: (who, asked) => desk.supervisor.as(who, RunService).listRuns(asked),
+    list: (person, request) => harness.supervisor.as(person, RunService).listRuns(request),
     filter: { agent: 'refund-worker' },
     others: [
       { agent: 'other' },
@@ -38,7 +38,8 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'ListApprovals',
-    list: (who, asked) => desk.supervisor.as(who, ApprovalService).listApprovals(asked),
+    list: (person, request) =>
+      harness.supervisor.as(person, ApprovalService).listApprovals(request),
     filter: { tool: 'issue_refund' },
     others: [
       { tool: 'other' },
@@ -49,13 +50,14 @@ const LISTS: readonly List[] = [
   },
   {
     name: 'ListHalts',
-    list: (who, asked) => desk.supervisor.as(who, ControlService).listHalts(asked),
+    list: (person, request) => harness.supervisor.as(person, ControlService).listHalts(request),
     filter: { inForceOnly: false },
     others: [{ inForceOnly: true }],
   },
   {
     name: 'ListAuditRecords',
-    list: (who, asked) => desk.supervisor.as(who, AuditService).listAuditRecords(asked),
+    list: (person, request) =>
+      harness.supervisor.as(person, AuditService).listAuditRecords(request),
     filter: { kind: 'decision' },
     others: [
       { kind: 'receipt' },
@@ -68,29 +70,29 @@ const LISTS: readonly List[] = [
   },
 ];
 
-describe('the page tokens', () => {
+describe('page tokens', () => {
   beforeAll(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
     const scopes: string[] = [];
     for (let times = 0; times < 2; times += 1) {
-      const agent = await desk.agent();
+      const agent = await harness.agent();
       await agent.propose('op-1', refund(1200));
       scopes.push(agent.scope.runId);
     }
-    const control = desk.supervisor.as('anna', ControlService);
+    const control = harness.supervisor.as('anna', ControlService);
     for (const runId of scopes) {
       const scope = { kind: { case: 'run', value: { tenant: 'acme', runId } } } as const;
-      await control.halt({ requestId: `h-${runId}`, scope, reason: 'To have some.' });
+      await control.halt({ requestId: `h-${runId}`, scope, reason: 'Test data.' });
     }
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
   it.each(LISTS)(
-    'of $name are good for their tenant and filters alone, and for a place that it gave (SYS-3, SYS-6)',
+    'of $name are valid for their tenant and filters and for a returned position only (SYS-3, SYS-6)',
     async ({ list, filter, others }) => {
       const { nextPageToken: pageToken } = await list('anna', { ...filter, pageSize: 1 });
       expect(pageToken).not.toBe('');
-      // The size of a page is no filter.
+      // The page size is not a filter.
       await expect(list('anna', { ...filter, pageSize: 2, pageToken })).resolves.toBeDefined();
       const [digest = '', ...position] = JSON.parse(
         Buffer.from(pageToken, 'base64url').toString(),
@@ -100,7 +102,7 @@ describe('the page tokens', () => {
         [digest, ...position, 'more'],
         [digest, ...position.map(() => 'x')],
       ];
-      const refused: readonly (readonly [Who, Asked])[] = [
+      const refused: readonly (readonly [PersonName, Request])[] = [
         ['eve', { ...filter, pageToken }],
         ...others.map((other) => ['anna', { ...filter, ...other, pageToken }] as const),
         ...forged.map((parts) => {
@@ -108,8 +110,8 @@ describe('the page tokens', () => {
           return ['anna', { ...filter, pageToken: token }] as const;
         }),
       ];
-      for (const [who, asked] of refused) {
-        await expect(list(who, asked), who).rejects.toMatchObject({
+      for (const [person, request] of refused) {
+        await expect(list(person, request), person).rejects.toMatchObject({
           kind: 'invalid_argument',
           reason: 'INVALID_PAGE_TOKEN',
           metadata: { field: 'page_token' },

@@ -26,8 +26,8 @@ describe('a paused agent', () => {
   });
   afterEach(() => family.close());
 
-  /** A child for which spawn-budget pauses the scout. */
-  async function preempting(): Promise<Member> {
+  /** Spawns a child for which spawn-budget pauses the scout. */
+  async function preempt(): Promise<Member> {
     const { fakes } = family.supervisor;
     const { name = '', instance = '' } = scout.delivery.agent ?? {};
     fakes.answer(acquire, ({ agent }) => ({
@@ -42,7 +42,7 @@ describe('a paused agent', () => {
     return family.member(answer.child?.instance ?? '');
   }
 
-  async function tell(
+  async function publish(
     type: 'AGENT_PAUSED' | 'AGENT_RESUMED',
     at: Date,
     status = type === 'AGENT_PAUSED' ? 'paused' : 'ok',
@@ -67,26 +67,26 @@ describe('a paused agent', () => {
     });
   }
 
-  it('is refused at once by the one whose Acquire named it, while its grant still works (SB-4)', async () => {
+  it('is refused at once by the supervisor that preempted it, while its grant is still valid (SB-4)', async () => {
     await scout.spawn('op-1', 'scout');
-    await preempting();
+    await preempt();
     await expect(scout.spawn('op-2', 'scout')).rejects.toMatchObject(PAUSED);
     await expect(scout.spawn('op-1', 'scout')).rejects.toMatchObject(PAUSED);
-    await expect(scout.decisionNow('op-1')).rejects.toMatchObject(PAUSED);
+    await expect(scout.verdictOf('op-1')).rejects.toMatchObject(PAUSED);
     await expect(scout.final('op-3')).rejects.toMatchObject(PAUSED);
-    // Nobody else is.
+    // Other agents are not refused.
     await lead.spawn('op-4', 'scout');
   });
 
-  it('may still hand in what it has (SB-4)', async () => {
-    await preempting();
+  it('may still hand in a partial result (SB-4)', async () => {
+    await preempt();
     const decision = await scout.final('op-2', 'So far.', true);
     expect(decision).toMatchObject({ runEnded: true, stopReason: '' });
     expect((await lead.end(scout.instance)).stopReason).toBe('paused');
   });
 
-  it('acts again once its slot is back by a Release (SB-4)', async () => {
-    const digger = await preempting();
+  it('acts again after a Release has returned its slot (SB-4)', async () => {
+    const digger = await preempt();
     clock.advance(10);
     const agent = { name: 'lead', instance: scout.instance };
     family.supervisor.fakes.answer(release, () => ({
@@ -97,31 +97,31 @@ describe('a paused agent', () => {
     expect((await scout.final('op-2')).runEnded).toBe(true);
   });
 
-  it('follows what spawn-budget tells on the bus, in the order in which it happened (SB-4, HK-1)', async () => {
+  it('follows the events of spawn-budget in their chronological order (SB-4, HK-1)', async () => {
     const at = (ms: number) => new Date(clock.now().getTime() + ms);
-    await tell('AGENT_PAUSED', at(0));
+    await publish('AGENT_PAUSED', at(0));
     await expect(scout.final('op-2')).rejects.toMatchObject(PAUSED);
-    await tell('AGENT_RESUMED', at(20));
-    await tell('AGENT_PAUSED', at(10));
+    await publish('AGENT_RESUMED', at(20));
+    await publish('AGENT_PAUSED', at(10));
     expect((await scout.final('op-2')).runEnded).toBe(true);
   });
 
-  it('acts with a grant that was signed after the pause, however late the news is (SB-4)', async () => {
-    await preempting();
+  it('acts with a grant that was signed after the pause, even if the event is late (SB-4)', async () => {
+    await preempt();
     clock.advance(1);
     scout.grant = await scout.freshGrant();
     expect((await scout.final('op-2')).runEnded).toBe(true);
-    // The rule counts with the longest life that a grant may have.
+    // The rule depends on the maximum lifetime of a grant.
     expect(SLOT_GRANT_TTL_MS).toBe(5_000);
   });
 
-  it('uses up no active time meanwhile (EM-1)', async () => {
+  it('consumes no active time while paused (EM-1)', async () => {
     const executionBudget = { maxActive: durationFromMs(30_000) };
     scout = await lead.child('op-5', 'lead', { executionBudget });
     clock.advance(20_000);
-    await tell('AGENT_PAUSED', clock.now());
+    await publish('AGENT_PAUSED', clock.now());
     clock.advance(15_000);
-    await tell('AGENT_RESUMED', clock.now());
+    await publish('AGENT_RESUMED', clock.now());
     clock.advance(9_000);
     expect((await scout.spawn('op-1', 'scout')).decision?.stopReason).toBe('');
     clock.advance(1_001);
@@ -133,15 +133,15 @@ describe('a paused agent', () => {
     expect(run?.state).toBe(RunState.RUNNING);
   });
 
-  it('that only lost its lease is not refused, and the time without one is not active (EM-1, SB-8)', async () => {
+  it('is not refused when only its lease expired, and the time without a lease is not active (EM-1, SB-8)', async () => {
     const executionBudget = { maxActive: durationFromMs(30_000) };
     scout = await lead.child('op-5', 'lead', { executionBudget });
     clock.advance(20_000);
-    const lapsedAt = clock.now();
+    const expiredAt = clock.now();
     clock.advance(9_000);
-    await tell('AGENT_PAUSED', lapsedAt, 'lapsed');
+    await publish('AGENT_PAUSED', expiredAt, 'lapsed');
     clock.advance(15_000);
-    await tell('AGENT_RESUMED', clock.now());
+    await publish('AGENT_RESUMED', clock.now());
     expect((await scout.spawn('op-1', 'scout')).decision?.stopReason).toBe('');
     clock.advance(9_999);
     expect((await scout.spawn('op-2', 'scout')).decision?.stopReason).toBe('');

@@ -6,8 +6,8 @@ import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_
 import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportLines, verifyWith } from './audit-export.ts';
-import { DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
-import { openBeside } from './supervisor-under-test.ts';
+import { finalText, LOOK_UP, RefundHarness, refund, TestAgent } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
 const TABLES = [
   ...(['runs', 'agents', 'decisions', 'facts', 'receipts', 'approvals', 'timeline'] as const),
@@ -17,55 +17,55 @@ const GOAL = 'Goal-content';
 const CONTENT = /[A-Z][a-z]+-content/g;
 const CONTEXT = { user: { id: 42, name: 'User-content' }, charge: { amount_usd: 1200 } };
 
-describe('a run that is not kept', () => {
+describe('a run without retention', () => {
   const clock = new ManualClock(new Date(Date.now() - 3_600_000));
-  let desk: RefundDesk;
+  let harness: RefundHarness;
 
   beforeAll(async () => {
-    desk = await RefundDesk.start({ clock });
+    harness = await RefundHarness.start({ clock });
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  /** A run with something to delete in every table, ended by its answer. */
-  const ended = async (
+  /** Starts a run with contents in every table, and ends it with its answer. */
+  const endedRun = async (
     retention: HistoryRetention,
     requestId = `r-${retention}`,
-  ): Promise<DeskAgent> => {
-    const { fakes } = desk.supervisor;
+  ): Promise<TestAgent> => {
+    const { fakes } = harness.supervisor;
     const before = fakes.deliveries.length;
     const start = { requestId, agent: 'refund-worker', goal: GOAL, retention };
-    await desk.supervisor.runs().startRun({ ...start, dataJson: '{"note":"Data-content"}' });
+    await harness.supervisor.runs().startRun({ ...start, dataJson: '{"note":"Data-content"}' });
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];
-    if (delivery === undefined) throw new Error('Nothing was delivered.');
-    const agent = new DeskAgent(desk, delivery);
-    const looked = await agent.execute('op-1', LOOK_UP, CONTEXT);
+    if (delivery === undefined) throw new Error('The run was not delivered.');
+    const agent = new TestAgent(harness, delivery);
+    const lookupReceipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const observations = [{ callId: 'op-1', content: JSON.stringify(CONTEXT) }];
-    const more = { receipts: [looked], observations };
-    const asked = await agent.propose('op-2', refund(1200, 'Reason-content'), more);
-    await desk.approvals('dora').decideApproval({
-      approvalId: asked.approvalId,
+    const more = { receipts: [lookupReceipt], observations };
+    const escalated = await agent.propose('op-2', refund(1200, 'Reason-content'), more);
+    await harness.approvals('dora').decideApproval({
+      approvalId: escalated.approvalId,
       requestId: `d-${requestId}`,
       answer: { case: 'reject', value: {} },
       comment: 'Comment-content',
     });
     await agent.propose('op-3', finalText('Answer-content'));
-    await desk.ended(agent);
+    await harness.ended(agent);
     return agent;
   };
 
-  const runOf = async ({ scope: { runId } }: DeskAgent): Promise<Run> => {
-    const { run } = await desk.supervisor.runs().getRun({ runId });
-    if (run === undefined) throw new Error('There is no run.');
+  const runOf = async ({ scope: { runId } }: TestAgent): Promise<Run> => {
+    const { run } = await harness.supervisor.runs().getRun({ runId });
+    if (run === undefined) throw new Error('The run does not exist.');
     return run;
   };
 
-  /** Everything in the store that belongs to a run, as text. */
-  const rowsOf = async ({ scope: { runId } }: DeskAgent): Promise<string> => {
-    const beside = await openBeside(desk.supervisor);
+  /** All rows of a run, as text. */
+  const rowsOf = async ({ scope: { runId } }: TestAgent): Promise<string> => {
+    const secondStore = await openSecondStore(harness.supervisor);
     const texts: string[] = [];
     for (const table of TABLES) {
-      const rows = await beside.db
+      const rows = await secondStore.db
         .selectFrom(table)
         .selectAll()
         .where('run_id', '=', runId)
@@ -74,12 +74,12 @@ describe('a run that is not kept', () => {
         texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
       }
     }
-    await beside.close();
+    await secondStore.close();
     return texts.join('\n');
   };
 
-  it('is read like any other until some time after its end, then without contents (SUP-4)', async () => {
-    const agents = [await ended(HistoryRetention.NONE), await ended(HistoryRetention.RUN)];
+  it('is readable until its retention has passed, and then without contents (SUP-4)', async () => {
+    const agents = [await endedRun(HistoryRetention.NONE), await endedRun(HistoryRetention.RUN)];
     for (const agent of agents) {
       const run = await runOf(agent);
       expect(run).toMatchObject({ goal: GOAL, result: { answer: 'Answer-content' } });
@@ -106,56 +106,60 @@ describe('a run that is not kept', () => {
     }
   });
 
-  it('keeps its timeline without gaps, and its audit record whole (SUP-4, SV-8)', async () => {
-    const agent = await ended(HistoryRetention.UNSPECIFIED);
+  it('keeps a timeline without gaps and a complete audit log (SUP-4, SV-8)', async () => {
+    const agent = await endedRun(HistoryRetention.UNSPECIFIED);
     const kept = await runOf(agent);
     clock.advance(60_000);
-    const { runs } = await desk.supervisor.runs().listRuns({});
+    const { runs } = await harness.supervisor.runs().listRuns({});
     const [purged] = runs.filter(({ purgeTime }) => purgeTime !== undefined);
     const runId = purged?.runId ?? '';
-    const events = await Array.fromAsync(desk.supervisor.runs().watchRun({ runId }));
+    const events = await Array.fromAsync(harness.supervisor.runs().watchRun({ runId }));
     expect(events.map(({ event }) => event?.sequence)).toEqual(
       events.map((_, index) => BigInt(index + 1)),
     );
     expect(events.at(-1)?.event?.entry.case).toBe('result');
-    const { records } = await desk.supervisor.as('anna', AuditService).listAuditRecords({ runId });
+    const { records } = await harness.supervisor
+      .as('anna', AuditService)
+      .listAuditRecords({ runId });
     expect(records.map(({ kind }) => kind)).toEqual(
       expect.arrayContaining(['run_started', 'decision', 'receipt', 'run_ended', 'run_purged']),
     );
-    const lines = await exportLines(desk.supervisor);
-    expect(await verifyWith(desk.supervisor.config.dataDir, lines)).toMatchObject({ holds: true });
-    // What is to be kept for ever is.
+    const lines = await exportLines(harness.supervisor);
+    expect(await verifyWith(harness.supervisor.config.dataDir, lines)).toMatchObject({
+      holds: true,
+    });
+    // A run with unlimited retention is unchanged.
     expect(await runOf(agent)).toEqual(kept);
   });
 
-  it('takes a receipt that comes after all on record, without its contents (SUP-4, TG-8)', async () => {
-    const { runs } = await desk.supervisor.runs().listRuns({});
+  it('records a late receipt without its contents (SUP-4, TG-8)', async () => {
+    const { runs } = await harness.supervisor.runs().listRuns({});
     const [purged] = runs.filter(({ purgeTime }) => purgeTime !== undefined);
-    const [delivery] = desk.supervisor.fakes.deliveries.filter(
+    const [delivery] = harness.supervisor.fakes.deliveries.filter(
       ({ supervision }) => supervision?.runId === purged?.runId,
     );
-    if (delivery === undefined) throw new Error('It was never delivered.');
-    const agent = new DeskAgent(desk, delivery);
+    if (delivery === undefined) throw new Error('The run was not delivered.');
+    const agent = new TestAgent(harness, delivery);
     const value = { tool: 'get_refund_context', argumentsJson: '{"user_id":42}' };
     const executedAction = { kind: { case: 'tool', value } };
-    const decision = { callId: 'op-1', executedAction } as Parameters<DeskAgent['receipt']>[0];
+    const decision = { callId: 'op-1', executedAction } as Parameters<TestAgent['receipt']>[0];
     const receipt = await agent.receipt(decision, CONTEXT, { revision: 2 });
-    expect(await desk.report(receipt)).toHaveLength(1);
+    expect(await harness.report(receipt)).toHaveLength(1);
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
-    const { records } = await desk.supervisor
+    const { records } = await harness.supervisor
       .as('anna', AuditService)
       .listAuditRecords({ runId: purged?.runId ?? '', kind: 'receipt' });
     expect(JSON.parse(records.at(-1)?.canonicalJson ?? '')).toMatchObject({ revision: 2 });
   });
 
-  it('is purged to its end after a crash in the middle, once (SUP-4)', async () => {
-    const { supervisor } = desk;
-    // Nobody purges it in this process.
-    const agent = await ended(HistoryRetention.NONE, 'crash');
+  it('is purged once, also after crashes during the purge (SUP-4)', async () => {
+    const { supervisor } = harness;
+    // This process stops before it purges the run.
+    const agent = await endedRun(HistoryRetention.NONE, 'crash');
     await supervisor.stop();
     const { runId } = agent.scope;
-    // Between two entries of the timeline, and in the midst of the rows.
-    for (const [statement, isLeft] of [
+    // Crash between two timeline entries and between rows.
+    for (const [statement, remaining] of [
       ['update "timeline"', /Answer-content/],
       ['update "receipts"', /Reason-content/],
       ['delete from "facts"', /Reason-content/],
@@ -166,11 +170,11 @@ describe('a run that is not kept', () => {
       });
       const [, signal] = await once(child, 'exit');
       expect(signal, statement).toBe('SIGKILL');
-      expect(await rowsOf(agent), statement).toMatch(isLeft);
+      expect(await rowsOf(agent), statement).toMatch(remaining);
     }
-    // Past the lease of the last one's chainer, whose clock was the machine's.
+    // Advance past the audit lease of the last process, which used the system clock.
     clock.advance(Date.now() - clock.now().getTime() + 60_000);
-    await supervisor.startAgain();
+    await supervisor.restart();
     await expect.poll(async () => (await runOf(agent)).purgeTime, { interval: 5 }).toBeDefined();
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
     const { records } = await supervisor.as('anna', AuditService).listAuditRecords({ runId });

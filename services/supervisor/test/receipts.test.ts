@@ -5,40 +5,40 @@ import {
   VoidState,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONTEXT, finalText, LOOK_UP, RefundDesk, refund, toolText } from './refund-desk.ts';
+import { CONTEXT, finalText, LOOK_UP, RefundHarness, refund, toolText } from './refund-harness.ts';
 
 const EMAIL = toolText('send_refund_email', { user_id: 42, amount_usd: 250, message: 'Done.' });
 const DONE = finalText('Done.');
 const refunded = (amountUsd: number) => ({ status: 'ok', refund: { amount_usd: amountUsd } });
 
 describe('receipts', () => {
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeAll(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  it('open a gate when the worker carries them (SV-3, TG-8)', async () => {
-    const agent = await desk.agent();
+  it('open a gate when the worker presents them (SV-3, TG-8)', async () => {
+    const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     expect((await agent.propose('op-2', DONE)).reason).toBe('final_requires_context');
     const final = await agent.propose('op-3', DONE, { receipts: [receipt] });
     expect(final).toMatchObject({ reason: 'final_with_context', runEnded: true });
   });
 
-  it('open a gate when the gateway delivers them, once and for all', async () => {
-    const agent = await desk.agent();
+  it('open a gate permanently when the gateway delivers them', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(250));
     const receipt = await agent.receipt(decision, refunded(250));
     expect((await agent.propose('op-2', EMAIL)).reason).toBe('email_before_refund');
-    const [id] = await desk.report(receipt);
+    const [id] = await harness.report(receipt);
     expect(id).toMatch(/^rcpt_/);
-    expect(await desk.report(receipt, receipt)).toEqual([id, id]);
+    expect(await harness.report(receipt, receipt)).toEqual([id, id]);
     expect((await agent.propose('op-3', EMAIL)).reason).toBe('email_after_refund');
   });
 
-  it('open no gate when the call failed, was refused or looked in vain (SV-3)', async () => {
-    const agent = await desk.agent();
+  it('do not open a gate when the call failed, was refused or found nothing (SV-3)', async () => {
+    const agent = await harness.agent();
     const results = [
       { result: {}, status: CallStatus.ERROR, stopReason: 'tool_error:get_refund_context' },
       { result: {}, status: CallStatus.REFUSED, stopReason: 'max_tool_calls' },
@@ -46,13 +46,13 @@ describe('receipts', () => {
     ];
     for (const [index, { result, ...claims }] of results.entries()) {
       const decision = await agent.propose(`op-${index}`, LOOK_UP);
-      await desk.report(await agent.receipt(decision, result, claims));
+      await harness.report(await agent.receipt(decision, result, claims));
     }
     expect((await agent.propose('op-9', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('gain a worker nothing when it withholds them: what was approved counts (SV-3)', async () => {
-    const agent = await desk.agent();
+  it('gain a worker nothing when it withholds them, because approved amounts count (SV-3)', async () => {
+    const agent = await harness.agent();
     expect((await agent.propose('op-1', refund(1000))).verdict).toBe(Verdict.APPROVE);
     expect((await agent.propose('op-2', refund(1000))).verdict).toBe(Verdict.APPROVE);
     expect(await agent.propose('op-3', refund(1))).toMatchObject({
@@ -62,25 +62,25 @@ describe('receipts', () => {
     expect((await agent.propose('op-4', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('give back what a refused or burnt call had counted for, and only that (SV-3)', async () => {
-    const agent = await desk.agent();
+  it('restore exactly what a refused or voided call had counted (SV-3)', async () => {
+    const agent = await harness.agent();
     const refused = await agent.propose('op-1', refund(1000));
-    const burnt = await agent.propose('op-2', refund(1000));
-    await desk.report(
+    const voided = await agent.propose('op-2', refund(1000));
+    await harness.report(
       await agent.receipt(
         refused,
         {},
         { status: CallStatus.REFUSED, stopReason: 'max_tool_calls' },
       ),
-      await agent.receipt(burnt, {}, { status: CallStatus.VOID, argsSha256: '', tool: '-' }),
+      await agent.receipt(voided, {}, { status: CallStatus.VOID, argsSha256: '', tool: '-' }),
     );
     expect((await agent.propose('op-3', refund(1000))).verdict).toBe(Verdict.APPROVE);
     expect((await agent.propose('op-4', refund(1000))).verdict).toBe(Verdict.APPROVE);
     expect((await agent.propose('op-5', refund(1))).reason).toBe('refund_budget_exhausted');
   });
 
-  it('count for what was really paid (SV-3)', async () => {
-    const agent = await desk.agent();
+  it('count the amount that was paid (SV-3)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(1000));
     const receipt = await agent.receipt(decision, refunded(900));
     const next = await agent.propose('op-2', refund(1000), { receipts: [receipt] });
@@ -90,13 +90,13 @@ describe('receipts', () => {
     });
   });
 
-  it('are refused when forged, foreign or about something else, with the whole review', async () => {
-    const agent = await desk.agent();
-    const other = await desk.agent();
+  it('are rejected with the whole review when forged, of another agent or for another call', async () => {
+    const agent = await harness.agent();
+    const other = await harness.agent();
     const decision = await agent.propose('op-1', LOOK_UP);
     await other.propose('op-1', LOOK_UP);
     const own = await agent.receipt(decision, CONTEXT);
-    const worker = desk.supervisor.fakes.peer('agent-worker').signer;
+    const worker = harness.supervisor.fakes.peer('agent-worker').signer;
     const forged = [
       ['RECEIPT_INVALID', `${own.slice(0, -8)}AAAAAAAA`],
       ['RECEIPT_INVALID', await agent.receipt(decision, CONTEXT, {}, worker)],
@@ -112,7 +112,7 @@ describe('receipts', () => {
         reason,
       });
     }
-    // None of them left a trace: the same call_id is still free, and the step not counted.
+    // A rejected review leaves no trace: the call_id is unused, and the step is not counted.
     expect(await agent.propose('op-2', DONE)).toMatchObject({
       reason: 'final_requires_context',
       step: 2,
@@ -122,20 +122,20 @@ describe('receipts', () => {
     });
   });
 
-  it('are acknowledged to the gateway when they can never be right, and only then (TG-8)', async () => {
-    const agent = await desk.agent();
+  it('are acknowledged to the gateway only when they are verifiable or permanently invalid (TG-8)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', LOOK_UP);
     const own = await agent.receipt(decision, CONTEXT);
     const { jti } = JSON.parse(Buffer.from(own.split('.')[1] ?? '', 'base64url').toString());
-    expect(await desk.report(`${own.slice(0, -8)}AAAAAAAA`)).toEqual([jti]);
-    expect(await desk.report('garbage')).toEqual([]);
-    const unfit = await agent.receipt(decision, CONTEXT, { callId: 'op-7' });
-    expect(await desk.report(unfit)).toHaveLength(1);
+    expect(await harness.report(`${own.slice(0, -8)}AAAAAAAA`)).toEqual([jti]);
+    expect(await harness.report('garbage')).toEqual([]);
+    const mismatched = await agent.receipt(decision, CONTEXT, { callId: 'op-7' });
+    expect(await harness.report(mismatched)).toHaveLength(1);
     expect((await agent.propose('op-2', DONE)).reason).toBe('final_requires_context');
   });
 
-  it('vouch for an observation by its bytes; any other is not shown (SV-7)', async () => {
-    const agent = await desk.agent();
+  it('verify an observation by its bytes, and other observations are omitted (SV-7)', async () => {
+    const agent = await harness.agent();
     const first = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const second = await agent.execute('op-2', LOOK_UP, CONTEXT);
     await agent.propose('op-3', DONE, {
@@ -145,7 +145,7 @@ describe('receipts', () => {
         { callId: 'op-2', content: '{"user":{"id":666}}' },
       ],
     });
-    const { result } = await desk.ended(agent);
+    const { result } = await harness.ended(agent);
     expect(result?.history.map((entry) => entry.observationJson)).toEqual([
       JSON.stringify(CONTEXT),
       '',
@@ -153,30 +153,30 @@ describe('receipts', () => {
     ]);
   });
 
-  it('are asked for when a run ends without them, and what was never used is burnt (TG-8, SV-7)', async () => {
-    const agent = await desk.agent();
-    const looked = await agent.propose('op-1', LOOK_UP);
+  it('are requested at the end of a run, and unused writs are voided (TG-8, SV-7)', async () => {
+    const agent = await harness.agent();
+    const lookup = await agent.propose('op-1', LOOK_UP);
     const unused = await agent.propose('op-2', refund(250));
     const receipts = new Map([
-      ['op-1', await agent.receipt(looked, CONTEXT)],
+      ['op-1', await agent.receipt(lookup, CONTEXT)],
       ['op-2', await agent.receipt(unused, {}, { status: CallStatus.VOID, argsSha256: '' })],
     ]);
-    desk.supervisor.fakes.answer(ToolGatewayService.method.voidWrit, ({ call }) => ({
+    harness.supervisor.fakes.answer(ToolGatewayService.method.voidWrit, ({ call }) => ({
       state: call?.callId === 'op-1' ? VoidState.RECEIPT : VoidState.BURNT,
       receipt: receipts.get(call?.callId ?? '') ?? '',
     }));
     const { runId } = agent.scope;
-    await desk.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
-    const { result } = await desk.ended(agent);
+    await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
+    const { result } = await harness.ended(agent);
     expect(result?.trace.map(({ callId, ok }) => [callId, ok])).toEqual([
       ['op-1', true],
       ['op-2', false],
     ]);
   });
 
-  it('amend the result of a run that is over when they come late (TG-8)', async () => {
-    const agent = await desk.agent();
-    const looked = await agent.propose('op-1', LOOK_UP);
+  it('amend the result of an ended run when they arrive late (TG-8)', async () => {
+    const agent = await harness.agent();
+    const lookup = await agent.propose('op-1', LOOK_UP);
     const paid = await agent.propose('op-2', refund(250));
     const unknown = await agent.receipt(
       paid,
@@ -186,13 +186,13 @@ describe('receipts', () => {
         stopReason: 'outcome_unknown:issue_refund',
       },
     );
-    await desk.report(await agent.receipt(looked, CONTEXT), unknown);
+    await harness.report(await agent.receipt(lookup, CONTEXT), unknown);
     const { runId } = agent.scope;
-    await desk.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
-    const before = await desk.ended(agent);
+    await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`, runId });
+    const before = await harness.ended(agent);
     expect(before.result?.trace[1]).toMatchObject({ ok: false });
-    await desk.report(await agent.receipt(paid, refunded(250), { revision: 2 }));
-    const after = await desk.ended(agent);
+    await harness.report(await agent.receipt(paid, refunded(250), { revision: 2 }));
+    const after = await harness.ended(agent);
     expect(after.result?.trace[1]).toMatchObject({ ok: true, stopReason: '' });
     expect(after.result?.history).toHaveLength(2);
   });

@@ -4,7 +4,7 @@ import type { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb'
 import { canonicalDigest, type JsonObject } from '@writ/kernel';
 import { parse } from 'yaml';
 
-/** Where the example's data is. */
+/** The path of a file of the refund desk example. */
 export function exampleFile(name: string): string {
   return new URL(`../../../examples/refund-desk/${name}`, import.meta.url).pathname;
 }
@@ -15,7 +15,7 @@ interface ToolYaml {
   readonly risk: number;
 }
 
-/** The refund desk's tools as a gateway would list them. */
+/** The tools of the refund desk as the gateway lists them. */
 export function refundTools(): MessageInitShape<typeof ToolDefinitionSchema>[] {
   const { tools } = parse(readFileSync(exampleFile('tools.yaml'), 'utf8')) as {
     readonly tools: readonly ToolYaml[];

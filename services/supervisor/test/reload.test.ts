@@ -6,31 +6,31 @@ import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { sha256Hex } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AGENTS_YAML, Family } from './family.ts';
-import { LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import { LOOK_UP, RefundHarness, refund } from './refund-harness.ts';
 import { exampleFile } from './refund-tools.ts';
 
 const POLICY = readFileSync(exampleFile('policy.yaml'), 'utf8');
 const STRICT = POLICY.replace('refunds_per_run: { usd: 2000 }', 'refunds_per_run: { usd: 300 }');
 const BROKEN = POLICY.replace('facts.has_context', 'facts.has_contxt');
 
-describe('rules that change while runs are under way', () => {
+describe('policy changes during runs', () => {
   let folder: string;
   let policy: string;
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
     policy = join(folder, 'policy.yaml');
     await writeFile(policy, POLICY);
-    desk = await RefundDesk.start({ config: { policy } });
+    harness = await RefundHarness.start({ config: { policy } });
   });
   afterEach(async () => {
-    await desk.close();
+    await harness.close();
     await rm(folder, { recursive: true });
   });
 
-  /** Proposes look-ups of another run until one is decided by `version`. */
-  const until = async (version: string) => {
-    const agent = await desk.agent();
+  /** Proposes actions of another run until one is decided with `version`. */
+  const untilVersion = async (version: string) => {
+    const agent = await harness.agent();
     let step = 0;
     await expect
       .poll(
@@ -43,39 +43,39 @@ describe('rules that change while runs are under way', () => {
       .toBe(version);
   };
 
-  it('hold for the next review of every run, and each decision names its version (SV-3, SV-5)', async () => {
-    const agent = await desk.agent();
+  it('apply to the next review of every run, and each decision names its version (SV-3, SV-5)', async () => {
+    const agent = await harness.agent();
     const before = await agent.propose('op-1', refund(200));
     expect(before).toMatchObject({
       reason: 'refund_within_auto_limit',
       policyVersion: sha256Hex(POLICY),
     });
-    const asked = await agent.propose('op-2', refund(1200));
+    const escalated = await agent.propose('op-2', refund(1200));
     await writeFile(policy, STRICT);
-    await until(sha256Hex(STRICT));
+    await untilVersion(sha256Hex(STRICT));
     const after = await agent.propose('op-3', refund(200));
     expect(after).toMatchObject({
       reason: 'cap_to_remaining_run_budget',
       policyVersion: sha256Hex(STRICT),
     });
-    // What was decided stays decided as it was.
-    expect((await agent.decisionNow('op-1'))?.policyVersion).toBe(sha256Hex(POLICY));
+    // Earlier decisions keep their version.
+    expect((await agent.getDecision('op-1'))?.policyVersion).toBe(sha256Hex(POLICY));
     const answer = { case: 'approve', value: {} } as const;
-    const { approvalId } = asked;
+    const { approvalId } = escalated;
     await expect(
-      desk.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer }),
+      harness.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer }),
     ).rejects.toMatchObject({ metadata: { policy_reason: 'refund_budget_exhausted' } });
   });
 
-  it('stay in force when the new document has a mistake (SV-3, SYS-4)', async () => {
-    const agent = await desk.agent();
+  it('are ignored when the new document is invalid (SV-3, SYS-4)', async () => {
+    const agent = await harness.agent();
     await writeFile(policy, BROKEN);
     for (let step = 1; step <= 4; step += 1) {
       const { policyVersion } = await agent.propose(`op-${step}`, LOOK_UP);
       expect(policyVersion).toBe(sha256Hex(POLICY));
     }
     await writeFile(policy, STRICT);
-    await until(sha256Hex(STRICT));
+    await untilVersion(sha256Hex(STRICT));
   });
 });
 
@@ -86,8 +86,8 @@ describe('four-eyes rules', () => {
     value: { argumentsJson: '{"amount_usd":500,"reason":"Ok.","user_id":42}' },
   } as const;
   const REJECT = { case: 'reject', value: {} } as const;
-  let desk: RefundDesk;
-  afterEach(() => desk.close());
+  let harness: RefundHarness;
+  afterEach(() => harness.close());
 
   const ofPolicy = (rule: string) => ({
     policy: { file: 'policy.yaml', text: POLICY.replace('human:\n', `human:\n  ${rule}\n`) },
@@ -97,13 +97,13 @@ describe('four-eyes rules', () => {
     ['the policy', ofPolicy('four_eyes: true')],
     ['the policy for this tool', ofPolicy('four_eyes: [issue_*]')],
     ['a setting', { fourEyes: true }],
-  ])('of %s keep whoever started a run from approving its actions (SV-5)', async (_, config) => {
-    desk = await RefundDesk.start({ config });
-    const agent = await desk.agent('refund-worker', 'anna');
+  ])('of %s prevent the creator of a run from approving its actions (SV-5)', async (_, config) => {
+    harness = await RefundHarness.start({ config });
+    const agent = await harness.agent('refund-worker', 'anna');
     const { approvalId } = await agent.propose('op-1', refund(1200));
     for (const [index, answer] of [APPROVE, EDIT].entries()) {
       await expect(
-        desk.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
+        harness.approvals('anna').decideApproval({ approvalId, requestId: `a-${index}`, answer }),
       ).rejects.toMatchObject({
         kind: 'permission_denied',
         reason: 'FOUR_EYES_REQUIRED',
@@ -111,7 +111,7 @@ describe('four-eyes rules', () => {
         metadata: { run_created_by: 'anna' },
       });
     }
-    const { approval } = await desk
+    const { approval } = await harness
       .approvals('dora')
       .decideApproval({ approvalId, requestId: 'd-1', answer: EDIT });
     expect(approval).toMatchObject({
@@ -120,24 +120,24 @@ describe('four-eyes rules', () => {
     });
     const other = await agent.propose('op-2', refund(1200));
     const no = { approvalId: other.approvalId, requestId: 'a-9', answer: REJECT };
-    expect((await desk.approvals('anna').decideApproval(no)).approval?.state).toBe(
+    expect((await harness.approvals('anna').decideApproval(no)).approval?.state).toBe(
       ApprovalState.REJECTED,
     );
   });
 
-  it('of other tools let everybody approve (SV-5)', async () => {
-    desk = await RefundDesk.start({ config: ofPolicy('four_eyes: [send_*]') });
-    const agent = await desk.agent('refund-worker', 'anna');
+  it('of other tools let every approver approve (SV-5)', async () => {
+    harness = await RefundHarness.start({ config: ofPolicy('four_eyes: [send_*]') });
+    const agent = await harness.agent('refund-worker', 'anna');
     const { approvalId } = await agent.propose('op-1', refund(1200));
-    const { approval } = await desk
+    const { approval } = await harness
       .approvals('anna')
       .decideApproval({ approvalId, requestId: 'a-1', answer: EDIT });
     expect(approval?.state).toBe(ApprovalState.APPROVED);
   });
 });
 
-describe('agents that are defined anew', () => {
-  it('begin new runs, while a run stays on the definitions that it started with (AG-1, SUP-9)', async () => {
+describe('agent definitions that change', () => {
+  it('apply to new runs, while a run keeps the definitions that it started with (AG-1, SUP-9)', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'writ-reload-'));
     const agents = join(folder, 'agents.yaml');
     const text = AGENTS_YAML;
@@ -152,7 +152,7 @@ describe('agents that are defined anew', () => {
       const stepsOf = async () => (await family.lead()).delivery.manifest?.limits?.maxSteps;
       await expect.poll(stepsOf, { interval: 15 }).toBe(3);
       const toolsOf = async (lead: typeof old) => {
-        const { child } = await lead.spawn('op-1', 'scout', 'Look around.');
+        const { child } = await lead.spawn('op-1', 'scout', 'Look it up.');
         return family.member(child?.instance ?? '').delivery.manifest?.tools;
       };
       expect(await toolsOf(old)).toEqual(['look', 'act']);

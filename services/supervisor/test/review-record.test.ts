@@ -31,13 +31,13 @@ import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
 import { reviewAction } from '../src/rpc/review/review-action.ts';
 import { insertHalt, newHalt } from '../src/store/halt/halts.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
-import { finalText, LOOK_UP, type Proposal, refund } from './refund-desk.ts';
+import { finalText, LOOK_UP, type Proposal, refund } from './refund-harness.ts';
 import { exampleFile, refundTools } from './refund-tools.ts';
 
 const RUN = { tenant: 'acme', runId: 'run-1', sessionId: 'session-1' };
 const TABLES = ['decisions', 'approvals', 'facts', 'timeline', 'audit', 'outbox'] as const;
 
-describe('what a review leaves behind', () => {
+describe('the records of a review', () => {
   const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
   let dataDir: string;
   let context: SupervisorContext;
@@ -47,7 +47,7 @@ describe('what a review leaves behind', () => {
     dataDir = await mkdtemp(join(tmpdir(), 'writ-review-'));
     context = await contextIn(dataDir);
     const manifest = context.agents.get('refund-worker');
-    if (manifest === undefined) throw new Error('There is no such agent.');
+    if (manifest === undefined) throw new Error('The agent does not exist.');
     const now = new Date();
     const plan = planRun(
       manifest,
@@ -133,7 +133,7 @@ describe('what a review leaves behind', () => {
     return create(ReviewActionResponseSchema, response).decision;
   };
 
-  /** Rows of each table that a review writes to. */
+  /** The number of rows in each table that a review writes. */
   const counts = async (): Promise<Record<string, number>> => {
     const counted: Record<string, number> = {};
     for (const table of TABLES) {
@@ -152,10 +152,10 @@ describe('what a review leaves behind', () => {
     [
       'an escalation',
       refund(1200),
-      // The decision and the event; the event leaves through the outbox, too.
+      // The timeline gets the decision and the event; the outbox gets the event.
       { decisions: 1, approvals: 1, timeline: 2, audit: 2, outbox: 1 },
     ],
-  ])('is one commit for %s (SV-1)', async (_what, proposal, expected) => {
+  ])('are written in one commit for %s (SV-1)', async (_what, proposal, expected) => {
     const before = await counts();
     const commits = context.store.commits;
     await propose('op-1', proposal);
@@ -165,20 +165,20 @@ describe('what a review leaves behind', () => {
     expect(Object.fromEntries(added.filter(([, count]) => count !== 0))).toEqual(expected);
   });
 
-  it('is nothing when the writ cannot be signed (SYS-4)', async () => {
+  it('are not written when the writ cannot be signed (SYS-4)', async () => {
     const before = await counts();
     const signer = {
       ...context.signer,
       sign: async () => {
-        throw new Error('The key is gone.');
+        throw new Error('The key is unavailable.');
       },
     };
     context = { ...context, signer };
-    await expect(propose('op-1', refund(250))).rejects.toThrow('The key is gone.');
+    await expect(propose('op-1', refund(250))).rejects.toThrow('The key is unavailable.');
     expect(await counts()).toEqual(before);
   });
 
-  it('has facts before and after, rule, risk, digests, writ and latency (SV-3, SV-6)', async () => {
+  it('contain the facts before and after, rule, risk, digests, writ and latency (SV-3, SV-6)', async () => {
     const decision = await propose('op-1', refund(250, null));
     const row = await context.store.db
       .selectFrom('decisions')
@@ -200,16 +200,16 @@ describe('what a review leaves behind', () => {
     expect(JSON.parse(row.facts_before ?? '')).toMatchObject({ executed_refund_total: 0 });
     expect(JSON.parse(row.facts_after ?? '')).toMatchObject({ executed_refund_total: 25_000 });
     await propose('op-1', refund(250, null));
-    const again = await context.store.db
+    const updated = await context.store.db
       .selectFrom('decisions')
       .selectAll()
       .executeTakeFirstOrThrow();
-    expect(again.writ_count).toBe(2);
-    expect(again.last_writ_id).not.toBe(row.last_writ_id);
+    expect(updated.writ_count).toBe(2);
+    expect(updated.last_writ_id).not.toBe(row.last_writ_id);
     expect(decision?.writ).not.toBe('');
   });
 
-  it('is on record as ids and digests, never as content (SV-8)', async () => {
+  it('contain ids and digests but no content in the audit log (SV-8)', async () => {
     await propose('op-1', refund(250));
     await propose('op-2', finalText('A secret answer.'));
     const records = await context.store.db
@@ -240,7 +240,7 @@ describe('what a review leaves behind', () => {
     ]);
   });
 
-  it('is nothing for a run that is halted (SV-9)', async () => {
+  it('are not written for a halted run (SV-9)', async () => {
     await propose('op-1', LOOK_UP);
     const before = await counts();
     await context.store.transaction((trx) =>
@@ -262,7 +262,7 @@ describe('what a review leaves behind', () => {
     expect(await counts()).toEqual(before);
   });
 
-  it('does not keep what the time was over for (EM-1)', async () => {
+  it('omit the action of a proposal beyond a limit (EM-1)', async () => {
     await propose('op-1', LOOK_UP);
     const { store } = context;
     await store.transaction((trx) => trx.updateTable('agents').set({ steps: 8 }).execute());

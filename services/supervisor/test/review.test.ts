@@ -3,18 +3,18 @@ import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CONTEXT, finalText, LOOK_UP, RefundDesk, refund, toolText } from './refund-desk.ts';
+import { CONTEXT, finalText, LOOK_UP, RefundHarness, refund, toolText } from './refund-harness.ts';
 import { refundTools } from './refund-tools.ts';
 
 describe('ReviewAction', () => {
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeAll(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  it('approves by rule and orders exactly the action that was reviewed (SV-1, SV-6, TG-1)', async () => {
-    const agent = await desk.agent();
+  it('approves by rule and issues a writ for exactly the reviewed action (SV-1, SV-6, TG-1)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(250));
     expect(decision).toMatchObject({
       verdict: Verdict.APPROVE,
@@ -30,7 +30,7 @@ describe('ReviewAction', () => {
     expect(value).toMatchObject({
       argumentsJson: '{"amount_usd":250,"reason":"Paid twice.","user_id":42}',
     });
-    const claims = await desk.order(agent, decision);
+    const claims = await harness.writClaims(agent, decision);
     const definition = refundTools().find(({ name }) => name === 'issue_refund');
     expect(claims).toMatchObject({
       decisionId: decision.decisionId,
@@ -41,7 +41,7 @@ describe('ReviewAction', () => {
       allowedTools: ['get_refund_context', 'issue_refund', 'send_refund_email'],
       resultFields: ['refund.amount_usd', 'status'],
     });
-    await expect(desk.order(agent, { ...decision, callId: 'op-2' })).rejects.toMatchObject({
+    await expect(harness.writClaims(agent, { ...decision, callId: 'op-2' })).rejects.toMatchObject({
       reason: 'WRIT_MISMATCH',
     });
   });
@@ -60,18 +60,19 @@ describe('ReviewAction', () => {
     ],
     ['final_requires_context', finalText('Done.'), Verdict.BLOCK],
   ])('answers %s (SV-4)', async (reason, proposal, verdict) => {
-    const decision = await (await desk.agent()).propose('op-1', proposal);
+    const decision = await (await harness.agent()).propose('op-1', proposal);
     expect(decision.verdict).toBe(verdict);
-    // A revision that still has to go to a person shows why it does.
-    const shown = reason === 'cap_to_remaining_run_budget' ? 'high_refund_requires_human' : reason;
-    expect(decision.reason).toBe(shown);
+    // A revision that is still escalated reports the reason of the escalation.
+    const expected =
+      reason === 'cap_to_remaining_run_budget' ? 'high_refund_requires_human' : reason;
+    expect(decision.reason).toBe(expected);
     const stopReason = verdict === Verdict.BLOCK ? `supervisor_block:${reason}` : '';
     expect(decision.stopReason).toBe(stopReason);
     expect(decision.writ === '').toBe(verdict === Verdict.BLOCK || verdict === Verdict.ESCALATE);
   });
 
-  it('runs the rules again on a revision, and takes what they say then (SV-10)', async () => {
-    const agent = await desk.agent();
+  it('reviews a revision again and applies the second result (SV-10)', async () => {
+    const agent = await harness.agent();
     const filled = await agent.propose('op-1', refund(100, null));
     expect(filled).toMatchObject({
       verdict: Verdict.REVISE,
@@ -79,11 +80,11 @@ describe('ReviewAction', () => {
     });
     expect(filled.revisedAction).toEqual(filled.executedAction);
     expect(filled.revisedAction).not.toEqual(filled.action);
-    await desk.order(agent, filled);
+    await harness.writClaims(agent, filled);
     const capped = await agent.propose('op-2', refund(9000));
     expect(capped).toMatchObject({ verdict: Verdict.ESCALATE, settled: false, writ: '' });
     expect(capped.revisedAction?.kind.value).toMatchObject({
-      // 100 of 2,000 are on their way already.
+      // 100 of the 2,000 are already approved.
       argumentsJson: '{"amount_usd":1900,"reason":"Paid twice.","user_id":42}',
     });
     expect(capped.executedAction).toBeUndefined();
@@ -108,8 +109,8 @@ describe('ReviewAction', () => {
       'bad_arg_type:issue_refund:amount_usd',
       JSON.stringify({ kind: 'tool', name: 'issue_refund', args: { user_id: 1, amount_usd: '2' } }),
     ],
-  ])('refuses what is no valid action as %s (SV-2)', async (why, text) => {
-    const agent = await desk.agent();
+  ])('rejects an invalid action as %s (SV-2)', async (why, text) => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', { proposal: { case: 'rawText', value: text } });
     expect(decision).toMatchObject({
       verdict: Verdict.INVALID,
@@ -120,8 +121,8 @@ describe('ReviewAction', () => {
     expect(decision.executedAction).toBeUndefined();
   });
 
-  it('hears no agent without a current slot grant, so a pause holds against any worker (SB-4)', async () => {
-    const agent = await desk.agent();
+  it('rejects an agent without a current slot grant, so that a pause applies to any worker (SB-4)', async () => {
+    const agent = await harness.agent();
     const { slotGrant: _, ...without } = await agent.options();
     const { slotGrant } = await agent.options(-1);
     const request = { ...LOOK_UP, callId: 'op-1' };
@@ -131,14 +132,14 @@ describe('ReviewAction', () => {
     ] as const) {
       const reviewed = agent.reviews.reviewAction(request, options);
       await expect(reviewed).rejects.toMatchObject({ reason });
-      const asked = agent.reviews.getDecision({ callId: 'op-1' }, options);
-      await expect(asked).rejects.toMatchObject({ reason });
+      const read = agent.reviews.getDecision({ callId: 'op-1' }, options);
+      await expect(read).rejects.toMatchObject({ reason });
     }
     expect(await agent.propose('op-1', LOOK_UP)).toMatchObject({ verdict: Verdict.APPROVE });
   });
 
-  it('reviews native tool calls the same way (SV-2)', async () => {
-    const agent = await desk.agent();
+  it('reviews native tool calls like text actions (SV-2)', async () => {
+    const agent = await harness.agent();
     const native = (tool: string, argumentsJson: string) => ({
       proposal: {
         case: 'action',
@@ -147,52 +148,54 @@ describe('ReviewAction', () => {
     });
     const good = await agent.propose('op-1', native('get_refund_context', '{"user_id": 42}'));
     expect(good.verdict).toBe(Verdict.APPROVE);
-    await desk.order(agent, good);
+    await harness.writClaims(agent, good);
     const bad = await agent.propose('op-2', native('get_refund_context', '{"user_id": true}'));
     expect(bad.stopReason).toBe('invalid_action:bad_arg_type:get_refund_context:user_id');
   });
 
-  it('answers a repeat with the record and a fresh writ, and refuses a reused call_id', async () => {
-    const agent = await desk.agent();
+  it('answers a retry with the recorded decision and a new writ, and rejects a reused call_id', async () => {
+    const agent = await harness.agent();
     const first = await agent.propose('op-1', refund(250));
-    const again = await agent.propose('op-1', refund(250));
-    expect({ ...again, writ: '', writExpireTime: undefined }).toEqual({
+    const retried = await agent.propose('op-1', refund(250));
+    expect({ ...retried, writ: '', writExpireTime: undefined }).toEqual({
       ...first,
       writ: '',
       writExpireTime: undefined,
     });
-    expect(again.writ).not.toBe(first.writ);
-    await desk.order(agent, again);
+    expect(retried.writ).not.toBe(first.writ);
+    await harness.writClaims(agent, retried);
     await expect(agent.propose('op-1', refund(251))).rejects.toMatchObject({
       reason: 'CALL_ID_REUSED',
     });
-    // A repeat is no step, and counts for nothing more.
+    // A retry is not a step and does not count toward limits.
     const next = await agent.propose('op-2', refund(1750));
     expect(next).toMatchObject({ step: 2, verdict: Verdict.ESCALATE });
     expect(next.revisedAction).toBeUndefined();
   });
 
-  it('gives a fresh writ also for what was executed: its worker may have lost the answer, and the gateway has it on record (TG-1, RT-1)', async () => {
-    const agent = await desk.agent();
+  it('issues a new writ also for an executed call, so that a worker can read the recorded outcome (TG-1, RT-1)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(250));
-    expect((await agent.decisionNow('op-1'))?.writ).not.toBe('');
-    await desk.report(await agent.receipt(decision, { status: 'ok', refund: { amount_usd: 250 } }));
-    expect((await agent.decisionNow('op-1'))?.writ).not.toBe('');
+    expect((await agent.getDecision('op-1'))?.writ).not.toBe('');
+    await harness.report(
+      await agent.receipt(decision, { status: 'ok', refund: { amount_usd: 250 } }),
+    );
+    expect((await agent.getDecision('op-1'))?.writ).not.toBe('');
     expect((await agent.propose('op-1', refund(250))).writ).not.toBe('');
-    await expect(agent.decisionNow('op-9')).rejects.toMatchObject({ reason: 'DECISION_NOT_FOUND' });
+    await expect(agent.getDecision('op-9')).rejects.toMatchObject({ reason: 'DECISION_NOT_FOUND' });
   });
 
-  it('refuses an epoch lower than one that it has seen (RT-2)', async () => {
-    const agent = await desk.agent();
+  it('rejects an epoch lower than the highest one it has seen (RT-2)', async () => {
+    const agent = await harness.agent();
     agent.epoch = 3n;
     await agent.propose('op-1', refund(250));
     agent.epoch = 2n;
     await expect(agent.propose('op-2', refund(1))).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
-    await expect(agent.decisionNow('op-1')).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
+    await expect(agent.getDecision('op-1')).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
   });
 
-  it('counts steps itself, but not one composed final (SV-1)', async () => {
-    const agent = await desk.agent('refund-worker-brief');
+  it('counts steps itself, except one composed final (SV-1)', async () => {
+    const agent = await harness.agent('refund-worker-brief');
     for (const step of [1, 2, 3]) {
       expect((await agent.propose(`op-${step}`, refund(0))).step).toBe(step);
     }
@@ -220,29 +223,29 @@ describe('ReviewAction', () => {
     });
   });
 
-  it('leaves delegations to SpawnChild (SV-1)', async () => {
-    const agent = await desk.agent();
+  it('refers delegations to SpawnChild (SV-1)', async () => {
+    const agent = await harness.agent();
     const value = { kind: { case: 'delegation', value: { agent: 'x', task: 'y' } } } as const;
     await expect(
       agent.propose('op-1', { proposal: { case: 'action', value } }),
     ).rejects.toMatchObject({ reason: 'DELEGATION_REQUIRES_SPAWN' });
   });
 
-  it('ends the run with its approved final, in the same transaction (SV-1, SV-7)', async () => {
-    const agent = await desk.agent();
+  it('ends the run with its approved final in the same transaction (SV-1, SV-7)', async () => {
+    const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const content = JSON.stringify(CONTEXT);
-    const carried = { receipts: [receipt], observations: [{ callId: 'op-1', content }] };
-    const final = await agent.propose('op-2', finalText('  All done. '), carried);
+    const evidence = { receipts: [receipt], observations: [{ callId: 'op-1', content }] };
+    const final = await agent.propose('op-2', finalText('  All done. '), evidence);
     expect(final).toMatchObject({ verdict: Verdict.APPROVE, runEnded: true, writ: '' });
     await expect(agent.propose('op-3', LOOK_UP)).rejects.toMatchObject({
       reason: 'RUN_ENDED',
       metadata: { stop_reason: 'success' },
     });
-    await expect(agent.decisionNow('op-1')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
-    // The answer to a final may be lost; what it said stays.
+    await expect(agent.getDecision('op-1')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
+    // A retry of the final returns the recorded decision.
     expect(await agent.propose('op-2', finalText('  All done. '))).toEqual(final);
-    const run = await desk.ended(agent);
+    const run = await harness.ended(agent);
     expect(run).toMatchObject({
       state: RunState.COMPLETED,
       result: { status: RunStatus.OK, stopReason: 'success', answer: 'All done.' },
@@ -254,21 +257,21 @@ describe('ReviewAction', () => {
   });
 
   it('ends the run as paused with a partial final (SB-4)', async () => {
-    const agent = await desk.agent();
+    const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const value = { kind: { case: 'final', value: { answer: 'So far.' } } } as const;
     const partial = { proposal: { case: 'action', value }, partial: true } as const;
     expect((await agent.propose('op-2', partial, { receipts: [receipt] })).runEnded).toBe(true);
-    expect(await desk.ended(agent)).toMatchObject({
+    expect(await harness.ended(agent)).toMatchObject({
       state: RunState.PAUSED,
       result: { status: RunStatus.PARTIAL, stopReason: 'paused', answer: 'So far.' },
     });
   });
 
-  it('reviews nothing for a run that was cancelled (SUP-8)', async () => {
-    const agent = await desk.agent();
+  it('rejects reviews of a cancelled run (SUP-8)', async () => {
+    const agent = await harness.agent();
     const { runId } = agent.scope;
-    await desk.supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await harness.supervisor.runs().cancelRun({ requestId: 'c-1', runId });
     await expect(agent.propose('op-1', LOOK_UP)).rejects.toMatchObject({
       reason: 'RUN_ENDED',
       metadata: { stop_reason: 'cancelled' },
@@ -276,43 +279,43 @@ describe('ReviewAction', () => {
   });
 });
 
-describe('ReviewAction in time', () => {
+describe('ReviewAction over time', () => {
   const clock = new ManualClock(new Date());
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   beforeEach(async () => {
-    desk = await RefundDesk.start({ clock, config: { sweepMs: 60_000 } });
+    harness = await RefundHarness.start({ clock, config: { sweepMs: 60_000 } });
   });
-  afterEach(() => desk.close());
+  afterEach(() => harness.close());
 
-  it('approves nothing while the gateway never said what its tools are (SYS-4)', async () => {
-    desk.gatewayIsAway();
-    const agent = await desk.agent();
+  it('approves nothing before the gateway has listed its tools (SYS-4)', async () => {
+    harness.stopGateway();
+    const agent = await harness.agent();
     await expect(agent.propose('op-1', LOOK_UP)).rejects.toMatchObject({
       reason: 'TOOL_LIST_UNAVAILABLE',
       kind: 'unavailable',
     });
-    desk.listTools();
-    // Nothing was recorded, not even the step.
+    harness.listTools();
+    // The failed review recorded nothing, not even the step.
     expect(await agent.propose('op-1', LOOK_UP)).toMatchObject({ step: 1, settled: true });
   });
 
-  it('uses what the gateway said before while it is away, and sees a changed registry', async () => {
-    const agent = await desk.agent();
+  it('uses the cached tool list while the gateway is unavailable, and follows a changed registry', async () => {
+    const agent = await harness.agent();
     await agent.propose('op-1', LOOK_UP);
-    desk.gatewayIsAway();
+    harness.stopGateway();
     clock.advance(3_000);
     expect((await agent.propose('op-2', LOOK_UP)).verdict).toBe(Verdict.APPROVE);
-    desk.listTools(
+    harness.listTools(
       refundTools().map((tool) => ({ ...tool, definitionDigest: 'changed' })),
       'v2',
     );
     clock.advance(3_000);
-    const claims = await desk.order(agent, await agent.propose('op-3', refund(1)));
+    const claims = await harness.writClaims(agent, await agent.propose('op-3', refund(1)));
     expect(claims.definitionDigest).toBe('changed');
   });
 
-  it('stops an agent that was active for too long (EM-1)', async () => {
-    const agent = await desk.agent();
+  it('stops an agent that exceeds its active time (EM-1)', async () => {
+    const agent = await harness.agent();
     await agent.propose('op-1', LOOK_UP);
     clock.advance(30_001);
     expect(await agent.propose('op-2', LOOK_UP)).toMatchObject({
@@ -322,8 +325,8 @@ describe('ReviewAction in time', () => {
     });
   });
 
-  it('does not count the time that a person takes (EM-1, SV-5)', async () => {
-    const agent = await desk.agent();
+  it('does not count the time of a human decision (EM-1, SV-5)', async () => {
+    const agent = await harness.agent();
     await agent.propose('op-1', refund(1200));
     clock.advance(600_000);
     const now = await agent.propose('op-2', LOOK_UP);

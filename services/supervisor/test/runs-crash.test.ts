@@ -23,7 +23,7 @@ const END_STEPS: readonly DescMethod[] = [
   ExecutionMeterService.method.closeTab,
   SpawnBudgetService.method.closePool,
 ];
-const away = () => new UnavailableError('UNAVAILABLE', 'Away.');
+const unavailable = () => new UnavailableError('UNAVAILABLE', 'The peer is down.');
 
 describe('orders', () => {
   let supervisor: SupervisorUnderTest;
@@ -39,7 +39,7 @@ describe('orders', () => {
     expect(run?.state).toBe(RunState.CANCELLED);
   }
 
-  /** Every repeat of a call came under the same id. */
+  /** Checks that every retry of a call had the same id. */
   function expectOneRequestEach(methods: readonly DescMethod[]): void {
     for (const method of methods) {
       const ids = supervisor.fakes.requests(method).map((request) => JSON.stringify(idOf(request)));
@@ -47,10 +47,10 @@ describe('orders', () => {
     }
   }
 
-  it('are driven to their end when every step fails at first', async () => {
+  it('complete when every step fails at first', async () => {
     for (const method of [...START_STEPS, ...END_STEPS]) {
-      // More often than the client itself tries again.
-      supervisor.fakes.fail(method, ...Array.from({ length: 6 }, away));
+      // More failures than the client retries.
+      supervisor.fakes.fail(method, ...Array.from({ length: 6 }, unavailable));
     }
     const { run } = await supervisor.runs().startRun(START);
     await supervisor.fakes.called(AgentWorkerService.method.deliver, 7);
@@ -59,14 +59,14 @@ describe('orders', () => {
   });
 
   it.each(START_STEPS.map((method) => [method.name, method] as const))(
-    'that start a run go on after a stop during %s',
+    'that start a run resume after a stop during %s',
     async (_name, method) => {
-      supervisor.fakes.fail(method, away(), hang, hang, hang, hang, hang);
+      supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang, hang);
       const { run } = await supervisor.runs().startRun(START);
       await supervisor.fakes.called(method, 2);
       await supervisor.stop();
       supervisor.fakes.recover(method);
-      await supervisor.startAgain();
+      await supervisor.restart();
       await supervisor.fakes.called(AgentWorkerService.method.deliver);
       await cancelled(run?.runId ?? '');
       expectOneRequestEach(START_STEPS);
@@ -74,23 +74,23 @@ describe('orders', () => {
   );
 
   it.each(END_STEPS.map((method) => [method.name, method] as const))(
-    'that end a run go on after a stop during %s',
+    'that end a run resume after a stop during %s',
     async (_name, method) => {
       const { run } = await supervisor.runs().startRun(START);
       const runId = run?.runId ?? '';
       await supervisor.fakes.called(AgentWorkerService.method.deliver);
-      supervisor.fakes.fail(method, away(), hang, hang, hang, hang, hang);
+      supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang, hang);
       await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
       await supervisor.fakes.called(method, 2);
       await supervisor.stop();
       supervisor.fakes.recover(method);
-      await supervisor.startAgain();
+      await supervisor.restart();
       await cancelled(runId);
       expectOneRequestEach(END_STEPS);
     },
   );
 
-  it('survive kill -9 while the worker is being asked', async () => {
+  it('survive kill -9 during a call to the worker', async () => {
     await supervisor.stop();
     supervisor.fakes.fail(AgentWorkerService.method.deliver, hang);
     const { child, edgeAddress } = await supervisor.spawnProcess();
@@ -98,14 +98,14 @@ describe('orders', () => {
     await supervisor.fakes.called(AgentWorkerService.method.deliver);
     child.kill('SIGKILL');
     await once(child, 'exit');
-    await supervisor.startAgain();
+    await supervisor.restart();
     await supervisor.fakes.called(AgentWorkerService.method.deliver, 2);
     await cancelled(run?.runId ?? '');
     expectOneRequestEach(START_STEPS);
   });
 });
 
-/** Never answers; the call ends with its caller. */
+/** Never answers; the call ends when its caller cancels it. */
 async function hang(): Promise<void> {
   await new Promise(() => undefined);
 }

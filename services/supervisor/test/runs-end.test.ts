@@ -11,7 +11,7 @@ import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
 
-describe('how runs end', () => {
+describe('the end of a run', () => {
   let supervisor: SupervisorUnderTest;
   const clock = new ManualClock(new Date());
   beforeEach(async () => {
@@ -25,18 +25,18 @@ describe('how runs end', () => {
     return run?.runId ?? '';
   }
 
-  async function isRunning(runId: string): Promise<void> {
+  async function untilRunning(runId: string): Promise<void> {
     const stateNow = async () => (await supervisor.runs().getRun({ runId })).run?.state;
     await expect.poll(stateNow, { interval: 5 }).toBe(RunState.RUNNING);
   }
 
-  /** The run once its watch has ended. */
+  /** Resolves with the run when it has ended. */
   async function ended(runId: string): Promise<Run | undefined> {
     await Array.fromAsync(supervisor.runs().watchRun({ runId }));
     return (await supervisor.runs().getRun({ runId })).run;
   }
 
-  it('freezes, cancels, closes tab and pool, and only then is terminal (SUP-8, AG-7)', async () => {
+  it('freezes, cancels, closes tab and pool, and then becomes terminal (SUP-8, AG-7)', async () => {
     const runId = await started();
     const cancelled = await supervisor
       .runs()
@@ -62,7 +62,7 @@ describe('how runs end', () => {
     });
   });
 
-  it('ends a run once, whoever comes second (RT-4)', async () => {
+  it('happens once when an outcome and a cancellation race (RT-4)', async () => {
     const runId = await started();
     const { supervision, options } = await supervisor.worker();
     const report = { requestId: 'o-1', stopReason: 'llm_timeout', phase: 'worker' } as const;
@@ -73,12 +73,12 @@ describe('how runs end', () => {
     const run = await ended(runId);
     expect(run?.result?.stopReason).toBe(reported.stopReason);
     expect((await supervision.reportOutcome(report, options)).stopReason).toBe(reported.stopReason);
-    const again = await supervisor.runs().cancelRun({ requestId: 'c-2', runId });
-    expect(again.run).toEqual(run);
+    const repeated = await supervisor.runs().cancelRun({ requestId: 'c-2', runId });
+    expect(repeated.run).toEqual(run);
     expect(supervisor.fakes.requests(SpawnBudgetService.method.closePool)).toHaveLength(1);
   });
 
-  it('refuses the request_id of a cancel for another run', async () => {
+  it('rejects the request_id of a cancellation for another run', async () => {
     const runId = await started();
     const other = await supervisor.runs().startRun({ ...START, requestId: 'req-2' });
     await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
@@ -87,7 +87,7 @@ describe('how runs end', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('ends a run whose pool is refused for ever, which never began', async () => {
+  it('ends a run whose pool is permanently refused before it began', async () => {
     supervisor.fakes.fail(
       SpawnBudgetService.method.openPool,
       new PreconditionError('POOL_CLOSED', 'The pool is closed.'),
@@ -96,18 +96,18 @@ describe('how runs end', () => {
     expect(await ended(run?.runId ?? '')).toMatchObject({
       state: RunState.ERROR,
       result: { stopReason: 'error:POOL_CLOSED', usage: { costNanoUsd: 0n } },
-      // RUN_END and the result; nothing began.
+      // RUN_END and the result; there is no RUN_START.
       lastSequence: 2n,
     });
     expect(supervisor.fakes.deliveries).toEqual([]);
   });
 
-  it('never delivers a run that was cancelled while its start was stuck', async () => {
+  it('does not deliver a run that was cancelled while its start was blocked', async () => {
     let release: () => void = () => undefined;
-    const stuck = new Promise<void>((resolve) => {
+    const blocked = new Promise<void>((resolve) => {
       release = resolve;
     });
-    supervisor.fakes.fail(ExecutionMeterService.method.openTab, () => stuck);
+    supervisor.fakes.fail(ExecutionMeterService.method.openTab, () => blocked);
     const { run } = await supervisor.runs().startRun(START);
     const runId = run?.runId ?? '';
     await supervisor.fakes.called(ExecutionMeterService.method.openTab);
@@ -118,10 +118,10 @@ describe('how runs end', () => {
     expect(supervisor.fakes.sequence.at(-1)).toBe('ClosePool');
   });
 
-  it('ends a run at its deadline (EM-1)', async () => {
-    const { run } = await supervisor.runs().startRun({ ...START, agent: 'patient' });
+  it('comes at its deadline (EM-1)', async () => {
+    const { run } = await supervisor.runs().startRun({ ...START, agent: 'slow' });
     const runId = run?.runId ?? '';
-    await isRunning(runId);
+    await untilRunning(runId);
     clock.advance(10 * 60_000);
     expect(await ended(runId)).toMatchObject({
       state: RunState.TIMED_OUT,
@@ -129,30 +129,30 @@ describe('how runs end', () => {
     });
   });
 
-  it('ends a run whose agent was active for too long (EM-1)', async () => {
+  it('comes when its agent exceeds its active time (EM-1)', async () => {
     const runId = await started();
-    await isRunning(runId);
+    await untilRunning(runId);
     clock.advance(30_000);
     expect((await supervisor.runs().getRun({ runId })).run?.state).toBe(RunState.RUNNING);
     clock.advance(1);
     expect(await ended(runId)).toMatchObject({ result: { stopReason: 'max_seconds' } });
   });
 
-  it('does not count the time in which the supervisor was down (EM-1)', async () => {
+  it('does not count the downtime of the supervisor as active time (EM-1)', async () => {
     const runId = await started();
-    await isRunning(runId);
+    await untilRunning(runId);
     await supervisor.stop();
     clock.advance(5 * 60_000);
-    await supervisor.startAgain();
+    await supervisor.restart();
     const { supervision, options } = await supervisor.worker();
     const claim = { requestId: 'o-1', stopReason: 'max_seconds', phase: 'worker' } as const;
     await supervision.reportOutcome(claim, options);
-    // The supervisor's own clock does not agree.
+    // The supervisor's own clock disagrees with the worker.
     expect((await ended(runId))?.result?.unverified).toBe(true);
   });
 });
 
-describe('what a worker may say', () => {
+describe('the claims of a worker', () => {
   let supervisor: SupervisorUnderTest;
   let runId: string;
   beforeEach(async () => {
@@ -165,33 +165,33 @@ describe('what a worker may say', () => {
 
   async function resultOf(stopReason: string) {
     const { supervision, options } = await supervisor.worker();
-    const claim = { requestId: 'o-1', stopReason, phase: 'worker', detail: 'It said.' } as const;
+    const claim = { requestId: 'o-1', stopReason, phase: 'worker', detail: 'Claimed.' } as const;
     await supervision.reportOutcome(claim, options);
     await Array.fromAsync(supervisor.runs().watchRun({ runId }));
     return (await supervisor.runs().getRun({ runId })).run?.result;
   }
 
-  it('marks an ending that only the worker tells of, with its words beside it (SV-7)', async () => {
+  it('mark an end that only the worker reports as unverified, with its detail (SV-7)', async () => {
     expect(await resultOf('stuck')).toMatchObject({
       stopReason: 'stuck',
       phase: 'worker',
       unverified: true,
-      workerDetail: 'It said.',
+      workerDetail: 'Claimed.',
     });
   });
 
-  it('vouches for a model failure that the closed tab knows (SV-7)', async () => {
+  it('are verified for a model failure that the closed tab confirms (SV-7)', async () => {
     supervisor.fakes.answer(ExecutionMeterService.method.closeTab, () => ({
       tab: { failures: [{ stopReason: 'llm_timeout', count: 1n, lastCallId: 'op-1' }] },
     }));
     expect(await resultOf('llm_timeout')).toMatchObject({ unverified: false });
   });
 
-  it('marks a model failure that the closed tab does not know', async () => {
+  it('are unverified for a model failure that the closed tab does not confirm', async () => {
     expect(await resultOf('llm_timeout')).toMatchObject({ unverified: true });
   });
 
-  it('takes no answer, no cancel and no unknown reason from it', async () => {
+  it('may not be an answer, a cancellation or an unknown reason', async () => {
     const { supervision, options } = await supervisor.worker();
     for (const stopReason of ['success', 'paused', 'cancelled', 'halted']) {
       await expect(
@@ -203,7 +203,7 @@ describe('what a worker may say', () => {
     ).rejects.toMatchObject({ reason: 'INVALID_STOP_REASON' });
   });
 
-  it('hears nothing from a worker that lost its lease (RT-2)', async () => {
+  it('are rejected from a worker that lost its lease (RT-2)', async () => {
     const { supervision, options } = await supervisor.worker();
     await supervision.getManifest({}, { ...options, epoch: 3n });
     await expect(
@@ -214,7 +214,7 @@ describe('what a worker may say', () => {
     ).rejects.toMatchObject({ reason: 'STALE_EPOCH' });
   });
 
-  it('shows an agent its own definition and no other (SUP-9)', async () => {
+  it('give an agent its own definition only (SUP-9)', async () => {
     const { supervision, options } = await supervisor.worker();
     const { manifest } = await supervision.getManifest({}, options);
     expect(manifest).toEqual(supervisor.fakes.deliveries[0]?.manifest);
@@ -223,7 +223,7 @@ describe('what a worker may say', () => {
     });
   });
 
-  it('renews tokens while the agent lives, and not after', async () => {
+  it('renew tokens until the agent ends', async () => {
     const { supervision, options } = await supervisor.worker();
     const { credentials } = await supervision.refreshTokens({}, options);
     const fresh = { ...options, agentToken: credentials?.supervisorToken ?? '' };

@@ -41,14 +41,14 @@ describe('live progress of a run', () => {
     return { tenant: 'acme', runId: run?.runId ?? '', agent: instance };
   }
 
-  function tell(address: ProgressAddress, progress: Progress): void {
+  function publish(address: ProgressAddress, progress: Progress): void {
     const payload = toBinary(LiveProgressSchema, create(LiveProgressSchema, progress));
     const subject = progressSubject(address);
     supervisor.bus.publishLive({ eventId: 'live', subject, payload, headers: {} });
   }
 
-  const say = (address: ProgressAddress, textDelta: string, textOffset = 0) =>
-    tell(address, { step: 1, callId: 'op-1', attempt: 1, textDelta, textOffset });
+  const publishText = (address: ProgressAddress, textDelta: string, textOffset = 0) =>
+    publish(address, { step: 1, callId: 'op-1', attempt: 1, textDelta, textOffset });
 
   function record({ runId }: ProgressAddress, eventId: string): Promise<void> {
     const type = HookEventType.STEP_START;
@@ -64,17 +64,17 @@ describe('live progress of a run', () => {
   const cancel = ({ runId }: ProgressAddress) =>
     supervisor.runs().cancelRun({ requestId: `cancel-${runId}`, runId });
 
-  /** A watch that has begun to look. */
+  /** Starts a watch; resolves when it has subscribed to progress. */
   async function watch({ runId }: ProgressAddress, progress = true) {
-    const looks = vi.spyOn(supervisor.bus, 'subscribeLive');
+    const subscribe = vi.spyOn(supervisor.bus, 'subscribeLive');
     const stream = supervisor.runs().watchRun({ runId, progress })[Symbol.asyncIterator]();
     const next = async (): Promise<RunEvent | undefined> => {
       const { value, done } = await stream.next();
       return done === true ? undefined : value.event;
     };
     const first = next();
-    if (progress) await vi.waitFor(() => expect(looks).toHaveBeenCalledOnce());
-    looks.mockRestore();
+    if (progress) await vi.waitFor(() => expect(subscribe).toHaveBeenCalledOnce());
+    subscribe.mockRestore();
     let isFirst = true;
     return {
       next: () => {
@@ -82,7 +82,7 @@ describe('live progress of a run', () => {
         isFirst = false;
         return first;
       },
-      async rest(): Promise<RunEvent[]> {
+      async remaining(): Promise<RunEvent[]> {
         const events: RunEvent[] = [];
         for (;;) {
           const event = await this.next();
@@ -93,7 +93,7 @@ describe('live progress of a run', () => {
       async nextProgress() {
         for (;;) {
           const event = await this.next();
-          if (event === undefined) throw new Error('The watch is over.');
+          if (event === undefined) throw new Error('The watch has ended.');
           if (event.entry.case === 'progress') return event.entry.value;
         }
       },
@@ -102,117 +102,117 @@ describe('live progress of a run', () => {
 
   const isProgress = ({ entry }: RunEvent) => entry.case === 'progress';
 
-  it('comes between the events, without a place, to those who ask; they alone see anything of it (SUP-1, HK-1)', async () => {
+  it('arrives between events without a sequence number, only at watchers that request it (SUP-1, HK-1)', async () => {
     const agent = await start();
-    const [looking, plain] = [await watch(agent), await watch(agent, false)];
-    tell(agent, { step: 1, activity: RUNNING });
-    expect(await looking.nextProgress()).toMatchObject({ step: 1, activity: RUNNING, missed: 0 });
+    const [watching, plain] = [await watch(agent), await watch(agent, false)];
+    publish(agent, { step: 1, activity: RUNNING });
+    expect(await watching.nextProgress()).toMatchObject({ step: 1, activity: RUNNING, missed: 0 });
     await record(agent, 'evt_1');
-    say(agent, 'Dear Anna');
-    tell(agent, { step: 1, activity: WAITING_FOR_TOOL });
-    expect(await looking.nextProgress()).toMatchObject({
+    publishText(agent, 'Dear Anna');
+    publish(agent, { step: 1, activity: WAITING_FOR_TOOL });
+    expect(await watching.nextProgress()).toMatchObject({
       agent: { name: 'open', instance: agent.agent },
       textDelta: 'Dear Anna',
       unreviewed: true,
       callId: 'op-1',
       attempt: 1,
     });
-    expect(await looking.nextProgress()).toMatchObject({ activity: WAITING_FOR_TOOL });
+    expect(await watching.nextProgress()).toMatchObject({ activity: WAITING_FOR_TOOL });
     await cancel(agent);
-    await looking.rest();
-    const recorded = await plain.rest();
+    await watching.remaining();
+    const recorded = await plain.remaining();
     expect(recorded.some(isProgress)).toBe(false);
     expect(recorded.map(({ sequence }) => Number(sequence))).toEqual([1, 2, 3, 4]);
-    // Nothing of it was kept, and a watch of a run that is over shows none.
-    expect(await (await watch(agent)).rest()).toEqual(recorded);
+    // Progress is not stored, and a watch of an ended run has none.
+    expect(await (await watch(agent)).remaining()).toEqual(recorded);
   });
 
-  it('reaches RunAgent, too, and is not there unless asked for (SUP-1)', async () => {
+  it('arrives at RunAgent only on request (SUP-1)', async () => {
     const agent = await start();
-    const looks = vi.spyOn(supervisor.bus, 'subscribeLive');
+    const subscribe = vi.spyOn(supervisor.bus, 'subscribeLive');
     const request = { start: { requestId: 'open', agent: 'open', goal: 'Do it.' } };
-    const [asked, plain] = [true, false].map((progress) =>
+    const [withProgress, plain] = [true, false].map((progress) =>
       Array.fromAsync(supervisor.runs().runAgent({ ...request, progress })),
     );
-    await vi.waitFor(() => expect(looks).toHaveBeenCalledOnce());
-    tell(agent, { step: 1, activity: RUNNING });
+    await vi.waitFor(() => expect(subscribe).toHaveBeenCalledOnce());
+    publish(agent, { step: 1, activity: RUNNING });
     await record(agent, 'evt_1');
     await cancel(agent);
-    const shown = (await asked)?.flatMap(({ event }) => (event ? [event] : [])) ?? [];
-    expect(shown.filter(isProgress)).toMatchObject([{ sequence: 0n }]);
+    const received = (await withProgress)?.flatMap(({ event }) => (event ? [event] : [])) ?? [];
+    expect(received.filter(isProgress)).toMatchObject([{ sequence: 0n }]);
     const recorded = (await plain)?.map(({ event }) => event);
-    expect(shown.filter((event) => !isProgress(event))).toEqual(recorded);
-    expect(looks).toHaveBeenCalledOnce();
+    expect(received.filter((event) => !isProgress(event))).toEqual(recorded);
+    expect(subscribe).toHaveBeenCalledOnce();
   });
 
-  it('holds what a worker says against the rows: no text that the definition does not allow, no agent that is not there (SV-1)', async () => {
+  it('is validated against the store: no text that the definition forbids, and no unknown agent (SV-1)', async () => {
     const [open, closed] = [await start('open'), await start('closed')];
-    const looking = await watch(closed);
-    say(closed, 'not allowed');
-    tell({ ...closed, agent: 'nobody' }, { step: 1, activity: RUNNING });
-    tell({ ...closed, agent: open.agent }, { step: 1, activity: RUNNING });
+    const watching = await watch(closed);
+    publishText(closed, 'not allowed');
+    publish({ ...closed, agent: 'nobody' }, { step: 1, activity: RUNNING });
+    publish({ ...closed, agent: open.agent }, { step: 1, activity: RUNNING });
     supervisor.bus.publishLive({
       eventId: 'live',
       subject: progressSubject(closed),
-      payload: Buffer.from('no message at all'),
+      payload: Buffer.from('not a message'),
       headers: {},
     });
-    tell(closed, { agent: { name: 'open', instance: open.agent }, step: 7, callId: 'smuggled' });
-    const shown = await looking.nextProgress();
-    expect(shown).toMatchObject({ step: 7, agent: { name: 'closed', instance: closed.agent } });
-    expect(shown).toMatchObject({ textDelta: '', callId: '', unreviewed: false });
+    publish(closed, { agent: { name: 'open', instance: open.agent }, step: 7, callId: 'smuggled' });
+    const progress = await watching.nextProgress();
+    expect(progress).toMatchObject({ step: 7, agent: { name: 'closed', instance: closed.agent } });
+    expect(progress).toMatchObject({ textDelta: '', callId: '', unreviewed: false });
   });
 
-  it('is of the watched run and tenant alone (SYS-6)', async () => {
+  it('is limited to the watched run and tenant (SYS-6)', async () => {
     const [mine, other] = [await start('open'), await start('closed')];
-    const looking = await watch(mine);
-    tell(other, { step: 1, activity: RUNNING });
-    tell({ ...mine, runId: other.runId }, { step: 2, activity: RUNNING });
-    tell({ ...mine, tenant: 'rivals' }, { step: 3, activity: RUNNING });
-    tell(mine, { step: 4, activity: RUNNING });
-    expect(await looking.nextProgress()).toMatchObject({ step: 4, missed: 0 });
-    const foreign = supervisor.runs('eve').watchRun({ runId: mine.runId, progress: true });
-    await expect(Array.fromAsync(foreign)).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
+    const watching = await watch(mine);
+    publish(other, { step: 1, activity: RUNNING });
+    publish({ ...mine, runId: other.runId }, { step: 2, activity: RUNNING });
+    publish({ ...mine, tenant: 'rivals' }, { step: 3, activity: RUNNING });
+    publish(mine, { step: 4, activity: RUNNING });
+    expect(await watching.nextProgress()).toMatchObject({ step: 4, missed: 0 });
+    const otherTenant = supervisor.runs('eve').watchRun({ runId: mine.runId, progress: true });
+    await expect(Array.fromAsync(otherTenant)).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
   });
 
-  it('is lost on a slow watcher, who is told how much and gets every event, and slows nobody else (HK-1)', async () => {
+  it('is dropped and counted for a slow watcher, which still receives every event and delays no other watcher (HK-1)', async () => {
     const agent = await start();
-    const [slow, quick] = [await watch(agent), await watch(agent)];
-    tell(agent, { step: 1, activity: RUNNING });
-    await Promise.all([slow.nextProgress(), quick.nextProgress()]);
-    // The door compresses what it can; this it cannot, so that little fits between it and the watcher.
+    const [slow, fast] = [await watch(agent), await watch(agent)];
+    publish(agent, { step: 1, activity: RUNNING });
+    await Promise.all([slow.nextProgress(), fast.nextProgress()]);
+    // The endpoint compresses responses; incompressible text fills the buffers of the connection.
     const text = randomBytes(6_000).toString('base64');
     const rounds = 10;
     const perRound = 20;
     for (let round = 0; round < rounds; round += 1) {
       await record(agent, `evt_${round}`);
       for (let each = 0; each < perRound; each += 1) {
-        say(agent, text, (round * perRound + each) * text.length);
+        publishText(agent, text, (round * perRound + each) * text.length);
       }
       for (let each = 0; each < perRound; each += 1) {
-        expect(await quick.nextProgress()).toMatchObject({ missed: 0 });
+        expect(await fast.nextProgress()).toMatchObject({ missed: 0 });
       }
     }
-    tell(agent, { step: 2, activity: RUNNING });
-    await quick.nextProgress();
-    let shown = 0;
+    publish(agent, { step: 2, activity: RUNNING });
+    await fast.nextProgress();
+    let received = 0;
     let missed = 0;
     const sequences: number[] = [];
     for (let step = 1; step !== 2; ) {
       const event = await slow.next();
       if (event?.entry.case === 'progress') {
-        shown += 1;
+        received += 1;
         missed += event.entry.value.missed;
         step = event.entry.value.step;
       } else sequences.push(Number(event?.sequence));
     }
     expect(missed).toBeGreaterThan(0);
-    expect(shown + missed).toBe(rounds * perRound + 1);
+    expect(received + missed).toBe(rounds * perRound + 1);
     await cancel(agent);
-    for (const { sequence, entry } of await slow.rest()) {
+    for (const { sequence, entry } of await slow.remaining()) {
       if (entry.case !== 'progress') sequences.push(Number(sequence));
     }
-    // The first was read before the flood; then the steps, RUN_END and the result.
+    // The first event was read before; the others are the steps, RUN_END and the result.
     expect(sequences).toEqual(Array.from({ length: rounds + 2 }, (_, index) => index + 2));
   });
 });

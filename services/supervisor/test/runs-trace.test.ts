@@ -10,7 +10,7 @@ describe('the trace of a run', () => {
   });
   afterEach(() => supervisor.close());
 
-  /** StartRun by a client that traces in its own way, or not at all. */
+  /** Calls StartRun over plain HTTP with the given headers. */
   async function start(headers: Record<string, string>) {
     const url = `http://${supervisor.service.edgeAddress}/writ.run.v1.RunService/StartRun`;
     const answer = await fetch(url, {
@@ -32,16 +32,16 @@ describe('the trace of a run', () => {
     await Array.fromAsync(supervisor.runs().watchRun({ runId }));
   }
 
-  it('is that of StartRun on every hop, also after a restart (SYS-1)', async () => {
+  it('is the trace of StartRun on every hop, also after a restart (SYS-1)', async () => {
     const traceparent = newTraceparent();
     const [, traceId = '', clientSpan] = traceparent.split('-');
     const run = await start({ traceparent });
     expect(run.traceId).toBe(traceId);
     expect(supervisor.fakes.deliveries[0]?.traceparent).toContain(traceId);
     await supervisor.stop();
-    await supervisor.startAgain();
+    await supervisor.restart();
     await ended(run.runId);
-    // Every call that was made for the run, as the peers saw it.
+    // Every call for the run, as the peers received it.
     for (const call of supervisor.fakes.callsForRuns) {
       expect(call.traceparent).toContain(traceId);
     }
@@ -51,12 +51,12 @@ describe('the trace of a run', () => {
     expect(names).toEqual(expect.arrayContaining(['order start_run', 'order end_run']));
     const known = new Set(spans.map(({ spanId }) => spanId));
     for (const { name, parentSpanId } of spans) {
-      // Nothing of it hangs in the air.
+      // Every span has a parent.
       expect(known.has(parentSpanId ?? '') || parentSpanId === clientSpan, name).toBe(true);
     }
   });
 
-  it('begins with the server when the caller brings none', async () => {
+  it('starts at the server when the client sends no trace context', async () => {
     const run = await start({});
     await ended(run.runId);
     const roots = supervisor.spans

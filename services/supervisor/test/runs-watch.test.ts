@@ -44,11 +44,11 @@ describe('watching a run', () => {
     return events.flatMap(({ event }) => (event ? [event] : []));
   }
 
-  it('replays, then follows live without gap or duplicate, and ends with the result (HK-1)', async () => {
+  it('replays and then follows live without gaps or duplicates, and ends with the result (HK-1)', async () => {
     const watches: Promise<RunEvent[]>[] = [];
     for (let index = 0; index < 30; index += 1) {
       await publish(`evt_${index}`);
-      // The same event again is the same event.
+      // A duplicate delivery of an event.
       await publish(`evt_${index}`);
       if (index % 10 === 0) watches.push(watch());
     }
@@ -62,7 +62,7 @@ describe('watching a run', () => {
     for (const seen of await Promise.all(watches)) expect(seen).toEqual(all);
   });
 
-  it('begins after any place, and ends at once behind the end of a run that is over', async () => {
+  it('starts after any sequence number, and ends at once when the run has ended', async () => {
     await cancel();
     const all = await watch();
     expect(await watch(1n)).toEqual(all.slice(1));
@@ -70,7 +70,7 @@ describe('watching a run', () => {
     expect(await watch(1000n)).toEqual([]);
   });
 
-  it('takes late events at later places, which a watch from there shows', async () => {
+  it('appends late events, which a watch from that position receives', async () => {
     await cancel();
     const all = await watch();
     await publish('evt_late');
@@ -78,20 +78,20 @@ describe('watching a run', () => {
     expect(late.map(({ sequence }) => Number(sequence))).toEqual([all.length + 1]);
   });
 
-  it('takes events of unknown runs off the bus and forgets them', async () => {
-    await publish('evt_foreign', 'run_of_nobody');
+  it('drops events of unknown runs', async () => {
+    await publish('evt_unknown', 'run_unknown');
     await publish('evt_known');
     await cancel();
     expect(await watch()).toHaveLength(4);
   });
 
-  it('starts and watches in one, and a repeat of it watches the same run', async () => {
+  it('starts and watches in one RPC, and a retry watches the same run', async () => {
     await cancel();
     const events = await Array.fromAsync(supervisor.runs().runAgent({ start: START }));
     expect(events.at(-1)).toMatchObject({ runId, event: { entry: { case: 'result' } } });
   });
 
-  it('ends when the watcher goes away, and when the service stops', async () => {
+  it('ends when the watcher cancels and when the service stops', async () => {
     const abort = new AbortController();
     const watching = Array.fromAsync(
       supervisor.runs().watchRun({ runId }, { signal: abort.signal }),

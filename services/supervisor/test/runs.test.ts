@@ -17,7 +17,7 @@ describe('StartRun', () => {
   });
   afterEach(() => supervisor.close());
 
-  it('opens the pool, then the tab, then delivers the root with all that it needs (SUP-1, SUP-9)', async () => {
+  it('opens the pool, then the tab, then delivers the root with everything it needs (SUP-1, SUP-9)', async () => {
     const { fakes } = supervisor;
     const { run } = await supervisor.runs().startRun({ ...START, dataJson: '{"user_id":42}' });
     expect(run).toMatchObject({ tenant: 'acme', createdBy: 'anna', goal: 'Do it.' });
@@ -45,7 +45,7 @@ describe('StartRun', () => {
     expect(delivery?.credentials?.supervisorToken).not.toBe('');
   });
 
-  it('answers a repeat with the same run, and refuses its request_id for another one', async () => {
+  it('answers a retry with the same run, and rejects its request_id for another one', async () => {
     const runs = supervisor.runs();
     const [first, second] = await Promise.all([runs.startRun(START), runs.startRun(START)]);
     expect(second.run?.runId).toBe(first.run?.runId);
@@ -57,14 +57,14 @@ describe('StartRun', () => {
     expect(other.run?.runId).not.toBe(first.run?.runId);
   });
 
-  it('names the agents that exist when there is none of that name', async () => {
+  it('names the available agents when the agent does not exist', async () => {
     await expect(supervisor.runs().startRun({ ...START, agent: 'nobody' })).rejects.toMatchObject({
       kind: 'not_found',
-      message: 'There is no agent nobody; there is helper, patient, worker.',
+      message: 'There is no agent nobody; there is helper, slow, worker.',
     });
   });
 
-  it('uses another model only when the manifest allows it, and opens the tab for that one alone', async () => {
+  it('uses another model only if the manifest allows it, and opens the tab for that model only', async () => {
     const runs = supervisor.runs();
     await expect(runs.startRun({ ...START, model: 'gpt-9' })).rejects.toMatchObject({
       reason: 'MODEL_NOT_ALLOWED',
@@ -80,7 +80,7 @@ describe('StartRun', () => {
     });
   });
 
-  it('cuts what is asked for to what the manifest allows (SUP-9)', async () => {
+  it('limits the request to what the manifest allows (SUP-9)', async () => {
     const { run } = await supervisor.runs().startRun({
       ...START,
       runBudget: { maxTokens: 5000n, maxTurns: 3n },
@@ -98,7 +98,7 @@ describe('StartRun', () => {
     expect(pool?.budget?.maxAgents).toBe(50);
   });
 
-  it('refuses input that is no JSON object, in one sentence that names the field (SYS-3)', async () => {
+  it('rejects data that is not a JSON object, in one sentence that names the field (SYS-3)', async () => {
     await expect(supervisor.runs().startRun({ ...START, dataJson: '[1]' })).rejects.toMatchObject({
       kind: 'invalid_argument',
       message: 'data_json must be a JSON object.',
@@ -109,7 +109,7 @@ describe('StartRun', () => {
     });
   });
 
-  it('keeps a conversation to its tenant and creator (SUP-2)', async () => {
+  it('limits a session to its tenant and creator (SUP-2)', async () => {
     const session = { ...START, sessionId: 'ses-anna' };
     const { run } = await supervisor.runs().startRun(session);
     expect(run?.sessionId).toBe('ses-anna');
@@ -125,14 +125,14 @@ describe('StartRun', () => {
   });
 });
 
-describe('the public door', () => {
+describe('the public endpoint', () => {
   let supervisor: SupervisorUnderTest;
   beforeEach(async () => {
     supervisor = await SupervisorUnderTest.start();
   });
   afterEach(() => supervisor.close());
 
-  it('shows no tenant the runs of another (SYS-6)', async () => {
+  it('hides the runs of a tenant from other tenants (SYS-6)', async () => {
     const { run } = await supervisor.runs('anna').startRun(START);
     const runId = run?.runId ?? '';
     const eve = supervisor.runs('eve');
@@ -147,7 +147,7 @@ describe('the public door', () => {
     expect((await supervisor.runs('boris').getRun({ runId })).run?.runId).toBe(runId);
   });
 
-  it('lists runs by state, agent, session and labels, page by page', async () => {
+  it('lists runs by state, agent, session and labels, in pages', async () => {
     const runs = supervisor.runs();
     const started: string[] = [];
     for (const [index, agent] of ['worker', 'helper', 'worker', 'worker'].entries()) {
@@ -163,9 +163,9 @@ describe('the public door', () => {
     expect(await ids({ states: [RunState.COMPLETED] })).toEqual([]);
     const first = await runs.listRuns({ pageSize: 3 });
     expect(first.runs.map(({ runId }) => runId)).toEqual(started.toReversed().slice(0, 3));
-    const rest = await runs.listRuns({ pageSize: 3, pageToken: first.nextPageToken });
-    expect(rest.runs.map(({ runId }) => runId)).toEqual([started[0]]);
-    expect(rest.nextPageToken).toBe('');
+    const second = await runs.listRuns({ pageSize: 3, pageToken: first.nextPageToken });
+    expect(second.runs.map(({ runId }) => runId)).toEqual([started[0]]);
+    expect(second.nextPageToken).toBe('');
     for (const request of [
       { pageToken: 'nonsense' },
       { pageToken: first.nextPageToken, agent: 'helper' },
@@ -174,9 +174,9 @@ describe('the public door', () => {
     }
   });
 
-  it('lists the agents that can be started', async () => {
+  it('lists the available agents', async () => {
     const { agents } = await supervisor.runs().listAgents({});
-    expect(agents.map(({ name }) => name)).toEqual(['helper', 'patient', 'worker']);
+    expect(agents.map(({ name }) => name)).toEqual(['helper', 'slow', 'worker']);
     expect(agents[2]).toMatchObject({ description: 'Works.', tools: ['look', 'act'] });
     const page = await supervisor.runs().listAgents({ pageSize: 2 });
     const next = await supervisor.runs().listAgents({ pageSize: 2, pageToken: page.nextPageToken });
@@ -184,7 +184,7 @@ describe('the public door', () => {
     expect(next.nextPageToken).toBe('');
   });
 
-  it('speaks JSON over HTTP, too, and tells nobody anything without a key (SYS-2)', async () => {
+  it('serves JSON over HTTP, and nothing without a key (SYS-2)', async () => {
     const post = (method: string, body: object, key?: string) =>
       fetch(`http://${supervisor.service.edgeAddress}/writ.run.v1.RunService/${method}`, {
         method: 'POST',
@@ -201,7 +201,7 @@ describe('the public door', () => {
     expect((await post('GetRun', { runId: run.runId })).status).toBe(401);
   });
 
-  it('lets people do what their role allows (SYS-6)', async () => {
+  it('enforces the roles of people (SYS-6)', async () => {
     await expect(supervisor.as('boris', ApprovalService).listApprovals({})).rejects.toMatchObject({
       reason: 'ROLE_REQUIRED',
     });
@@ -211,7 +211,7 @@ describe('the public door', () => {
     expect((await supervisor.as('anna', ControlService).listHalts({})).halts).toEqual([]);
   });
 
-  it('hands a signal to the worker, under an id of its own, and never an approval', async () => {
+  it('forwards a signal to the worker with its own id, but not an approval', async () => {
     const { run } = await supervisor.runs().startRun(START);
     const signal = { requestId: 's-1', runId: run?.runId ?? '', name: 'human_reply:q1' };
     expect(await supervisor.runs().signalRun({ ...signal, payloadJson: '{}' })).toMatchObject({

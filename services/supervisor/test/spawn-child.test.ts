@@ -22,9 +22,9 @@ describe('SpawnChild', () => {
   const requestsFor = <T extends { readonly runId?: string }>(all: T[], runId: string) =>
     all.filter((request) => request.runId === runId);
 
-  it('reviews the delegation, then takes slot, tab and tokens together and delivers the task (SV-1, SUP-9)', async () => {
+  it('reviews the delegation, then acquires slot, tab and tokens and delivers the task (SV-1, SUP-9)', async () => {
     const lead = await family.lead();
-    const answer = await lead.spawn('op-1', 'scout', ' Look around. ', { correlationId: 'msg-1' });
+    const answer = await lead.spawn('op-1', 'scout', ' Look it up. ', { correlationId: 'msg-1' });
     expect(answer.decision).toMatchObject({
       verdict: Verdict.APPROVE,
       reason: 'may_hand_over',
@@ -48,20 +48,20 @@ describe('SpawnChild', () => {
       agent: child,
       slotGrant: `grant-of-${child?.instance}`,
       message: {
-        text: 'Look around.',
+        text: 'Look it up.',
         senderInstance: lead.instance,
         replyTo: lead.instance,
         correlationId: 'msg-1',
       },
     });
     expect(delivered?.supervision).toEqual(answer.supervision);
-    // The tokens work: the child may propose by itself.
+    // The tokens are valid: the child can propose actions.
     const scout = family.member(child?.instance ?? '');
     expect((await scout.final('op-1')).runEnded).toBe(true);
     await family.cancelled(lead.runId);
   });
 
-  it('narrows the child to parent, manifest and request, whichever is least (SUP-9, SUP-1)', async () => {
+  it('limits the child to the minimum of parent, manifest and request (SUP-9, SUP-1)', async () => {
     const lead = await family.lead();
     const { supervision } = await lead.spawn('op-1', 'scout', 'Look.', {
       executionBudget: { maxTokens: 900n, maxTurns: 3n },
@@ -101,7 +101,7 @@ describe('SpawnChild', () => {
       'execution_budget.max_tokens',
     ],
   ])(
-    'refuses %s that manifest or parent do not have, and counts no step (SUP-9)',
+    'rejects %s beyond manifest or parent without counting a step (SUP-9)',
     async (_what, terms, reason, field) => {
       const lead = await family.lead();
       await expect(lead.spawn('op-1', 'scout', 'risky', terms)).rejects.toMatchObject({
@@ -114,11 +114,11 @@ describe('SpawnChild', () => {
   );
 
   it.each([
-    ['an agent that its manifest does not name', 'stranger', 'x', 'unknown_tool:handoff_stranger'],
-    ['an agent that there is not', 'ghost', 'x', 'unknown_tool:handoff_ghost'],
-    ['no task', 'scout', '  ', 'missing_required_arg:handoff_scout:task'],
+    ['an agent outside its manifest', 'stranger', 'x', 'unknown_tool:handoff_stranger'],
+    ['an unknown agent', 'ghost', 'x', 'unknown_tool:handoff_ghost'],
+    ['an empty task', 'scout', '  ', 'missing_required_arg:handoff_scout:task'],
   ])(
-    'refuses %s as no valid action, on the record (SUP-9, SV-2)',
+    'records a delegation to %s as an invalid action (SUP-9, SV-2)',
     async (_what, agent, task, why) => {
       const lead = await family.lead();
       const answer = await lead.spawn('op-1', agent, task);
@@ -133,7 +133,7 @@ describe('SpawnChild', () => {
     },
   );
 
-  it('takes no slot for a delegation that rules block (SV-1)', async () => {
+  it('acquires no slot for a delegation that the policy blocks (SV-1)', async () => {
     const lead = await family.lead();
     const answer = await lead.spawn('op-1', 'scout', 'Tell the secret.');
     expect(answer.decision?.stopReason).toBe('supervisor_block:no_secrets');
@@ -142,13 +142,13 @@ describe('SpawnChild', () => {
     await family.cancelled(lead.runId);
   });
 
-  it('asks a person when rules escalate, and makes the child when asked again after a yes (SV-5)', async () => {
+  it('escalates a delegation, and spawns the child on a retry after the approval (SV-5)', async () => {
     const lead = await family.lead();
-    const asked = await lead.spawn('op-1', 'scout', 'Do risky things.');
-    expect(asked.decision).toMatchObject({ verdict: Verdict.ESCALATE, settled: false });
-    expect(asked.child).toBeUndefined();
+    const escalated = await lead.spawn('op-1', 'scout', 'Do risky things.');
+    expect(escalated.decision).toMatchObject({ verdict: Verdict.ESCALATE, settled: false });
+    expect(escalated.child).toBeUndefined();
     const approvals = family.supervisor.as('anna', ApprovalService);
-    const approvalId = asked.decision?.approvalId ?? '';
+    const approvalId = escalated.decision?.approvalId ?? '';
     const { approval } = await approvals.decideApproval({
       requestId: 'd-1',
       approvalId,
@@ -164,16 +164,16 @@ describe('SpawnChild', () => {
     await family.cancelled(lead.runId);
   });
 
-  it('answers a refused slot with the cap’s own sentence, and leaves no child behind (SB-2, AG-3)', async () => {
+  it('returns the error message of the cap when the slot is refused, without a child (SB-2, AG-3)', async () => {
     const lead = await family.lead();
-    const sentence = 'Spawn budget exceeded: all 3 slots of the run (max_agents) are held.';
-    const full = { dimension: 'spawns', used: 3, limit: 3, message: sentence };
+    const message = 'Spawn budget exceeded: all 3 slots of the run (max_agents) are held.';
+    const full = { dimension: 'spawns', used: 3, limit: 3, message };
     family.supervisor.fakes.fail(acquire, new BudgetExhaustedError(full));
     const answer = await lead.spawn('op-1');
-    expect(answer).toMatchObject({ slotRefusal: sentence, decision: { stopReason: '' } });
+    expect(answer).toMatchObject({ slotRefusal: message, decision: { stopReason: '' } });
     expect(answer.child).toBeUndefined();
-    // A repeat is the same refusal; another call may find a slot.
-    expect((await lead.spawn('op-1')).slotRefusal).toBe(sentence);
+    // A retry gets the same refusal; another call may get a slot.
+    expect((await lead.spawn('op-1')).slotRefusal).toBe(message);
     expect((await lead.spawn('op-2')).child?.name).toBe('scout');
     expect(requestsFor(family.supervisor.fakes.requests(acquire), lead.runId)).toHaveLength(2);
     const run = await family.cancelled(lead.runId);
@@ -183,24 +183,24 @@ describe('SpawnChild', () => {
     ]);
   });
 
-  it('answers a repeat with the same child, and refuses a reused call_id', async () => {
+  it('answers a retry with the same child, and rejects a reused call_id', async () => {
     const lead = await family.lead();
     const [first, second] = await Promise.all([lead.spawn('op-1'), lead.spawn('op-1')]);
     expect(second).toEqual(first);
     expect(await lead.spawn('op-1')).toEqual(first);
     await expect(lead.spawn('op-1', 'digger')).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
     await expect(
-      lead.spawn('op-1', 'scout', 'Look around.', { priority: Priority.LOW }),
+      lead.spawn('op-1', 'scout', 'Look it up.', { priority: Priority.LOW }),
     ).rejects.toMatchObject({ reason: 'CALL_ID_REUSED' });
     expect(requestsFor(family.supervisor.fakes.requests(acquire), lead.runId)).toHaveLength(1);
-    // Two children of one manifest have names of their own.
+    // Two children of one manifest have different instance names.
     const other = await lead.spawn('op-2');
     expect(other.child?.instance).not.toBe(first.child?.instance);
     expect(other.decision?.step).toBe(2);
     await family.cancelled(lead.runId);
   });
 
-  it('has the child’s reviewed answer in the history of the run (SV-7, AG-3)', async () => {
+  it('records the child’s reviewed answer in the history of the run (SV-7, AG-3)', async () => {
     const lead = await family.lead();
     const scout = await lead.child('op-1');
     await scout.final('op-1', 'Seen.');
@@ -215,7 +215,7 @@ describe('SpawnChild', () => {
     ]);
   });
 
-  it('tells of the handoff once, before anything of the child (HK-1)', async () => {
+  it('publishes the handoff once, before any event of the child (HK-1)', async () => {
     const lead = await family.lead();
     const scout = await lead.child('op-1');
     await scout.final('op-1');
@@ -234,32 +234,32 @@ describe('SpawnChild', () => {
         emitter: 'supervisor',
       },
     ]);
-    const places = events.map(({ event }) => [event?.entry.case, event?.agent?.instance]);
+    const entries = events.map(({ event }) => [event?.entry.case, event?.agent?.instance]);
     const handoff = events.findIndex(
       ({ event }) =>
         event?.entry.case === 'hook' && event.entry.value.type === HookEventType.HANDOFF,
     );
-    const ofChild = places.findIndex(([, instance]) => instance === scout.instance);
-    expect(handoff).toBeLessThan(ofChild);
+    const firstOfChild = entries.findIndex(([, instance]) => instance === scout.instance);
+    expect(handoff).toBeLessThan(firstOfChild);
   });
 
-  it('gives everything back when a later step fails for good, and says why (SUP-8)', async () => {
+  it('releases everything when a later step fails permanently, and reports the cause (SUP-8)', async () => {
     const lead = await family.lead();
     const { fakes } = family.supervisor;
     fakes.fail(openTab, new PreconditionError('TAB_CLOSED', 'No more tabs.'));
     const failed = { reason: 'SPAWN_FAILED', metadata: { cause: 'TAB_CLOSED' } };
     await expect(lead.spawn('op-1')).rejects.toMatchObject(failed);
     await expect(lead.spawn('op-1')).rejects.toMatchObject(failed);
-    const [taken] = requestsFor(fakes.requests(acquire), lead.runId);
+    const [acquired] = requestsFor(fakes.requests(acquire), lead.runId);
     const { release } = SpawnBudgetService.method;
     await expect
       .poll(() => requestsFor(fakes.requests(release), lead.runId), { interval: 5 })
-      .toMatchObject([{ agentInstance: taken?.agent?.instance }]);
+      .toMatchObject([{ agentInstance: acquired?.agent?.instance }]);
     expect(fakes.requests(deliver).at(-1)?.agent?.name).toBe('lead');
     await family.cancelled(lead.runId);
   });
 
-  it('makes nothing for a run, or a parent, that has ended (SUP-8, RT-4)', async () => {
+  it('spawns nothing for a run or a parent that has ended (SUP-8, RT-4)', async () => {
     const lead = await family.lead();
     const nested = await lead.child('op-1', 'lead');
     await nested.final('op-1');
@@ -268,7 +268,7 @@ describe('SpawnChild', () => {
     await expect(lead.spawn('op-2')).rejects.toMatchObject({ reason: 'RUN_ENDED' });
   });
 
-  it('asks to be asked again when it takes too long, and loses nothing (SUP-9)', async () => {
+  it('returns SPAWN_PENDING when it takes too long, and a retry returns the child (SUP-9)', async () => {
     const slow = await Family.start({ config: { childWaitMs: 30 } });
     try {
       const lead = await slow.lead();
@@ -280,7 +280,7 @@ describe('SpawnChild', () => {
       });
       resolve();
       await slow.supervisor.fakes.called(deliver, 2);
-      // The order may be a moment from done, and each question waits no longer than the first.
+      // The order may still be in progress, and each retry waits no longer than the first call.
       const { child } = await vi.waitFor(() => lead.spawn('op-1'));
       expect(child?.name).toBe('scout');
       expect(slow.supervisor.fakes.requests(acquire)).toHaveLength(1);

@@ -38,7 +38,7 @@ const PEOPLE = {
 /** One of {@link PEOPLE}. */
 export type PersonName = keyof typeof PEOPLE;
 
-/** Agents that tests start. */
+/** The agents of the tests. */
 const AGENTS_YAML = `
 agents:
   - name: worker
@@ -49,7 +49,7 @@ agents:
     tools: [look, act]
     limits: { max_steps: 8, max_tool_calls: 5 }
     budget: { max_seconds: 30, max_tokens: 1000, deadline: 10m }
-  - name: patient
+  - name: slow
     kind: json-action
     model: { model: desk }
     budget: { deadline: 10m }
@@ -58,27 +58,27 @@ agents:
     model: { model: desk }
 `;
 
-/** Rules that let everything pass. */
+/** A policy that approves everything. */
 const POLICY_YAML = `
-policy: open-door
+policy: approve-all
 rules:
   - id: anything
     decide: approve
     reason: fine
 `;
 
-/** A supervisor with real doors and faked peers, which can be started again on the same state. */
+/** A supervisor with real listeners and fake peers, which can be restarted on the same data. */
 export class SupervisorUnderTest {
   readonly fakes: FakePeers;
   readonly spans = new InMemorySpans();
-  /** Carries events of the fakes to the supervisor. */
+  /** Delivers events of the fakes to the supervisor. */
   readonly bus = createInProcessBus({ onError: () => undefined });
   readonly #dataDir: string;
   readonly #keys: Readonly<Record<string, string>>;
   readonly #changes: Partial<SupervisorConfig>;
   readonly #clock: Clock | undefined;
   readonly #clients: { close(): void }[] = [];
-  readonly #beside: SupervisorService[] = [];
+  readonly #replicas: SupervisorService[] = [];
   #service: SupervisorService | undefined;
 
   private constructor(
@@ -95,7 +95,7 @@ export class SupervisorUnderTest {
     this.#clock = clock;
   }
 
-  /** Starts one with fakes of its own. */
+  /** Starts a supervisor with its own fake peers. */
   static async start(
     options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
   ): Promise<SupervisorUnderTest> {
@@ -106,11 +106,11 @@ export class SupervisorUnderTest {
     const { config = {}, clock } = options;
     const fakes = await FakePeers.start(clock);
     const started = new SupervisorUnderTest(fakes, dataDir, keys, config, clock);
-    await started.startAgain();
+    await started.restart();
     return started;
   }
 
-  /** The service that runs now. */
+  /** The running service. */
   get service(): SupervisorService {
     if (this.#service === undefined) throw new Error('The supervisor is stopped.');
     return this.#service;
@@ -134,15 +134,15 @@ export class SupervisorUnderTest {
     };
   }
 
-  /** Starts another supervisor on the same state, beside the one that runs. */
-  async beside(): Promise<SupervisorService> {
+  /** Starts another supervisor on the same data. */
+  async startReplica(): Promise<SupervisorService> {
     const service = await this.#create();
-    this.#beside.push(service);
+    this.#replicas.push(service);
     return service;
   }
 
-  /** Starts the service on the state that is there. */
-  async startAgain(): Promise<void> {
+  /** Starts the service on the stored data. */
+  async restart(): Promise<void> {
     this.#service = await this.#create();
   }
 
@@ -162,16 +162,16 @@ export class SupervisorUnderTest {
     return service;
   }
 
-  /** Stops the service; its state stays. */
+  /** Stops the service and keeps its data. */
   async stop(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.close();
-    for (const service of this.#beside.splice(0)) await service.stop();
+    for (const service of this.#replicas.splice(0)) await service.stop();
     const service = this.#service;
     this.#service = undefined;
     await service?.stop();
   }
 
-  /** A public service as a person calls it. */
+  /** A client of a public service with the credentials of a person. */
   as<S extends DescService>(
     name: PersonName,
     service: S,
@@ -187,17 +187,17 @@ export class SupervisorUnderTest {
     return client;
   }
 
-  /** RunService as a person calls it. */
+  /** A client of RunService with the credentials of a person. */
   runs(name: PersonName = 'anna', address?: string): ClosableRpcClient<typeof RunService> {
     return this.as(name, RunService, address);
   }
 
-  /** The text of a person's API key. */
+  /** The API key of a person. */
   apiKey(name: PersonName): string {
     return this.#keys[name] ?? '';
   }
 
-  /** A supervisor on the same state in a process of its own, to be killed. */
+  /** Starts a supervisor on the same data in a child process. */
   async spawnProcess(
     changes: {
       readonly execArgv?: readonly string[];
@@ -239,7 +239,7 @@ export class SupervisorUnderTest {
     return { child, address, edgeAddress };
   }
 
-  /** What a worker needs to act for the root that was delivered last. */
+  /** A client and call options with which a worker acts for the latest delivered root. */
   async worker(): Promise<{
     readonly supervision: RpcClient<typeof SupervisionService>;
     readonly options: CallOptions;
@@ -250,16 +250,16 @@ export class SupervisorUnderTest {
       .client(SupervisionService, { audience: 'supervisor', address: this.service.address });
     this.#clients.push(supervision);
     const agentToken = delivery?.credentials?.supervisorToken ?? '';
-    const { tenant = '', supervision: place, agent } = delivery ?? {};
+    const { tenant = '', supervision: supervised, agent } = delivery ?? {};
     const slotGrant = await this.fakes.peer('spawn-budget').slotGrant({
       tenant,
-      runId: place?.runId ?? '',
+      runId: supervised?.runId ?? '',
       agentInstance: agent?.instance ?? '',
     });
     return { supervision, options: { agentToken, slotGrant, epoch: 1n } };
   }
 
-  /** Stops everything and deletes its state. */
+  /** Stops everything and deletes the data. */
   async close(): Promise<void> {
     await this.stop();
     await this.bus.close();
@@ -268,7 +268,7 @@ export class SupervisorUnderTest {
   }
 }
 
-/** Opens the state of a supervisor a second time, to look at it and to change it; close it in the end. */
-export async function openBeside({ config }: SupervisorUnderTest): Promise<SupervisorStore> {
+/** Opens the store of a supervisor a second time; the caller closes it. */
+export async function openSecondStore({ config }: SupervisorUnderTest): Promise<SupervisorStore> {
   return await openSupervisorStore(config.store, () => undefined);
 }

@@ -5,14 +5,21 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import type { WatchRunResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { derivedId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CONTEXT, type DeskAgent, finalText, LOOK_UP, RefundDesk, refund } from './refund-desk.ts';
+import {
+  CONTEXT,
+  finalText,
+  LOOK_UP,
+  RefundHarness,
+  refund,
+  type TestAgent,
+} from './refund-harness.ts';
 import { refundTools } from './refund-tools.ts';
 
 const STARTED = new Date('2026-11-02T10:00:00.000Z');
 const ENDED = new Date('2026-11-02T10:00:01.250Z');
 const TIMES = { startTime: timestampFromDate(STARTED), endTime: timestampFromDate(ENDED), step: 7 };
 
-/** The TOOL events by their names. */
+/** Names of the TOOL events. */
 const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, string>([
   [HookEventType.TOOL_START, 'TOOL_START'],
   [HookEventType.TOOL_END, 'TOOL_END'],
@@ -23,37 +30,37 @@ function hooksOf(events: readonly WatchRunResponse[]): HookEvent[] {
 }
 
 describe('tool events of a gateway without a bus', () => {
-  let desk: RefundDesk;
+  let harness: RefundHarness;
   const seen: string[] = [];
   beforeAll(async () => {
-    desk = await RefundDesk.start();
-    desk.listTools(refundTools(), 'v1', false);
-    await desk.supervisor.bus.subscribe({
+    harness = await RefundHarness.start();
+    harness.listTools(refundTools(), 'v1', false);
+    await harness.supervisor.bus.subscribe({
       subject: HOOK_SUBJECTS,
       durable: 'test',
       handler: async ({ eventId }) => void seen.push(eventId),
     });
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  /** The TOOL events on the timeline of a run that is over. */
-  async function toolEvents(agent: DeskAgent): Promise<HookEvent[]> {
+  /** The TOOL events on the timeline of an ended run. */
+  async function toolEvents(agent: TestAgent): Promise<HookEvent[]> {
     const { runId } = agent.scope;
-    const runs = desk.supervisor.runs();
+    const runs = harness.supervisor.runs();
     await runs.cancelRun({ requestId: `c-${runId}`, runId });
     const events = await Array.fromAsync(runs.watchRun({ runId }));
     return hooksOf(events).filter(({ type }) => TOOL_EVENTS.has(type));
   }
 
-  it('are told by the supervisor from the receipt, as that gateway would have (HK-1)', async () => {
-    const agent = await desk.agent();
+  it('are published by the supervisor from the receipt, as the gateway would publish them (HK-1)', async () => {
+    const agent = await harness.agent();
     const decision = await agent.propose('op-1', LOOK_UP);
     const receipt = await agent.receipt(decision, CONTEXT, TIMES);
     await agent.propose('op-2', refund(0), { receipts: [receipt] });
-    await desk.report(receipt, receipt);
+    await harness.report(receipt, receipt);
     const events = await toolEvents(agent);
     const { tenant, runId, agentInstance } = agent.scope;
-    const said = {
+    const common = {
       emitter: 'supervisor',
       tenant,
       runId,
@@ -65,9 +72,9 @@ describe('tool events of a gateway without a bus', () => {
       argsSha256: expect.stringMatching(/^[0-9a-f]{64}$/),
     };
     expect(events).toMatchObject([
-      { ...said, eventId: derivedId('evt', runId, agentInstance, 'op-1', 'TOOL_START') },
+      { ...common, eventId: derivedId('evt', runId, agentInstance, 'op-1', 'TOOL_START') },
       {
-        ...said,
+        ...common,
         eventId: derivedId('evt', runId, agentInstance, 'op-1', 'TOOL_END'),
         duration: { seconds: 1n, nanos: 250_000_000 },
       },
@@ -80,18 +87,18 @@ describe('tool events of a gateway without a bus', () => {
     await expect.poll(() => seen.filter((id) => ids.includes(id))).toEqual(ids);
   });
 
-  it('are one TOOL_END for a refused call, none for a burnt one, and none again for what a person found out (HK-1, TG-5)', async () => {
-    const agent = await desk.agent();
+  it('are one TOOL_END for a refused call, and none for a voided one or a resolution (HK-1, TG-5)', async () => {
+    const agent = await harness.agent();
     const refused = { status: CallStatus.REFUSED, stopReason: 'max_tool_calls' };
-    const burnt = { status: CallStatus.VOID, argsSha256: '' };
+    const voided = { status: CallStatus.VOID, argsSha256: '' };
     const unknown = { status: CallStatus.UNKNOWN, stopReason: 'outcome_unknown:issue_refund' };
-    await desk.report(
+    await harness.report(
       await agent.receipt(await agent.propose('op-1', LOOK_UP), {}, refused),
-      await agent.receipt(await agent.propose('op-2', LOOK_UP), {}, burnt),
+      await agent.receipt(await agent.propose('op-2', LOOK_UP), {}, voided),
     );
     const paid = await agent.propose('op-3', refund(1));
-    await desk.report(await agent.receipt(paid, {}, unknown));
-    await desk.report(await agent.receipt(paid, {}, { revision: 2, resolvedBy: 'anna' }));
+    await harness.report(await agent.receipt(paid, {}, unknown));
+    await harness.report(await agent.receipt(paid, {}, { revision: 2, resolvedBy: 'anna' }));
     const events = await toolEvents(agent);
     expect(
       events.map(({ callId, type, status }) => [callId, TOOL_EVENTS.get(type), status]),
@@ -102,8 +109,8 @@ describe('tool events of a gateway without a bus', () => {
     ]);
   });
 
-  it('are left to a gateway that says that it tells them (HK-1)', async () => {
-    const own = await RefundDesk.start();
+  it('are left to a gateway that publishes its own events (HK-1)', async () => {
+    const own = await RefundHarness.start();
     try {
       const agent = await own.agent();
       const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);

@@ -33,23 +33,23 @@ import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts
 
 type ReceiptChanges = Partial<Omit<MessageInitShape<typeof ReceiptClaimsSchema>, '$typeName'>>;
 
-/** What a worker proposes, and what it carries. */
+/** The proposal of a worker, with receipts and observations. */
 export type Proposal = Omit<
   MessageInitShape<typeof ReviewActionRequestSchema>,
   '$typeName' | 'callId'
 >;
 
-/** A tool call as a JSON-speaking model says it. */
+/** A tool call in the JSON format of a model. */
 export function toolText(name: string, args: JsonObject = {}): Proposal {
   return { proposal: { case: 'rawText', value: JSON.stringify({ kind: 'tool', name, args }) } };
 }
 
-/** A final answer as a JSON-speaking model says it. */
+/** A final answer in the JSON format of a model. */
 export function finalText(answer: string): Proposal {
   return { proposal: { case: 'rawText', value: JSON.stringify({ kind: 'final', answer }) } };
 }
 
-/** A refund as a JSON-speaking model proposes it. */
+/** A refund in the JSON format of a model. */
 export function refund(amountUsd: number, reason: string | null = 'Paid twice.'): Proposal {
   const args = { user_id: 42, amount_usd: amountUsd };
   return toolText('issue_refund', reason === null ? args : { ...args, reason });
@@ -58,8 +58,8 @@ export function refund(amountUsd: number, reason: string | null = 'Paid twice.')
 export const LOOK_UP = toolText('get_refund_context', { user_id: 42 });
 export const CONTEXT = { user: { id: 42 }, charge: { amount_usd: 1200 } };
 
-/** The refund desk's rules in a supervisor behind real doors, with a test's own worker and gateway. */
-export class RefundDesk {
+/** A supervisor with the refund desk's agents and policy, and the worker and gateway of the test. */
+export class RefundHarness {
   readonly supervisor: SupervisorUnderTest;
   readonly #clock: Clock;
 
@@ -70,7 +70,7 @@ export class RefundDesk {
 
   static async start(
     options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
-  ): Promise<RefundDesk> {
+  ): Promise<RefundHarness> {
     const supervisor = await SupervisorUnderTest.start({
       ...options,
       config: {
@@ -79,12 +79,12 @@ export class RefundDesk {
         ...options.config,
       },
     });
-    const desk = new RefundDesk(supervisor, options.clock ?? systemClock);
-    desk.listTools();
-    return desk;
+    const harness = new RefundHarness(supervisor, options.clock ?? systemClock);
+    harness.listTools();
+    return harness;
   }
 
-  /** What the gateway lists from now on; it has a bus for its events unless told otherwise. */
+  /** Sets the tool list of the gateway, which publishes its own events by default. */
   listTools(tools = refundTools(), registryVersion = 'v1', emitsHookEvents = true): void {
     this.supervisor.fakes.answer(ToolGatewayService.method.listTools, ({ knownVersion }) =>
       knownVersion === registryVersion
@@ -93,23 +93,23 @@ export class RefundDesk {
     );
   }
 
-  /** The gateway answers nobody. */
-  gatewayIsAway(): void {
+  /** Makes the gateway unavailable. */
+  stopGateway(): void {
     this.supervisor.fakes.answer(ToolGatewayService.method.listTools, () => {
-      throw new UnavailableError('UNAVAILABLE', 'Away.');
+      throw new UnavailableError('UNAVAILABLE', 'The peer is down.');
     });
   }
 
-  /** The run of an agent once its watch has ended. */
-  async ended({ scope: { runId } }: DeskAgent): Promise<Run> {
+  /** Resolves with the run of an agent when it has ended. */
+  async ended({ scope: { runId } }: TestAgent): Promise<Run> {
     await Array.fromAsync(this.supervisor.runs().watchRun({ runId }));
     const { run } = await this.supervisor.runs().getRun({ runId });
-    if (run === undefined) throw new Error('There is no run.');
+    if (run === undefined) throw new Error('The run does not exist.');
     return run;
   }
 
-  /** Starts a run and takes its root over. */
-  async agent(name = 'refund-worker', person: PersonName = 'anna'): Promise<DeskAgent> {
+  /** Starts a run and claims its root. */
+  async agent(name = 'refund-worker', person: PersonName = 'anna'): Promise<TestAgent> {
     const { fakes } = this.supervisor;
     const before = fakes.deliveries.length;
     await this.supervisor
@@ -117,16 +117,16 @@ export class RefundDesk {
       .startRun({ requestId: `start-${before}`, agent: name, goal: 'Refund it.' });
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];
-    if (delivery === undefined) throw new Error('Nothing was delivered.');
-    return new DeskAgent(this, delivery);
+    if (delivery === undefined) throw new Error('The run was not delivered.');
+    return new TestAgent(this, delivery);
   }
 
-  /** ApprovalService as a person calls it. */
+  /** ApprovalService with the credentials of a person. */
   approvals(person: PersonName = 'anna'): RpcClient<typeof ApprovalService> {
     return this.supervisor.as(person, ApprovalService);
   }
 
-  /** Delivers receipts as a gateway does; returns the ids that were acknowledged. */
+  /** Delivers receipts as the gateway does; returns the acknowledged ids. */
   async report(...receipts: readonly string[]): Promise<readonly string[]> {
     const client = this.supervisor.fakes
       .peer('tool-gateway')
@@ -135,10 +135,10 @@ export class RefundDesk {
     return acknowledgedReceiptIds;
   }
 
-  /** What a writ orders, checked as a gateway checks it. */
-  async order(agent: DeskAgent, decision: Decision | undefined): Promise<WritClaims> {
+  /** Verifies a writ as the gateway does; returns its claims. */
+  async writClaims(agent: TestAgent, decision: Decision | undefined): Promise<WritClaims> {
     const action = decision?.executedAction?.kind;
-    if (action?.case !== 'tool') throw new Error('Nothing was approved.');
+    if (action?.case !== 'tool') throw new Error('The action was not approved.');
     const trust = createTrust({
       addresses: { supervisor: this.#address },
       telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
@@ -165,19 +165,19 @@ export class RefundDesk {
   }
 }
 
-/** A run's root as its worker sees it. */
-export class DeskAgent {
+/** The root agent of a run with its worker's credentials. */
+export class TestAgent {
   readonly scope: {
     readonly tenant: string;
     readonly runId: string;
     readonly agentInstance: string;
   };
-  readonly #desk: RefundDesk;
+  readonly #harness: RefundHarness;
   readonly #delivery: DeliverRequest;
   epoch = 1n;
 
-  constructor(desk: RefundDesk, delivery: DeliverRequest) {
-    this.#desk = desk;
+  constructor(harness: RefundHarness, delivery: DeliverRequest) {
+    this.#harness = harness;
     this.#delivery = delivery;
     this.scope = {
       tenant: delivery.tenant,
@@ -186,10 +186,10 @@ export class DeskAgent {
     };
   }
 
-  /** What its worker shows with every call. */
+  /** The credentials that the worker sends with every call. */
   async options(grantTtlMs?: number): Promise<CallOptions> {
     const { epoch } = this;
-    const spawnBudget = this.#desk.supervisor.fakes.peer('spawn-budget');
+    const spawnBudget = this.#harness.supervisor.fakes.peer('spawn-budget');
     return {
       agentToken: this.#delivery.credentials?.supervisorToken ?? '',
       slotGrant: await spawnBudget.slotGrant({ ...this.scope, epoch }, grantTtlMs),
@@ -198,34 +198,34 @@ export class DeskAgent {
   }
 
   get reviews(): RpcClient<typeof ReviewService> {
-    const { supervisor } = this.#desk;
+    const { supervisor } = this.#harness;
     return supervisor.fakes
       .peer('agent-worker')
       .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
   }
 
-  /** Proposes an action; `more` may carry receipts and observations. */
+  /** Proposes an action; `more` may contain receipts and observations. */
   async propose(callId: string, proposal: Proposal, more: Proposal = {}): Promise<Decision> {
     const request = { ...proposal, ...more, callId };
     const { decision } = await this.reviews.reviewAction(request, await this.options());
-    if (decision === undefined) throw new Error('There is no decision.');
+    if (decision === undefined) throw new Error('The response has no decision.');
     return decision;
   }
 
-  /** A decision as it stands now. */
-  async decisionNow(callId: string): Promise<Decision | undefined> {
+  /** Reads the current decision for a call. */
+  async getDecision(callId: string): Promise<Decision | undefined> {
     return (await this.reviews.getDecision({ callId }, await this.options())).decision;
   }
 
-  /** The gateway's receipt for an approved call; `changes` are what it would not say. */
+  /** Mints the gateway's receipt for an approved call; `changes` override its claims. */
   async receipt(
     { callId, executedAction }: Decision,
     result: JsonObject = {},
     changes: ReceiptChanges = {},
-    signer = this.#desk.supervisor.fakes.peer('tool-gateway').signer,
+    signer = this.#harness.supervisor.fakes.peer('tool-gateway').signer,
   ): Promise<string> {
     const action = executedAction?.kind;
-    if (action?.case !== 'tool') throw new Error('Nothing was approved.');
+    if (action?.case !== 'tool') throw new Error('The action was not approved.');
     const { tool, argumentsJson } = action.value;
     const { tenant, runId, agentInstance } = this.scope;
     const { token } = await mintReceipt(signer, {
@@ -245,13 +245,13 @@ export class DeskAgent {
     return token;
   }
 
-  /** Proposes a call and brings back its receipt. */
+  /** Proposes a call and returns its receipt. */
   async execute(callId: string, proposal: Proposal, result: JsonObject): Promise<string> {
     return await this.receipt(await this.propose(callId, proposal), result);
   }
 }
 
-/** `{refund: {amount_usd: 5}}` as `{'refund.amount_usd': 5}`, the way a gateway picks fields. */
+/** Flattens `{refund: {amount_usd: 5}}` to `{'refund.amount_usd': 5}`, as the gateway selects fields. */
 function flattened(object: JsonObject, prefix = ''): JsonObject {
   return Object.fromEntries(
     Object.entries(object).flatMap(([key, value]) =>

@@ -22,8 +22,8 @@ const CHAINER_SETTINGS = {
   auditCheckpointMs: 60_000,
 } as const;
 
-/** A supervisor's store with audit records, and chainers at will. */
-export class AuditDesk {
+/** A supervisor store with audit records and any number of chainers. */
+export class AuditHarness {
   readonly clock: ManualClock;
   readonly dataDir: string;
   readonly store: SupervisorStore;
@@ -37,14 +37,14 @@ export class AuditDesk {
     this.signer = signer;
   }
 
-  static async open(): Promise<AuditDesk> {
+  static async open(): Promise<AuditHarness> {
     const dataDir = await mkdtemp(join(tmpdir(), 'writ-audit-'));
     const file = join(dataDir, 'supervisor.db');
     const store = await openSupervisorStore({ dialect: 'sqlite', file }, () => undefined);
     const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
     const keyDir = join(dataDir, 'keys');
     const signer = await openSigner({ service: 'supervisor', keyDir, clock });
-    return new AuditDesk(dataDir, store, signer, clock);
+    return new AuditHarness(dataDir, store, signer, clock);
   }
 
   chainer(replica: string, store = this.store): AuditChainer {
@@ -53,7 +53,7 @@ export class AuditDesk {
     return new AuditChainer({ store, signer: this.signer, clock: this.clock, telemetry, config });
   }
 
-  /** Appends records, each in a transaction of its own as reviews do. */
+  /** Appends records, each in its own transaction. */
   async append(tenant: string, count: number): Promise<void> {
     for (let n = 0; n < count; n += 1) {
       this.#appended += 1;
@@ -68,7 +68,7 @@ export class AuditDesk {
     }
   }
 
-  /** A tenant's chain as it stands: places, calls and what checkpoints cover. */
+  /** The current chain of a tenant: its end, records and checkpoints. */
   async chain(tenant: string) {
     const filters = {
       tenant,
@@ -94,19 +94,19 @@ export class AuditDesk {
 
 const STATEMENTS = ['selectFrom', 'insertInto', 'updateTable', 'deleteFrom', 'executeQuery'];
 
-/** What stands for the end of a process. */
+/** Simulates the end of a process. */
 export class Crash extends Error {}
 
 /**
- * A store that crashes before the `n`-th thing that it is asked to do, counted from zero: each
- * statement of a transaction, each commit, and once more after each commit, when it is durable but
- * nobody has heard of it. A crash after a commit keeps what was done; any other undoes it.
+ * A store that crashes before its `n`-th operation, counted from zero. Operations are each statement of a
+ * transaction, each commit, and the return after each commit. A crash after a commit keeps the changes;
+ * any other crash rolls them back.
  */
 export function crashingAt(store: SupervisorStore, n: number): SupervisorStore {
-  let left = n;
+  let remaining = n;
   const step = (): void => {
-    if (left === 0) throw new Crash('The process is gone.');
-    left -= 1;
+    if (remaining === 0) throw new Crash('The process has crashed.');
+    remaining -= 1;
   };
   const counted = (trx: SupervisorTransaction): SupervisorTransaction =>
     new Proxy(trx, {

@@ -3,17 +3,17 @@ import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervis
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   CONTEXT,
-  type DeskAgent,
   finalText,
   LOOK_UP,
-  RefundDesk,
+  RefundHarness,
   refund,
+  type TestAgent,
   toolText,
-} from './refund-desk.ts';
+} from './refund-harness.ts';
 
 const EMAIL = toolText('send_refund_email', { user_id: 42, amount_usd: 250, message: 'Done.' });
 const DONE = finalText('All is paid.');
-/** What refunds may come to without a person, in cents, by the desk's policy. */
+/** The refund limit per run without approval in cents, from the policy. */
 const RUN_CAP = 200_000;
 const AMOUNTS = [
   [1000, 1000, 1000, 1, 0.01],
@@ -21,15 +21,15 @@ const AMOUNTS = [
   [1, 1000, 700, 300, 500],
 ];
 
-describe('a worker that lies', () => {
-  let desk: RefundDesk;
+describe('a malicious worker', () => {
+  let harness: RefundHarness;
   beforeAll(async () => {
-    desk = await RefundDesk.start();
+    harness = await RefundHarness.start();
   });
-  afterAll(() => desk.close());
+  afterAll(() => harness.close());
 
-  async function report(agent: DeskAgent, stopReason: string, more: object = {}) {
-    const { fakes, service } = desk.supervisor;
+  async function report(agent: TestAgent, stopReason: string, more: object = {}) {
+    const { fakes, service } = harness.supervisor;
     const supervision = fakes
       .peer('agent-worker')
       .client(SupervisionService, { audience: 'supervisor', address: service.address });
@@ -37,21 +37,21 @@ describe('a worker that lies', () => {
     return await supervision.reportOutcome(claim, await agent.options());
   }
 
-  async function stateOf({ scope: { runId } }: DeskAgent): Promise<RunState | undefined> {
-    return (await desk.supervisor.runs().getRun({ runId })).run?.state;
+  async function stateOf({ scope: { runId } }: TestAgent): Promise<RunState | undefined> {
+    return (await harness.supervisor.runs().getRun({ runId })).run?.state;
   }
 
   it.each(AMOUNTS.map((amounts) => [amounts]))(
-    'and withholds every receipt gains nothing against any cap and opens no gate, asking for %j (SV-3)',
+    'gains nothing against any cap and opens no gate when it withholds every receipt, asking for %j (SV-3)',
     async (amounts) => {
-      const agent = await desk.agent();
+      const agent = await harness.agent();
       let approved = 0;
       await agent.propose('look', LOOK_UP);
       for (const [index, amount] of amounts.slice(0, 4).entries()) {
         const { executedAction, writ } = await agent.propose(`pay-${index}`, refund(amount));
         if (writ === '') continue;
         const action = executedAction?.kind;
-        if (action?.case !== 'tool') throw new Error('A writ without an action.');
+        if (action?.case !== 'tool') throw new Error('The writ has no action.');
         const { amount_usd } = JSON.parse(action.value.argumentsJson) as { amount_usd: number };
         approved += Math.round(amount_usd * 100);
       }
@@ -62,9 +62,9 @@ describe('a worker that lies', () => {
         writ: '',
       });
       expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
-      // Nor do observations without a receipt open it.
-      const shown = [{ callId: 'look', content: JSON.stringify(CONTEXT) }];
-      expect(await agent.propose('again', DONE, { observations: shown })).toMatchObject({
+      // Observations without a receipt do not open it either.
+      const observations = [{ callId: 'look', content: JSON.stringify(CONTEXT) }];
+      expect(await agent.propose('again', DONE, { observations })).toMatchObject({
         reason: 'final_requires_context',
         runEnded: false,
       });
@@ -72,9 +72,9 @@ describe('a worker that lies', () => {
   );
 
   it.each(['success', 'paused', 'cancelled', 'halted'])(
-    'and reports %s, which it did not get approved, is refused, and the run goes on (SV-7)',
+    'is refused when it reports %s without an approval, and the run continues (SV-7)',
     async (stopReason) => {
-      const agent = await desk.agent();
+      const agent = await harness.agent();
       expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
       for (const callId of ['', 'done', 'never']) {
         await expect(report(agent, stopReason, { callId })).rejects.toMatchObject({
@@ -84,8 +84,8 @@ describe('a worker that lies', () => {
         });
       }
       expect(await stateOf(agent)).toBe(RunState.RUNNING);
-      const looked = await agent.execute('look', LOOK_UP, CONTEXT);
-      const final = await agent.propose('final', DONE, { receipts: [looked] });
+      const lookupReceipt = await agent.execute('look', LOOK_UP, CONTEXT);
+      const final = await agent.propose('final', DONE, { receipts: [lookupReceipt] });
       expect(final.runEnded).toBe(true);
     },
   );
@@ -104,29 +104,29 @@ describe('a worker that lies', () => {
     'llm_timeout',
     'provider_error:500',
   ])(
-    'and reports %s of a call that was approved ends on its own word, which is marked (SV-7)',
+    'ends a run with %s of an approved call, and the result is marked as unverified (SV-7)',
     async (stopReason) => {
-      const agent = await desk.agent();
+      const agent = await harness.agent();
       const receipt = await agent.execute('look', LOOK_UP, CONTEXT);
       await report(agent, stopReason, { callId: 'look', receipts: [receipt] });
-      const { result } = await desk.ended(agent);
+      const { result } = await harness.ended(agent);
       expect(result).toMatchObject({ stopReason, status: RunStatus.STOPPED, unverified: true });
       expect(result?.trace).toMatchObject([{ callId: 'look', ok: true }]);
     },
   );
 
-  it('and brings receipts of others, or observations that none of its own vouches for, changes nothing by them (SV-7, TG-8)', async () => {
-    const [agent, other] = [await desk.agent(), await desk.agent()];
+  it('changes nothing with receipts of other agents or unverified observations (SV-7, TG-8)', async () => {
+    const [agent, other] = [await harness.agent(), await harness.agent()];
     const own = await agent.execute('look', LOOK_UP, CONTEXT);
-    const foreign = await other.execute('look', LOOK_UP, CONTEXT);
-    await expect(report(agent, 'stuck', { receipts: [own, foreign] })).rejects.toMatchObject({
+    const otherReceipt = await other.execute('look', LOOK_UP, CONTEXT);
+    await expect(report(agent, 'stuck', { receipts: [own, otherReceipt] })).rejects.toMatchObject({
       reason: 'RECEIPT_WRONG_RUN',
     });
     expect(await stateOf(agent)).toBe(RunState.RUNNING);
     expect((await agent.propose('done', DONE)).reason).toBe('final_requires_context');
     const content = JSON.stringify({ ...CONTEXT, user: { id: 666 } });
     await report(agent, 'stuck', { receipts: [own], observations: [{ callId: 'look', content }] });
-    const { result } = await desk.ended(agent);
+    const { result } = await harness.ended(agent);
     expect(result?.history).toMatchObject([{ callId: 'look', observationJson: '' }]);
   });
 });
