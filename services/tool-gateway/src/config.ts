@@ -3,37 +3,37 @@ import { readEnv, variable, type YamlInput } from '@writ/config';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
-/** Everything that can be set about a tool gateway. Times are milliseconds. */
+/** Settings of a tool gateway. Times are milliseconds. */
 export interface ToolGatewayConfig {
-  /** Where services call; port 0 takes a free one. */
+  /** Address of the listener; port 0 selects a free port. */
   readonly host: string;
   readonly port: number;
-  /** The signing key and what tools keep live below it. */
+  /** Folder of the signing keys and of the files of local tools. */
   readonly dataDir: string;
-  /** How long a key signs before the next one does; undefined = for ever. */
+  /** Signing key rotation interval; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
-  /** Tools, sources and allowlists; modules are found from its folder. */
+  /** tools.yaml; module paths are relative to its folder. */
   readonly tools: YamlInput;
-  /** Between two looks whether the tools file changed; 0 for never. */
+  /** How often the tools file is checked for changes; 0 disables reloading. */
   readonly toolsPollMs: number;
-  /** What the file's `${NAME}` stand for, and what local tools may read. Holds secrets: never logged. */
+  /** Values of `${NAME}` in the file, readable by local tools. Contains secrets; never log it. */
   readonly variables: Readonly<Record<string, string>>;
-  /** How old a receipt gets before it is delivered: most were carried by then. */
+  /** Age at which the gateway delivers a receipt; before that, the worker usually delivers it. */
   readonly receiptDelayMs: number;
-  /** Between two looks for receipts to deliver. */
+  /** How often pending receipts are delivered. */
   readonly receiptPollMs: number;
-  /** Longest wait after the supervisor did not take receipts. */
+  /** Longest back-off after a failed delivery. */
   readonly receiptRetryMaxMs: number;
-  /** How long a stop waits for calls in flight before it calls them off. */
+  /** How long a shutdown waits for in-flight calls before it cancels them. */
   readonly drainMs: number;
-  /** How long it then waits for the bus to take what is left; the next start sends the rest. */
+  /** How long a shutdown then waits for the outbox to drain; the next start sends the rest. */
   readonly flushMs: number;
 }
 
-/** The defaults of everything that has one; tests start from here. */
+/** Default settings. */
 export const TOOL_GATEWAY_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'tool-gateway-0',
@@ -59,7 +59,7 @@ export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): Too
     }),
     toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
       default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
-      about: 'between two looks whether that file changed; 0s for never',
+      about: 'how often that file is checked for changes; 0s disables reloading',
     }),
   });
   return {

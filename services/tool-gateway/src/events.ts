@@ -8,11 +8,11 @@ import { ATTR_ERROR_TYPE, type Telemetry, trace, traceparentOf } from '@writ/tel
 import type { CallRow } from './store/calls.ts';
 import type { GatewayTransaction } from './store/gateway-store.ts';
 
-/** Every hook event that the gateway emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+/** Hook events of the gateway; each is written in the transaction of the change that it reports (HK-1, HK-2). */
 export interface GatewayEvents {
-  /** Intent to execute is recorded. */
+  /** After intent is recorded. */
   toolStarted(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
-  /** An outcome, or a refusal, is recorded. */
+  /** After an outcome or a refusal is recorded. */
   toolEnded(trx: GatewayTransaction, call: CallRow, at: Date): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import { createSlotShare } from '@writ/store';
 import { InFlightCalls } from './app/calls/in-flight-calls.ts';
 import { recoverCalls } from './app/calls/recover-calls.ts';
 import { watchFreezes } from './app/freezes/freeze-watch.ts';
-import { ReceiptDelivery } from './app/receipts/receipt-delivery.ts';
+import { createReceiptDelivery } from './app/receipts/receipt-delivery.ts';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
 import { createGatewayEvents } from './events.ts';
@@ -21,8 +21,8 @@ export type ToolGateway = Awaited<ReturnType<typeof createToolGateway>>;
 
 /** Time that a call may take in addition to its tool. */
 const CALL_OVERHEAD_MS = 60_000;
-/** Interval between two recoveries of calls of dead replicas. */
-const RECOVER_MS = 1_000;
+/** How often calls of dead replicas are recovered. */
+const RECOVERY_INTERVAL_MS = 1_000;
 
 /**
  * Creates a tool gateway, and settles the calls that a previous process left open.
@@ -76,14 +76,16 @@ export const createToolGateway = defineService({
     const watch = watchFreezes(context, log);
     host.defer(() => watch.stop());
     const recover = { 'calls of dead replicas': () => recoverCalls(context) };
-    const sweeper = new Sweeper(recover, RECOVER_MS, log);
-    const {
-      receiptDelayMs: delayMs,
-      receiptPollMs: pollMs,
-      receiptRetryMaxMs: retryMaxMs,
-    } = config;
-    const times = { delayMs, pollMs, retryMaxMs };
-    const delivery = new ReceiptDelivery({ store, supervisor, clock, log, ...times });
+    const sweeper = new Sweeper(recover, RECOVERY_INTERVAL_MS, log);
+    const delivery = createReceiptDelivery({
+      store,
+      supervisor,
+      clock,
+      log,
+      delayMs: config.receiptDelayMs,
+      pollMs: config.receiptPollMs,
+      retryMaxMs: config.receiptRetryMaxMs,
+    });
     const server = await host.listen(gatewayRoutes(context), {
       // Tools with a longer timeout may be added at any time.
       limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },

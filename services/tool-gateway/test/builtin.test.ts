@@ -148,7 +148,7 @@ describe('http_fetch', () => {
 
   it('gives up at its limit, and says who did not answer', async () => {
     page = () => undefined;
-    expect((await get()).message).toContain('within its limit of 300 ms');
+    expect((await get()).message).toContain('within its timeout of 300 ms');
     page = (request) => request.socket.destroy();
     expect((await get()).message).toBe('The server cannot be reached, or broke off its answer.');
   });

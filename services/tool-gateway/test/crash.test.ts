@@ -121,7 +121,7 @@ describe('a tool that does not answer in time (TG-6)', () => {
       expect(look).toMatchObject({
         status: CallStatus.ERROR,
         stopReason: 'tool_error:look',
-        message: 'look did not answer within its limit of 20 ms.',
+        message: 'look did not respond within its timeout of 20 ms.',
       });
       expect(limited.world.executions[0]?.call.signal.aborted).toBe(true);
       for (const tool of ['charge', 'pay']) {
@@ -129,7 +129,7 @@ describe('a tool that does not answer in time (TG-6)', () => {
         expect(answer).toMatchObject({
           status: CallStatus.UNKNOWN,
           stopReason: `outcome_unknown:${tool}`,
-          message: expect.stringContaining('limit of 20 ms'),
+          message: expect.stringContaining('timeout of 20 ms'),
         });
       }
     } finally {

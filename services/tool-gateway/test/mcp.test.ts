@@ -88,7 +88,7 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
     const slow = `${source}__trigger-long-running-operation`;
     expect(await call(slow, { duration: 60, steps: 1 })).toMatchObject({
       status: CallStatus.UNKNOWN,
-      message: expect.stringContaining('within its limit of 300 ms'),
+      message: expect.stringContaining('within its timeout of 300 ms'),
     });
     expect((await call(`${source}__echo`, { message: 'again' })).status).toBe(CallStatus.OK);
   });

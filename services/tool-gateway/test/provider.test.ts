@@ -194,7 +194,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     await arrived.promise;
     expect(await call('pay', 'op-4')).toMatchObject({ status: CallStatus.OK });
     expect(await hanging).toMatchObject([
-      { status: CallStatus.ERROR, message: expect.stringContaining('limit of 2000 ms') },
+      { status: CallStatus.ERROR, message: expect.stringContaining('timeout of 2000 ms') },
       { status: CallStatus.UNKNOWN },
     ]);
     expect(seen.every(({ call: { signal } }) => signal.aborted)).toBe(true);

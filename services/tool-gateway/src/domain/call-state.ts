@@ -1,9 +1,9 @@
 import type { SideEffect } from './tool.ts';
 
 /**
- * Where a call stands (TG-5). `running`: intent is recorded and the tool runs in this process.
- * `interrupted`: intent is recorded and nobody runs it; a destructive one gets here only where its
- * outcome could not be written. The others have a receipt.
+ * State of a call (TG-5). `none`: no record. `running`: intent is recorded and the tool runs. `interrupted`:
+ * intent is recorded and the tool does not run; a destructive call gets here only when its outcome could not be
+ * written. Calls in the other states have a receipt.
  */
 export type CallState =
   | 'none'
@@ -16,37 +16,37 @@ export type CallState =
   | 'burnt';
 
 /**
- * How a run of a tool ended. `lost`: it did not answer in time, or its answer did not arrive, so that
- * nobody knows what it did. `interrupted`: it was called off, and stopped.
+ * How a run of a tool ended. `lost`: no response arrived in time, so the outcome is unknown. `interrupted`: the
+ * run was cancelled and stopped.
  */
 export type Ending = 'ok' | 'failed' | 'lost' | 'interrupted';
 
-/** What happens to a call. */
+/** An event in the life of a call. */
 export type CallEvent =
-  /** It is asked for under a valid writ; `admitted` says what the checks made of it. */
+  /** A request under a valid writ; `admitted` is the result of the checks. */
   | { readonly kind: 'call'; readonly admitted: boolean }
   | { readonly kind: 'end'; readonly ending: Ending }
-  /** The process that ran it is gone. */
+  /** The process that ran the tool died. */
   | { readonly kind: 'crash' }
   | { readonly kind: 'void' }
   | { readonly kind: 'resolve'; readonly done: boolean };
 
 /**
- * What to do about it. `execute`: run the tool. `record`: write the receipt of the next state.
- * `keep`: nothing new. `join`: wait for the run under way. `answer`: give what is recorded.
- * `reject`: the event makes no sense now.
+ * Effect of an event. `execute`: run the tool. `record`: write the receipt of the next state. `keep`: do nothing.
+ * `join`: wait for the run in flight. `answer`: return the recorded outcome. `reject`: the event is not valid in
+ * this state.
  */
 type Effect = 'execute' | 'record' | 'keep' | 'join' | 'answer' | 'reject';
 
-/** The state after an event, and what to do about it. */
+/** The state after an event, and its effect. */
 export interface Transition {
   readonly next: CallState;
   readonly effect: Effect;
 }
 
 /**
- * The life of one tool call. A destructive tool is executed at most once; an outcome is recorded
- * once, and only a resolution replaces it, only an unknown one (TG-1, TG-5, TG-8).
+ * State machine of one tool call. A destructive tool is executed at most once. An outcome is recorded once; only
+ * a resolution replaces it, and only an unknown outcome (TG-1, TG-5, TG-8).
  */
 export function transition(state: CallState, event: CallEvent, sideEffect: SideEffect): Transition {
   switch (state) {
@@ -113,7 +113,7 @@ function ended(ending: Ending, sideEffect: SideEffect): Transition {
 function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
   switch (event.kind) {
     case 'call':
-      // The checks were passed when intent was recorded; the freeze is checked again.
+      // The call passed the checks when intent was recorded; the freeze is checked again.
       if (sideEffect !== 'destructive') return { next: 'running', effect: 'execute' };
       return record('unknown');
     case 'void':
@@ -126,7 +126,7 @@ function fromInterrupted(event: CallEvent, sideEffect: SideEffect): Transition {
   }
 }
 
-/** A call that was begun and will not be repeated: only what changes nothing can have done nothing. */
+/** State of a call that began and will not be repeated: only a read-only tool has certainly changed nothing. */
 function uncertainState(sideEffect: SideEffect): 'error' | 'unknown' {
   return sideEffect === 'read_only' ? 'error' : 'unknown';
 }

@@ -133,7 +133,7 @@ describe('judgeCall (TG-2)', () => {
 
   it('says which call repeated and how often, so that a model can recover', () => {
     expect(message({ counters: { ofTool: TWICE } })).toBe(
-      'This agent has made 2 calls of pay, the last one as op-8; the limit is 2 (max_calls_per_agent). Go on with the results that are there, or without pay.',
+      'This agent has made 2 calls of pay, the last one as op-8; the limit is 2 (max_calls_per_agent). Use the earlier results, or continue without pay.',
     );
     expect(judge({ counters: { ofTool: TWICE } })).toMatchObject({
       repetition: { tool: 'pay', argsHash: '', earlierCallId: 'op-8', calls: 2, limit: 2 },

@@ -10,47 +10,47 @@ import type { Registry } from './registry.ts';
 import type { Tool } from './tool.ts';
 import type { Writ } from './writ.ts';
 
-/** The argument bytes, read once: what they say, or why they say nothing. */
+/** Parsed arguments, or the reason why they cannot be parsed. */
 export type ParsedArguments =
   | { readonly args: JsonObject; readonly hash: string }
   | { readonly problem: string };
 
-/** Calls of one kind made before this one. */
+/** Earlier calls of one kind. */
 export interface Tally {
   readonly calls: number;
-  /** The last of them that was executed; empty when there is none. */
+  /** The last executed call; empty when there is none. */
   readonly lastCallId: string;
 }
 
-/** Calls made before this one. */
+/** Earlier calls. */
 export interface Counters {
-  /** By anybody in the run. */
+  /** By all agents of the run. */
   readonly ofRun: number;
-  /** Of this tool, by this agent of the run. */
+  /** Of this tool, by this agent. */
   readonly ofTool: Tally;
-  /** Of this tool with these arguments, by this agent of the run. */
+  /** Of this tool with these arguments, by this agent. */
   readonly ofSignature: Tally;
 }
 
-/** What an agent does over and over, so that it can do something else (TG-2). */
+/** A repetition by an agent, reported so that its model can change course (TG-2). */
 export interface Repetition {
   readonly tool: string;
-  /** Empty where any arguments count. */
+  /** Empty when calls with any arguments count. */
   readonly argsHash: string;
-  /** The last such call that was executed; empty when there is none. */
+  /** The last executed call; empty when there is none. */
   readonly earlierCallId: string;
-  /** How many there were before this one. */
+  /** Number of earlier calls. */
   readonly calls: number;
   readonly limit: number;
 }
 
-/** Which counters a call adds one to, also when it is refused. */
+/** The counters that a call increments, also when it is refused. */
 export interface Counted {
   readonly ofTool: boolean;
   readonly ofSignature: boolean;
 }
 
-/** What TG-2 makes of a call. Every call counts for its run. */
+/** Result of the checks (TG-2). Every call counts for its run. */
 export type Verdict =
   | {
       readonly kind: 'execute';
@@ -63,15 +63,15 @@ export type Verdict =
       readonly stopReason: string;
       readonly message: string;
       readonly counted: Counted;
-      /** Only of a `loop_detected:…`. */
+      /** Only for `loop_detected:…`. */
       readonly repetition?: Repetition;
     };
 
-/** Most problems of one call that are named one by one, and the characters of each. */
+/** Largest number of problems in one message, and characters of each. */
 const MAX_NAMED = 16;
 const MAX_PROBLEM = 200;
 
-/** Reads arguments from the exact bytes that were signed (TG-4). */
+/** Parses the exact argument bytes that were signed (TG-4). */
 export function parseArguments(argumentsJson: string): ParsedArguments {
   try {
     const args = parseJsonStrict(argumentsJson, { field: 'arguments_json' });
@@ -84,8 +84,8 @@ export function parseArguments(argumentsJson: string): ParsedArguments {
 }
 
 /**
- * The checks between a valid writ and the freeze, in the order of TG-2: the run's calls, the
- * allowlists, the registry, the schema, the tool's limit, repeats. The first that fails decides.
+ * The checks between a valid writ and the freeze, in the order of TG-2: the run's limit, the allowlists, the
+ * registry, the schema, the tool's limit, repeats. The first check that fails decides.
  */
 export function judgeCall(
   writ: Writ,
@@ -105,12 +105,12 @@ export function judgeCall(
   }
   const tool = registry.tools.get(name);
   if (tool === undefined) {
-    return refuse(`tool_missing:${name}`, `This gateway has no tool ${name}.`);
+    return refuse(`tool_missing:${name}`, `Tool ${name} does not exist at this gateway.`);
   }
   if (tool.digest !== writ.definitionDigest) {
     return refuse(
       `tool_changed:${name}`,
-      `The definition of ${name} is not the one that was reviewed; propose the call again.`,
+      `The definition of ${name} changed after the review. Propose the call again.`,
     );
   }
   const bad = badArguments(tool, parsed);
@@ -127,13 +127,13 @@ function findLoop(
 ): Verdict | undefined {
   if (ofTool.calls >= maxCallsPerAgent) {
     const repetition = repeat(name, '', ofTool, maxCallsPerAgent);
-    const message = `This agent has made ${calls(ofTool.calls)} of ${name}${last(ofTool)}; the limit is ${maxCallsPerAgent} (max_calls_per_agent). Go on with the results that are there, or without ${name}.`;
+    const message = `This agent has made ${calls(ofTool.calls)} of ${name}${last(ofTool)}; the limit is ${maxCallsPerAgent} (max_calls_per_agent). Use the earlier results, or continue without ${name}.`;
     return { ...refuse('loop_detected:per_tool_limit', message), repetition };
   }
   if (ofSignature.calls >= maxRepeats) {
     const repetition = repeat(name, hash, ofSignature, maxRepeats);
-    const message = `This agent has made ${calls(ofSignature.calls)} of ${name} with these same arguments (args_hash ${hash})${last(ofSignature)}; the limit is ${maxRepeats} (max_repeats). Use the result that is there, or other arguments.`;
-    // It got past the tool's limit, and counts for it (TG-2).
+    const message = `This agent has made ${calls(ofSignature.calls)} of ${name} with these same arguments (args_hash ${hash})${last(ofSignature)}; the limit is ${maxRepeats} (max_repeats). Use the earlier result, or other arguments.`;
+    // The call passed the tool's limit and counts for it (TG-2).
     const counted = { ofTool: true, ofSignature: false };
     return { ...refuse('loop_detected:signature_repeat', message, counted), repetition };
   }
@@ -154,7 +154,7 @@ function badArguments(tool: Tool, parsed: ParsedArguments): string | undefined {
   if (problems.length === 0) return undefined;
   const named = problems.slice(0, MAX_NAMED).map(({ message }) => message.slice(0, MAX_PROBLEM));
   const more = problems.length - named.length;
-  return [...named, ...(more > 0 ? [`And ${more} more.`] : [])].join(' ');
+  return [...named, ...(more > 0 ? [`${more} more problems.`] : [])].join(' ');
 }
 
 function refuse(

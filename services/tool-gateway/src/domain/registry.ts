@@ -1,20 +1,20 @@
 import { canonicalDigest } from '@writ/kernel';
 import type { Tool } from './tool.ts';
 
-/** Stands for every name in an allowlist. */
+/** Wildcard of allowlists. */
 export const EVERY = '*';
 
-/** Tools by who may call them; `*` names everybody who is not named, and every tool. */
+/** Allowed tools by agent or tenant; `*` matches every name that is not listed, and every tool. */
 type Allowlist = Readonly<Record<string, readonly string[]>>;
 
-/** Who may call what at this gateway, whatever a writ allows. An absent list allows everything. */
+/** Allowlists of this gateway, which apply in addition to the writ. An absent list allows everything. */
 export interface Allow {
   /** By the name of the agent's manifest. */
   readonly agents?: Allowlist;
   readonly tenants?: Allowlist;
 }
 
-/** Whose call it is, as far as allowlists care. */
+/** The caller, as allowlists identify it. */
 interface Client {
   readonly tenant: string;
   /** Name of the agent's manifest. */
@@ -25,13 +25,13 @@ interface Client {
 export interface Registry {
   /** Content hash of the whole registry. */
   readonly version: string;
-  /** Tools by name, in the order of names. */
+  /** Tools by name, ordered by name. */
   readonly tools: ReadonlyMap<string, Tool>;
   /** Whether this gateway's own allowlists let `client` call `tool` (TG-2). */
   allows(client: Client, tool: string): boolean;
 }
 
-/** The registry of these tools, whose names differ. */
+/** Creates the registry of tools with unique names. */
 export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Registry {
   const sorted = tools.toSorted((left, right) => (left.name < right.name ? -1 : 1));
   return Object.freeze({
@@ -46,7 +46,7 @@ export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Regis
   });
 }
 
-/** Once there is a list, whoever is not on it may call nothing. */
+/** A name that is not in a list may call nothing. */
 function isListed(list: Allowlist | undefined, name: string, tool: string): boolean {
   if (list === undefined) return true;
   const tools = (Object.hasOwn(list, name) ? list[name] : list[EVERY]) ?? [];

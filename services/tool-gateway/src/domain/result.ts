@@ -1,17 +1,17 @@
 import { isJsonObject, type JsonObject, type JsonValue, sha256Hex } from '@writ/kernel';
 
-/** What a tool gave back, in full. */
+/** The full output of a tool. */
 export type ToolOutput =
   | { readonly kind: 'json'; readonly content: string; readonly value: JsonObject }
   | { readonly kind: 'text'; readonly content: string }
   /** The content is a URL. */
   | { readonly kind: 'image'; readonly content: string; readonly mediaType: string };
 
-/** What is recorded and answered of it. */
+/** The recorded and returned part of an output. */
 export interface ToolResult {
   readonly kind: 'json' | 'text' | 'image';
   readonly content: string;
-  /** Of an image; else empty. */
+  /** Media type of an image; empty otherwise. */
   readonly mediaType: string;
   readonly truncated: boolean;
   readonly fullSizeBytes: number;
@@ -19,17 +19,17 @@ export interface ToolResult {
   readonly fullSha256: string;
 }
 
-/** Longest text of a result field in a receipt, in bytes: facts need figures and words, not payloads. */
+/** Largest text of a result field in a receipt, in bytes. */
 const MAX_FIELD_BYTES = 256;
-/** All result fields of a receipt, in bytes of JSON: a receipt has to fit the contract's 16 KiB. */
+/** Largest size of all result fields of a receipt, in bytes of JSON; a receipt has at most 16 KiB. */
 const MAX_FIELDS_BYTES = 6_144;
-/** Most result fields that a writ may ask for, and the bytes of their paths. */
+/** Largest number of result fields that a writ may request, and of bytes of their paths. */
 const MAX_PATHS = 64;
 const MAX_PATH_BYTES = 3_072;
 
 /**
- * The result within `maxBytes` of UTF-8. What is over is cut between characters and marked; it is
- * text then, since half a JSON object or URL is none (TG-6).
+ * Limits an output to `maxBytes` of UTF-8. A longer output is cut between characters, marked as truncated and
+ * returned as text, because a part of a JSON object or URL is invalid (TG-6).
  */
 export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
   const bytes = Buffer.from(output.content);
@@ -42,16 +42,15 @@ export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
   return { kind: 'text', content, mediaType: '', truncated: true, ...full };
 }
 
-/** Whether a receipt has room for fields of these paths; asked before anything is executed. */
+/** Whether a receipt can hold the fields at these paths; checked before execution. */
 export function fieldsFit(paths: readonly string[]): boolean {
   const bytes = paths.reduce((sum, path) => sum + Buffer.byteLength(JSON.stringify(path)), 0);
   return paths.length <= MAX_PATHS && bytes <= MAX_PATH_BYTES;
 }
 
 /**
- * The values at dotted paths, those that exist, by path (SV-3). A long text is cut; an object, an
- * array and what finds no more room keep their kind and lose their content, so that a field that is
- * there never passes for one that is not.
+ * The existing values at dotted paths, by path (SV-3). A long text is cut. Objects, arrays and values beyond the
+ * size limit are replaced by an empty value of the same type, so that an existing field is never missing.
  */
 export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {
   const picked: [string, JsonValue][] = [];
@@ -85,7 +84,7 @@ function emptied(value: JsonValue): JsonValue {
   return Array.isArray(value) ? [] : {};
 }
 
-/** At most `maxBytes`, and no half character. */
+/** The first `maxBytes` at most, cut between characters. */
 function cut(bytes: Buffer, maxBytes: number): string {
   if (bytes.byteLength <= maxBytes) return bytes.toString();
   let end = maxBytes;

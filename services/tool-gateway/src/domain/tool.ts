@@ -6,44 +6,44 @@ import {
   type JsonObject,
 } from '@writ/kernel';
 
-/** What running a tool twice would do (TG-6). */
+/** Effect classes of tools (TG-6). */
 export const SIDE_EFFECTS = ['read_only', 'idempotent', 'destructive'] as const;
 
 /** One of {@link SIDE_EFFECTS}. */
 export type SideEffect = (typeof SIDE_EFFECTS)[number];
 
-/** A tool as tools.yaml declares it, with every default filled in. */
+/** A tool as tools.yaml declares it, with defaults applied. */
 export interface ToolDefinition {
   readonly name: string;
-  /** What the model is told. */
+  /** Description for the model. */
   readonly description: string;
   /** JSON Schema (2020-12) of the arguments. */
   readonly inputSchema: JsonObject;
   readonly sideEffect: SideEffect;
-  /** Longest run of one call, in milliseconds. */
+  /** Timeout of one call, in milliseconds. */
   readonly timeoutMs: number;
   /** Largest result, in bytes. */
   readonly maxOutputBytes: number;
-  /** Most calls by one agent of a run. */
+  /** Largest number of calls by one agent of a run. */
   readonly maxCallsPerAgent: number;
-  /** Most calls with the same arguments by one agent of a run. */
+  /** Largest number of calls with the same arguments by one agent of a run. */
   readonly maxRepeats: number;
-  /** 0 to 1. */
+  /** From 0 to 1. */
   readonly risk: number;
-  /** Name of the source that it comes from. */
+  /** Name of its source. */
   readonly source: string;
 }
 
-/** A tool that can be called: its definition, compiled and named by its digest. */
+/** A tool that can be called: its definition, compiled, with its digest. */
 export interface Tool extends ToolDefinition {
   readonly contract: ArgumentContract;
-  /** SHA-256 over the definition, in hex: a writ names it (TG-1). */
+  /** SHA-256 of the definition, in hex; part of every writ (TG-1). */
   readonly digest: string;
 }
 
 /**
  * Compiles a definition (TG-3).
- * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when its schema is no contract or an argument's schema
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a contract or an argument's schema
  *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */
 export function compileTool(definition: ToolDefinition): Tool {

@@ -1,4 +1,4 @@
-/** What identifies a tool call: execution is unique on it (TG-1). */
+/** Identifies a tool call; a call is executed once per key (TG-1). */
 export interface CallKey {
   readonly tenant: string;
   readonly runId: string;
@@ -6,18 +6,18 @@ export interface CallKey {
   readonly callId: string;
 }
 
-/** A verified writ: the order for exactly one call. */
+/** A verified writ for exactly one call. */
 export interface Writ extends CallKey {
-  /** Its `jti`. */
+  /** The `jti` claim. */
   readonly id: string;
   readonly agentName: string;
   readonly sessionId: string;
   readonly tool: string;
-  /** Of the tool's definition that was reviewed. */
+  /** Digest of the tool definition that was reviewed. */
   readonly definitionDigest: string;
   /** SHA-256 of the exact argument bytes, in hex. */
   readonly argsSha256: string;
-  /** Most tool calls of the run; undefined means unlimited. */
+  /** Largest number of tool calls of the run; undefined means unlimited. */
   readonly maxToolCalls: number | undefined;
   /** Tools that the agent may call. */
   readonly allowedTools: readonly string[];

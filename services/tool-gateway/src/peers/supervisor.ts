@@ -4,23 +4,23 @@ import { type ChannelTls, createRpcClient, type Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { Refusal } from '../store/refusals.ts';
 
-/** What the gateway asks of the supervisor. */
+/** Client of the supervisor. */
 export interface Supervisor {
   /**
    * Delivers receipts and refused attempts, the oldest first (TG-1, TG-8).
-   * @returns ids of those that it has recorded, or refused for ever
+   * @returns ids that the supervisor has recorded or permanently rejected
    */
   report(receipts: readonly string[], refusals: readonly Refusal[]): Promise<Acknowledged>;
   close(): void;
 }
 
-/** What the supervisor has of a delivery. */
+/** Acknowledged ids of a delivery. */
 export interface Acknowledged {
   readonly receiptIds: readonly string[];
   readonly refusalIds: readonly string[];
 }
 
-/** What {@link connectSupervisor} needs. */
+/** Options of {@link connectSupervisor}. */
 export interface SupervisorOptions {
   readonly address: () => string;
   readonly serviceToken: () => Promise<string>;
@@ -29,7 +29,7 @@ export interface SupervisorOptions {
   readonly loopback?: Loopback | undefined;
 }
 
-/** The supervisor, over gRPC; connected at the first call. */
+/** Creates a gRPC client of the supervisor, which connects on the first call. */
 export function connectSupervisor(options: SupervisorOptions): Supervisor {
   const client = createRpcClient(SupervisionService, options);
   return {

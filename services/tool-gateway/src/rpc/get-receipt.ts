@@ -1,32 +1,32 @@
 import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
 import type { Caller, Handlers } from '@writ/rpc';
-import { toCallKey } from '../app/calls/presented-call.ts';
 import type { GatewayContext } from '../context.ts';
 import type { CallKey } from '../domain/writ.ts';
 import { findCall } from '../store/calls.ts';
+import { toCallKey } from '../wire/call.ts';
 
-/** Gives a call's receipt again, to the supervisor and to the agent that made the call (TG-8). */
+/** Returns a call's receipt to the supervisor and to the agent that made the call (TG-8). */
 export function getReceipt({
   store,
 }: Pick<GatewayContext, 'store'>): Handlers<typeof ToolGatewayService>['getReceipt'] {
   return async (request, { caller }) => {
     const key = toCallKey(request.call);
-    refuseStranger(caller, key);
+    rejectOtherAgent(caller, key);
     const call = await findCall(store.db, key);
     if (call?.receipt != null) return { receipt: call.receipt };
     throw new NotFoundError(
       'RECEIPT_NOT_FOUND',
       call === undefined
-        ? `There was no call ${key.callId} of this agent.`
-        : `The call ${key.callId} has no outcome yet.`,
+        ? `This agent has no call ${key.callId}.`
+        : `Call ${key.callId} has no outcome yet.`,
       { call_id: key.callId },
     );
   };
 }
 
-/** A worker reads what its agent did, and nothing else (SYS-6). */
-function refuseStranger({ agent }: Caller, key: CallKey): void {
+/** Rejects an agent token for another agent's call (SYS-6). */
+function rejectOtherAgent({ agent }: Caller, key: CallKey): void {
   if (agent === undefined) return;
   const isOwn =
     agent.tenant === key.tenant &&

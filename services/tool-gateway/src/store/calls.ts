@@ -1,14 +1,15 @@
 import { pickColumns, prepareQuery } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
+import type { CallState } from '../domain/call-state.ts';
 import type { FreezeScope } from '../domain/freeze.ts';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { CallsTable } from './schema.ts';
 
-/** One tool call as it stands. */
+/** A row of `calls`. */
 export type CallRow = Selectable<CallsTable>;
 
-/** The call of this key, undefined when there is none. */
+/** The call with this key; undefined when it does not exist. */
 export async function findCall(db: GatewayReader, key: CallKey): Promise<CallRow | undefined> {
   const { rows } = await selectCall(db, key);
   return rows[0];
@@ -24,6 +25,48 @@ const selectCall = prepareQuery((db: GatewayReader, key: CallKey) =>
     .where('call_id', '=', key.callId),
 );
 
+/** A row with intent and nothing else; the caller sets the columns that it knows. */
+export function blankCall(key: CallKey, at: Date): CallRow {
+  return {
+    tenant: key.tenant,
+    run_id: key.runId,
+    agent_instance: key.agentInstance,
+    call_id: key.callId,
+    agent_name: '',
+    session_id: '',
+    step: 0,
+    tool: '',
+    side_effect: null,
+    args_sha256: '',
+    writ_id: '',
+    definition_digest: '',
+    registry_version: '',
+    result_fields: '[]',
+    traceparent: '',
+    state: 'intent',
+    owner: '',
+    attempts: 0,
+    started_at: at,
+    ended_at: null,
+    duration_ms: null,
+    stop_reason: '',
+    message: '',
+    repetition: null,
+    result_kind: null,
+    result_content: null,
+    result_media_type: '',
+    result_truncated: false,
+    result_full_size: 0,
+    result_full_sha256: '',
+    receipt: null,
+    revision: 0,
+    resolve_request_id: null,
+    resolve_digest: null,
+    resolved_by: null,
+    resolved_at: null,
+  };
+}
+
 /** Records a new call. */
 export async function insertCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   await insertRow(trx, call);
@@ -31,7 +74,7 @@ export async function insertCall(trx: GatewayTransaction, call: CallRow): Promis
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
 
-const ORDER = [
+const INTENT = [
   'agent_name',
   'session_id',
   'step',
@@ -70,10 +113,10 @@ const OUTCOME = [
 ] as const;
 
 const insertRow = prepareQuery((db: GatewayReader, row: CallRow) =>
-  db.insertInto('calls').values(pickColumns(row, [...KEY, ...ORDER, ...OUTCOME])),
+  db.insertInto('calls').values(pickColumns(row, [...KEY, ...INTENT, ...OUTCOME])),
 );
 
-/** Records that an interrupted call is begun again, by `owner`. */
+/** Records another attempt at an interrupted call, by `owner`. */
 export async function restartCall(
   trx: GatewayTransaction,
   key: CallKey,
@@ -91,10 +134,10 @@ export async function restartCall(
 }
 
 /**
- * Writes the outcome of a call that stands at `from`.
- * @returns false when it stands elsewhere by now, and nothing was written
+ * Writes the outcome of a call in the state `from`.
+ * @returns false when the call has another state, and nothing was written
  */
-export async function writeOutcome(
+export async function updateOutcome(
   trx: GatewayTransaction,
   from: 'intent' | 'unknown',
   call: CallRow,
@@ -117,7 +160,7 @@ const updateRow = prepareQuery(
       .where('state', '=', row.from),
 );
 
-/** Says that nobody works on a call any more, which stays without an outcome until it is repeated. */
+/** Clears the owner of a call, which stays without an outcome until it is repeated. */
 export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
   const { tenant, runId, agentInstance, callId } = keyOf(call);
   await trx
@@ -132,7 +175,7 @@ export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promi
     .execute();
 }
 
-/** Calls that processes are working on, or were when they ended, the oldest first. */
+/** Calls with intent and an owner, alive or dead, the oldest first. */
 export async function inFlightCallRows(
   db: GatewayReader,
   { tenant, runId, agentInstance }: FreezeScope = {},
@@ -140,7 +183,7 @@ export async function inFlightCallRows(
   let query = db
     .selectFrom('calls')
     .selectAll()
-    // Literally as in the index.
+    // A literal, so that the planner can use the partial index.
     .where('state', '=', sql.lit('intent'))
     .where('owner', '!=', '')
     .orderBy('started_at');
@@ -164,6 +207,12 @@ export async function purgeResults(
     query = query.where('agent_instance', '=', scope.agentInstance);
   }
   await query.execute();
+}
+
+/** Whether a recorded call is running, interrupted or has an outcome. `live` means that a process works on it. */
+export function callStateOf({ state }: Pick<CallRow, 'state'>, live: boolean): CallState {
+  if (state === 'intent') return live ? 'running' : 'interrupted';
+  return state;
 }
 
 /** The key of a call. */

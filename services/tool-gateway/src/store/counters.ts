@@ -3,7 +3,7 @@ import type { Counted, Counters, Tally } from '../domain/checks.ts';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
-/** What a call counts for. */
+/** The key of a call's counters. */
 export interface CountedCall extends CallKey {
   readonly tool: string;
   /** Empty when the arguments could not be read. */
@@ -12,7 +12,7 @@ export interface CountedCall extends CallKey {
 
 const NONE: Tally = { calls: 0, lastCallId: '' };
 
-/** How many calls there were before this one (TG-2). */
+/** The numbers of earlier calls (TG-2). */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
   const { tenant, runId, agentInstance, tool, argsHash } = call;
   const { rows } = await selectCounters(db, { tenant, runId, agentInstance, tool, argsHash });
@@ -27,18 +27,18 @@ export async function readCounters(db: GatewayReader, call: CountedCall): Promis
   };
 }
 
-/** Counts a call for its run and, where it got that far, for its tool and its arguments. */
+/** Counts a call for its run and, as `counted` says, for its tool and its arguments. */
 export async function countCall(
   trx: GatewayTransaction,
   { tenant, runId, agentInstance, callId, tool, argsHash }: CountedCall,
-  { ofTool, ofSignature }: Counted,
+  counted: Counted,
 ): Promise<void> {
   const run = { tenant, runId, agentInstance: '', tool: '', argsHash: '', lastCallId: null };
   await addOne(trx, run);
-  // Only a call that counts for its arguments is executed, and has a result that can be pointed to.
-  const row = { ...run, agentInstance, tool, lastCallId: ofSignature ? callId : null };
-  if (ofTool) await addOne(trx, row);
-  if (ofSignature) await addOne(trx, { ...row, argsHash });
+  // Only a call that counts for its arguments is executed and has a result.
+  const row = { ...run, agentInstance, tool, lastCallId: counted.ofSignature ? callId : null };
+  if (counted.ofTool) await addOne(trx, row);
+  if (counted.ofSignature) await addOne(trx, { ...row, argsHash });
 }
 
 type CounterKey = Omit<CountedCall, 'callId'>;

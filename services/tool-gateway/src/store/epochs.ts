@@ -2,7 +2,7 @@ import { prepareQuery } from '@writ/store';
 import type { FreezeSubject } from '../domain/freeze.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
-/** The highest lease epoch seen of an agent; undefined when none was (RT-2). */
+/** The highest lease epoch seen for an agent; undefined before the first (RT-2). */
 export async function seenEpoch(
   db: GatewayReader,
   agent: FreezeSubject,
@@ -20,8 +20,8 @@ const selectEpoch = prepareQuery((db: GatewayReader, agent: FreezeSubject) =>
     .where('agent_instance', '=', agent.agentInstance),
 );
 
-/** Remembers an epoch that was admitted. */
-export async function rememberEpoch(
+/** Stores the highest epoch of an agent. */
+export async function storeEpoch(
   trx: GatewayTransaction,
   agent: FreezeSubject,
   epoch: bigint,

@@ -8,13 +8,13 @@ import type { Kysely, Transaction } from 'kysely';
 import { gatewayMigrations as migrations } from './migrations.ts';
 import type { GatewayDatabase } from './schema.ts';
 
-/** The tool gateway's state, and the gateways that share it. */
+/** The tool gateway's store, and the replicas that share it. */
 export type GatewayStore = SharedStore<GatewayDatabase>;
 
-/** A transaction of the tool gateway's store. */
+/** A transaction of the store. */
 export type GatewayTransaction = Transaction<GatewayDatabase>;
 
-/** Where rows can be read: the store's `db`, or a transaction. */
+/** A reader: the store's `db`, or a transaction. */
 export type GatewayReader = Kysely<GatewayDatabase>;
 
 /**

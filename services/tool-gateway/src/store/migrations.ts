@@ -154,7 +154,7 @@ const refusedAttempts: Migration = {
   },
 };
 
-/** Which of several gateways runs a call. */
+/** Adds the replica that works on a call. */
 const owners: Migrations[string] = {
   async up(db) {
     await db.schema
@@ -164,7 +164,7 @@ const owners: Migrations[string] = {
   },
 };
 
-/** Every migration of the tool gateway's store, in the order of names. */
+/** Every migration of the tool gateway's store, ordered by name. */
 export const gatewayMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_calls': tables,
@@ -175,7 +175,7 @@ export const gatewayMigrations: Migrations = {
   '0007_slot_leases': slotLeasesMigration,
 };
 
-/** Creates a table with a primary key; only the columns of `nullable` may be null. */
+/** Creates a table with a primary key; only the columns in `nullable` may be null. */
 async function keyed(
   db: Kysely<unknown>,
   name: string,

@@ -1,13 +1,13 @@
-import { type Clock, ToolFailure } from '@writ/kernel';
-import type { Notes, RunKey } from '../sources/builtin/builtin-tool.ts';
+import { type Clock, type RunKey, ToolFailure } from '@writ/kernel';
+import type { Notes } from '../sources/builtin/builtin-tool.ts';
 import { isPurged } from './freezes.ts';
 import type { GatewayStore, GatewayTransaction } from './gateway-store.ts';
 
-/** What one run may keep. */
+/** Limits of one run. */
 const MAX_NOTES = 64;
 const MAX_BYTES = 262_144;
 
-/** The scratch space of runs, kept with everything else that the gateway remembers. */
+/** Notes of runs in the gateway's store. */
 export function createNotes(store: GatewayStore, clock: Clock): Notes {
   return {
     list: async ({ tenant, runId }) => {
@@ -35,7 +35,7 @@ export function createNotes(store: GatewayStore, clock: Clock): Notes {
   };
 }
 
-/** Deletes what a run noted (SUP-4). */
+/** Deletes the notes of a run (SUP-4). */
 export async function purgeNotes(
   trx: GatewayTransaction,
   { tenant, runId }: RunKey,
@@ -49,9 +49,9 @@ async function write(
   { name, text }: { readonly name: string; readonly text: string },
   at: Date,
 ): Promise<void> {
-  // A call may outlive the end of its run for a moment; what was purged must not come back.
+  // A call may end shortly after its run; it must not restore purged notes.
   if (await isPurged(trx, { tenant, runId, agentInstance: '' })) {
-    throw new ToolFailure('The run has ended, and keeps no notes.');
+    throw new ToolFailure('The run has ended and keeps no notes.');
   }
   const others = await trx
     .selectFrom('notes')

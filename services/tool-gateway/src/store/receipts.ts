@@ -8,7 +8,7 @@ export interface PendingReceipt {
   readonly token: string;
 }
 
-/** Records a receipt, to be delivered unless a worker carries it. */
+/** Records a receipt, which is delivered until it is acknowledged. */
 export async function insertReceipt(
   trx: GatewayTransaction,
   key: CallKey,
@@ -35,7 +35,7 @@ const insertRow = prepareQuery((db: GatewayReader, row: NewReceipt) =>
   }),
 );
 
-/** The oldest receipts that were not acknowledged and are not younger than `before`. */
+/** The oldest unacknowledged receipts that were created at or before `before`. */
 export async function pendingReceipts(
   db: GatewayReader,
   before: Date,
@@ -52,7 +52,7 @@ export async function pendingReceipts(
   return rows.map((row) => ({ receiptId: row.receipt_id, token: row.token }));
 }
 
-/** Marks receipts that the supervisor has, or has refused for ever. */
+/** Marks receipts that the supervisor has recorded or permanently rejected. */
 export async function acknowledgeReceipts(
   trx: GatewayTransaction,
   receiptIds: readonly string[],

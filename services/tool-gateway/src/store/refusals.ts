@@ -2,16 +2,15 @@ import type { Selectable } from 'kysely';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { RefusalsTable } from './schema.ts';
 
-/** An attempt to call without a writ that fits, to be told to the supervisor. */
+/** A rejected call without a matching writ; reported to the supervisor. */
 export type Refusal = Omit<Selectable<RefusalsTable>, 'position'>;
 
-/** Most attempts that wait for the supervisor: whoever makes more of them has been told of enough. */
+/** Largest number of refusals kept until the supervisor acknowledges them. */
 const MAX_PENDING = 10_000;
 
 /**
- * Puts on record that somebody asked for what no writ of theirs orders (TG-1); the same attempt
- * again is on record once.
- * @returns false when so many wait for the supervisor that this one is not kept
+ * Records a call without a matching writ (TG-1); a repeat of the same attempt is recorded once.
+ * @returns false when the log is full, and the attempt was not recorded
  */
 export async function insertRefusal(trx: GatewayTransaction, refusal: Refusal): Promise<boolean> {
   const { pending } = await trx
@@ -27,7 +26,7 @@ export async function insertRefusal(trx: GatewayTransaction, refusal: Refusal): 
   return true;
 }
 
-/** The oldest attempts that the supervisor has not acknowledged. */
+/** The oldest refusals that the supervisor has not acknowledged. */
 export async function pendingRefusals(db: GatewayReader, limit: number): Promise<Refusal[]> {
   const rows = await db
     .selectFrom('refusals')
@@ -38,8 +37,8 @@ export async function pendingRefusals(db: GatewayReader, limit: number): Promise
   return rows.map(({ position: _, ...refusal }) => refusal);
 }
 
-/** Forgets attempts that are in the supervisor's audit record by now (SV-8). */
-export async function forgetRefusals(
+/** Deletes refusals that the supervisor has added to its audit chain (SV-8). */
+export async function deleteRefusals(
   trx: GatewayTransaction,
   refusalIds: readonly string[],
 ): Promise<void> {

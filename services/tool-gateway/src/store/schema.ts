@@ -12,42 +12,42 @@ export interface CallsTable {
   call_id: string;
   agent_name: string;
   session_id: string;
-  /** As the call said it; for events. */
+  /** Step of the agent, as sent by the worker; used in events. */
   step: number;
   tool: string;
-  /** Null where no tool of the registry was concerned. */
+  /** Null when the tool is not in the registry. */
   side_effect: SideEffect | null;
-  /** SHA-256 of the exact argument bytes; empty where nobody showed a writ. */
+  /** SHA-256 of the exact argument bytes; empty for a burnt call. */
   args_sha256: string;
   writ_id: string;
   definition_digest: string;
   registry_version: string;
   /** JSON array of dotted paths that the receipt must carry. */
   result_fields: string;
-  /** W3C trace context of the call that began it. */
+  /** W3C trace context of the request that began the call. */
   traceparent: string;
   state: 'intent' | 'ok' | 'error' | 'refused' | 'unknown' | 'burnt';
-  /** The process that began it last; empty once that has ended or nobody began it. */
+  /** The replica that works on the call; empty when no replica does. */
   owner: string;
-  /** How often the tool was begun; zero where it never was. */
+  /** Number of attempts to run the tool. */
   attempts: number;
   started_at: Date;
-  /** Null while there is only intent. */
+  /** Null before the outcome. */
   ended_at: Date | null;
   duration_ms: number | null;
   stop_reason: string;
   /** One sentence for the model. */
   message: string;
-  /** JSON of the repetition that it was refused for; null for any other call. */
+  /** JSON of the repetition for which the call was refused; null for other calls. */
   repetition: string | null;
   result_kind: 'json' | 'text' | 'image' | null;
-  /** Null without a result, and once it was purged. */
+  /** Null without a result, and after a purge. */
   result_content: string | null;
   result_media_type: string;
   result_truncated: boolean;
   result_full_size: number;
   result_full_sha256: string;
-  /** The receipt that counts, and its number; null while there is only intent. */
+  /** The current receipt and its revision; null before the outcome. */
   receipt: string | null;
   revision: number;
   /** The request that resolved an unknown outcome. */
@@ -57,7 +57,7 @@ export interface CallsTable {
   resolved_at: Date | null;
 }
 
-/** One row for each receipt, until and after the supervisor has it (TG-8). */
+/** One row for each receipt (TG-8). */
 interface ReceiptsTable {
   position: Generated<number | bigint>;
   receipt_id: string;
@@ -68,13 +68,13 @@ interface ReceiptsTable {
   revision: number;
   token: string;
   created_at: Date;
-  /** Null until the supervisor has recorded it, or refused it for ever. */
+  /** Null until the supervisor has recorded or permanently rejected it. */
   acknowledged_at: Date | null;
 }
 
 /**
- * How many calls were made: by the run (agent, tool and hash empty), by an agent of a tool (hash
- * empty), and by an agent of a tool with the same arguments (TG-2).
+ * Number of calls of a run (agent, tool and hash empty), of an agent to a tool (hash empty), and of an
+ * agent to a tool with the same arguments (TG-2).
  */
 interface CountersTable {
   tenant: string;
@@ -83,11 +83,11 @@ interface CountersTable {
   tool: string;
   args_hash: string;
   calls: number;
-  /** The last of them that was executed, where it is known. */
+  /** The last executed call; null when unknown. */
   last_call_id: string | null;
 }
 
-/** Highest lease epoch seen of each agent (RT-2). */
+/** Highest lease epoch seen for each agent (RT-2). */
 interface EpochsTable {
   tenant: string;
   run_id: string;
@@ -95,7 +95,7 @@ interface EpochsTable {
   epoch: bigint;
 }
 
-/** One row for each freeze order; lifting one lifts no other (SV-9). */
+/** One row for each freeze order (SV-9). */
 interface FreezesTable {
   order_id: string;
   /** `*`, a tenant, `tenant/run` or `tenant/run/agent`. */
@@ -109,10 +109,10 @@ interface FreezesTable {
   lifted_at: Date | null;
 }
 
-/** One row for each attempt to call without a writ that fits, until the supervisor has it (TG-1). */
+/** One row for each call without a matching writ, until the supervisor acknowledges it (TG-1). */
 export interface RefusalsTable {
   position: Generated<number | bigint>;
-  /** Derived from the rest but the time, so that the same attempt again is the same row. */
+  /** Derived from the other columns except the time, so that a repeated attempt has the same id. */
   refusal_id: string;
   tenant: string;
   run_id: string;
@@ -120,16 +120,16 @@ export interface RefusalsTable {
   call_id: string;
   /** WRIT_INVALID, WRIT_EXPIRED or WRIT_MISMATCH. */
   reason: string;
-  /** The field that differs, where one does. */
+  /** The field that differs; empty when none does. */
   field: string;
-  /** Of the writ that was shown, in hex. */
+  /** SHA-256 of the presented writ, in hex. */
   writ_sha256: string;
-  /** The worker's replica. */
+  /** Replica of the worker. */
   presented_by: string;
   refused_at: Date;
 }
 
-/** One row for each note that a run's agents wrote. */
+/** One row for each note of a run. */
 interface NotesTable {
   tenant: string;
   run_id: string;
@@ -139,7 +139,7 @@ interface NotesTable {
   written_at: Date;
 }
 
-/** Everything that the tool gateway remembers. */
+/** Tables of the tool gateway. */
 export interface GatewayDatabase extends SlotLeasesDatabase {
   calls: CallsTable;
   receipts: ReceiptsTable;

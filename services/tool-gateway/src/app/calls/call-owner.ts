@@ -4,10 +4,10 @@ import type { CallKey } from '../../domain/writ.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
 import type { GatewayStore } from '../../store/gateway-store.ts';
 
-/** Between two looks whether another replica has come to an end with a call. */
-const LOOK_MS = 50;
+/** How often a call that another replica owns is read. */
+const POLL_INTERVAL_MS = 50;
 
-/** Whether another replica, which is not among the `deadReplicas`, is working on a call (TG-1). */
+/** Whether another replica, which is not one of `deadReplicas`, is working on a call (TG-1). */
 export function isOwnedByPeer(
   call: Pick<CallRow, 'state' | 'owner'> | undefined,
   replicas: Replicas,
@@ -18,7 +18,7 @@ export function isOwnedByPeer(
   return owner !== '' && owner !== replicas.id && !deadReplicas.has(owner);
 }
 
-/** The replica that works on a call, in a set, when it has ended. */
+/** The owner of a call if that replica is dead; an empty set otherwise. */
 export async function deadOwner(
   { db, replicas }: GatewayStore,
   key: CallKey,
@@ -30,7 +30,7 @@ export async function deadOwner(
 }
 
 /**
- * Waits until no other replica works on a call. Resolves with the replicas that are known to have ended.
+ * Waits until no other replica works on a call. Resolves to the owner if that replica died.
  * @throws the reason of `signal` when it aborts
  */
 export async function waitUntilUnowned(
@@ -39,9 +39,8 @@ export async function waitUntilUnowned(
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
   for (;;) {
-    const deadReplicas = await deadOwner(store, key);
-    if (!isOwnedByPeer(await findCall(store.db, key), store.replicas, deadReplicas))
-      return deadReplicas;
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+    const dead = await deadOwner(store, key);
+    if (!isOwnedByPeer(await findCall(store.db, key), store.replicas, dead)) return dead;
+    await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
 }

@@ -4,26 +4,25 @@ import { transition } from '../../domain/call-state.ts';
 import { capOutput, pickFields } from '../../domain/result.ts';
 import type { Tool } from '../../domain/tool.ts';
 import { type CallRow, findCall, keyOf, releaseCall } from '../../store/calls.ts';
-import { type Outcome, signOutcome, writeReceipted } from '../receipts/record-outcome.ts';
+import { type Outcome, signOutcome, writeOutcome } from '../receipts/record-outcome.ts';
 import type { ToolRun } from './run-tool.ts';
 
 /**
- * Records how a run ended: outcome, receipt and TOOL_END in one transaction (TG-5, TG-8). Of a call
- * that was called off and may run again, nothing is recorded.
+ * Records the outcome of a run: row, receipt and TOOL_END in one transaction (TG-5, TG-8). A cancelled call
+ * that may run again gets no outcome.
  * @throws the reason of `cancelSignal` in that case
  */
 export async function endCall(
   context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events'>,
-  call: CallRow,
-  tool: Tool,
+  { call, tool }: { readonly call: CallRow; readonly tool: Tool },
   run: ToolRun,
   cancelSignal: AbortSignal,
 ): Promise<CallRow> {
   const { store, clock } = context;
-  const { ending } = run;
-  const { next, effect } = transition('running', { kind: 'end', ending }, tool.sideEffect);
+  const event = { kind: 'end', ending: run.ending } as const;
+  const { next, effect } = transition('running', event, tool.sideEffect);
   if (effect === 'keep') {
-    // Whoever repeats it may do so at another replica.
+    // A repeat may arrive at another replica.
     if (store.replicas.shared) {
       await store.transaction((trx) => releaseCall(trx, call), { background: true });
     }
@@ -32,18 +31,16 @@ export async function endCall(
   if (next !== 'ok' && next !== 'error' && next !== 'unknown') {
     throw new InternalError('INVALID_CALL_STATE', `A call of ${tool.name} cannot end as ${next}.`);
   }
-  const at = clock.now();
-  const receipted = await signOutcome(context, call, toOutcome(next, call, tool, run), at);
-  const written = await store.transaction((trx) =>
-    writeReceipted(context, trx, 'intent', receipted, at),
-  );
+  const outcome = toOutcome(next, call, tool, run);
+  const receipted = await signOutcome(context, call, outcome, clock.now());
+  const written = await store.transaction((trx) => writeOutcome(context, trx, 'intent', receipted));
   if (written) return receipted.call;
-  // A replica that was taken for dead, and another one that took over, may both come to an end.
+  // A replica that was paused and declared dead may end a call that another replica took over.
   const known = await findCall(store.db, keyOf(call));
   if (known !== undefined && known.state !== 'intent') return known;
   throw new InternalError(
     'OUTCOME_ALREADY_RECORDED',
-    `The outcome of ${call.call_id} was recorded by somebody else.`,
+    `Another replica recorded the outcome of ${call.call_id}.`,
     { call_id: call.call_id },
   );
 }
@@ -55,8 +52,12 @@ function toOutcome(
   { output, stopReason, message, durationMs }: ToolRun,
 ): Outcome {
   if (state === 'unknown') {
-    const said = `${message} Nobody knows whether it did its work.`;
-    return { state, stopReason: `outcome_unknown:${name}`, message: said, durationMs };
+    return {
+      state,
+      stopReason: `outcome_unknown:${name}`,
+      message: `${message} Its outcome is unknown.`,
+      durationMs,
+    };
   }
   if (state === 'error' || output === undefined) {
     return {
@@ -72,7 +73,7 @@ function toOutcome(
     state,
     stopReason: '',
     message: result.truncated
-      ? `The result of ${name} has ${result.fullSizeBytes} bytes; all after the first ${maxOutputBytes} was cut.`
+      ? `The result of ${name} has ${result.fullSizeBytes} bytes and was cut to the first ${maxOutputBytes}.`
       : '',
     result,
     fields: output.kind === 'json' ? pickFields(output.value, paths) : {},

@@ -1,4 +1,4 @@
-import { CancellationError } from '@writ/kernel';
+import { CancellationError, settlesWithin } from '@writ/kernel';
 import { covers, type FreezeScope } from '../../domain/freeze.ts';
 import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
@@ -7,26 +7,26 @@ import type { CallRow } from '../../store/calls.ts';
 export interface InFlightCall {
   readonly key: CallKey;
   readonly tool: string;
-  /** Aborts when the call is called off: by a freeze, a stop, or because nobody waits for it. */
+  /** Aborts when the call is cancelled: by a freeze, by a shutdown, or because its last caller disconnected. */
   readonly cancelSignal: AbortSignal;
   /** When intent was recorded; undefined before. */
   startedAt: Date | undefined;
-  /** It goes on when nobody waits any more: a repeat will ask for what it did. */
+  /** The call continues after its last caller disconnects; a repeat returns its outcome. */
   outlivesCallers: boolean;
-  /** It turned out to have an outcome before this attempt. */
+  /** The call had an outcome before this attempt. */
   recorded: boolean;
 }
 
-/** What a call comes to: its row, with an outcome. */
+/** Executes a call; resolves to its row with an outcome. */
 export type Attempt = (call: InFlightCall) => Promise<CallRow>;
 
 interface Entry extends InFlightCall {
   readonly controller: AbortController;
   readonly outcome: Promise<CallRow>;
-  waiting: number;
+  callers: number;
 }
 
-/** The calls that this process is working on; repeats of a call join it (TG-1). */
+/** Registry of the calls that this process is working on; repeats of a call join it (TG-1). */
 export class InFlightCalls {
   readonly #entries = new Map<string, Entry>();
 
@@ -36,9 +36,10 @@ export class InFlightCalls {
   }
 
   /**
-   * Waits for what becomes of the call; begins it with `attempt` when nobody has.
-   * @param signal aborts when this caller goes away; the last one to go calls off what may be repeated
-   * @returns the call, and whether somebody else had begun it, here or at another replica
+   * Waits for the outcome of the call; begins it with `attempt` when it is not in flight.
+   * @param signal aborts when this caller disconnects; the last caller to disconnect cancels a call that may
+   *   be repeated
+   * @returns the call, and whether another request began it, at this or another replica
    */
   async join(
     key: CallKey,
@@ -50,30 +51,30 @@ export class InFlightCalls {
     const name = nameOf(key);
     const known = this.#entries.get(name);
     const entry = known ?? this.#begin(name, key, tool, attempt);
-    entry.waiting += 1;
-    const gone = Promise.withResolvers<never>();
-    const leave = () => gone.reject(signal.reason);
+    entry.callers += 1;
+    const disconnected = Promise.withResolvers<never>();
+    const leave = () => disconnected.reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
     try {
-      const call = await Promise.race([entry.outcome, gone.promise]);
+      const call = await Promise.race([entry.outcome, disconnected.promise]);
       return { call, joined: known !== undefined || entry.recorded };
     } finally {
       signal.removeEventListener('abort', leave);
-      entry.waiting -= 1;
-      if (entry.waiting === 0 && !entry.outlivesCallers) {
-        entry.controller.abort(new CancellationError('Nobody waits for the call any more.'));
+      entry.callers -= 1;
+      if (entry.callers === 0 && !entry.outlivesCallers) {
+        entry.controller.abort(new CancellationError('Every caller of the call disconnected.'));
       }
     }
   }
 
-  /** Calls off everything within the scope. @returns what was, whose outcome can be awaited */
+  /** Cancels every call in the scope. @returns the cancelled calls */
   cancel(scope: FreezeScope, reason: Error): readonly InFlightCall[] {
-    const concerned = this.#within(scope);
-    for (const { controller } of concerned) controller.abort(reason);
-    return concerned;
+    const entries = this.#within(scope);
+    for (const { controller } of entries) controller.abort(reason);
+    return entries;
   }
 
-  /** Calls off whatever `reasonOf` gives a reason for. */
+  /** Cancels every call for which `reasonOf` returns a reason. */
   cancelWhere(reasonOf: (key: CallKey) => Error | undefined): void {
     for (const { key, controller } of this.#entries.values()) {
       const reason = reasonOf(key);
@@ -81,25 +82,21 @@ export class InFlightCalls {
     }
   }
 
-  /** Whether there are any. */
+  /** Whether any call is in flight. */
   get any(): boolean {
     return this.#entries.size > 0;
   }
 
-  /** When the one that runs longest was begun; undefined when none was. */
+  /** Start of the call that has run longest; undefined when no call has started. */
   get earliestStart(): Date | undefined {
     const starts = Array.from(this.#entries.values(), ({ startedAt }) => startedAt?.getTime());
     const known = starts.filter((start) => start !== undefined);
     return known.length === 0 ? undefined : new Date(Math.min(...known));
   }
 
-  /** Waits until the calls within the scope have ended, `ms` at most. @returns those that have not */
+  /** Waits up to `ms` until the calls in the scope have ended. @returns the calls that have not */
   async settle(scope: FreezeScope, ms: number): Promise<readonly InFlightCall[]> {
-    const ended = Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome));
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    await Promise.race([ended, late]);
-    clearTimeout(timer);
+    await settlesWithin(Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome)), ms);
     return this.#within(scope);
   }
 
@@ -115,10 +112,10 @@ export class InFlightCalls {
       startedAt: undefined,
       outlivesCallers: false,
       recorded: false,
-      waiting: 0,
+      callers: 0,
     };
     this.#entries.set(name, entry);
-    // Whoever waits is told; that nobody does any more is no fault.
+    // Callers receive a failure through join(); without callers it is not an unhandled rejection.
     entry.outcome.catch(() => undefined);
     attempt(entry)
       .finally(() => this.#entries.delete(name))

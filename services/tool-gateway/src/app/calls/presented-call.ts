@@ -1,32 +1,24 @@
 import type { MessageShape } from '@bufbuild/protobuf';
-import type {
-  CallKey as CallKeyMessage,
-  CallToolRequestSchema,
-} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import type { CallToolRequestSchema } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { assertServesTenant, checkWrit } from '@writ/identity';
-import {
-  derivedId,
-  InvalidRequestError,
-  isWritError,
-  PermissionDeniedError,
-  sha256Hex,
-} from '@writ/kernel';
+import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { CallContext, Caller } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/checks.ts';
 import { fieldsFit } from '../../domain/result.ts';
-import type { CallKey, Writ } from '../../domain/writ.ts';
+import type { Writ } from '../../domain/writ.ts';
 import { insertRefusal } from '../../store/refusals.ts';
+import { toCallKey } from '../../wire/call.ts';
 
-/** A call together with the writ that orders exactly it. */
+/** A call and the verified writ for exactly this call. */
 export interface PresentedCall {
   readonly writ: Writ;
-  /** Until when the writ is good for executing; for the record it is good for ever. */
+  /** Expiry of the writ for execution; a recorded outcome is returned after it, too. */
   readonly validUntil: Date;
   readonly argumentsJson: string;
   readonly arguments: ParsedArguments;
   readonly step: number;
-  /** Epoch of the worker's lease. */
+  /** Lease epoch of the worker. */
   readonly epoch: bigint;
   readonly traceparent: string;
 }
@@ -55,7 +47,7 @@ export async function readPresentedCall(
   if (!fieldsFit(claims.resultFields)) {
     throw new PermissionDeniedError(
       'WRIT_INVALID',
-      'The writ asks for more result fields than a receipt can carry.',
+      'The writ requests more result fields than a receipt can hold.',
       { field: 'result_fields', writ_id: id },
     );
   }
@@ -83,30 +75,33 @@ export async function readPresentedCall(
 }
 
 /**
- * Refuses to execute under a writ that is over its time (TG-1).
+ * Rejects execution under an expired writ (TG-1).
  * @throws PermissionDeniedError WRIT_EXPIRED
  */
-export function refuseExpired({ writ, validUntil }: PresentedCall, now: Date): void {
+export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): void {
   if (now < validUntil) return;
   throw new PermissionDeniedError(
     'WRIT_EXPIRED',
-    'The writ is over its time; have a fresh one from GetDecision.',
+    'The writ has expired. Call GetDecision for a new one.',
     { writ_id: writ.id },
   );
 }
 
-/** The error for a call whose id is that of another call. */
-export function callIdTaken({ id }: Writ, field: 'tool' | 'arguments_json'): PermissionDeniedError {
+/** The error for a call id that was used for another tool or other arguments. */
+export function callIdReused(
+  { id }: Writ,
+  field: 'tool' | 'arguments_json',
+): PermissionDeniedError {
   return new PermissionDeniedError(
     'WRIT_MISMATCH',
-    `The call was made before with another ${field}; what is recorded is never replaced.`,
+    `The call id was used before with another ${field}. Use a new call id.`,
     { field, writ_id: id },
   );
 }
 
 /**
- * Logs that a call did not fit its writ and puts it on record for the audit chain of the tenant, which
- * the caller serves; then throws `error` on (TG-1, SYS-6).
+ * Logs a call that does not match its writ, stores it for the audit chain of the tenant if the caller
+ * serves that tenant, and rethrows `error` (TG-1, SYS-6).
  */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,
@@ -126,12 +121,12 @@ export async function recordRefusal(
       writ_sha256: sha256Hex(request.writ),
       presented_by: call.caller.service?.replica ?? '',
     };
-    call.log.warn({ ...attempt, tool: request.tool }, 'A call did not fit its writ.');
+    call.log.warn({ ...attempt, tool: request.tool }, 'call rejected: writ mismatch');
     if (servesTenant(call.caller, tenant)) {
       const refusal_id = derivedId('refused', ...Object.values(attempt));
       const refusal = { refusal_id, ...attempt, refused_at: clock.now() };
       const isKept = await store.transaction((trx) => insertRefusal(trx, refusal));
-      if (!isKept) call.log.error({ tenant }, 'Refused attempts are not on record: too many wait.');
+      if (!isKept) call.log.error({ tenant }, 'refusal log full; dropping refused attempts');
     }
   }
   throw error;
@@ -140,16 +135,4 @@ export async function recordRefusal(
 function servesTenant(caller: Caller, tenant: string): boolean {
   const tenants = caller.service?.tenants ?? [];
   return tenants.length === 0 || tenants.includes(tenant);
-}
-
-/**
- * The key of a call as the domain has it.
- * @throws InvalidRequestError CALL_REQUIRED when the request names none
- */
-export function toCallKey(call: CallKeyMessage | undefined): CallKey {
-  if (call === undefined) {
-    throw new InvalidRequestError('CALL_REQUIRED', 'call is required.', { field: 'call' });
-  }
-  const { tenant, runId, agentInstance, callId } = call;
-  return { tenant, runId, agentInstance, callId };
 }

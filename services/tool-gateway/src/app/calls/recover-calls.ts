@@ -1,12 +1,12 @@
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { inFlightCallRows, keyOf, releaseCall } from '../../store/calls.ts';
-import { signOutcome, uncertainOutcome, writeReceipted } from '../receipts/record-outcome.ts';
+import { recordInterrupted } from '../receipts/record-outcome.ts';
 
 /**
- * Settles what processes that have ended left between intent and outcome, and what this one could not
- * write down (TG-5): a tool that may run again waits for the repeat of its call; any other leaves an
- * UNKNOWN receipt.
+ * Settles the calls that dead processes left between intent and outcome, and the calls whose outcome this
+ * process could not write (TG-5): a tool that may run again waits for a repeat of its call; any other tool
+ * gets an UNKNOWN receipt.
  */
 export async function recoverCalls(
   context: Pick<
@@ -14,11 +14,11 @@ export async function recoverCalls(
     'store' | 'clock' | 'signer' | 'events' | 'telemetry' | 'inFlightCalls'
   >,
 ): Promise<void> {
-  const { store, clock, telemetry, inFlightCalls } = context;
-  const left = await inFlightCallRows(store.db);
-  if (left.length === 0) return;
-  const deadReplicas = await store.replicas.findDead(left.map(({ owner }) => owner));
-  for (const call of left) {
+  const { store, telemetry, inFlightCalls } = context;
+  const calls = await inFlightCallRows(store.db);
+  if (calls.length === 0) return;
+  const deadReplicas = await store.replicas.findDead(calls.map(({ owner }) => owner));
+  for (const call of calls) {
     const isLost = call.owner === store.replicas.id && !inFlightCalls.has(keyOf(call));
     if (!isLost && !deadReplicas.has(call.owner)) continue;
     const sideEffect = call.side_effect ?? 'destructive';
@@ -32,17 +32,17 @@ export async function recoverCalls(
         tool: call.tool,
         state: next,
       },
-      'A call was interrupted by the end of a former process.',
+      'recovered call interrupted by the end of a process',
     );
-    if (effect !== 'record' || next !== 'unknown') {
-      await store.transaction((trx) => releaseCall(trx, call), { background: true });
-      continue;
-    }
-    const at = clock.now();
-    const outcome = uncertainOutcome(call, next, 'was interrupted');
-    const receipted = await signOutcome(context, call, outcome, at);
-    await store.transaction((trx) => writeReceipted(context, trx, 'intent', receipted, at), {
-      background: true,
-    });
+    await store.transaction(
+      async (trx) => {
+        if (effect === 'record' && next === 'unknown') {
+          await recordInterrupted(context, trx, call, next);
+        } else {
+          await releaseCall(trx, call);
+        }
+      },
+      { background: true },
+    );
   }
 }

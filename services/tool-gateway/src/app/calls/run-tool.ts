@@ -27,18 +27,18 @@ import type { OpenSource } from '../../sources/open-source.ts';
 import type { ToolAnswer } from '../../sources/source.ts';
 import type { CallRow } from '../../store/calls.ts';
 
-/** How a run of a tool ended, and what came of it. */
+/** Result of one run of a tool. */
 export interface ToolRun {
   readonly ending: Ending;
-  /** Only of a run that went well. */
+  /** Only for `ok`. */
   readonly output?: ToolOutput;
-  /** Only of a run that failed. */
+  /** Only for `failed`. */
   readonly stopReason?: string;
   readonly message: string;
   readonly durationMs: number;
 }
 
-/** What {@link runTool} runs. */
+/** Input of {@link runTool}. */
 export interface RunnableCall {
   readonly call: CallRow;
   readonly tool: Tool;
@@ -48,8 +48,8 @@ export interface RunnableCall {
 }
 
 /**
- * Runs a tool once, within its time limit, in a span `execute_tool` (SYS-1). A call that is called
- * off tells the tool, which may still say what it did before its limit. Never rejects.
+ * Runs a tool once, within its timeout, in a span `execute_tool` (SYS-1). Cancellation aborts the tool's
+ * signal; the tool may still return its result before the timeout. Never rejects.
  */
 export function runTool(
   { telemetry, clock }: Pick<GatewayContext, 'telemetry' | 'clock'>,
@@ -74,9 +74,9 @@ export function runTool(
   return withSpan(telemetry.tracer, executeToolSpan(tool.name), { attributes }, async (span) => {
     const started = performance.now();
     const deadline = new Date(clock.now().getTime() + tool.timeoutMs);
-    const answer = await withinLimit(runnable, deadline, cancelSignal);
+    const answer = await runWithTimeout(runnable, deadline, cancelSignal);
     const durationMs = Math.max(0, Math.round(performance.now() - started));
-    const run = { ...judgeAnswer(tool, answer, cancelSignal.aborted), durationMs };
+    const run = { ...toRun(tool, answer, cancelSignal.aborted), durationMs };
     if (run.ending !== 'ok') {
       span.setAttribute(ATTR_WRIT_STOP_REASON, run.stopReason ?? run.ending);
       span.setStatus({ code: SpanStatusCode.ERROR, message: run.stopReason ?? run.ending });
@@ -85,19 +85,19 @@ export function runTool(
   });
 }
 
-async function withinLimit(
+async function runWithTimeout(
   { call, tool, args, argumentsJson, source }: RunnableCall,
   deadline: Date,
   cancelSignal: AbortSignal,
 ): Promise<ToolAnswer> {
   if (cancelSignal.aborted) {
-    // It has done nothing, and that is known.
+    // The tool has not run, so its outcome is known.
     const kind = tool.sideEffect === 'destructive' ? 'failed' : 'lost';
-    return { kind, message: `${tool.name} was called off before it began.` };
+    return { kind, message: `${tool.name} was cancelled before it started.` };
   }
   const stop = new AbortController();
   const late = Promise.withResolvers<ToolAnswer>();
-  const message = `${tool.name} did not answer within its limit of ${tool.timeoutMs} ms.`;
+  const message = `${tool.name} did not respond within its timeout of ${tool.timeoutMs} ms.`;
   const timer = setTimeout(() => {
     late.resolve({ kind: 'lost', message });
     stop.abort(new DeadlineError('TOOL_TIMEOUT', message, { timeout_ms: String(tool.timeoutMs) }));
@@ -121,18 +121,18 @@ async function withinLimit(
     });
     return await Promise.race([answer, late.promise]);
   } catch {
-    // A source that breaks its promise never to reject has told nothing of what the tool did.
-    return { kind: 'lost', message: `${tool.name} did not answer.` };
+    // A source must not reject; when one does, what its tool did is unknown.
+    return { kind: 'lost', message: `${tool.name} did not respond.` };
   } finally {
     clearTimeout(timer);
     cancelSignal.removeEventListener('abort', cancel);
   }
 }
 
-function judgeAnswer(
+function toRun(
   { name }: Tool,
   answer: ToolAnswer,
-  cancelSignal: boolean,
+  isCancelled: boolean,
 ): Omit<ToolRun, 'durationMs'> {
   switch (answer.kind) {
     case 'output':
@@ -142,11 +142,11 @@ function judgeAnswer(
     case 'bad_result':
       return { ending: 'failed', stopReason: `tool_bad_result:${name}`, message: answer.message };
     case 'lost':
-      return { ending: cancelSignal ? 'interrupted' : 'lost', message: answer.message };
+      return { ending: isCancelled ? 'interrupted' : 'lost', message: answer.message };
   }
 }
 
-/** The same for every repeat of one call, and for no other (TG-5). */
+/** The same key for every repeat of one call, and a different one for every other call (TG-5). */
 function idempotencyKey(call: CallRow): string {
   return derivedId('idem', call.tenant, call.run_id, call.agent_instance, call.call_id);
 }

@@ -1,17 +1,11 @@
-import type { Clock, ToolFunction } from '@writ/kernel';
+import type { Clock, RunKey, ToolFunction } from '@writ/kernel';
 import type { EgressAllowance } from '../../domain/egress/egress-rules.ts';
 import type { OfferedTool } from '../offered-tool.ts';
 
-/** The run that a note belongs to. */
-export interface RunKey {
-  readonly tenant: string;
-  readonly runId: string;
-}
-
-/** The scratch space of runs: texts by name, until the run's retention ends them. */
+/** Notes of runs: texts by name, kept as the run's retention says. */
 export interface Notes {
   list(run: RunKey): Promise<readonly { readonly name: string; readonly sizeBytes: number }[]>;
-  /** Undefined when there is none of this name. */
+  /** Undefined when the note does not exist. */
   read(run: RunKey, name: string): Promise<string | undefined>;
   /**
    * Writes a note, or replaces it.
@@ -20,14 +14,14 @@ export interface Notes {
   write(run: RunKey, name: string, text: string): Promise<void>;
 }
 
-/** What built-in tools work with. */
+/** Dependencies of the built-in tools. */
 export interface BuiltinParts {
   readonly clock: Clock;
   readonly egress: EgressAllowance;
   readonly notes: Notes;
 }
 
-/** A built-in tool: how it describes itself, and how it is made. */
+/** A built-in tool: its definition and its factory. */
 export interface BuiltinTool extends OfferedTool {
   create(parts: BuiltinParts): ToolFunction;
 }
