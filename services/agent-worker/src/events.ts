@@ -6,7 +6,7 @@ import { derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
 import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { AgentRow } from './store/agents.ts';
-import type { WorkerTransaction } from './store/worker-store.ts';
+import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
 
 type EventName = 'STEP_START' | 'STEP_END' | 'FLOW_START' | 'FLOW_END' | 'GUARDRAIL_TRIP';
 
@@ -115,4 +115,20 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       return emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
     },
   };
+}
+
+/** Tells how many agents have not ended, by state. */
+export function observeAgents({ metrics }: Telemetry, { db }: WorkerStore): void {
+  metrics.observe('agents', async () => {
+    const rows = await db
+      .selectFrom('agents')
+      .where('ended_at', 'is', null)
+      .groupBy('state')
+      .select((query) => ['state', query.fn.countAll().as('count')])
+      .execute();
+    return rows.map(({ state, count }) => ({
+      value: Number(count),
+      labels: { 'writ.state': state.toLowerCase() },
+    }));
+  });
 }

@@ -6,16 +6,15 @@ import { factoryFinder } from './agents/index.ts';
 import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
 import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
-import { createWorkerEvents } from './events.ts';
+import { createWorkerEvents, observeAgents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
-import { createWatchers } from './peers/watchers.ts';
+import { createWatchers } from './peers/progress-publisher.ts';
 import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
 import { runAgent } from './runtime/run-agent.ts';
 import type { Session } from './runtime/session.ts';
 import { SlotRenewer } from './runtime/slots/slot-renewer.ts';
-import { observeAgents } from './store/observe-agents.ts';
 import { openWorkerStore } from './store/worker-store.ts';
 
 /** The parts of the process, and replacements for the worker's own parts. */

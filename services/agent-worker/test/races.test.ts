@@ -1,13 +1,13 @@
 import { isTerminal, outcomeOf } from '@writ/kernel';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentEnded } from '../src/app/agents/on-agent-ended.ts';
+import { wakeAgent } from '../src/app/agents/send-signal.ts';
 import { DELIVERED, RESUMED, reduceAgent } from '../src/domain/agent/state.ts';
-import { agentEnded } from '../src/store/agent-ended.ts';
 import { findAgent, insertAgent, saveAgent, statusColumns, statusOf } from '../src/store/agents.ts';
+import { resumePreempted } from '../src/store/inactive-agents.ts';
 import type { AgentKey } from '../src/store/keys.ts';
 import { claimAgent, type LeasedAgent, saveLeased } from '../src/store/leases.ts';
-import { resumePreempted } from '../src/store/resting.ts';
-import { wakeAgent } from '../src/store/tell-agent.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { TENANT } from './delivery.ts';
 

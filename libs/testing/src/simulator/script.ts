@@ -90,7 +90,7 @@ export interface ScriptEntry {
   readonly reply: Reply;
 }
 
-/** The expected end of a run that this script answers; see docs/stop-reasons.md. */
+/** The expected end of a run that this script answers; see docs/reference/stop-reasons.md. */
 export interface ScriptExpectation {
   readonly status: 'ok' | 'partial' | 'stopped';
   readonly stop_reason: string;

@@ -4,11 +4,11 @@ import type { AgentFactory } from '../runtime/agent.ts';
 import { createCustomAgent } from './custom/custom-agent.ts';
 import { createInformationAgent } from './feed/information-agent.ts';
 import { createPersonalFeedAgent } from './feed/personal-feed-agent.ts';
-import { createFlowAgent } from './flow/flow-agent.ts';
+import { createFlowAgent } from './flow-agent.ts';
 import { createJsonActionAgent } from './json-action/json-action-agent.ts';
-import { createOrchestratorAgent } from './orchestrator/orchestrator-agent.ts';
-import { createReactAgent } from './react/react-agent.ts';
-import { createUserProxyAgent } from './user-proxy/user-proxy-agent.ts';
+import { createOrchestratorAgent } from './orchestrator-agent.ts';
+import { createReactAgent } from './react-agent.ts';
+import { createUserProxyAgent } from './user-proxy-agent.ts';
 
 /** The loops that this worker has, by kind (AG-1). */
 const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {

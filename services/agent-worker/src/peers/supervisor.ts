@@ -3,10 +3,9 @@ import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervis
 import { DataLossError, type Phase } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
-import type { Action, Decision } from '../domain/calls/decision.ts';
-import type { SpawnAnswer } from '../domain/calls/spawn.ts';
-import { credentialsFrom } from '../rpc/messages/credentials.ts';
-import { actionMessage, decisionFrom } from '../rpc/messages/decision.ts';
+import type { Action, Decision, SpawnAnswer } from '../domain/calls/decision.ts';
+import { credentialsFrom } from '../wire/credentials.ts';
+import { actionMessage, decisionFrom } from '../wire/decision.ts';
 
 /** Receipts and results that the supervisor is shown (SV-7). */
 interface Shown {

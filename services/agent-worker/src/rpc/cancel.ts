@@ -2,9 +2,9 @@ import type { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_wo
 import { assertServesTenant } from '@writ/identity';
 import { HistoryRetention, InvalidRequestError, isStopReason, isTerminal } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { agentEnded } from '../app/agents/on-agent-ended.ts';
 import { reduceAgent } from '../domain/agent/state.ts';
 import type { WorkerEvents } from '../events.ts';
-import { agentEnded } from '../store/agent-ended.ts';
 import { agentsOf, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../store/cancels.ts';
 import { deleteFollows } from '../store/follows.ts';
@@ -15,8 +15,8 @@ import { deleteSignals } from '../store/signals.ts';
 import { deleteSnapshots } from '../store/snapshots.ts';
 import { deleteTimers } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
+import { retentionFrom } from '../wire/supervision.ts';
 import type { HandlerDependencies } from './dependencies.ts';
-import { retentionFrom } from './messages/supervision.ts';
 
 /**
  * Ends agents whatever they are doing: running, asleep, parked or not yet here (SUP-8). What is under

@@ -25,10 +25,10 @@ import { findAgent, insertAgent } from '../store/agents.ts';
 import { cancelOf } from '../store/cancels.ts';
 import { insertMessage } from '../store/inbox.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
+import { credentialsFrom } from '../wire/credentials.ts';
+import { manifestFrom } from '../wire/manifest.ts';
+import { supervisionFrom } from '../wire/supervision.ts';
 import type { HandlerDependencies } from './dependencies.ts';
-import { credentialsFrom } from './messages/credentials.ts';
-import { manifestFrom } from './messages/manifest.ts';
-import { supervisionFrom } from './messages/supervision.ts';
 
 type Part = 'agent' | 'supervision' | 'manifest' | 'credentials' | 'message';
 

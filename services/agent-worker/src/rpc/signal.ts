@@ -12,16 +12,16 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
-import { FEED_ITEM } from '../domain/agent/signals.ts';
+import { wakeAgent } from '../app/agents/send-signal.ts';
+import { FEED_ITEM } from '../domain/agent/message.ts';
 import { HALTED, RESUMED } from '../domain/agent/state.ts';
 import { type AgentRow, findAgent, statusOf } from '../store/agents.ts';
 import { type AgentKey, agentColumns } from '../store/keys.ts';
 import { findSignal, insertSignal, type NewSignal } from '../store/signals.ts';
-import { wakeAgent } from '../store/tell-agent.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
+import { credentialsFrom } from '../wire/credentials.ts';
+import { decisionFrom } from '../wire/decision.ts';
 import type { HandlerDependencies } from './dependencies.ts';
-import { credentialsFrom } from './messages/credentials.ts';
-import { decisionFrom } from './messages/decision.ts';
 
 const APPROVAL = 'approval:';
 /** Signals of these names come from within the worker alone: nobody outside may speak for an agent. */

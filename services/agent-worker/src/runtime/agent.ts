@@ -1,7 +1,6 @@
 import type { AgentRef, JsonObject, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
-import type { Message } from '../domain/agent/message.ts';
-import type { Reply } from '../domain/agent/reply.ts';
+import type { Message, Reply } from '../domain/agent/message.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo, ToolOutcome } from '../domain/calls/tool-call.ts';

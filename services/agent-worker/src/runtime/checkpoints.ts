@@ -3,9 +3,9 @@ import type { ReceiptToCarry } from '../domain/calls/tool-call.ts';
 import { appendItems, loadItems, type SnapshotRow, saveSnapshot } from '../store/snapshots.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { Checkpoint, Restored } from './agent.ts';
-import type { CarriedReceipts } from './carried-receipts.ts';
 import type { Commits } from './commits.ts';
 import type { Journal, Lane } from './journal.ts';
+import type { CarriedReceipts } from './pending-receipts.ts';
 import type { Session } from './session.ts';
 
 /**

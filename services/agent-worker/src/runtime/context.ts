@@ -1,7 +1,7 @@
 import { type AgentRef, canonicalDigest, type JsonObject, type RunMeta } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
-import type { Reply } from '../domain/agent/reply.ts';
+import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
@@ -25,9 +25,8 @@ import { orStop } from './execution.ts';
 import type { NumberedCall } from './journal.ts';
 import { propose } from './proposals.ts';
 import type { RunScope } from './scope.ts';
-import { awaitSignal } from './signals.ts';
-import { sleep } from './sleep.ts';
-import { emit, follow } from './topics/emit.ts';
+import { awaitSignal, sleep } from './signals.ts';
+import { emit, follow } from './topics.ts';
 import { BranchWaits, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
 
 /** How long a child is waited for when nobody says (AG-3). */

@@ -1,7 +1,7 @@
 import { derivedId, HistoryRetention, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { agentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import type { ChatTurn } from '../domain/calls/model-call.ts';
-import { agentEnded } from '../store/agent-ended.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
 import { saveHistory } from '../store/history.ts';
 import { loadItems } from '../store/snapshots.ts';

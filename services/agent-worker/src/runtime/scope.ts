@@ -1,11 +1,11 @@
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
-import type { CarriedReceipts } from './carried-receipts.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Commits } from './commits.ts';
 import type { Journal, Lane } from './journal.ts';
 import type { PeerCalls } from './peer-calls.ts';
+import type { CarriedReceipts } from './pending-receipts.ts';
 import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 import type { Steps } from './steps.ts';

@@ -3,6 +3,7 @@ import { reduceAgent } from '../domain/agent/state.ts';
 import type { Operation, Place } from '../domain/journal/entry.ts';
 import { statusColumns } from '../store/agents.ts';
 import { pendingSignals, type SignalRow } from '../store/signals.ts';
+import { insertTimer } from '../store/timers.ts';
 import type { WorkerReader } from '../store/worker-store.ts';
 import type { RunScope } from './scope.ts';
 import { BranchWaits, Suspended } from './unwinding.ts';
@@ -92,4 +93,20 @@ class StaysAwake extends Error {
     super('The signal came meanwhile.');
     this.signal = signal;
   }
+}
+
+/** Sleeps for a time, as rows; the end of it is durable with the sleep itself (RT-3). */
+export async function sleep(scope: RunScope, ms: number): Promise<void> {
+  const { session, journal, commits, lane } = scope;
+  const { branch, position, callId } = lane.next();
+  const name = `timer:${callId}`;
+  const argsDigest = canonicalDigest({ ms });
+  const operation: Operation = { branch, position, part: 0, kind: 'sleep', argsDigest };
+  if (journal.recall(operation) === undefined) {
+    const dueAt = new Date(session.meta.clock.now().getTime() + ms);
+    journal.record({ ...operation, value: null }, false);
+    const timer = { ...session.lease, timerId: callId, name, payload: '{}', dueAt };
+    commits.add((trx, at) => insertTimer(trx, timer, at));
+  }
+  await awaitSignal(scope, name, { branch, position, part: 1 });
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '@writ/kernel';
-import { tellAgent } from '../store/tell-agent.ts';
+import { tellAgent } from '../app/agents/send-signal.ts';
 import { deleteTimer, dueTimers, nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 

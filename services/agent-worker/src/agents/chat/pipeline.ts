@@ -2,10 +2,10 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
-import { createView } from './create-view.ts';
+import { openConversation } from './conversation.ts';
 import { createGuard, type Guard } from './guard.ts';
-import { openConversation } from './open-conversation.ts';
 import type { Memory, View } from './view.ts';
+import { createView } from './view.ts';
 
 /**
  * What stands around the turns of a conversing agent, one for each run of it (AG-6, AG-8). What it

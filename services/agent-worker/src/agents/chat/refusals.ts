@@ -1,4 +1,4 @@
-import { isTellable } from '../../domain/calls/refusal.ts';
+import { isTellable } from '../../domain/calls/decision.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
 

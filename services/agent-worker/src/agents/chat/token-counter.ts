@@ -1,5 +1,5 @@
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
-import type { CountTokens } from '../../domain/context/exchanges.ts';
+import type { CountTokens } from '../../domain/context/views.ts';
 
 /** What a provider adds around each turn, about. */
 const TOKENS_AROUND_A_TURN = 4;

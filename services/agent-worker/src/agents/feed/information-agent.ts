@@ -1,10 +1,9 @@
 import type { JsonObject } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import { SOURCE_ITEM } from '../../domain/agent/signals.ts';
+import { SOURCE_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
-import { mostItems } from './feed-options.ts';
-import { summarize } from './summarize.ts';
+import { mostItems, summarize } from './feed-items.ts';
 
 /**
  * Creates an agent that sums up each item of a source and tells whoever follows its topic (AG-5). The

@@ -1,5 +1,5 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import { isTellable } from '../../domain/calls/refusal.ts';
+import { isTellable } from '../../domain/calls/decision.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Agent, AgentContext, ModelAnswer, ProposalOutcome } from '../../runtime/agent.ts';
 import { firstMessage } from '../first-message.ts';

@@ -1,6 +1,6 @@
 import type { AgentRef, JsonObject, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { Reply } from '../../domain/agent/reply.ts';
+import type { Reply } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmRequest } from '../../domain/calls/model-call.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Guardrail } from '../../domain/guardrails/guardrails.ts';
@@ -16,9 +16,9 @@ import type {
   SpawnOutcome,
 } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
-import { compose } from './compose.ts';
 import {
   type ChatContext,
+  compose,
   type FunctionContext,
   type Middleware,
   MiddlewareTermination,

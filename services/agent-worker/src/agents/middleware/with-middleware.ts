@@ -1,8 +1,8 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { MiddlewareSetting } from '../../domain/agent/manifest.ts';
 import type { AgentFactory } from '../../runtime/agent.ts';
-import { compose } from './compose.ts';
 import type { CreateMiddleware, Middleware, MiddlewareRegistry } from './middleware.ts';
+import { compose } from './middleware.ts';
 import { MiddlewareContext, orTerminate, runContextOf } from './middleware-context.ts';
 
 /**

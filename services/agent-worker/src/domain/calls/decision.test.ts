@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Decision, phaseOfRefusal, refusalOf, withoutWrit } from './decision.ts';
-import { isTellable } from './refusal.ts';
+import { type Decision, isTellable, phaseOfRefusal, refusalOf, withoutWrit } from './decision.ts';
 
 const decision: Decision = {
   decisionId: 'dec-1',

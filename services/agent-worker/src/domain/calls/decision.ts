@@ -1,4 +1,4 @@
-import { isStopReason, outcomeOf, type Phase } from '@writ/kernel';
+import { type AgentRef, isStopReason, outcomeOf, type Phase } from '@writ/kernel';
 
 /** What an agent wants to do, or may do (SV-1). */
 export type Action =
@@ -63,4 +63,27 @@ export function phaseOfRefusal({ verdict, humanApproval, stopReason }: Decision)
 export function withoutWrit(decision: Decision): Decision {
   const { writ: _, writExpiresAt: __, ...rest } = decision;
   return rest;
+}
+
+const TELLABLE_ERRORS = ['invalid_action:', 'tool_error:', 'tool_bad_result:'];
+
+/**
+ * Whether a model can be told of a stop and go on (AG-10): what policy, a person, a limit of one tool
+ * or the tool itself refused. Limits of the run, its budget and its time stop it in any case.
+ */
+export function isTellable(stopReason: string): boolean {
+  if (!isStopReason(stopReason)) return false;
+  return (
+    outcomeOf(stopReason).state === 'BLOCKED' ||
+    TELLABLE_ERRORS.some((prefix) => stopReason.startsWith(prefix))
+  );
+}
+
+/** The supervisor's answer to a delegation: plain JSON, since it is journaled. */
+export interface SpawnAnswer {
+  readonly decision: Decision;
+  /** Absent when there is no child. */
+  readonly child?: AgentRef;
+  /** Why no slot was had, as the cap's own sentence; empty otherwise. */
+  readonly slotRefusal: string;
 }

@@ -1,10 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compact } from './compact.ts';
-import { exchangesOf, type Turn as RoleTurn, tokensOf } from './exchanges.ts';
-import { planSummary } from './plan-summary.ts';
-import { slidingWindow } from './sliding-window.ts';
-import { truncateToolResults } from './truncate-tool-results.ts';
+import {
+  compact,
+  exchangesOf,
+  planSummary,
+  type Turn as RoleTurn,
+  slidingWindow,
+  tokensOf,
+  truncateToolResults,
+} from './views.ts';
 
 interface Turn extends RoleTurn {
   readonly text: string;

@@ -1,5 +1,5 @@
 import { type AgentRef, canonicalDigest } from '@writ/kernel';
-import { type Reply, replySignal } from '../../domain/agent/reply.ts';
+import { type Reply, replySignal } from '../../domain/agent/message.ts';
 import type { Operation } from '../../domain/journal/entry.ts';
 import { deleteTimer, insertTimer } from '../../store/timers.ts';
 import type { NumberedCall } from '../journal.ts';

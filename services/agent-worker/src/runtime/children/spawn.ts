@@ -1,6 +1,6 @@
 import { canonicalDigest, derivedId } from '@writ/kernel';
+import type { SpawnAnswer } from '../../domain/calls/decision.ts';
 import { type Decision, phaseOfRefusal, refusalOf } from '../../domain/calls/decision.ts';
-import type { SpawnAnswer } from '../../domain/calls/spawn.ts';
 import type { Operation } from '../../domain/journal/entry.ts';
 import type { SpawnOptions, SpawnOutcome } from '../agent.ts';
 import type { NumberedCall } from '../journal.ts';

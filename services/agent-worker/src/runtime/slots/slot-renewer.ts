@@ -4,9 +4,9 @@ import type { AgentKey } from '../../store/keys.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { HeldSlot } from './held-slot.ts';
+import type { RenewalEntry } from './inactive-agents.ts';
+import { RestingAgents, type RestingParts } from './inactive-agents.ts';
 import { PauseWatch } from './pause-watch.ts';
-import type { RenewalEntry } from './renewal-entry.ts';
-import { RestingAgents, type RestingParts } from './resting-agents.ts';
 
 /** How slots are renewed. Times are milliseconds. */
 export interface SlotSettings {

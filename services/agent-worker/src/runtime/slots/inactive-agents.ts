@@ -1,8 +1,7 @@
 import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
-import type { SlotAnswer } from '../../domain/agent/slot.ts';
-import { type AgentKey, keyOf } from '../../store/keys.ts';
+import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
 import {
   findResting,
   parkSleeper,
@@ -10,10 +9,10 @@ import {
   type RestingRow,
   resumePreempted,
   sleepingAgents,
-} from '../../store/resting.ts';
+} from '../../store/inactive-agents.ts';
+import { type AgentKey, keyOf } from '../../store/keys.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
-import type { RenewalEntry } from './renewal-entry.ts';
 
 /** Agents that are told of, or asked about, in one call: a hundred thousand would fill the memory. */
 const MOST_AT_ONCE = 256;
@@ -206,4 +205,11 @@ function idsOf({ tenant, run_id, instance }: RestingRow) {
 /** Whoever was refused finds out why when it is taken up; a later epoch means that it was already. */
 function isStillParked({ standing, refusal }: SlotAnswer): boolean {
   return standing === 'paused' || standing === 'waiting' || refusal === 'STALE_EPOCH';
+}
+
+/** One entry of a renewal, and who is told what it came to. */
+export interface RenewalEntry {
+  readonly tenant: string;
+  readonly renewal: SlotRenewal;
+  answered(answer: SlotAnswer): Promise<void> | void;
 }

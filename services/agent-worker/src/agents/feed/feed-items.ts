@@ -1,3 +1,4 @@
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 
 /** Asks the model once about a text, by the manifest's instructions; a failure stops the agent. */
@@ -18,4 +19,12 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
   if (answer.kind === 'answer') return answer.text.trim();
   const { stopReason, detail, callId } = answer;
   return ctx.stop({ stopReason, phase: 'worker', callId, detail });
+}
+
+/** How many items an agent works on before it answers; without a limit it goes on until its run ends. */
+export function mostItems({ options }: AgentManifest): number {
+  const { max_items: most } = options;
+  return typeof most === 'number' && Number.isInteger(most) && most >= 0
+    ? most
+    : Number.POSITIVE_INFINITY;
 }

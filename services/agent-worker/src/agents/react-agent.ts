@@ -1,8 +1,8 @@
-import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { Agent } from '../../runtime/agent.ts';
-import { ChatLoop } from '../chat/chat-loop.ts';
-import { nativeTools } from '../chat/toolbox.ts';
-import { firstMessage } from '../first-message.ts';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { Agent } from '../runtime/agent.ts';
+import { ChatLoop } from './chat/chat-loop.ts';
+import { nativeTools } from './chat/toolbox.ts';
+import { firstMessage } from './first-message.ts';
 
 /** Creates an agent that reasons and acts in turns, with the model's native tool calls (AG-2). */
 export function createReactAgent(manifest: AgentManifest, instance: string): Agent {

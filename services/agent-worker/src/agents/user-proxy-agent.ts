@@ -1,8 +1,8 @@
 import type { JsonObject } from '@writ/kernel';
-import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import { humanReply } from '../../domain/agent/signals.ts';
-import type { Agent, AgentContext } from '../../runtime/agent.ts';
-import { firstMessage, textOf } from '../first-message.ts';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
+import { humanReply } from '../domain/agent/message.ts';
+import type { Agent, AgentContext } from '../runtime/agent.ts';
+import { firstMessage, textOf } from './first-message.ts';
 
 /**
  * Creates an agent that stands in for a person: it puts the question on record, sleeps, and replies

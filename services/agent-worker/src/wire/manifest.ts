@@ -23,7 +23,7 @@ import type {
   MiddlewareSetting,
   ModelSettings,
   SubAgent,
-} from '../../domain/agent/manifest.ts';
+} from '../domain/agent/manifest.ts';
 import { retentionFrom } from './supervision.ts';
 
 const KINDS: ReadonlyMap<KindMessage, AgentKind> = new Map([

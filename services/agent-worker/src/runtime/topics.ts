@@ -1,9 +1,9 @@
 import { canonicalDigest, type JsonObject, PermissionDeniedError } from '@writ/kernel';
-import { FEED_ITEM } from '../../domain/agent/signals.ts';
-import type { Operation } from '../../domain/journal/entry.ts';
-import { followersOf, insertFollow } from '../../store/follows.ts';
-import { tellAgent } from '../../store/tell-agent.ts';
-import type { RunScope } from '../scope.ts';
+import { tellAgent } from '../app/agents/send-signal.ts';
+import { FEED_ITEM } from '../domain/agent/message.ts';
+import type { Operation } from '../domain/journal/entry.ts';
+import { followersOf, insertFollow } from '../store/follows.ts';
+import type { RunScope } from './scope.ts';
 
 /**
  * Tells everybody who follows a topic of the tenant, in the transaction that journals it: each

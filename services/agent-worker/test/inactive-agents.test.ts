@@ -7,13 +7,13 @@ import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type Insertable, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fireTimers, untilNextTimer } from '../src/runtime/timers.ts';
+import { preemptedAgents, type RestingPage, sleepingAgents } from '../src/store/inactive-agents.ts';
 import { findRunnable } from '../src/store/leases.ts';
-import { preemptedAgents, type RestingPage, sleepingAgents } from '../src/store/resting.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
-import { AT, restingRow } from './resting-row.ts';
+import { AT, restingRow } from './inactive-agent-row.ts';
 import { approveAll, LEAD } from './team.ts';
 import { World } from './world.ts';
 

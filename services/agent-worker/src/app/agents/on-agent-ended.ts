@@ -1,10 +1,10 @@
-import { type Reply, replyFor, replySignal } from '../domain/agent/reply.ts';
-import type { AgentRow } from './agents.ts';
-import { deleteFollows } from './follows.ts';
-import { keyOf } from './keys.ts';
-import { tellAgent } from './tell-agent.ts';
-import { followParking } from './timers.ts';
-import type { WorkerTransaction } from './worker-store.ts';
+import { type Reply, replyFor, replySignal } from '../../domain/agent/message.ts';
+import type { AgentRow } from '../../store/agents.ts';
+import { deleteFollows } from '../../store/follows.ts';
+import { keyOf } from '../../store/keys.ts';
+import { followParking } from '../../store/timers.ts';
+import type { WorkerTransaction } from '../../store/worker-store.ts';
+import { tellAgent } from './send-signal.ts';
 
 /** What an agent's end came to. */
 export interface AgentEnd {

@@ -1,5 +1,5 @@
 import { isTerminal } from '@writ/kernel';
-import { reduceAgent } from '../domain/agent/state.ts';
+import { reduceAgent } from '../../domain/agent/state.ts';
 import {
   type AgentChanges,
   type AgentRow,
@@ -7,11 +7,11 @@ import {
   saveAgent,
   statusColumns,
   statusOf,
-} from './agents.ts';
-import { type AgentKey, agentColumns, keyOf } from './keys.ts';
-import { findSignal, insertSignal } from './signals.ts';
-import { followParking } from './timers.ts';
-import type { WorkerTransaction } from './worker-store.ts';
+} from '../../store/agents.ts';
+import { type AgentKey, agentColumns, keyOf } from '../../store/keys.ts';
+import { findSignal, insertSignal } from '../../store/signals.ts';
+import { followParking } from '../../store/timers.ts';
+import type { WorkerTransaction } from '../../store/worker-store.ts';
 
 /** A signal that comes from within the worker: an agent's word, or a time. */
 export interface InnerSignal {

@@ -3,11 +3,11 @@ import { createTelemetry } from '@writ/telemetry';
 import type { Insertable } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SlotStanding } from '../src/domain/agent/slot.ts';
-import { RestingAgents } from '../src/runtime/slots/resting-agents.ts';
+import { RestingAgents } from '../src/runtime/slots/inactive-agents.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
-import { restingRow } from './resting-row.ts';
+import { restingRow } from './inactive-agent-row.ts';
 
 const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
 const TOKENS = JSON.stringify({ spawnBudget: 'token', expiresAt: Date.now() + 600_000 });

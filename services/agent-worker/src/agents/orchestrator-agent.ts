@@ -1,8 +1,22 @@
 import { isJsonObject, type JsonValue } from '@writ/kernel';
-import type { SubAgent } from '../../domain/agent/manifest.ts';
-import type { ToolOffer, ToolUse } from '../../domain/calls/model-call.ts';
-import type { AgentContext, HandoffOutcome } from '../../runtime/agent.ts';
-import { callTool, errorResult, type Toolbox, type UseOutcome } from '../chat/toolbox.ts';
+import type { AgentManifest, SubAgent } from '../domain/agent/manifest.ts';
+import type { ToolOffer, ToolUse } from '../domain/calls/model-call.ts';
+import type { Agent, AgentContext, HandoffOutcome } from '../runtime/agent.ts';
+import { ChatLoop } from './chat/chat-loop.ts';
+import { callTool, errorResult, type Toolbox, type UseOutcome } from './chat/toolbox.ts';
+import { firstMessage } from './first-message.ts';
+
+/**
+ * Creates an agent that hands parts of its work to others, and goes on with what comes back (AG-3).
+ * Those may be orchestrators themselves.
+ */
+export function createOrchestratorAgent(manifest: AgentManifest, instance: string): Agent {
+  return {
+    id: instance,
+    kind: manifest.kind,
+    run: (ctx, inbox) => new ChatLoop(ctx, handoffTools).run(firstMessage(ctx, inbox)),
+  };
+}
 
 const HANDOFF = 'handoff_';
 

@@ -1,7 +1,7 @@
-import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { Agent, AgentContext, HandoffOutcome } from '../../runtime/agent.ts';
-import { firstMessage, textOf } from '../first-message.ts';
-import { flowPlan, type Stage } from './flow-plan.ts';
+import { isJsonObject, type JsonValue } from '@writ/kernel';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { Agent, AgentContext, HandoffOutcome } from '../runtime/agent.ts';
+import { firstMessage, textOf } from './first-message.ts';
 
 /** What an agent of a flow answered. */
 interface Answer {
@@ -89,4 +89,39 @@ function stopFor(agent: string, outcome: Exclude<HandoffOutcome, { kind: 'replie
         detail: `${agent} ended without an answer: ${outcome.stopReason}.`,
       } as const;
   }
+}
+
+/** One stage of a flow: agents that run side by side; mostly just one. */
+export type Stage = readonly string[];
+
+/**
+ * The stages of a flow, from its manifest's options: `steps` is a list of agents, or of
+ * `{ parallel: [agents] }`. Answers a sentence instead when that is not what it says.
+ */
+export function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[] | string {
+  const { steps } = options;
+  if (!Array.isArray(steps) || steps.length === 0) {
+    return 'options.steps must be a list of agents, or of { parallel: [agents] }.';
+  }
+  const known = new Set(subAgents.map(({ name }) => name));
+  const stages: Stage[] = [];
+  for (const [index, step] of steps.entries()) {
+    const names = namesIn(step);
+    if (names === undefined) {
+      return `options.steps[${index}] must be an agent's name or { parallel: [names] }.`;
+    }
+    const unknown = names.find((name) => !known.has(name));
+    if (unknown !== undefined)
+      return `options.steps[${index}] names ${unknown}, which is not in sub_agents.`;
+    stages.push(names);
+  }
+  return stages;
+}
+
+function namesIn(step: JsonValue): Stage | undefined {
+  if (typeof step === 'string') return [step];
+  const names = isJsonObject(step) ? step.parallel : undefined;
+  if (!Array.isArray(names) || names.length === 0) return undefined;
+  const texts = names.filter((name) => typeof name === 'string');
+  return texts.length === names.length ? texts : undefined;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { TextPiece } from '../domain/calls/model-call.ts';
-import { DeltaText } from './progress-text.ts';
+import { DeltaText } from './progress.ts';
 
 function open() {
   const shown: TextPiece[] = [];

@@ -10,7 +10,7 @@ import {
   Verdict as VerdictMessage,
 } from '@writ/contracts/writ/review/v1/decision_pb';
 import { DataLossError } from '@writ/kernel';
-import type { Action, Decision, ExecutedFrom, Verdict } from '../../domain/calls/decision.ts';
+import type { Action, Decision, ExecutedFrom, Verdict } from '../domain/calls/decision.ts';
 
 /** A decision as the contract sends it, as plain JSON. */
 export function decisionFrom(message: DecisionMessage | undefined): Decision {

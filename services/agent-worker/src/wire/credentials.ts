@@ -1,6 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
-import type { AgentCredentials } from '../../domain/agent/credentials.ts';
+import type { AgentCredentials } from '../domain/agent/credentials.ts';
 
 /** An agent's tokens as they are kept. */
 export function credentialsFrom(message: CredentialsMessage): AgentCredentials {
