@@ -29,6 +29,7 @@ import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
 import { reviewAction } from '../src/rpc/review/review-action.ts';
+import { keyOf, saveAgent } from '../src/store/agent/agents.ts';
 import { insertHalt, newHalt } from '../src/store/halt/halts.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 import { finalText, LOOK_UP, type Proposal, refund } from './refund-harness.ts';
@@ -265,7 +266,9 @@ describe('the records of a review', () => {
   it('omit the action of a proposal beyond a limit (EM-1)', async () => {
     await propose('op-1', LOOK_UP);
     const { store } = context;
-    await store.transaction((trx) => trx.updateTable('agents').set({ steps: 8 }).execute());
+    const [agent] = await store.db.selectFrom('agents').selectAll().execute();
+    if (agent === undefined) throw new Error('There is no agent.');
+    await store.transaction((trx) => saveAgent(trx, keyOf(agent), { steps: 8 }));
     expect((await propose('op-2', LOOK_UP))?.stopReason).toBe('max_steps');
     const row = await store.db
       .selectFrom('decisions')

@@ -3,7 +3,7 @@ import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
-import { insertDeferred } from '../query/deferred-insert.ts';
+import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { shareLeads } from '../replicas/leadership.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
@@ -138,7 +138,7 @@ class PostgresStore<DB> implements Store<DB> {
       const running = this.#scopes.run(scope, async () => {
         const trx = this.#transactions.of(turn);
         const worked = await work(trx);
-        await insertDeferred(trx);
+        await runBeforeCommit(trx);
         return worked;
       });
       const result = await withinTime(running, this.#timeoutMs, this.#label);

@@ -13,9 +13,26 @@ interface Options<DB, Row> {
 }
 
 type Values = Readonly<Record<string, unknown>>;
-type Flush = () => Promise<void>;
 
-const flushes = new WeakMap<object, Map<object, Flush>>();
+const beforeCommits = new WeakMap<object, Map<object, () => Promise<void>>>();
+
+/**
+ * Runs `work` once at the end of `trx`, inside it: what it throws undoes the transaction. The first registration of an
+ * `owner` counts; owners run in the order of their registration.
+ */
+export function beforeCommit(trx: object, owner: object, work: () => Promise<void>): void {
+  const registered = beforeCommits.get(trx) ?? new Map<object, () => Promise<void>>();
+  beforeCommits.set(trx, registered);
+  if (!registered.has(owner)) registered.set(owner, work);
+}
+
+/** Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. */
+export async function runBeforeCommit(trx: object): Promise<void> {
+  const registered = beforeCommits.get(trx);
+  if (registered === undefined) return;
+  beforeCommits.delete(trx);
+  for (const work of registered.values()) await work();
+}
 
 /**
  * Inserts rows of one table at the end of the transaction that adds them, many in one statement: for rows that the
@@ -38,9 +55,7 @@ export class DeferredInsert<DB, Row extends object> {
       return;
     }
     this.#rows.set(trx, [row]);
-    const ofTransaction = flushes.get(trx) ?? new Map<object, Flush>();
-    flushes.set(trx, ofTransaction);
-    ofTransaction.set(this, () => this.#flush(trx));
+    beforeCommit(trx, this, () => this.#flush(trx));
   }
 
   async #flush(trx: Transaction<DB>): Promise<void> {
@@ -78,12 +93,4 @@ export class DeferredInsert<DB, Row extends object> {
     this.#queries.set(count, query);
     return query;
   }
-}
-
-/** Inserts what `trx` has deferred; called once, after its work. */
-export async function insertDeferred(trx: object): Promise<void> {
-  const ofTransaction = flushes.get(trx);
-  if (ofTransaction === undefined) return;
-  flushes.delete(trx);
-  for (const flush of ofTransaction.values()) await flush();
 }

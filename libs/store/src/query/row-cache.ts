@@ -73,6 +73,11 @@ export class RowCache<V> {
     this.#rows(db)?.clear();
   }
 
+  /** Whether rows are kept for this transaction: on SQLite, while it is open. */
+  keeps(db: AnyDatabase): boolean {
+    return this.#rows(db) !== undefined;
+  }
+
   #rows(db: object): Map<string, V> | undefined {
     const loan = loans.get(db);
     // A work that was undone may still be running; what it has read was perhaps its own.

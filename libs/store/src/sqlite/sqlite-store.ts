@@ -3,7 +3,7 @@ import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
-import { insertDeferred } from '../query/deferred-insert.ts';
+import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { Store, TransactionOptions } from '../store.ts';
 import { withinTime } from '../within-time.ts';
@@ -101,7 +101,7 @@ class SqliteStore<DB> implements Store<DB> {
       try {
         const running = this.#scopes.run(scope, async () => {
           const result = await work(trx);
-          await insertDeferred(trx);
+          await runBeforeCommit(trx);
           return result;
         });
         return await withinTime(running, this.#timeoutMs, this.#writer.label);

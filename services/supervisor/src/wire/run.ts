@@ -31,7 +31,7 @@ import {
 /** The contract's form of a run. Pages of runs leave out trace and history, which can be long. */
 export function runMessage(
   run: RunRow,
-  options: { readonly brief?: boolean } = {},
+  options: { readonly lastSequence: number; readonly brief?: boolean },
 ): MessageInitShape<typeof RunSchema> {
   return {
     runId: run.run_id,
@@ -49,7 +49,7 @@ export function runMessage(
     ...(run.purged_at && { purgeTime: timestampFromDate(run.purged_at) }),
     labels: JSON.parse(run.labels) as Record<string, string>,
     ...(run.result !== null && { result: storedResult(run.result, options.brief === true) }),
-    lastSequence: BigInt(run.last_sequence),
+    lastSequence: BigInt(options.lastSequence),
     runBudget: budgetMessage(budgetFromJson(run.run_budget)),
     priority: priorityMessage(run.priority),
     retention: retentionMessage(run.retention),

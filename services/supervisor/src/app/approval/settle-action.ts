@@ -5,13 +5,9 @@ import { factCallId } from '../../domain/facts/settle-receipt.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { type ApprovalRow, humanAnswerOf, saveApproval } from '../../store/approval/approvals.ts';
-import {
-  callKeyOf,
-  countApprovedCall,
-  type DecisionRow,
-  saveDecision,
-} from '../../store/review/decisions.ts';
+import { callKeyOf, type DecisionRow, saveDecision } from '../../store/review/decisions.ts';
 import { saveFacts } from '../../store/review/facts.ts';
+import { countApprovedCall } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { executionColumns } from '../review/decision-row.ts';
 import { tellDecision } from '../review/publish-decision.ts';

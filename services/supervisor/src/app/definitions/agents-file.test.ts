@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { manifestFromJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import { loadAgents } from './agents-file.ts';
 
-const REFUND_DESK = join(import.meta.dirname, '../../../examples/refund-desk/agents.yaml');
+const REFUND_DESK = join(import.meta.dirname, '../../../../../examples/refund-desk/agents.yaml');
 const load = (text: string) => loadAgents({ text, file: 'agents.yaml' });
 const one = (more = '') =>
   `agents:\n  - name: a\n    kind: react\n    model: { model: m }\n${more}`;

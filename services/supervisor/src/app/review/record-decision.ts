@@ -6,12 +6,9 @@ import type { NextStep } from '../../domain/review/judge.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { suspendAgent } from '../../store/agent/suspension.ts';
 import { appendAudit } from '../../store/audit.ts';
-import {
-  countApprovedCall,
-  type DecisionRow,
-  insertDecision,
-} from '../../store/review/decisions.ts';
+import { type DecisionRow, insertDecision } from '../../store/review/decisions.ts';
 import { saveFacts } from '../../store/review/facts.ts';
+import { countApprovedCall } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../../wire/decision.ts';
 import { openApproval } from '../approval/open-approval.ts';

@@ -21,6 +21,8 @@ export function recordHooks(
 ): Pick<Required<DurableOptions>, 'handler' | 'handleAll'> {
   const read = (message: BusMessage): HookEvent[] => {
     const event = readHookEvent(message);
+    // The timeline has the supervisor's own events since the transactions that emitted them.
+    if (event?.emitter === 'supervisor') return [];
     if (event !== undefined) return [event];
     const { eventId, subject } = message;
     log.warn({ event_id: eventId, subject }, 'event does not match its subject');

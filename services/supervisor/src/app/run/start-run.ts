@@ -181,7 +181,6 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     traceparent: given.traceparent,
     definition_hash: manifest.definitionHash,
     model: manifest.model.model,
-    last_sequence: 0,
     usage: null,
     result: null,
     ended_at: null,

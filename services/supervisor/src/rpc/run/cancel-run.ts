@@ -5,6 +5,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
+import { lastSequence } from '../../store/run/timeline.ts';
 import { runMessage } from '../../wire/run.ts';
 
 /**
@@ -43,6 +44,6 @@ export function cancelRun(context: SupervisorContext): Handler<typeof RunService
       );
       return await loadRun(trx, key);
     });
-    return { run: runMessage(run) };
+    return { run: runMessage(run, { lastSequence: await lastSequence(context.store.db, key) }) };
   };
 }

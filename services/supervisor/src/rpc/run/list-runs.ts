@@ -3,6 +3,7 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listRuns as readRuns } from '../../store/run/list-runs.ts';
+import { lastSequences } from '../../store/run/timeline.ts';
 import { runMessage, statesFrom } from '../../wire/run.ts';
 
 const DEFAULT_PAGE = 50;
@@ -24,6 +25,14 @@ export function listRuns(context: SupervisorContext): Handler<typeof RunService.
       rows.length > limit && last !== undefined
         ? pageToken([last.created_at.toISOString(), last.run_id], filters)
         : '';
-    return { runs: page.map((run) => runMessage(run, { brief: true })), nextPageToken };
+    const sequences = await lastSequences(
+      context.store.db,
+      tenant,
+      page.map((run) => run.run_id),
+    );
+    const runs = page.map((run) =>
+      runMessage(run, { lastSequence: sequences.get(run.run_id) ?? 0, brief: true }),
+    );
+    return { runs, nextPageToken };
   };
 }

@@ -1,5 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import type { RunKey } from '../change/changes.ts';
@@ -17,6 +17,20 @@ export type AgentRow = Selectable<AgentsTable>;
 /** Records a new agent. */
 export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {
   await trx.insertInto('agents').values(agent).execute();
+  cache.set(trx, nameOf(keyOf(agent)), agent);
+}
+
+/** Rows of live agents: every statement that changes one is in this file. */
+const cache = new RowCache<AgentRow>();
+
+function nameOf({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}
+
+/** Keeps the row of an agent that lives; one that has ended is dropped (CO-2). */
+function keep(trx: SupervisorReader, key: AgentKey, row: AgentRow): void {
+  if (row.ended_at === null) cache.set(trx, nameOf(key), row);
+  else cache.delete(trx, nameOf(key));
 }
 
 /** An agent of a run, undefined when there is none. */
@@ -24,7 +38,11 @@ export async function findAgent(
   db: SupervisorReader,
   key: AgentKey,
 ): Promise<AgentRow | undefined> {
-  return (await selectAgent(db, key)).rows[0];
+  const known = cache.get(db, nameOf(key));
+  if (known !== undefined) return known;
+  const [row] = (await selectAgent(db, key)).rows;
+  if (row !== undefined) keep(db, key, row);
+  return row;
 }
 
 const selectAgent = prepareQuery((db: SupervisorReader, key: AgentKey) =>
@@ -59,6 +77,7 @@ export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Pr
     .where('instance', '=', key.instance)
     .where('ended_at', 'is', null)
     .execute();
+  cache.delete(trx, nameOf(key));
 }
 
 /** Every agent of a run, parents before children. */
@@ -102,6 +121,8 @@ export async function saveAgent(
     key_run: key.runId,
     key_instance: key.instance,
   });
+  const row = cache.get(trx, nameOf(key));
+  if (row !== undefined) keep(trx, key, { ...row, ...changes });
 }
 
 interface AgentChange extends Partial<AgentRow> {
@@ -193,4 +214,18 @@ export async function cutClocks(trx: SupervisorTransaction): Promise<void> {
   for (const agent of await activeAgents(trx)) {
     await saveAgent(trx, keyOf(agent), clockColumns(cut(clockOf(agent))));
   }
+}
+
+/** Deletes the contents of what the agents of a run have answered (SUP-4). */
+export async function purgeAgents(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set({ ending_answer: null, ending_detail: null })
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .execute();
+  cache.clear(trx);
 }

@@ -1,5 +1,5 @@
 import { UnavailableError } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import {
   type Halt,
@@ -21,6 +21,7 @@ export type HaltRow = Selectable<HaltsTable>;
 /** Records a halt: from the commit on, everything in its scope is refused here (SV-9). */
 export async function insertHalt(trx: SupervisorTransaction, halt: HaltRow): Promise<void> {
   await trx.insertInto('halts').values(halt).execute();
+  cache.clear(trx);
 }
 
 /** A halt, undefined when there is none. */
@@ -45,6 +46,7 @@ export async function saveHalt(
   changes: Partial<HaltRow>,
 ): Promise<void> {
   await trx.updateTable('halts').set(changes).where('halt_id', '=', haltId).execute();
+  cache.clear(trx);
   noteChange(trx, 'halts');
 }
 
@@ -90,10 +92,42 @@ export async function haltOver(
   db: SupervisorReader,
   subject: HaltSubject,
 ): Promise<Halt | undefined> {
-  const [everything, tenant, run, agent] = scopesOver(subject);
-  const { rows } = await selectInForce(db, { everything, tenant, run, agent });
-  return rows.length === 0 ? undefined : haltsOver(rows.map(haltOf), subject)[0];
+  const halts = await haltsFor(db, subject);
+  return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
 }
+
+/** All halts in force, under one name: every statement that changes one is in this file. */
+const cache = new RowCache<readonly Halt[]>();
+const IN_FORCE = 'in force';
+/** Most halts in force that are kept; with more of them each question is a query. */
+const MAX_KEPT = 1_000;
+
+/** At least the halts that cover the subject. */
+async function haltsFor(db: SupervisorReader, subject: HaltSubject): Promise<readonly Halt[]> {
+  const known = cache.get(db, IN_FORCE);
+  if (known !== undefined) return known;
+  if (cache.keeps(db)) {
+    const { rows } = await selectAllInForce(db, { limit: MAX_KEPT + 1 });
+    const halts = rows.map(haltOf);
+    if (halts.length <= MAX_KEPT) {
+      cache.set(db, IN_FORCE, halts);
+      return halts;
+    }
+  }
+  const [everything, tenant, run, agent] = scopesOver(subject);
+  return (await selectInForce(db, { everything, tenant, run, agent })).rows.map(haltOf);
+}
+
+const selectAllInForce = prepareQuery(
+  (db: SupervisorReader, { limit }: { readonly limit: number }) =>
+    db
+      .selectFrom('halts')
+      .selectAll()
+      .where('lifted_at', 'is', null)
+      .orderBy('ordered_at')
+      .orderBy('halt_id')
+      .limit(limit),
+);
 
 /**
  * Refuses what is halted.

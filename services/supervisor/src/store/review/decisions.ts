@@ -141,19 +141,6 @@ export async function hasComposed(
   return row !== undefined;
 }
 
-/** Counts a tool call of a run as approved. */
-export async function countApprovedCall(trx: SupervisorTransaction, run: RunKey): Promise<void> {
-  await addApprovedCall(trx, run);
-}
-
-const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
-  db
-    .updateTable('runs')
-    .set((row) => ({ approved_calls: row('approved_calls', '+', 1) }))
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId),
-);
-
 /** The decisions of a run in their order (SV-7). */
 export async function decisionsOf(
   db: SupervisorReader,

@@ -2,6 +2,7 @@ import { HistoryRetention } from '@writ/kernel';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
 import { withheldAction, withheldResult } from '../../domain/result/withhold.ts';
+import { purgeAgents } from '../agent/agents.ts';
 import type { RunKey } from '../change/changes.ts';
 import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -62,11 +63,7 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
     .set({ claims: '{}', observation: null })
     .where(({ and }) => and(ofRun))
     .execute();
-  await trx
-    .updateTable('agents')
-    .set({ ending_answer: null, ending_detail: null })
-    .where(({ and }) => and(ofRun))
-    .execute();
+  await purgeAgents(trx, key);
   await trx
     .deleteFrom('facts')
     .where(({ and }) => and(ofRun))

@@ -1,9 +1,9 @@
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { noteChange, type RunKey, runEndTopic, runTopic } from '../change/changes.ts';
 import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import { runNotFound } from './timeline.ts';
+import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
 
 /** One run as it stands. */
 export type RunRow = Selectable<RunsTable>;
@@ -11,6 +11,25 @@ export type RunRow = Selectable<RunsTable>;
 /** Records a new run. */
 export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   await trx.insertInto('runs').values(run).execute();
+  const key = { tenant: run.tenant, runId: run.run_id };
+  cache.set(trx, nameOf(key), run);
+  startTimeline(trx, key);
+}
+
+/** Rows of live runs: every statement that changes one is in this file. */
+const cache = new RowCache<RunRow>();
+
+function nameOf({ tenant, runId }: RunKey): string {
+  return `${tenant}/${runId}`;
+}
+
+/** Keeps a row as it stands after `changes`; drops it once the run is over (CO-2). */
+function keep(trx: SupervisorTransaction, key: RunKey, changes: Partial<RunRow>): void {
+  const row = cache.get(trx, nameOf(key));
+  if (row === undefined) return;
+  const changed = { ...row, ...changes };
+  if (changed.ended_at === null) cache.set(trx, nameOf(key), changed);
+  else cache.delete(trx, nameOf(key));
 }
 
 /** Records the labels by which a run can be found. */
@@ -40,7 +59,11 @@ export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow
 
 /** A run of a tenant, undefined when there is none. */
 export async function findRun(db: SupervisorReader, key: RunKey): Promise<RunRow | undefined> {
-  return (await selectRun(db, key)).rows[0];
+  const known = cache.get(db, nameOf(key));
+  if (known !== undefined) return known;
+  const [row] = (await selectRun(db, key)).rows;
+  if (row !== undefined && row.ended_at === null) cache.set(db, nameOf(key), row);
+  return row;
 }
 
 const selectRun = prepareQuery((db: SupervisorReader, key: RunKey) =>
@@ -79,8 +102,12 @@ export async function saveRun(
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
     .execute();
+  keep(trx, key, changes);
   noteChange(trx, runTopic(key));
-  if (changes.ended_at instanceof Date) noteChange(trx, runEndTopic(key));
+  if (changes.ended_at instanceof Date) {
+    await closeTimeline(trx, key);
+    noteChange(trx, runEndTopic(key));
+  }
 }
 
 /** Moves a run to another state, unless it is over: nothing leaves a terminal state (RT-4). */
@@ -89,15 +116,36 @@ export async function setRunState(
   key: RunKey,
   state: StoredRunState,
 ): Promise<void> {
-  await trx
-    .updateTable('runs')
-    .set({ state })
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('ended_at', 'is', null)
-    .execute();
+  await updateState(trx, { ...key, state });
+  // A row that is kept is of a run that has not ended.
+  keep(trx, key, { state });
   noteChange(trx, runTopic(key));
 }
+
+const updateState = prepareQuery(
+  (db: SupervisorReader, change: RunKey & { readonly state: StoredRunState }) =>
+    db
+      .updateTable('runs')
+      .set({ state: change.state })
+      .where('tenant', '=', change.tenant)
+      .where('run_id', '=', change.runId)
+      .where('ended_at', 'is', null),
+);
+
+/** Counts a tool call of a run as approved. */
+export async function countApprovedCall(trx: SupervisorTransaction, key: RunKey): Promise<void> {
+  await addApprovedCall(trx, key);
+  const row = cache.get(trx, nameOf(key));
+  if (row !== undefined) keep(trx, key, { approved_calls: row.approved_calls + 1 });
+}
+
+const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
+    .updateTable('runs')
+    .set((row) => ({ approved_calls: row('approved_calls', '+', 1) }))
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId),
+);
 
 /** Runs of every tenant that live past their deadline and have no ending yet. */
 export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunRow[]> {

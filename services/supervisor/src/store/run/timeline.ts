@@ -1,7 +1,8 @@
-import { NotFoundError } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
-import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
+import { NotFoundError, type RunKey } from '@writ/kernel';
+import { beforeCommit, DeferredInsert, prepareQuery, RowCache } from '@writ/store';
+import { noteChange, runTopic } from '../change/changes.ts';
 import type { TimelineTable } from '../schema/run-tables.ts';
+import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** One event to record. */
@@ -19,10 +20,45 @@ export interface TimelineRow {
   readonly entry: Uint8Array;
 }
 
+/** Event ids that are kept of one run; a longer timeline looks them up. */
+const MAX_IDS = 4_096;
+
+/** Where a timeline ends. */
+interface Head {
+  readonly sequence: number;
+  /** Sequence of each recorded event by its id; undefined when they have to be looked up. */
+  readonly ids: Map<string, number> | undefined;
+}
+
+/** The end of a timeline with what one transaction adds to it. */
+interface Draft {
+  readonly base: Head;
+  readonly added: Map<string, number>;
+  isClosed: boolean;
+}
+
+const heads = new RowCache<Head>();
+const drafts = new WeakMap<SupervisorTransaction, Map<string, Draft>>();
+
+const entries = new DeferredInsert<SupervisorDatabase, TimelineTable>({
+  table: 'timeline',
+  columns: ['tenant', 'run_id', 'sequence', 'event_id', 'recorded_at', 'entry'],
+});
+
+/** Begins the timeline of a run that this transaction records. */
+export function startTimeline(trx: SupervisorTransaction, key: RunKey): void {
+  draftsOf(trx).set(nameOf(key), newDraft({ sequence: 0, ids: new Map() }));
+}
+
+/** Drops what is kept in memory of the timeline of a run that this transaction ends (CO-2). */
+export async function closeTimeline(trx: SupervisorTransaction, key: RunKey): Promise<void> {
+  (await draftOf(trx, key)).isClosed = true;
+}
+
 /**
  * Records an event in the transaction of its fact, and returns its place in the run's timeline: from
- * 1, without gaps (HK-1). An event id that is there already keeps its place.
- * @throws NotFoundError RUN_NOT_FOUND
+ * 1, without gaps (HK-1). An event id that is there already keeps its place. The events of a transaction are written
+ * together at its end (CO-1).
  */
 export async function appendTimeline(
   trx: SupervisorTransaction,
@@ -30,15 +66,33 @@ export async function appendTimeline(
   at: Date,
 ): Promise<number> {
   const { tenant, runId, eventId, entry } = event;
-  const [known] = (await selectSequence(trx, event)).rows;
-  if (known !== undefined) return known.sequence;
-  const [run] = (await takeSequence(trx, event)).rows;
-  if (run === undefined) throw runNotFound(runId);
-  const sequence = run.last_sequence;
-  const row = { tenant, run_id: runId, sequence, event_id: eventId, recorded_at: at, entry };
-  await insertEntry(trx, row);
+  const draft = await draftOf(trx, event);
+  const known = await sequenceOf(trx, event, draft);
+  if (known !== undefined) return known;
+  const sequence = draft.base.sequence + draft.added.size + 1;
+  draft.added.set(eventId, sequence);
+  entries.add(trx, {
+    tenant,
+    run_id: runId,
+    sequence,
+    event_id: eventId,
+    recorded_at: at,
+    entry,
+  });
+  // After the entries are written: what is kept must not be ahead of the rows.
+  beforeCommit(trx, drafts, () => keepHeads(trx));
   noteChange(trx, runTopic(event));
   return sequence;
+}
+
+async function sequenceOf(
+  trx: SupervisorTransaction,
+  event: TimelineEntry,
+  { base, added }: Draft,
+): Promise<number | undefined> {
+  const known = added.get(event.eventId) ?? base.ids?.get(event.eventId);
+  if (known !== undefined || base.ids !== undefined) return known;
+  return (await selectSequence(trx, event)).rows[0]?.sequence;
 }
 
 const selectSequence = prepareQuery(
@@ -51,20 +105,77 @@ const selectSequence = prepareQuery(
       .where('event_id', '=', event.eventId),
 );
 
-const takeSequence = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+async function draftOf(trx: SupervisorTransaction, key: RunKey): Promise<Draft> {
+  const ofTransaction = draftsOf(trx);
+  const name = nameOf(key);
+  const known = ofTransaction.get(name);
+  if (known !== undefined) return known;
+  const base = heads.get(trx, name) ?? { sequence: await lastSequence(trx, key), ids: undefined };
+  const draft = newDraft(base);
+  ofTransaction.set(name, draft);
+  return draft;
+}
+
+function draftsOf(trx: SupervisorTransaction): Map<string, Draft> {
+  const known = drafts.get(trx) ?? new Map<string, Draft>();
+  drafts.set(trx, known);
+  return known;
+}
+
+function newDraft(base: Head): Draft {
+  return { base, added: new Map(), isClosed: false };
+}
+
+async function keepHeads(trx: SupervisorTransaction): Promise<void> {
+  for (const [name, { base, added, isClosed }] of draftsOf(trx)) {
+    // Only of a run that began in this process: of one that has ended, late events must not keep anything.
+    if (isClosed || base.ids === undefined) heads.delete(trx, name);
+    else heads.set(trx, name, { sequence: base.sequence + added.size, ids: joined(base, added) });
+  }
+}
+
+/** The ids of a timeline, in the map that is kept already: memory that a transaction undoes is dropped as a whole. */
+function joined({ ids }: Head, added: ReadonlyMap<string, number>): Head['ids'] {
+  if (ids === undefined || ids.size + added.size > MAX_IDS) return undefined;
+  for (const [id, sequence] of added) ids.set(id, sequence);
+  return ids;
+}
+
+function nameOf({ tenant, runId }: RunKey): string {
+  return `${tenant}/${runId}`;
+}
+
+/** The place of the last event of a run; zero when it has none. */
+export async function lastSequence(db: SupervisorReader, key: RunKey): Promise<number> {
+  return (await selectLast(db, key)).rows[0]?.sequence ?? 0;
+}
+
+const selectLast = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
   db
-    .updateTable('runs')
-    .set((row) => ({ last_sequence: row('last_sequence', '+', 1) }))
+    .selectFrom('timeline')
+    .select('sequence')
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .returning('last_sequence'),
+    .orderBy('sequence', 'desc')
+    .limit(1),
 );
 
-const ENTRY_COLUMNS = ['tenant', 'run_id', 'sequence', 'event_id', 'recorded_at', 'entry'] as const;
-
-const insertEntry = prepareQuery((db: SupervisorReader, row: TimelineTable) =>
-  db.insertInto('timeline').values(pickColumns(row, ENTRY_COLUMNS)),
-);
+/** The places of the last events of some runs of a tenant, by run; a run without events is not in it. */
+export async function lastSequences(
+  db: SupervisorReader,
+  tenant: string,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('timeline')
+    .select((row) => ['run_id', row.fn.max('sequence').as('sequence')])
+    .where('tenant', '=', tenant)
+    .where('run_id', 'in', runIds)
+    .groupBy('run_id')
+    .execute();
+  return new Map(rows.map(({ run_id: runId, sequence }) => [runId, Number(sequence)]));
+}
 
 /** At most `limit` events of a run after a place, in order. */
 export async function readTimeline(

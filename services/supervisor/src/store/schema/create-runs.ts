@@ -31,7 +31,6 @@ export const runTables: Migration = {
         traceparent: 'text',
         definition_hash: 'text',
         model: 'text',
-        last_sequence: 'integer',
         usage: 'text?',
         result: 'text?',
         ended_at: 'timestamptz?',

@@ -52,7 +52,6 @@ export interface RunsTable {
   definition_hash: string;
   /** The catalog alias that was chosen. */
   model: string;
-  last_sequence: number;
   /** Tool calls that were approved so far, over all agents. */
   approved_calls: number;
   /** What was spent, from the closed tabs, as JSON; null before. */

@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { insertRun, type RunRow, saveRun } from '../src/store/run/runs.ts';
+import { appendTimeline, lastSequence, readTimeline } from '../src/store/run/timeline.ts';
+import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
+
+const AT = new Date('2026-01-01T00:00:00Z');
+const KEYS = [
+  { tenant: 'acme', runId: 'run-a' },
+  { tenant: 'acme', runId: 'run-b' },
+] as const;
+
+/** One transaction: which events it appends, and whether it fails afterwards. */
+const transaction = fc.record({
+  events: fc.array(fc.record({ run: fc.nat(1), id: fc.nat(12) }), { maxLength: 6 }),
+  fails: fc.boolean(),
+  ends: fc.boolean(),
+});
+
+async function openStore(): Promise<SupervisorStore> {
+  const store = await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined);
+  onTestFinished(() => store.close());
+  await store.transaction(async (trx) => {
+    for (const { tenant, runId } of KEYS) await insertRun(trx, runRow(tenant, runId));
+  });
+  return store;
+}
+
+describe('the timeline of a run', () => {
+  it('has each event once, in order and without gaps, whatever is repeated or undone (HK-1)', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(transaction, { maxLength: 12 }), async (transactions) => {
+        const store = await openStore();
+        const model: string[][] = [[], []];
+        for (const { events, fails, ends } of transactions) {
+          const draft = model.map((ids) => [...ids]);
+          const work = store.transaction(async (trx) => {
+            for (const { run, id } of events) {
+              const ids = draft[run] ?? [];
+              const key = KEYS[run] ?? KEYS[0];
+              const eventId = `event-${id}`;
+              if (!ids.includes(eventId)) ids.push(eventId);
+              const entry = new TextEncoder().encode(eventId);
+              const sequence = await appendTimeline(trx, { ...key, eventId, entry }, AT);
+              expect(sequence).toBe(ids.indexOf(eventId) + 1);
+            }
+            // Late events of a run that is over are recorded like any other.
+            if (ends) await saveRun(trx, KEYS[0], { ended_at: AT });
+            if (fails) throw new Error('undone');
+          });
+          if (fails) await expect(work).rejects.toThrow('undone');
+          else {
+            await work;
+            model.splice(0, 2, ...draft);
+          }
+        }
+        for (const [index, key] of KEYS.entries()) {
+          const rows = await readTimeline(store.db, key, 0, 100);
+          expect(rows.map(({ entry }) => new TextDecoder().decode(entry))).toEqual(model[index]);
+          expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, place) => place + 1));
+          expect(await lastSequence(store.db, key)).toBe(rows.length);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+function runRow(tenant: string, runId: string): RunRow {
+  return {
+    tenant,
+    run_id: runId,
+    request_id: runId,
+    request_digest: '',
+    session_id: 'session',
+    agent_name: 'agent',
+    root_instance: 'agent',
+    goal: 'goal',
+    data_json: '',
+    state: 'RUNNING',
+    created_by: 'ann',
+    created_at: AT,
+    deadline_at: null,
+    run_budget: '{}',
+    spawn_budget: '{}',
+    priority: 'NORMAL',
+    retention: 'PERMANENT',
+    labels: '{}',
+    trace_id: '',
+    traceparent: '',
+    definition_hash: '',
+    model: '',
+    approved_calls: 0,
+    usage: null,
+    result: null,
+    ended_at: null,
+    purged_at: null,
+  };
+}
