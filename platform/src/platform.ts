@@ -6,7 +6,7 @@ import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-
 import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
-import { readWireSettings, type Service, type ServiceParts } from '@writ/service';
+import { readPeerSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
@@ -92,11 +92,11 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
-    onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
+    onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
   });
   stops.push(() => bus.close());
   // One certificate cannot be five services: among themselves they stay on loopback, in cleartext.
-  const { cleartext } = readWireSettings(env);
+  const { cleartext } = readPeerSettings(env);
   const loopback = config.loopback === 'memory' ? new Loopback() : undefined;
   const addresses = new Map<ServiceName, string>();
   const addressOf = (service: ServiceName): string => {

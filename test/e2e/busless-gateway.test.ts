@@ -18,7 +18,7 @@ const TOOL_EVENTS: ReadonlyMap<HookEventType, string> = new Map<HookEventType, s
 ]);
 
 const example = loadExample('refund-desk');
-const WAITING = 'Nobody takes events here now; they wait in the outbox.';
+const WAITING = 'no event subscriber; events remain in the outbox';
 const EACH_ONCE = ['get_refund_context', 'issue_refund', 'send_refund_email'].flatMap((tool) => [
   `TOOL_START ${tool} ok`,
   `TOOL_END ${tool} ok`,
@@ -118,7 +118,7 @@ describe('the refund desk on a built-in gateway in its own process', () => {
       handler: async ({ eventId }) => void published.push(eventId),
     });
     await expect.poll(() => published.length, { timeout: 10_000 }).toBe(EACH_ONCE.length);
-    expect(ofTheBus()).toEqual([WAITING, WAITING, 'Events are taken again.']);
+    expect(ofTheBus()).toEqual([WAITING, WAITING, 'event delivery resumed']);
     const { runs } = (await test.client.runs.listRuns({})) ?? {};
     const known: string[] = [];
     for await (const { event } of test.client.runs.watchRun({ runId: runs[0]?.runId ?? '' })) {

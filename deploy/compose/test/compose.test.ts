@@ -180,7 +180,7 @@ describe('docker-compose.yml', () => {
 /** Every setting that the page about settings, or the code that reads them, names. */
 function declared(): Set<string> {
   const files = globSync(
-    ['docs/reference/settings.md', 'libs/service/src/*.ts', 'examples/refund-desk/models.yaml'],
+    ['docs/reference/settings.md', 'libs/service/src/**/*.ts', 'examples/refund-desk/models.yaml'],
     { cwd: ROOT },
   );
   const names = files.flatMap((file) =>

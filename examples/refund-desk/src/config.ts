@@ -1,9 +1,9 @@
 import { readEnv, variable } from '@writ/config';
-import { readWireSettings, type WireSettings } from '@writ/service';
+import { type PeerSettings, readPeerSettings } from '@writ/service';
 import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
 
 /** Everything that can be set about the desk's tools in a process of their own. */
-export interface ProviderConfig extends WireSettings {
+export interface ProviderConfig extends PeerSettings {
   readonly host: string;
   readonly port: number;
   /** Where the desk keeps its books. */
@@ -40,5 +40,5 @@ export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): Provid
       about: 'how much is logged',
     }),
   });
-  return { ...own, ...readWireSettings(env) };
+  return { ...own, ...readPeerSettings(env) };
 }

@@ -20,11 +20,11 @@ import {
   type Store,
 } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
+import { outboxPublisher } from './events/outbox-publisher.ts';
 import { knownAddresses } from './known-addresses.ts';
-import { variableName } from './names.ts';
 import { observeCommits, observeOutbox } from './observe-store.ts';
-import { outboxPublisher } from './outbox-publisher.ts';
 import type { Service, ServiceParts } from './service.ts';
+import { variableName } from './settings/names.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
 const FLUSH_MS = 2_000;

@@ -1,12 +1,12 @@
 export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
+export { outboxPublisher } from './events/outbox-publisher.ts';
+export { tracedHandlers } from './events/traced-events.ts';
 export { knownAddresses } from './known-addresses.ts';
-export { listenerVariables } from './listener-variables.ts';
 export { observeCommits, observeOutbox } from './observe-store.ts';
-export { outboxPublisher } from './outbox-publisher.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
-export { readStoreLocation } from './store-location.ts';
+export { listenerVariables } from './settings/listener-variables.ts';
+export { type PeerSettings, readPeerSettings } from './settings/peer-settings.ts';
+export { readStoreLocation } from './settings/store-location.ts';
+export { readTelemetrySettings, type TelemetrySettings } from './settings/telemetry-settings.ts';
 export { type Sweep, Sweeper } from './sweeper.ts';
-export { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
-export { tracedHandlers } from './traced-events.ts';
-export { readWireSettings, type WireSettings } from './wire-settings.ts';

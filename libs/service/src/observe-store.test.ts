@@ -40,7 +40,7 @@ const commits = () => spans.spans().filter(({ name }) => name === 'commit');
 const named = (name: string) => spans.spans().find((span) => span.name === name);
 
 describe('the span of a commit', () => {
-  it('stands below the first request that it carried, and links to the others (SYS-1)', async () => {
+  it('is a child of the first request and links to the others (SYS-1)', async () => {
     await Promise.all([request('a'), request('b'), request('c')]);
     expect(commits()).toHaveLength(1);
     const [commit] = commits();
@@ -54,7 +54,7 @@ describe('the span of a commit', () => {
     );
   });
 
-  it('is not there for reads, nor for work that no request asked for', async () => {
+  it('is absent for reads and for work without a request', async () => {
     await withSpan(telemetry.tracer, 'read', {}, () =>
       store.transaction((trx) => trx.selectFrom('outbox').selectAll().execute()),
     );
@@ -62,7 +62,7 @@ describe('the span of a commit', () => {
     expect(commits()).toEqual([]);
   });
 
-  it('costs nothing when nobody takes spans or metrics: there is no observer', () => {
+  it('has no observer if neither spans nor metrics are exported', () => {
     const quiet = createTelemetry({ service: 'meter', logLevel: 'silent' });
     expect(observeCommits(quiet)).toBeUndefined();
   });

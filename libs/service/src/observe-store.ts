@@ -9,12 +9,12 @@ import {
   trace,
 } from '@writ/telemetry';
 
-/** The most requests that the span of one commit links to. */
+/** Maximum number of links of a commit span. */
 const MAX_LINKS = 32;
 
 /**
- * Tells of commits (SYS-1): how many transactions shared each and how long it took, and a span below
- * the first request that it carried, with links to the others. Undefined when nobody takes that.
+ * Reports every commit (SYS-1): the number of transactions, the duration, and a span below the first request with
+ * links to the others. Undefined if neither traces nor metrics are exported.
  */
 export function observeCommits({ traces, tracer, metrics }: Telemetry): CommitObserver | undefined {
   if (!traces && !metrics.enabled) return undefined;
@@ -35,7 +35,7 @@ export function observeCommits({ traces, tracer, metrics }: Telemetry): CommitOb
   };
 }
 
-/** Tells how many events wait in a service's outbox, and for how long the oldest does. */
+/** Reports the number of events in a service's outbox and the age of the oldest. */
 export function observeOutbox<DB extends OutboxDatabase>(
   { metrics }: Telemetry,
   store: Store<DB>,

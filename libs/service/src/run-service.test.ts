@@ -5,7 +5,7 @@ import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { waitForLine } from '@writ/testing/processes';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 
-/** A service that never comes to the end of its stop, in a process of its own. */
+/** A service process whose shutdown never ends. */
 const HANGING = `
   import { runService } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
   const service = {
@@ -16,7 +16,7 @@ const HANGING = `
   await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
 `;
 
-/** A service that cannot be closed, beside what can. */
+/** A service process whose service fails to close. */
 const BROKEN = `
   import { runService } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
   const service = {
@@ -28,7 +28,7 @@ const BROKEN = `
 `;
 
 it.skipIf(!isNatsAvailable())(
-  'a service process whose service does not close ends all the same, and says so (SYS-4)',
+  'a service process exits and reports the error if the service fails to close (SYS-4)',
   async () => {
     const nats = await startNatsServer();
     onTestFinished(() => nats.stop());
@@ -53,11 +53,11 @@ it.skipIf(!isNatsAvailable())(
   },
 );
 
-describe('a service process that is told to end', () => {
+describe('a service process that receives SIGTERM', () => {
   let child: ChildProcess;
   afterEach(() => child.kill('SIGKILL'));
 
-  it('drains at the first signal, and ends where it stands at the second (SYS-4)', async () => {
+  it('drains at the first signal and exits at once at the second (SYS-4)', async () => {
     child = spawn(process.execPath, ['--input-type=module', '-e', HANGING], {
       env: { PATH: process.env.PATH, WRIT_LOG_LEVEL: 'silent' },
       stdio: ['ignore', 'pipe', 'ignore'],

@@ -1,25 +1,25 @@
 import { once } from 'node:events';
 import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
-import { type ProcessSettings, readProcessSettings } from './config.ts';
-import { openBus } from './open-bus.ts';
+import { openBus } from './events/open-bus.ts';
 import type { Service, ServiceParts } from './service.ts';
+import { type ProcessSettings, readProcessSettings } from './settings/config.ts';
 
-/** A service as its `main.ts` names it. */
+/** The program of a service process. */
 export interface ServiceProgram<Config> {
   readonly name: ServiceName;
-  /** Reads the service's own settings from the environment. */
+  /** Reads the configuration of the service from the environment. */
   readonly read: () => Config;
   readonly create: (config: Config, parts: ServiceParts) => Promise<Service>;
 }
 
-/** Longest that a stop may take: less than the 30 s after which Kubernetes kills. */
-const STOP_WITHIN_MS = 25_000;
+/** Maximum duration of a shutdown: less than the 30 s grace period of Kubernetes. */
+const SHUTDOWN_MS = 25_000;
 
 /**
- * Runs a service as a process of its own, until SIGTERM or SIGINT. It drains then; after 25 s, or at a
- * second signal, it ends where it stands, which is as safe as kill -9. A start that fails says why in one
- * line on standard error, leaves nothing open, and ends with exit status 1.
+ * Runs a service as a process until SIGTERM or SIGINT, then drains it. After 25 s or at a second signal the process
+ * exits at once, which is as safe as kill -9. A failed start prints one line to standard error, closes everything
+ * and exits with status 1.
  */
 export async function runService<Config>(program: ServiceProgram<Config>): Promise<void> {
   try {
@@ -37,7 +37,7 @@ function messageOf(error: unknown): unknown {
 async function run<Config>({ name, read, create }: ServiceProgram<Config>): Promise<void> {
   const config = read();
   const settings = readProcessSettings();
-  // What fails to close keeps nothing else open, for that would keep the process alive.
+  // Everything is closed even if something fails to close, because an open resource keeps the process alive.
   const opened = new AsyncDisposableStack();
   try {
     await serve({ name, create, config, settings, opened });
@@ -82,22 +82,22 @@ async function serve<Config>({
   await service.start();
   const { address, edgeAddress } = service;
   const forClients = edgeAddress === undefined ? '' : `, for clients on ${edgeAddress}`;
-  // Heard from before it says that it listens: whoever reads that line may tell it to end at once.
-  const told = signalled();
+  // Subscribed before the line is printed, because its reader may send a signal at once.
+  const shutdownSignal = signalled();
   console.log(`${name} listens on ${address}${forClients}`);
-  await told;
-  endInTime(name);
+  await shutdownSignal;
+  exitInTime(name);
 }
 
 async function signalled(): Promise<void> {
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
 }
 
-function endInTime(name: ServiceName): void {
-  const end = (why: string) => {
-    console.error(`${name} ended before it had drained: ${why}.`);
+function exitInTime(name: ServiceName): void {
+  const exit = (why: string) => {
+    console.error(`${name} exited before it had drained: ${why}.`);
     process.exit(1);
   };
-  setTimeout(() => end(`it took longer than ${STOP_WITHIN_MS} ms`), STOP_WITHIN_MS).unref();
-  void signalled().then(() => end('it was told to once more'));
+  setTimeout(() => exit(`the shutdown took longer than ${SHUTDOWN_MS} ms`), SHUTDOWN_MS).unref();
+  void signalled().then(() => exit('it received a second signal'));
 }

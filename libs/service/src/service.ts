@@ -4,32 +4,32 @@ import type { Clock } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 
-/** What a service shares with the process that it runs in. */
+/** What a service shares with its process. */
 export interface ServiceParts {
   readonly telemetry: Telemetry;
   readonly bus: Bus;
-  /** Default: the system's. */
+  /** Default: the system clock. */
   readonly clock?: Clock;
-  /** `host:port` of a service; asked when it is first called. */
+  /** `host:port` of a service; called before the first call to it. */
   readonly addressOf: (service: ServiceName) => string;
-  /** The certificate for calls between services; left out, they are in cleartext. */
+  /** The certificate for calls between services; absent for cleartext. */
   readonly tls?: ServiceTls | undefined;
-  /** Where the port for services may speak cleartext; default `loopback`. */
+  /** Where the internal listener may accept cleartext; default `loopback`. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
   /** The servers of the process, which call each other without HTTP/2 (SYS-5). */
   readonly loopback?: Loopback | undefined;
 }
 
-/** What all five services are to whoever runs them. */
+/** A service that is open, running or stopped. */
 export interface Service {
-  /** `host:port` where services call. */
+  /** `host:port` of the listener for services. */
   readonly address: string;
-  /** `host:port` where clients call, for a service that has such a door. */
+  /** `host:port` of the listener for clients, if there is one. */
   readonly edgeAddress?: string;
-  /** Durable commits since the start that a request waited for. */
+  /** Number of durable commits since the start that a request waited for. */
   readonly commits: number;
-  /** Begins to serve and to do its background work. */
+  /** Starts serving and background work. */
   start(): Promise<void>;
-  /** Takes no new call, lets those under way end, hands on what is recorded, and closes. Idempotent. */
+  /** Rejects new calls, drains in-flight ones, flushes the outbox and closes. Idempotent. */
   stop(): Promise<void>;
 }

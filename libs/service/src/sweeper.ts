@@ -1,50 +1,43 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import type { BackgroundWork } from './define-service.ts';
 
-/** Work that is done every now and then, because no call brings it about. */
+/** Periodic work that no call triggers. */
 export type Sweep = () => Promise<unknown>;
 
-/** Runs sweeps one after the other, again and again; one that fails is logged and holds up no other. */
-export class Sweeper {
+/** Runs sweeps one after the other at an interval; a failed sweep is logged and does not affect the others. */
+export class Sweeper implements BackgroundWork {
   readonly #sweeps: Readonly<Record<string, Sweep>>;
-  readonly #everyMs: number;
   readonly #log: Logger;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | undefined;
-  #stopped = false;
+  readonly #loop: WakeableLoop;
+  #isStopped = false;
 
-  /** @param sweeps by what they do, as logs name them */
-  constructor(sweeps: Readonly<Record<string, Sweep>>, everyMs: number, log: Logger) {
+  /** @param sweeps by name, as in logs */
+  constructor(sweeps: Readonly<Record<string, Sweep>>, intervalMs: number, log: Logger) {
     this.#sweeps = sweeps;
-    this.#everyMs = everyMs;
     this.#log = log;
+    const onError = (error: unknown): void => log.error({ err: error }, 'sweeper failed');
+    this.#loop = new WakeableLoop({ pass: () => this.#sweep(), intervalMs, onError });
   }
 
   /** Begins with a sweep at once. */
   start(): void {
-    AsyncLocalStorage.snapshot()(() => this.#next());
+    this.#loop.start();
   }
 
-  /** Begins no further sweep; resolves when the one under way has ended. */
+  /** Begins no further sweep; resolves when the current one has ended. */
   async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#running;
-  }
-
-  #next(): void {
-    this.#running = this.#sweep().finally(() => {
-      if (!this.#stopped) this.#timer = setTimeout(() => this.#next(), this.#everyMs);
-    });
+    this.#isStopped = true;
+    await this.#loop.stop();
   }
 
   async #sweep(): Promise<void> {
     for (const [name, sweep] of Object.entries(this.#sweeps)) {
-      if (this.#stopped) return;
+      if (this.#isStopped) return;
       try {
         await sweep();
       } catch (error) {
-        this.#log.error({ err: error, sweep: name }, 'A sweep failed; the next one tries again.');
+        this.#log.error({ err: error, sweep: name }, 'sweep failed');
       }
     }
   }

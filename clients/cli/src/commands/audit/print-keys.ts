@@ -2,7 +2,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { formatPublicKeys, openServiceTls } from '@writ/identity';
 import { createRpcClient } from '@writ/rpc';
-import { readWireSettings } from '@writ/service';
+import { readPeerSettings } from '@writ/service';
 import { createTelemetry } from '@writ/telemetry';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 
@@ -20,7 +20,7 @@ export interface KeysOptions {
 export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {
   const address = supervisor ?? io.env.WRIT_SUPERVISOR_ADDRESS ?? '127.0.0.1:50051';
   const telemetry = createTelemetry({ service: 'writ', logLevel: 'silent' });
-  const files = readWireSettings(io.env).tls;
+  const files = readPeerSettings(io.env).tls;
   // Whoever may ask where services have certificates has the supervisor's own at hand.
   const tls = files && openServiceTls({ service: 'supervisor', ...files, log: telemetry.log });
   const client = createRpcClient(KeyService, {

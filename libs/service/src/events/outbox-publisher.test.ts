@@ -3,8 +3,8 @@ import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
 import { outboxPublisher } from './outbox-publisher.ts';
 
-describe('where the events of a service go', () => {
-  it('is said in one line when nobody takes them, and in one when somebody does (HK-2)', async () => {
+describe('outboxPublisher', () => {
+  it('logs once when there is no subscriber and once when there is one again (HK-2)', async () => {
     const lines: string[] = [];
     const telemetry = createTelemetry({
       service: 'spawn-budget',
@@ -18,14 +18,14 @@ describe('where the events of a service go', () => {
     expect(outlet.hasSubscribers()).toBe(true);
     outlet.onSubscribersChange(true);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { msg: 'Nobody takes events here now; they wait in the outbox.' },
-      { msg: 'Events are taken again.' },
+      { msg: 'no event subscriber; events remain in the outbox' },
+      { msg: 'event delivery resumed' },
     ]);
     expect(lines.join('')).not.toContain('stack');
     await bus.close();
   });
 
-  it('is warned of when very many wait, with how many and since when (HK-2)', () => {
+  it('warns of a large backlog with its size and age (HK-2)', () => {
     const lines: string[] = [];
     const telemetry = createTelemetry({
       service: 'spawn-budget',

@@ -9,7 +9,7 @@ import {
   type TelemetryOptions,
 } from '@writ/telemetry';
 
-/** What the environment says of logs, traces and metrics. */
+/** The settings of logs, traces and metrics. */
 export type TelemetrySettings = Pick<
   TelemetryOptions,
   'logLevel' | 'otlp' | 'resource' | 'sampleRatio'
@@ -20,8 +20,8 @@ type Signal = 'traces' | 'metrics' | 'logs';
 const SIGNALS: readonly Signal[] = ['traces', 'metrics', 'logs'];
 
 /**
- * Reads what is logged, and where traces, metrics and logs go, from OpenTelemetry's own variables
- * (SYS-1). Its packages read the rest themselves: headers, certificates, compression.
+ * Reads the log level, and the export of traces, metrics and logs from the variables of OpenTelemetry (SYS-1).
+ * Its packages read headers, certificates and compression themselves.
  *
  * @throws ConfigError naming every variable that is malformed
  */
@@ -29,36 +29,36 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
   const { logLevel, disabled, resource, sampleRatio, metricInterval, ...general } = readEnv(env, {
     logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
       default: defaultLevel,
-      about: 'how much is logged',
+      about: 'the log level',
     }),
     disabled: variable.boolean('OTEL_SDK_DISABLED', {
       default: false,
-      about: 'whether nothing is exported, whatever else is set',
+      about: 'whether all exports are disabled',
     }),
     resource: variable.string('OTEL_RESOURCE_ATTRIBUTES', {
       optional: true,
-      about: 'what else is said of the service, as key=value,key=value',
+      about: 'additional resource attributes, as key=value,key=value',
     }),
-    // The only sampler: what a share is taken of is always the traces that begin here.
+    // The only supported sampler: the ratio applies to traces that start here.
     sampler: variable.enum('OTEL_TRACES_SAMPLER', ['parentbased_traceidratio'], {
       optional: true,
-      about: 'how traces are sampled',
+      about: 'the sampler of traces',
     }),
     sampleRatio: variable.number('OTEL_TRACES_SAMPLER_ARG', {
       default: 1,
       min: 0,
       max: 1,
-      about: 'the share of traces that is sampled by chance',
+      about: 'the share of traces that is sampled',
     }),
     metricInterval: variable.integer('OTEL_METRIC_EXPORT_INTERVAL', {
       default: 60_000,
       min: 100,
-      about: 'milliseconds between two exports of metrics',
+      about: 'the interval between two exports of metrics in milliseconds',
     }),
     endpoint: endpoint('OTEL_EXPORTER_OTLP_ENDPOINT', 'traces, metrics and logs'),
     protocol: variable.enum('OTEL_EXPORTER_OTLP_PROTOCOL', OTLP_PROTOCOLS, {
       default: 'grpc',
-      about: 'how they travel',
+      about: 'the OTLP protocol',
     }),
   });
   const targets = SIGNALS.flatMap((signal) => {
@@ -81,7 +81,7 @@ function targetOf(
 ): OtlpTarget | undefined {
   const name = signal.toUpperCase();
   const own = readEnv(env, {
-    // Its own name in the standard is OTEL_LOGS_EXPORTER and so on.
+    // The standard names it OTEL_LOGS_EXPORTER and so on.
     exporter: variable.enum(`OTEL_${name}_EXPORTER`, ['otlp', 'none'], {
       default: 'otlp',
       about: `whether ${signal} are exported`,
@@ -89,18 +89,18 @@ function targetOf(
     endpoint: endpoint(`OTEL_EXPORTER_OTLP_${name}_ENDPOINT`, signal),
     protocol: variable.enum(`OTEL_EXPORTER_OTLP_${name}_PROTOCOL`, OTLP_PROTOCOLS, {
       optional: true,
-      about: `how ${signal} travel`,
+      about: `the OTLP protocol of ${signal}`,
     }),
   });
   const protocol = own.protocol ?? general.protocol;
   if (own.exporter === 'none') return undefined;
   if (own.endpoint !== undefined) return { endpoint: own.endpoint, protocol };
   if (general.endpoint === undefined) return undefined;
-  // As the standard has it: a path below the endpoint for all, but not below a signal's own.
+  // By the standard a path is appended to the common endpoint, but not to that of a signal.
   const below = `${general.endpoint.replace(/\/$/, '')}/v1/${signal}`;
   return { endpoint: protocol === 'grpc' ? general.endpoint : below, protocol };
 }
 
 function endpoint(name: string, what: string) {
-  return variable.url(name, { optional: true, about: `the collector that ${what} go to` });
+  return variable.url(name, { optional: true, about: `the collector of ${what}` });
 }

@@ -1,32 +1,32 @@
 import { ConfigError, type Environment, readEnv, variable } from '@writ/config';
 
-/** The files that prove a service to the others. */
+/** The certificate files of a service. */
 export interface TlsAccess {
   readonly certFile: string;
   readonly keyFile: string;
   readonly caFile: string;
 }
 
-/** How services speak with each other. */
-export interface WireSettings {
-  /** Absent when they do so in cleartext. */
+/** The transport between services. */
+export interface PeerSettings {
+  /** Absent for cleartext. */
   readonly tls?: TlsAccess;
-  /** Where a port for services may speak cleartext; default `loopback`. */
+  /** Where an internal listener may accept cleartext; default `loopback`. */
   readonly cleartext?: 'loopback' | 'anywhere';
 }
 
 /**
- * Reads how services speak with each other.
- * @throws ConfigError when only some of the files are named
+ * Reads the transport between services.
+ * @throws ConfigError if only some of the files are set
  */
-export function readWireSettings(env: Environment): WireSettings {
+export function readPeerSettings(env: Environment): PeerSettings {
   const { certFile, keyFile, caFile, allowCleartext } = readEnv(env, {
-    certFile: file('WRIT_TLS_CERT_FILE', 'the certificate that the service shows to the others'),
+    certFile: file('WRIT_TLS_CERT_FILE', 'the certificate of the service'),
     keyFile: file('WRIT_TLS_KEY_FILE', 'the key of that certificate'),
-    caFile: file('WRIT_TLS_CA_FILE', 'the authorities that vouch for the other services'),
+    caFile: file('WRIT_TLS_CA_FILE', 'the certificate authorities of the other services'),
     allowCleartext: variable.boolean('WRIT_ALLOW_CLEARTEXT', {
       default: false,
-      about: 'whether services may be called without TLS from other machines',
+      about: 'whether the internal listener accepts cleartext from other hosts',
     }),
   });
   const cleartext = allowCleartext ? 'anywhere' : 'loopback';
@@ -34,7 +34,7 @@ export function readWireSettings(env: Environment): WireSettings {
     return { tls: { certFile, keyFile, caFile }, cleartext };
   if ([certFile, keyFile, caFile].every((name) => name === undefined)) return { cleartext };
   throw new ConfigError('The environment', [
-    'WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE are only of use together; set all three, or none.',
+    'WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE and WRIT_TLS_CA_FILE must be set together; set all three or none.',
   ]);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readDatabaseBounds } from './database-bounds.ts';
+import { readDatabaseLimits } from './database-limits.ts';
 
 const DEFAULTS = {
   statementTimeoutMs: 5_000,
@@ -9,19 +9,19 @@ const DEFAULTS = {
   poolSize: 4,
 };
 
-describe('what bounds a service on PostgreSQL', () => {
-  it('has a default, can be set for all services, and for one of them', () => {
-    expect(readDatabaseBounds({}, 'supervisor')).toEqual(DEFAULTS);
+describe('readDatabaseLimits', () => {
+  it('has defaults, and reads limits of all services and of one service', () => {
+    expect(readDatabaseLimits({}, 'supervisor')).toEqual(DEFAULTS);
     const env = {
       WRIT_DATABASE_POOL_SIZE: '8',
       WRIT_DATABASE_CONNECT_TIMEOUT: '2s',
       WRIT_SUPERVISOR_DATABASE_POOL_SIZE: '2',
-      // Empty is unset, as a compose file passes on what nobody set.
+      // Compose files pass unset variables as empty ones.
       WRIT_SUPERVISOR_DATABASE_CONNECT_TIMEOUT: '',
     };
     const forAll = { ...DEFAULTS, connectTimeoutMs: 2_000, poolSize: 8 };
-    expect(readDatabaseBounds(env, 'tool-gateway')).toEqual(forAll);
-    expect(readDatabaseBounds(env, 'supervisor')).toEqual({ ...forAll, poolSize: 2 });
+    expect(readDatabaseLimits(env, 'tool-gateway')).toEqual(forAll);
+    expect(readDatabaseLimits(env, 'supervisor')).toEqual({ ...forAll, poolSize: 2 });
   });
 
   it.each([
@@ -36,15 +36,15 @@ describe('what bounds a service on PostgreSQL', () => {
     'is refused when %s is %s, with a sentence that names the setting (SYS-3)',
     (what, value, why) => {
       for (const name of [`WRIT_SPAWN_BUDGET_DATABASE_${what}`, `WRIT_DATABASE_${what}`]) {
-        const read = () => readDatabaseBounds({ [name]: value }, 'spawn-budget');
+        const read = () => readDatabaseLimits({ [name]: value }, 'spawn-budget');
         expect(read).toThrow(new RegExp(`^${name} must be`));
         expect(read).toThrow(why);
       }
     },
   );
 
-  it('is refused when one limit would make another useless (SYS-3)', () => {
-    const read = (env: Record<string, string>) => () => readDatabaseBounds(env, 'agent-worker');
+  it('rejects a limit that would make another ineffective (SYS-3)', () => {
+    const read = (env: Record<string, string>) => () => readDatabaseLimits(env, 'agent-worker');
     expect(read({ WRIT_DATABASE_STATEMENT_TIMEOUT: '6s' })).toThrow(
       'WRIT_DATABASE_IDLE_TIMEOUT (6000 ms) must be longer than WRIT_DATABASE_STATEMENT_TIMEOUT (6000 ms)',
     );

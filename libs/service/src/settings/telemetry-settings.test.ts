@@ -4,15 +4,15 @@ import { readTelemetrySettings } from './telemetry-settings.ts';
 const read = (env: Record<string, string>) => readTelemetrySettings(env, 'info');
 const HERE = 'http://127.0.0.1:4317';
 
-describe('the settings of telemetry', () => {
-  it('export nothing unless a collector is named', () => {
+describe('readTelemetrySettings', () => {
+  it('exports nothing without a collector', () => {
     expect(read({})).toEqual({ logLevel: 'info', sampleRatio: 1 });
     expect(
       read({ OTEL_EXPORTER_OTLP_ENDPOINT: HERE, OTEL_SDK_DISABLED: 'true' }),
     ).not.toHaveProperty('otlp');
   });
 
-  it('send all three signals to one collector, or each its own way, as the standard says (SYS-1)', () => {
+  it('exports all signals to one collector or each to its own (SYS-1)', () => {
     const grpc = { endpoint: HERE, protocol: 'grpc' };
     expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: HERE }).otlp).toEqual({
       traces: grpc,
@@ -36,7 +36,7 @@ describe('the settings of telemetry', () => {
     });
   });
 
-  it('refuse a sampler that would lose errors, and a share above one', () => {
+  it('rejects a sampler that would lose errors and a ratio above one', () => {
     expect(() => read({ OTEL_TRACES_SAMPLER: 'always_off' })).toThrow('OTEL_TRACES_SAMPLER');
     expect(() => read({ OTEL_TRACES_SAMPLER_ARG: '2' })).toThrow('OTEL_TRACES_SAMPLER_ARG');
     expect(read({ OTEL_TRACES_SAMPLER_ARG: '0.25' }).sampleRatio).toBe(0.25);

@@ -8,12 +8,12 @@ import {
 } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
 import type { Logger } from '@writ/telemetry';
-import type { NatsAccess } from './config.ts';
+import type { NatsAccess } from '../settings/config.ts';
 
 /**
- * Opens the bus of a service in a process of its own: NATS where the settings name a server (HK-2),
- * else one that nobody shares, so that events stay in the outbox.
- * @throws what `createNatsBus` throws when the server is unfit or refuses the credentials
+ * Opens the bus of a service process: NATS if a server is configured (HK-2), otherwise an in-process bus without
+ * subscribers, so that events remain in the outbox.
+ * @throws what `createNatsBus` throws if the server is not suitable or rejects the credentials
  */
 export async function openBus(
   name: ServiceName,
@@ -24,7 +24,7 @@ export async function openBus(
   if (nats === undefined) {
     return createInProcessBus({
       requiredConsumers,
-      onError: (error, failure) => log.warn({ err: error, ...failure }, 'not taken'),
+      onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
     });
   }
   const { servers, user = name, password, caFile, certFile, keyFile } = nats;
@@ -40,11 +40,11 @@ export async function openBus(
         ...(keyFile !== undefined && { keyFile }),
       },
     }),
-    // Whoever takes the events makes what keeps them; the others see no stream but their own.
+    // The supervisor consumes all events and creates the streams; the others have access to their own only.
     streams: isSupervisor ? HOOK_STREAMS : [hookStream(name)],
     createsStreams: isSupervisor,
     requiredConsumers,
     onError: (error, failure) =>
-      log.warn({ err: error, ...failure }, 'The way to NATS, or what takes its messages, failed.'),
+      log.warn({ err: error, ...failure }, 'NATS connection or message handler failed'),
   });
 }

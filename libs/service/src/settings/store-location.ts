@@ -1,22 +1,22 @@
 import { join } from 'node:path';
 import { ConfigError, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
-import { type DatabaseBounds, readDatabaseBounds } from './database-bounds.ts';
+import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
 
-/** Where a service keeps its state, with the shape of `StoreLocation`. */
+/** The database of a service; has the shape of `StoreLocation`. */
 export type ServiceStoreLocation =
   | { readonly dialect: 'sqlite'; readonly file: string }
   | {
       readonly dialect: 'postgres';
       readonly url: string;
       readonly schema: string;
-      readonly bounds: DatabaseBounds;
+      readonly bounds: DatabaseLimits;
     };
 
 /**
- * Where `service` keeps its state: in the PostgreSQL database of `WRIT_<SERVICE>_DATABASE_URL`, in the
- * schema of `WRIT_<SERVICE>_DATABASE_SCHEMA`, or, when no database is set, in a SQLite file in `dataDir`.
+ * Reads the database of `service`: the schema `WRIT_<SERVICE>_DATABASE_SCHEMA` of the PostgreSQL database
+ * `WRIT_<SERVICE>_DATABASE_URL`, or a SQLite file in `dataDir` if no database is set.
  * @throws ConfigError naming the variable, never its value
  */
 export function readStoreLocation(
@@ -31,25 +31,25 @@ export function readStoreLocation(
       protocols: ['postgres', 'postgresql'],
       secret: true,
       example: 'postgres://user@127.0.0.1:5432/writ',
-      about: 'the PostgreSQL database that keeps its state',
+      about: 'the PostgreSQL database of its state',
     }),
     schema: variable.string(variableName(service, 'DATABASE_SCHEMA'), {
       default: service.replaceAll('-', '_'),
       pattern: /^[a-z][a-z0-9_]{0,62}$/,
-      about: 'the schema there that is its own',
+      about: 'its schema in that database',
     }),
   });
   if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`) };
-  refuseHalfTls(name, new URL(url).searchParams);
-  return { dialect: 'postgres', url, schema, bounds: readDatabaseBounds(env, service) };
+  refuseUnverifiedTls(name, new URL(url).searchParams);
+  return { dialect: 'postgres', url, schema, bounds: readDatabaseLimits(env, service) };
 }
 
-/** The modes between believe any server, or go on in cleartext, depending on the version of the driver. */
-function refuseHalfTls(name: string, parameters: URLSearchParams): void {
+/** Other modes trust any server or fall back to cleartext, depending on the version of the driver. */
+function refuseUnverifiedTls(name: string, parameters: URLSearchParams): void {
   const mode = parameters.get('sslmode') ?? 'verify-full';
   const isPlain = mode === 'disable' || mode === 'verify-full';
   if (isPlain && !parameters.has('ssl') && !parameters.has('uselibpqcompat')) return;
   throw new ConfigError('The environment', [
-    `${name} may say of TLS sslmode=verify-full, with sslrootcert naming the authority's file, or sslmode=disable, and nothing else.`,
+    `${name} must have sslmode=verify-full, with sslrootcert naming the file of the certificate authority, or sslmode=disable.`,
   ]);
 }

@@ -13,7 +13,7 @@ import {
   withSpan,
 } from '@writ/telemetry';
 
-/** OpenTelemetry's conventions for messaging, as far as they are used. */
+/** Attributes from OpenTelemetry's semantic conventions for messaging. */
 const ATTR_MESSAGING_OPERATION_TYPE = 'messaging.operation.type';
 const ATTR_MESSAGING_CONSUMER = 'messaging.consumer.group.name';
 const ATTR_CONSUMER = 'writ.consumer';
@@ -22,8 +22,7 @@ type Handler = (message: BusMessage) => Promise<void>;
 type HandlerOfAll = (messages: readonly BusMessage[]) => Promise<void>;
 
 /**
- * Hands an event to the bus in a span of its own, below that of the fact that it tells of, and has the
- * message carry that span (SYS-1, HK-2).
+ * Publishes an event in a span below that of its fact; the message carries the new span (SYS-1, HK-2).
  */
 export function tracedPublish({ tracer, traces, metrics }: Telemetry, publish: Handler): Handler {
   if (!traces && !metrics.enabled) return publish;
@@ -35,18 +34,22 @@ export function tracedPublish({ tracer, traces, metrics }: Telemetry, publish: H
       await publish({ ...message, headers: { ...message.headers, ...carried } });
     };
     await counted(metrics, 'published', { [ATTR_WRIT_EVENT]: event }, () =>
-      spanOf({ tracer, traces }, `publish ${event}`, SpanKind.PRODUCER, message, 'send', send),
+      inSpan({ tracer, traces }, message, {
+        name: `publish ${event}`,
+        operation: 'send',
+        work: send,
+      }),
     );
   };
 }
 
-/** The same for events that go together: each has a span of its own. */
+/** Publishes a batch of events, each in its own span. */
 export function tracedPublishAll(telemetry: Telemetry, publishAll: HandlerOfAll): HandlerOfAll {
   if (!telemetry.traces && !telemetry.metrics.enabled) return publishAll;
-  return eachTraced((publish) => tracedPublish(telemetry, publish), publishAll);
+  return traceEach((publish) => tracedPublish(telemetry, publish), publishAll);
 }
 
-/** Takes events from the bus in spans below those of whoever published them (SYS-1, HK-2). */
+/** Handles events in spans below those of their publishers (SYS-1, HK-2). */
 export function tracedHandlers(
   telemetry: Telemetry,
   durable: string,
@@ -54,7 +57,7 @@ export function tracedHandlers(
 ): Required<Pick<DurableOptions, 'handler' | 'handleAll'>> {
   if (!telemetry.traces && !telemetry.metrics.enabled) return { handler, handleAll };
   const traced = (work: Handler) => tracedHandler(telemetry, durable, work);
-  return { handler: traced(handler), handleAll: eachTraced(traced, handleAll) };
+  return { handler: traced(handler), handleAll: traceEach(traced, handleAll) };
 }
 
 function tracedHandler(
@@ -66,21 +69,18 @@ function tracedHandler(
     const event = eventOf(message);
     const labels = { [ATTR_WRIT_EVENT]: event, [ATTR_CONSUMER]: durable };
     await counted(metrics, 'delivered', labels, () =>
-      spanOf(
-        { tracer, traces },
-        `process ${event}`,
-        SpanKind.CONSUMER,
-        message,
-        'process',
-        () => handler(message),
+      inSpan({ tracer, traces }, message, {
+        name: `process ${event}`,
+        operation: 'process',
         durable,
-      ),
+        work: () => handler(message),
+      }),
     );
   };
 }
 
-/** Begins what is traced of each message, does all of them in one go outside of it, and ends it. */
-function eachTraced(traced: (work: Handler) => Handler, all: HandlerOfAll): HandlerOfAll {
+/** Starts the span of every message, runs the batch once outside of them, and ends them. */
+function traceEach(traced: (work: Handler) => Handler, all: HandlerOfAll): HandlerOfAll {
   return async (messages) => {
     const outside = AsyncLocalStorage.snapshot();
     const carried = [...messages];
@@ -99,22 +99,27 @@ function eachTraced(traced: (work: Handler) => Handler, all: HandlerOfAll): Hand
   };
 }
 
-async function spanOf(
+interface TracedWork {
+  readonly name: string;
+  readonly operation: 'send' | 'process';
+  /** The durable consumer that processes the message. */
+  readonly durable?: string;
+  readonly work: () => Promise<void>;
+}
+
+async function inSpan(
   { tracer, traces }: Pick<Telemetry, 'tracer' | 'traces'>,
-  name: string,
-  kind: SpanKind,
   { eventId, headers }: BusMessage,
-  operation: 'send' | 'process',
-  work: () => Promise<void>,
-  durable?: string,
+  { name, operation, durable, work }: TracedWork,
 ): Promise<void> {
   const parent = contextFromTraceparent(headers.traceparent);
-  // An event of no trace begins none.
+  // An event without a trace starts none.
   if (!traces || parent === ROOT_CONTEXT) return await work();
+  const kind = operation === 'send' ? SpanKind.PRODUCER : SpanKind.CONSUMER;
   const attributes = {
     [ATTR_MESSAGING_OPERATION_TYPE]: operation,
     [ATTR_WRIT_EVENT_ID]: eventId,
-    ...(durable === undefined ? {} : { [ATTR_MESSAGING_CONSUMER]: durable }),
+    ...(durable !== undefined && { [ATTR_MESSAGING_CONSUMER]: durable }),
   };
   await withSpan(tracer, name, { parent, kind, attributes }, work);
 }

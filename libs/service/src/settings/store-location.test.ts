@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { readStoreLocation } from './store-location.ts';
 
-describe('where a service keeps its state', () => {
-  it('is a SQLite file in the data folder unless a database is named', () => {
+describe('readStoreLocation', () => {
+  it('defaults to a SQLite file in the data directory', () => {
     expect(readStoreLocation({}, 'spawn-budget', '/data')).toEqual({
       dialect: 'sqlite',
       file: '/data/spawn-budget.db',
     });
   });
 
-  it('is a PostgreSQL schema of its own in the database that the service is given', () => {
+  it('reads a PostgreSQL database with a schema for the service', () => {
     const url = 'postgres://writ:secret@db:5432/writ';
     const env = { WRIT_SPAWN_BUDGET_DATABASE_URL: url };
     expect(readStoreLocation(env, 'spawn-budget', '/data')).toMatchObject({
@@ -21,7 +21,7 @@ describe('where a service keeps its state', () => {
     expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
   });
 
-  it('is reached over TLS that is checked in full, or without (SYS-4)', () => {
+  it('accepts fully verified TLS or none (SYS-4)', () => {
     const read = (parameters: string) =>
       readStoreLocation(
         { WRIT_SUPERVISOR_DATABASE_URL: `postgres://writ:secret@db/writ?${parameters}` },
@@ -36,11 +36,13 @@ describe('where a service keeps its state', () => {
       'ssl=no-verify',
       'sslmode=verify-full&uselibpqcompat=true',
     ]) {
-      expect(() => read(half), half).toThrow(/^WRIT_SUPERVISOR_DATABASE_URL may say of TLS/);
+      expect(() => read(half), half).toThrow(
+        /^WRIT_SUPERVISOR_DATABASE_URL must have sslmode=verify-full/,
+      );
     }
   });
 
-  it('is refused when it is no address of a PostgreSQL, without showing it (SYS-3)', () => {
+  it('rejects an invalid PostgreSQL URL without printing it (SYS-3)', () => {
     const env = { WRIT_SUPERVISOR_DATABASE_URL: 'mysql://writ:secret@db/writ' };
     const read = () => readStoreLocation(env, 'supervisor', '/data');
     expect(read).toThrow(/WRIT_SUPERVISOR_DATABASE_URL/);

@@ -4,17 +4,16 @@ import type { Telemetry } from '@writ/telemetry';
 import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
 /**
- * Milliseconds that an event waits for others after a pause, and longer in a stream (nextFlush), so that
- * what many steps tell costs few commits beside theirs. Whoever waits for the last events of a run
- * hurries its relay.
+ * Flush interval of the relay (see `nextFlush`), ms, so that the events of many steps share few commits. A service
+ * with watchers of the end of a run flushes at once.
  */
 const LINGER_MS = 50;
 /** Milliseconds that an accepted event may stay unmarked, so that marks share a commit. */
 const MARK_INTERVAL_MS = 1_000;
-/** Events that wait before somebody should look: some hundred megabytes. */
+/** Backlog from which a warning is logged: some hundred megabytes. */
 const BACKLOG_WARNING = 100_000;
 
-/** What the relay of a service's outbox needs of the bus, and of whoever reads the log. */
+/** The options of an outbox relay that depend on the bus and the log. */
 export interface OutboxPublisher extends Pick<Bus, 'publish' | 'hasSubscribers'> {
   readonly publishAll: Bus['publishAll'];
   readonly flushIntervalMs: number;
@@ -28,9 +27,9 @@ export interface OutboxPublisher extends Pick<Bus, 'publish' | 'hasSubscribers'>
 }
 
 /**
- * Where a service's outbox leads (HK-2). Events that nobody takes, as in a process that shares its bus
- * with nobody, are a state and no failure: one line when they begin to wait, and one when they go. None is ever
- * dropped; when very many wait, the log says so.
+ * Connects the outbox relay of a service to its bus and log (HK-2). Missing subscribers, as in a process without
+ * a shared bus, are no failure: the log has one line when events start to wait and one when they are delivered
+ * again. No event is ever dropped; a large backlog is logged.
  */
 export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher {
   const { log } = telemetry;
@@ -42,15 +41,15 @@ export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher
     markIntervalMs: MARK_INTERVAL_MS,
     hasSubscribers: () => bus.hasSubscribers(),
     onSubscribersChange: (hasSubscribers) => {
-      if (hasSubscribers) log.info('Events are taken again.');
-      else log.info('Nobody takes events here now; they wait in the outbox.');
+      if (hasSubscribers) log.info('event delivery resumed');
+      else log.info('no event subscriber; events remain in the outbox');
     },
-    onError: (error, failure) => log.warn({ err: error, ...failure }, 'event not taken'),
+    onError: (error, failure) => log.warn({ err: error, ...failure }, 'failed to publish event'),
     backlog: {
       warnAt: BACKLOG_WARNING,
       onBacklog: (backlog) => {
-        if (backlog === undefined) log.info('The outbox has gone down again.');
-        else log.warn(backlog, 'Many events wait in the outbox, which keeps all of them.');
+        if (backlog === undefined) log.info('outbox backlog back to normal');
+        else log.warn(backlog, 'outbox backlog above threshold');
       },
     },
   };

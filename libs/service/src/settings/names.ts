@@ -8,12 +8,12 @@ const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = {
   'agent-worker': 50_055,
 };
 
-/** The port on which services call a service unless its setting says otherwise. */
+/** The default port of a service's listener. */
 export function defaultPort(service: ServiceName): number {
   return DEFAULT_PORTS[service];
 }
 
-/** A variable of a service: `WRIT_TOOL_GATEWAY_PORT`. */
+/** The name of a variable of a service, such as `WRIT_TOOL_GATEWAY_PORT`. */
 export function variableName(service: ServiceName, what: string): string {
   return `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 }

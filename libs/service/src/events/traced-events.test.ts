@@ -25,8 +25,8 @@ const taking = (taken: BusMessage[]) => ({
   handleAll: async (given: readonly BusMessage[]) => void taken.push(...given),
 });
 
-describe('an event on its way', () => {
-  it('leads from its fact over who publishes it to who takes it (SYS-1, HK-2)', async () => {
+describe('the trace of an event', () => {
+  it('leads from its fact to the publisher and the subscriber (SYS-1, HK-2)', async () => {
     const meter = service('execution-meter');
     const supervisor = service('supervisor');
     const header = await withSpan(meter.tracer, 'fact', {}, () => traceparentOf());
@@ -51,7 +51,7 @@ describe('an event on its way', () => {
     expect(taken[0]?.headers.traceparent).toContain(published?.spanId);
   });
 
-  it('has spans of its own also when it goes with others (SYS-1)', async () => {
+  it('has its own spans in a batch (SYS-1)', async () => {
     const meter = service('execution-meter');
     const supervisor = service('supervisor');
     const headers = await Promise.all(
@@ -73,7 +73,7 @@ describe('an event on its way', () => {
     }
   });
 
-  it('is passed on as it is when it belongs to no trace, and fails as it fails', async () => {
+  it('is absent for an event without a trace, whose errors pass through', async () => {
     const meter = service('execution-meter');
     const seen: BusMessage[] = [];
     await tracedPublish(meter, async (given) => void seen.push(given))(message());
@@ -85,7 +85,7 @@ describe('an event on its way', () => {
     expect(spans.spans()[0]).toMatchObject({ attributes: { 'error.type': 'BUS_CLOSED' } });
   });
 
-  it('is handled by the very same functions when nobody takes spans or metrics', () => {
+  it('adds no wrapper if neither spans nor metrics are exported', () => {
     const quiet = createTelemetry({ service: 'a', logLevel: 'silent' });
     const taken = taking([]);
     expect(tracedPublish(quiet, taken.handler)).toBe(taken.handler);

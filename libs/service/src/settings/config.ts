@@ -1,10 +1,10 @@
 import { type Environment, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
+import { type PeerSettings, readPeerSettings } from './peer-settings.ts';
 import { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
-import { readWireSettings, type WireSettings } from './wire-settings.ts';
 
-/** The NATS server that carries events between processes. */
+/** The connection to the NATS servers that carry events between processes. */
 export interface NatsAccess {
   readonly servers: readonly string[];
   readonly user: string | undefined;
@@ -14,16 +14,16 @@ export interface NatsAccess {
   readonly keyFile: string | undefined;
 }
 
-/** What a service needs besides its own settings when it is a process of its own. */
-export interface ProcessSettings extends WireSettings {
+/** The settings of a service process besides those of the service. */
+export interface ProcessSettings extends PeerSettings {
   readonly addressOf: (service: ServiceName) => string;
   readonly telemetry: TelemetrySettings;
-  /** Absent when the service shares its events with no other process. */
+  /** Absent if events are not shared with other processes. */
   readonly nats?: NatsAccess;
 }
 
 /**
- * Reads where the other services are, and what is logged and traced.
+ * Reads the addresses of the other services and the settings of TLS, NATS and telemetry.
  *
  * @throws ConfigError naming every variable that is malformed
  */
@@ -31,18 +31,18 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
   const nats = readEnv(env, {
     servers: variable.list('WRIT_NATS_URL', {
       optional: true,
-      about: 'the NATS servers that carry events, any of which will do',
+      about: 'the NATS servers that carry events; one of them is used',
     }),
     user: variable.string('WRIT_NATS_USER', {
       optional: true,
-      about: "the name to log in to NATS with; the service's own unless it is set",
+      about: 'the NATS user; default: the name of the service',
     }),
     password: variable.string('WRIT_NATS_PASSWORD', {
       optional: true,
-      about: 'the password to log in to NATS with',
+      about: 'the password of the NATS user',
     }),
-    caFile: file('WRIT_NATS_CA_FILE', 'the authorities that vouch for the NATS server'),
-    certFile: file('WRIT_NATS_CERT_FILE', 'the certificate to show to the NATS server'),
+    caFile: file('WRIT_NATS_CA_FILE', 'the certificate authorities of the NATS server'),
+    certFile: file('WRIT_NATS_CERT_FILE', 'the client certificate for the NATS server'),
     keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
   });
   const addresses = readEnv(env, {
@@ -53,7 +53,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     'agent-worker': address('agent-worker'),
   });
   return {
-    ...readWireSettings(env),
+    ...readPeerSettings(env),
     addressOf: (service) => addresses[service],
     ...(nats.servers === undefined ? {} : { nats: { ...nats, servers: nats.servers } }),
     telemetry: readTelemetrySettings(env, 'info'),
@@ -68,6 +68,6 @@ function address(service: ServiceName) {
   return variable.string(variableName(service, 'ADDRESS'), {
     default: `127.0.0.1:${defaultPort(service)}`,
     pattern: /^[^\s,]+:\d{1,5}(\s*,\s*[^\s,]+:\d{1,5})*$/,
-    about: 'where that service listens, as host:port, or several for its replicas',
+    about: 'the address of that service as host:port, or a list for its replicas',
   });
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readProcessSettings } from './config.ts';
 
-describe('the settings of a service in a process of its own', () => {
-  it('find every other service on loopback unless they are told otherwise (SYS-5)', () => {
+describe('readProcessSettings', () => {
+  it('defaults to services on loopback (SYS-5)', () => {
     const { addressOf, telemetry } = readProcessSettings({
       WRIT_TOOL_GATEWAY_ADDRESS: 'gateway.example:443',
     });
@@ -11,13 +11,13 @@ describe('the settings of a service in a process of its own', () => {
     expect(telemetry).toEqual({ logLevel: 'info', sampleRatio: 1 });
   });
 
-  it('find each replica of a service that is named, or that a name has (SYS-5)', () => {
+  it('reads lists of replicas and names that resolve to several (SYS-5)', () => {
     const address = 'meter-0.example:50053, meter-1.example:50053';
     const { addressOf } = readProcessSettings({ WRIT_EXECUTION_METER_ADDRESS: address });
     expect(addressOf('execution-meter')).toBe(address);
   });
 
-  it('share events with other processes only when a NATS server is named (HK-2, SYS-5)', () => {
+  it('uses NATS only if a server is configured (HK-2, SYS-5)', () => {
     expect(readProcessSettings({}).nats).toBeUndefined();
     const { nats } = readProcessSettings({
       WRIT_NATS_URL: 'nats://a:4222,nats://b:4222',
@@ -30,7 +30,7 @@ describe('the settings of a service in a process of its own', () => {
     });
   });
 
-  it('prove the service by certificate when all three files are named, and refuse a part of them (SYS-4, SYS-6)', () => {
+  it('uses TLS if all three files are set and rejects a part of them (SYS-4, SYS-6)', () => {
     const files = { WRIT_TLS_CERT_FILE: 'a', WRIT_TLS_KEY_FILE: 'b', WRIT_TLS_CA_FILE: 'c' };
     expect(readProcessSettings(files).tls).toEqual({ certFile: 'a', keyFile: 'b', caFile: 'c' });
     expect(readProcessSettings({})).toMatchObject({ cleartext: 'loopback' });
@@ -38,11 +38,11 @@ describe('the settings of a service in a process of its own', () => {
     expect(readProcessSettings({ WRIT_ALLOW_CLEARTEXT: 'true' }).cleartext).toBe('anywhere');
     for (const name of Object.keys(files))
       expect(() => readProcessSettings({ ...files, [name]: undefined })).toThrow(
-        /only of use together/,
+        /must be set together/,
       );
   });
 
-  it('name what is malformed (SYS-3)', () => {
+  it('names a malformed variable (SYS-3)', () => {
     expect(() => readProcessSettings({ WRIT_AGENT_WORKER_ADDRESS: 'nowhere' })).toThrow(
       /WRIT_AGENT_WORKER_ADDRESS/,
     );
