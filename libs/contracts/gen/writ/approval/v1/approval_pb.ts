@@ -21,13 +21,13 @@ export const file_writ_approval_v1_approval: GenFile = /*@__PURE__*/
   fileDesc("Ch93cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsLnByb3RvEhB3cml0LmFwcHJvdmFsLnYxIjEKC0FyZ3VtZW50Q2FwEhAKCGFyZ3VtZW50GAEgASgJEhAKCG1heF9qc29uGAIgASgJItgECghBcHByb3ZhbBITCgthcHByb3ZhbF9pZBgBIAEoCRIsCgRraW5kGAIgASgOMh4ud3JpdC5hcHByb3ZhbC52MS5BcHByb3ZhbEtpbmQSLgoFc3RhdGUYAyABKA4yHy53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsU3RhdGUSDgoGcnVuX2lkGAQgASgJEiwKBWFnZW50GAUgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAYgASgJEgwKBHN0ZXAYByABKA0SJgoGYWN0aW9uGAggASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEg4KBnJlYXNvbhgJIAEoCRIPCgdydWxlX2lkGAogASgJEgwKBHJpc2sYCyABKAESFgoOcG9saWN5X3ZlcnNpb24YDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgRjYXBzGA8gAygLMh0ud3JpdC5hcHByb3ZhbC52MS5Bcmd1bWVudENhcBI1Cg5odW1hbl9hcHByb3ZhbBgQIAEoCzIdLndyaXQucmV2aWV3LnYxLkh1bWFuQXBwcm92YWwSLwoPZXhlY3V0ZWRfYWN0aW9uGBEgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEhYKDnJ1bl9jcmVhdGVkX2J5GBIgASgJKmIKDEFwcHJvdmFsS2luZBIdChlBUFBST1ZBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUQVBQUk9WQUxfS0lORF9BQ1RJT04QARIZChVBUFBST1ZBTF9LSU5EX1JFU09MVkUQAircAQoNQXBwcm92YWxTdGF0ZRIeChpBUFBST1ZBTF9TVEFURV9VTlNQRUNJRklFRBAAEhoKFkFQUFJPVkFMX1NUQVRFX1BFTkRJTkcQARIbChdBUFBST1ZBTF9TVEFURV9BUFBST1ZFRBACEhsKF0FQUFJPVkFMX1NUQVRFX1JFSkVDVEVEEAMSGgoWQVBQUk9WQUxfU1RBVEVfRVhQSVJFRBAEEhwKGEFQUFJPVkFMX1NUQVRFX1dJVEhEUkFXThAFEhsKF0FQUFJPVkFMX1NUQVRFX1JFU09MVkVEEAZiBnByb3RvMw", [file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
 
 /**
- * ArgumentCap is the most that the approver in question may let through.
+ * ArgumentCap is the largest value of an argument that an approver may approve.
  *
  * @generated from message writ.approval.v1.ArgumentCap
  */
 export type ArgumentCap = Message<"writ.approval.v1.ArgumentCap"> & {
   /**
-   * Argument.
+   * Name of the argument.
    *
    * @generated from field: string argument = 1;
    */
@@ -49,7 +49,7 @@ export const ArgumentCapSchema: GenMessage<ArgumentCap> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 0);
 
 /**
- * Approval is one question to a person. It waits as a row, for as long as it takes.
+ * Approval is one question to a person. It is stored until it is decided, withdrawn or expired.
  *
  * @generated from message writ.approval.v1.Approval
  */
@@ -62,14 +62,14 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   approvalId: string;
 
   /**
-   * What is asked.
+   * Kind of the question.
    *
    * @generated from field: writ.approval.v1.ApprovalKind kind = 2;
    */
   kind: ApprovalKind;
 
   /**
-   * How far it has come.
+   * State.
    *
    * @generated from field: writ.approval.v1.ApprovalState state = 3;
    */
@@ -83,14 +83,14 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   runId: string;
 
   /**
-   * Agent that waits.
+   * Agent that is suspended.
    *
    * @generated from field: writ.supervision.v1.AgentRef agent = 5;
    */
   agent?: AgentRef | undefined;
 
   /**
-   * The proposal, or the call.
+   * Id of the proposal, or of the call.
    *
    * @generated from field: string call_id = 6;
    */
@@ -104,14 +104,14 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   step: number;
 
   /**
-   * The action as proposed, after policy revised it.
+   * The proposed action, after revisions by policy.
    *
    * @generated from field: writ.review.v1.Action action = 8;
    */
   action?: Action | undefined;
 
   /**
-   * Why policy asks: the deciding rule's reason.
+   * Reason of the deciding rule.
    *
    * @generated from field: string reason = 9;
    */
@@ -125,49 +125,49 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   ruleId: string;
 
   /**
-   * Its risk score, 0 to 1.
+   * Risk score of the deciding rule, 0 to 1.
    *
    * @generated from field: double risk = 11;
    */
   risk: number;
 
   /**
-   * Policy in force when it was asked.
+   * Policy version when it was opened.
    *
    * @generated from field: string policy_version = 12;
    */
   policyVersion: string;
 
   /**
-   * When it was asked.
+   * When it was opened.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 13;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * When nobody having decided becomes a no; absent when never.
+   * When it expires; absent if never.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 14;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * What the reader of this message may let through.
+   * Caps of the reader of this message.
    *
    * @generated from field: repeated writ.approval.v1.ArgumentCap caps = 15;
    */
   caps: ArgumentCap[];
 
   /**
-   * What was said; absent while pending.
+   * Decision of the person; absent while pending.
    *
    * @generated from field: writ.review.v1.HumanApproval human_approval = 16;
    */
   humanApproval?: HumanApproval | undefined;
 
   /**
-   * What went on; absent unless approved.
+   * Executed action; absent unless approved.
    *
    * @generated from field: writ.review.v1.Action executed_action = 17;
    */
@@ -189,27 +189,27 @@ export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 1);
 
 /**
- * ApprovalKind says what a person is asked.
+ * ApprovalKind is the kind of question to a person.
  *
  * @generated from enum writ.approval.v1.ApprovalKind
  */
 export const ApprovalKind = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: APPROVAL_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * May this action go on?
+   * Whether an action may be executed.
    *
    * @generated from enum value: APPROVAL_KIND_ACTION = 1;
    */
   ACTION: 1,
 
   /**
-   * What became of this call?
+   * What the outcome of a call was.
    *
    * @generated from enum value: APPROVAL_KIND_RESOLVE = 2;
    */
@@ -217,7 +217,7 @@ export const ApprovalKind = {
 } as const;
 
 /**
- * ApprovalKind says what a person is asked.
+ * ApprovalKind is the kind of question to a person.
  *
  * @generated from enum writ.approval.v1.ApprovalKind
  */
@@ -230,41 +230,41 @@ export const ApprovalKindSchema: GenEnum<ApprovalKind> = /*@__PURE__*/
   enumDesc(file_writ_approval_v1_approval, 0);
 
 /**
- * ApprovalState says how far an approval has come.
+ * ApprovalState is the state of an approval.
  *
  * @generated from enum writ.approval.v1.ApprovalState
  */
 export const ApprovalState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: APPROVAL_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Waits for a person.
+   * Pending.
    *
    * @generated from enum value: APPROVAL_STATE_PENDING = 1;
    */
   PENDING: 1,
 
   /**
-   * Terminal: a person said yes.
+   * Terminal: a person approved the action.
    *
    * @generated from enum value: APPROVAL_STATE_APPROVED = 2;
    */
   APPROVED: 2,
 
   /**
-   * Terminal: a person said no.
+   * Terminal: a person rejected the action.
    *
    * @generated from enum value: APPROVAL_STATE_REJECTED = 3;
    */
   REJECTED: 3,
 
   /**
-   * Terminal: nobody decided in time, which is a no.
+   * Terminal: expired without a decision, which counts as rejected.
    *
    * @generated from enum value: APPROVAL_STATE_EXPIRED = 4;
    */
@@ -278,7 +278,7 @@ export const ApprovalState = {
   WITHDRAWN: 5,
 
   /**
-   * Terminal: a person said what became of the call.
+   * Terminal: a person resolved the outcome of the call.
    *
    * @generated from enum value: APPROVAL_STATE_RESOLVED = 6;
    */
@@ -286,7 +286,7 @@ export const ApprovalState = {
 } as const;
 
 /**
- * ApprovalState says how far an approval has come.
+ * ApprovalState is the state of an approval.
  *
  * @generated from enum writ.approval.v1.ApprovalState
  */

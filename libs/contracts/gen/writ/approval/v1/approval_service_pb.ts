@@ -38,7 +38,7 @@ export type ListApprovalsRequest = Message<"writ.approval.v1.ListApprovalsReques
   runId: string;
 
   /**
-   * Only of agents made from this manifest.
+   * Only of agents with this manifest.
    *
    * @generated from field: string agent_name = 3;
    */
@@ -52,14 +52,14 @@ export type ListApprovalsRequest = Message<"writ.approval.v1.ListApprovalsReques
   tool: string;
 
   /**
-   * Most rows of a page. Default 50, at most 500.
+   * Page size. Default 50, at most 500.
    *
    * @generated from field: uint32 page_size = 5;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 6;
    */
@@ -87,7 +87,7 @@ export type ListApprovalsResponse = Message<"writ.approval.v1.ListApprovalsRespo
   approvals: Approval[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -123,7 +123,7 @@ export const GetApprovalRequestSchema: GenMessage<GetApprovalRequest> = /*@__PUR
   messageDesc(file_writ_approval_v1_approval_service, 2);
 
 /**
- * GetApprovalResponse carries it.
+ * GetApprovalResponse carries the approval.
  *
  * @generated from message writ.approval.v1.GetApprovalResponse
  */
@@ -144,7 +144,7 @@ export const GetApprovalResponseSchema: GenMessage<GetApprovalResponse> = /*@__P
   messageDesc(file_writ_approval_v1_approval_service, 3);
 
 /**
- * Approve lets the action go on as it is.
+ * Approve approves the action unchanged.
  *
  * @generated from message writ.approval.v1.Approve
  */
@@ -159,7 +159,7 @@ export const ApproveSchema: GenMessage<Approve> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval_service, 4);
 
 /**
- * ApproveWithEdits lets the action go on with other arguments.
+ * ApproveWithEdits approves the action with other arguments.
  *
  * @generated from message writ.approval.v1.ApproveWithEdits
  */
@@ -180,7 +180,7 @@ export const ApproveWithEditsSchema: GenMessage<ApproveWithEdits> = /*@__PURE__*
   messageDesc(file_writ_approval_v1_approval_service, 5);
 
 /**
- * Reject ends the action.
+ * Reject rejects the action.
  *
  * @generated from message writ.approval.v1.Reject
  */
@@ -195,13 +195,13 @@ export const RejectSchema: GenMessage<Reject> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval_service, 6);
 
 /**
- * Resolve says what became of a call whose outcome is unknown.
+ * Resolve sets the outcome of a call whose outcome is unknown.
  *
  * @generated from message writ.approval.v1.Resolve
  */
 export type Resolve = Message<"writ.approval.v1.Resolve"> & {
   /**
-   * What was found.
+   * The outcome.
    *
    * @generated from field: writ.tool.v1.ResolvedOutcome outcome = 1;
    */
@@ -223,8 +223,8 @@ export const ResolveSchema: GenMessage<Resolve> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval_service, 7);
 
 /**
- * DecideApprovalRequest answers an approval. Who answers is taken from the
- * caller's credentials, never from here.
+ * DecideApprovalRequest decides an approval. The approver is taken from the
+ * credentials of the caller, never from the request.
  *
  * @generated from message writ.approval.v1.DecideApprovalRequest
  */
@@ -250,7 +250,7 @@ export type DecideApprovalRequest = Message<"writ.approval.v1.DecideApprovalRequ
    */
   answer: {
     /**
-     * Yes.
+     * Approve.
      *
      * @generated from field: writ.approval.v1.Approve approve = 3;
      */
@@ -258,7 +258,7 @@ export type DecideApprovalRequest = Message<"writ.approval.v1.DecideApprovalRequ
     case: "approve";
   } | {
     /**
-     * Yes, with these arguments.
+     * Approve with these arguments.
      *
      * @generated from field: writ.approval.v1.ApproveWithEdits approve_with_edits = 4;
      */
@@ -266,7 +266,7 @@ export type DecideApprovalRequest = Message<"writ.approval.v1.DecideApprovalRequ
     case: "approveWithEdits";
   } | {
     /**
-     * No.
+     * Reject.
      *
      * @generated from field: writ.approval.v1.Reject reject = 5;
      */
@@ -274,7 +274,7 @@ export type DecideApprovalRequest = Message<"writ.approval.v1.DecideApprovalRequ
     case: "reject";
   } | {
     /**
-     * What became of the call.
+     * Resolve the outcome of the call.
      *
      * @generated from field: writ.approval.v1.Resolve resolve = 6;
      */
@@ -283,7 +283,7 @@ export type DecideApprovalRequest = Message<"writ.approval.v1.DecideApprovalRequ
   } | { case: undefined; value?: undefined };
 
   /**
-   * In the person's words.
+   * Comment of the person.
    *
    * @generated from field: string comment = 7;
    */
@@ -298,13 +298,13 @@ export const DecideApprovalRequestSchema: GenMessage<DecideApprovalRequest> = /*
   messageDesc(file_writ_approval_v1_approval_service, 8);
 
 /**
- * DecideApprovalResponse says what came of the answer.
+ * DecideApprovalResponse carries the result of the decision.
  *
  * @generated from message writ.approval.v1.DecideApprovalResponse
  */
 export type DecideApprovalResponse = Message<"writ.approval.v1.DecideApprovalResponse"> & {
   /**
-   * The approval as it stands now.
+   * The current approval.
    *
    * @generated from field: writ.approval.v1.Approval approval = 1;
    */
@@ -369,7 +369,7 @@ export const WatchApprovalsResponseSchema: GenMessage<WatchApprovalsResponse> = 
   messageDesc(file_writ_approval_v1_approval_service, 11);
 
 /**
- * ApprovalService is where people answer. Public, for the roles approver and admin.
+ * ApprovalService lists and decides approvals. Public, for the roles approver and admin.
  *
  * @generated from service writ.approval.v1.ApprovalService
  */
@@ -385,7 +385,7 @@ export const ApprovalService: GenService<{
     output: typeof ListApprovalsResponseSchema;
   },
   /**
-   * GetApproval reads one.
+   * GetApproval reads one approval.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.GetApproval
    */
@@ -395,8 +395,8 @@ export const ApprovalService: GenService<{
     output: typeof GetApprovalResponseSchema;
   },
   /**
-   * DecideApproval answers one. Exactly one answer counts; current rules and
-   * caps run again in the deciding transaction, and a refusal says which.
+   * DecideApproval decides one approval. Exactly one decision counts; the current rules and
+   * caps are evaluated again in the deciding transaction, and an error names the violated one.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.DecideApproval
    */
@@ -406,7 +406,7 @@ export const ApprovalService: GenService<{
     output: typeof DecideApprovalResponseSchema;
   },
   /**
-   * WatchApprovals tells approvals as they open and close, those pending first.
+   * WatchApprovals streams approvals as they open and close, pending ones first.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.WatchApprovals
    */

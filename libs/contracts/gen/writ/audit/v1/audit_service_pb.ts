@@ -22,7 +22,7 @@ export const file_writ_audit_v1_audit_service: GenFile = /*@__PURE__*/
  */
 export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   /**
-   * Place in the chain, from 1, without gaps.
+   * Position in the chain, from 1, without gaps.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -43,7 +43,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   recordTime?: Timestamp | undefined;
 
   /**
-   * What it records: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`,
+   * Kind: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`,
    * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`.
    *
    * @generated from field: string kind = 4;
@@ -51,21 +51,21 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   kind: string;
 
   /**
-   * Run; empty when it has none.
+   * Run; empty if none.
    *
    * @generated from field: string run_id = 5;
    */
   runId: string;
 
   /**
-   * Agent instance; empty when it has none.
+   * Agent instance; empty if none.
    *
    * @generated from field: string agent_instance = 6;
    */
   agentInstance: string;
 
   /**
-   * The call; empty when it has none.
+   * The call; empty if none.
    *
    * @generated from field: string call_id = 7;
    */
@@ -79,7 +79,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   canonicalJson: string;
 
   /**
-   * Hash of the record before, in hex; 64 zeros at the first.
+   * Hash of the previous record, in hex; 64 zeros for the first.
    *
    * @generated from field: string previous_hash = 9;
    */
@@ -101,7 +101,7 @@ export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
   messageDesc(file_writ_audit_v1_audit_service, 0);
 
 /**
- * Checkpoint signs the chain up to a record, and with it every record before.
+ * Checkpoint signs the chain up to a record, including all earlier records.
  *
  * @generated from message writ.audit.v1.Checkpoint
  */
@@ -156,21 +156,21 @@ export type ListAuditRecordsRequest = Message<"writ.audit.v1.ListAuditRecordsReq
   kind: string;
 
   /**
-   * Only records after this place in the chain.
+   * Only records after this position in the chain.
    *
    * @generated from field: int64 after_sequence = 3;
    */
   afterSequence: bigint;
 
   /**
-   * Most rows of a page. Default 100, at most 1000.
+   * Page size. Default 100, at most 1000.
    *
    * @generated from field: uint32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 5;
    */
@@ -184,14 +184,14 @@ export type ListAuditRecordsRequest = Message<"writ.audit.v1.ListAuditRecordsReq
   agentInstance: string;
 
   /**
-   * Only records of this time and later.
+   * Only records at or after this time.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 7;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * Only records of before this time.
+   * Only records before this time.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 8;
    */
@@ -219,7 +219,7 @@ export type ListAuditRecordsResponse = Message<"writ.audit.v1.ListAuditRecordsRe
   records: AuditRecord[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -234,13 +234,13 @@ export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse
   messageDesc(file_writ_audit_v1_audit_service, 3);
 
 /**
- * ExportAuditRequest bounds an export.
+ * ExportAuditRequest limits an export.
  *
  * @generated from message writ.audit.v1.ExportAuditRequest
  */
 export type ExportAuditRequest = Message<"writ.audit.v1.ExportAuditRequest"> & {
   /**
-   * Only records after this place in the chain, which must be there.
+   * Only records after this position in the chain, which must exist.
    *
    * @generated from field: int64 after_sequence = 1;
    */
@@ -300,7 +300,7 @@ export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__P
   messageDesc(file_writ_audit_v1_audit_service, 5);
 
 /**
- * AuditService reads the record of what was proposed, decided, approved,
+ * AuditService reads the audit record: what was proposed, decided, approved,
  * executed and how it ended. Public, for the role admin.
  *
  * @generated from service writ.audit.v1.AuditService
@@ -317,9 +317,9 @@ export const AuditService: GenService<{
     output: typeof ListAuditRecordsResponseSchema;
   },
   /**
-   * ExportAudit streams a tenant's chain as it stands when the call begins, each
-   * checkpoint after the last record that it covers, and ends with a signed head:
-   * what `writ audit verify` checks.
+   * ExportAudit streams the chain of a tenant as of the start of the call, each
+   * checkpoint after the last record that it covers, and ends with a signed head.
+   * `writ audit verify` verifies the result.
    *
    * @generated from rpc writ.audit.v1.AuditService.ExportAudit
    */

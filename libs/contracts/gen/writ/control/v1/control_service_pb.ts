@@ -18,7 +18,7 @@ export const file_writ_control_v1_control_service: GenFile = /*@__PURE__*/
   fileDesc("CiV3cml0L2NvbnRyb2wvdjEvY29udHJvbF9zZXJ2aWNlLnByb3RvEg93cml0LmNvbnRyb2wudjEixwIKBEhhbHQSDwoHaGFsdF9pZBgBIAEoCRIlCgVzY29wZRgCIAEoCzIWLndyaXQuY29udHJvbC52MS5TY29wZRIOCgZyZWFzb24YAyABKAkSEgoKb3JkZXJlZF9ieRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFc3RhdGUYBiABKA4yGi53cml0LmNvbnRyb2wudjEuSGFsdFN0YXRlEhAKCGVuZF9ydW5zGAcgASgIEjAKCWluX2ZsaWdodBgIIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwSEgoKcmVzdW1lZF9ieRgJIAEoCRIvCgtyZXN1bWVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimQEKC0hhbHRSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoFc2NvcGUYAiABKAsyFi53cml0LmNvbnRyb2wudjEuU2NvcGVCBrpIA8gBARIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEogCASEAoIZW5kX3J1bnMYBCABKAgiMwoMSGFsdFJlc3BvbnNlEiMKBGhhbHQYASABKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdCJqCg1SZXN1bWVSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHaGFsdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCI1Cg5SZXN1bWVSZXNwb25zZRIjCgRoYWx0GAEgASgLMhUud3JpdC5jb250cm9sLnYxLkhhbHQiZAoQTGlzdEhhbHRzUmVxdWVzdBIVCg1pbl9mb3JjZV9vbmx5GAEgASgIEhsKCXBhZ2Vfc2l6ZRgCIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAQiUgoRTGlzdEhhbHRzUmVzcG9uc2USJAoFaGFsdHMYASADKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqcAoJSGFsdFN0YXRlEhoKFkhBTFRfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJIQUxUX1NUQVRFX1BFTkRJTkcQARIXChNIQUxUX1NUQVRFX0lOX0ZPUkNFEAISFgoSSEFMVF9TVEFURV9SRVNVTUVEEAMy9AEKDkNvbnRyb2xTZXJ2aWNlEkMKBEhhbHQSHC53cml0LmNvbnRyb2wudjEuSGFsdFJlcXVlc3QaHS53cml0LmNvbnRyb2wudjEuSGFsdFJlc3BvbnNlEkkKBlJlc3VtZRIeLndyaXQuY29udHJvbC52MS5SZXN1bWVSZXF1ZXN0Gh8ud3JpdC5jb250cm9sLnYxLlJlc3VtZVJlc3BvbnNlElIKCUxpc3RIYWx0cxIhLndyaXQuY29udHJvbC52MS5MaXN0SGFsdHNSZXF1ZXN0GiIud3JpdC5jb250cm9sLnYxLkxpc3RIYWx0c1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_control_v1_freeze]);
 
 /**
- * Halt is one durable order to stop.
+ * Halt is one durable order to stop a scope.
  *
  * @generated from message writ.control.v1.Halt
  */
@@ -31,14 +31,14 @@ export type Halt = Message<"writ.control.v1.Halt"> & {
   haltId: string;
 
   /**
-   * What it stops.
+   * The stopped scope.
    *
    * @generated from field: writ.control.v1.Scope scope = 2;
    */
   scope?: Scope | undefined;
 
   /**
-   * Why, as the admin said it.
+   * Reason given by the operator.
    *
    * @generated from field: string reason = 3;
    */
@@ -52,14 +52,14 @@ export type Halt = Message<"writ.control.v1.Halt"> & {
   orderedBy: string;
 
   /**
-   * When.
+   * Time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 5;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * How far it has come.
+   * State.
    *
    * @generated from field: writ.control.v1.HaltState state = 6;
    */
@@ -73,14 +73,14 @@ export type Halt = Message<"writ.control.v1.Halt"> & {
   endRuns: boolean;
 
   /**
-   * Calls that were under way and have not ended.
+   * Calls in flight that have not ended.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 8;
    */
   inFlight: InFlightCall[];
 
   /**
-   * Who lifted it; empty while in force.
+   * Who lifted it; empty before.
    *
    * @generated from field: string resumed_by = 9;
    */
@@ -122,14 +122,14 @@ export type HaltRequest = Message<"writ.control.v1.HaltRequest"> & {
   scope?: Scope | undefined;
 
   /**
-   * Why; everybody who is refused sees it.
+   * Reason; part of every error that the halt causes.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * End the runs in scope instead of parking them.
+   * Whether to end the runs in scope instead of parking them.
    *
    * @generated from field: bool end_runs = 4;
    */
@@ -144,7 +144,7 @@ export const HaltRequestSchema: GenMessage<HaltRequest> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_control_service, 1);
 
 /**
- * HaltResponse carries the halt in force.
+ * HaltResponse carries the halt.
  *
  * @generated from message writ.control.v1.HaltResponse
  */
@@ -220,21 +220,21 @@ export const ResumeResponseSchema: GenMessage<ResumeResponse> = /*@__PURE__*/
  */
 export type ListHaltsRequest = Message<"writ.control.v1.ListHaltsRequest"> & {
   /**
-   * Only those in force.
+   * Only halts that are not lifted.
    *
    * @generated from field: bool in_force_only = 1;
    */
   inForceOnly: boolean;
 
   /**
-   * Most rows of a page. Default 50, at most 500.
+   * Page size. Default 50, at most 500.
    *
    * @generated from field: uint32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -262,7 +262,7 @@ export type ListHaltsResponse = Message<"writ.control.v1.ListHaltsResponse"> & {
   halts: Halt[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -277,27 +277,27 @@ export const ListHaltsResponseSchema: GenMessage<ListHaltsResponse> = /*@__PURE_
   messageDesc(file_writ_control_v1_control_service, 6);
 
 /**
- * HaltState says how far a halt has come.
+ * HaltState is the state of a halt.
  *
  * @generated from enum writ.control.v1.HaltState
  */
 export const HaltState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: HALT_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Recorded; being enforced, and re-driven until it is.
+   * Recorded; enforcement is retried until every service has confirmed.
    *
    * @generated from enum value: HALT_STATE_PENDING = 1;
    */
   PENDING: 1,
 
   /**
-   * In force everywhere.
+   * Enforced by every service.
    *
    * @generated from enum value: HALT_STATE_IN_FORCE = 2;
    */
@@ -312,7 +312,7 @@ export const HaltState = {
 } as const;
 
 /**
- * HaltState says how far a halt has come.
+ * HaltState is the state of a halt.
  *
  * @generated from enum writ.control.v1.HaltState
  */
@@ -331,8 +331,8 @@ export const HaltStateSchema: GenEnum<HaltState> = /*@__PURE__*/
  */
 export const ControlService: GenService<{
   /**
-   * Halt stops a scope. Acknowledged only once the meter and the gateway refuse;
-   * else UNAVAILABLE names who did not answer, and the order stays in force.
+   * Halt stops a scope. It is acknowledged only when the meter and the gateway enforce it;
+   * otherwise UNAVAILABLE names the service that did not respond, and the halt stays effective.
    *
    * @generated from rpc writ.control.v1.ControlService.Halt
    */

@@ -81,7 +81,7 @@ export const AgentScopeSchema: GenMessage<AgentScope> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 1);
 
 /**
- * Scope says what an order covers.
+ * Scope is what an order covers.
  *
  * @generated from message writ.control.v1.Scope
  */
@@ -109,7 +109,7 @@ export type Scope = Message<"writ.control.v1.Scope"> & {
     case: "agent";
   } | {
     /**
-     * A tenant's name: everything of it.
+     * Name of a tenant: all its runs.
      *
      * @generated from field: string tenant = 3;
      */
@@ -135,34 +135,34 @@ export const ScopeSchema: GenMessage<Scope> = /*@__PURE__*/
 
 /**
  * FreezeOrder stops a scope at the meter and the gateway until it is lifted.
- * One row per order: lifting one lifts no other.
+ * Each order is one row; lifting one lifts no other.
  *
  * @generated from message writ.control.v1.FreezeOrder
  */
 export type FreezeOrder = Message<"writ.control.v1.FreezeOrder"> & {
   /**
-   * Unique id; the same order again changes nothing.
+   * Unique id; a repeated order changes nothing.
    *
    * @generated from field: string order_id = 1;
    */
   orderId: string;
 
   /**
-   * What is frozen.
+   * The frozen scope.
    *
    * @generated from field: writ.control.v1.Scope scope = 2;
    */
   scope?: Scope | undefined;
 
   /**
-   * Why.
+   * Cause.
    *
    * @generated from field: writ.control.v1.FreezeCause cause = 3;
    */
   cause: FreezeCause;
 
   /**
-   * One sentence for whoever is refused.
+   * One sentence for rejected callers.
    *
    * @generated from field: string reason = 4;
    */
@@ -176,21 +176,21 @@ export type FreezeOrder = Message<"writ.control.v1.FreezeOrder"> & {
   orderedBy: string;
 
   /**
-   * When.
+   * Time.
    *
    * @generated from field: google.protobuf.Timestamp order_time = 6;
    */
   orderTime?: Timestamp | undefined;
 
   /**
-   * For an order that ends a run: what becomes of recorded payloads.
+   * For an order that ends a run: retention of recorded payloads.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 7;
    */
   retention: HistoryRetention;
 
   /**
-   * Longest wait for calls in flight before the answer lists them. Default 1 s, at most 30 s.
+   * Maximum wait for calls in flight before the response lists them. Default 1 s, at most 30 s.
    *
    * @generated from field: google.protobuf.Duration wait = 8;
    */
@@ -205,7 +205,7 @@ export const FreezeOrderSchema: GenMessage<FreezeOrder> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 3);
 
 /**
- * InFlightCall is a call that a freeze found under way and that has not ended yet.
+ * InFlightCall is a call in flight during a freeze that has not ended yet.
  *
  * @generated from message writ.control.v1.InFlightCall
  */
@@ -246,7 +246,7 @@ export type InFlightCall = Message<"writ.control.v1.InFlightCall"> & {
   target: string;
 
   /**
-   * When it began.
+   * Start time.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 6;
    */
@@ -261,20 +261,20 @@ export const InFlightCallSchema: GenMessage<InFlightCall> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 4);
 
 /**
- * FreezeCause says why something is frozen.
+ * FreezeCause is the cause of a freeze.
  *
  * @generated from enum writ.control.v1.FreezeCause
  */
 export const FreezeCause = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: FREEZE_CAUSE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * A person pulled the kill switch; calls answer HALTED.
+   * A halt; rejected calls return HALTED.
    *
    * @generated from enum value: FREEZE_CAUSE_HALT = 1;
    */
@@ -288,7 +288,7 @@ export const FreezeCause = {
   CANCEL: 2,
 
   /**
-   * The run met its deadline.
+   * The deadline of the run expired.
    *
    * @generated from enum value: FREEZE_CAUSE_DEADLINE = 3;
    */
@@ -303,7 +303,7 @@ export const FreezeCause = {
 } as const;
 
 /**
- * FreezeCause says why something is frozen.
+ * FreezeCause is the cause of a freeze.
  *
  * @generated from enum writ.control.v1.FreezeCause
  */

@@ -20,9 +20,9 @@ export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
   fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxIpwFCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkq+AQKDUhvb2tFdmVudFR5cGUSHwobSE9PS19FVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASHQoZSE9PS19FVkVOVF9UWVBFX1JVTl9TVEFSVBABEhsKF0hPT0tfRVZFTlRfVFlQRV9SVU5fRU5EEAISHgoaSE9PS19FVkVOVF9UWVBFX1NURVBfU1RBUlQQAxIcChhIT09LX0VWRU5UX1RZUEVfU1RFUF9FTkQQBBIdChlIT09LX0VWRU5UX1RZUEVfTExNX1NUQVJUEAUSGwoXSE9PS19FVkVOVF9UWVBFX0xMTV9FTkQQBhIeChpIT09LX0VWRU5UX1RZUEVfVE9PTF9TVEFSVBAHEhwKGEhPT0tfRVZFTlRfVFlQRV9UT09MX0VORBAIEiIKHkhPT0tfRVZFTlRfVFlQRV9HVUFSRFJBSUxfVFJJUBAJEhsKF0hPT0tfRVZFTlRfVFlQRV9IQU5ET0ZGEAoSHgoaSE9PS19FVkVOVF9UWVBFX0ZMT1dfU1RBUlQQCxIcChhIT09LX0VWRU5UX1RZUEVfRkxPV19FTkQQDBIkCiBIT09LX0VWRU5UX1RZUEVfQlVER0VUX0VYSEFVU1RFRBANEiYKIkhPT0tfRVZFTlRfVFlQRV9BUFBST1ZBTF9SRVFVRVNURUQQDhIkCiBIT09LX0VWRU5UX1RZUEVfQVBQUk9WQUxfREVDSURFRBAPEhoKFkhPT0tfRVZFTlRfVFlQRV9IQUxURUQQEBIgChxIT09LX0VWRU5UX1RZUEVfQUdFTlRfUEFVU0VEEBESIQodSE9PS19FVkVOVF9UWVBFX0FHRU5UX1JFU1VNRUQQEmIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
- * HookEvent tells that something happened. Ids and figures only, never content.
- * On NATS its subject is `writ.hooks.v1.<tenant>.<run_id>.<agent>.<type>`, with
- * `-` for what it does not have.
+ * HookEvent reports that something happened. It has ids and numbers, never content.
+ * Its NATS subject is `writ.hooks.v1.<tenant>.<run_id>.<agent>.<type>`, with
+ * `-` for absent parts.
  *
  * @generated from message writ.hook.v1.HookEvent
  */
@@ -35,7 +35,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   eventId: string;
 
   /**
-   * What happened.
+   * Type.
    *
    * @generated from field: writ.hook.v1.HookEventType type = 2;
    */
@@ -49,7 +49,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   emitter: string;
 
   /**
-   * When it happened, on the emitter's clock.
+   * Time by the clock of the emitter.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 4;
    */
@@ -63,7 +63,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   tenant: string;
 
   /**
-   * Run; empty when the event has none.
+   * Run; empty if none.
    *
    * @generated from field: string run_id = 6;
    */
@@ -77,7 +77,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   sessionId: string;
 
   /**
-   * Agent; absent when the event has none.
+   * Agent; absent if none.
    *
    * @generated from field: writ.supervision.v1.AgentRef agent = 8;
    */
@@ -98,7 +98,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   callId: string;
 
   /**
-   * Trace context of the fact.
+   * Trace context.
    *
    * @generated from field: string traceparent = 11;
    */
@@ -119,14 +119,14 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   model: string;
 
   /**
-   * `ok`, or why not: a stop reason or refusal.
+   * `ok`, a stop reason, or the reason of a rejection.
    *
    * @generated from field: string status = 14;
    */
   status: string;
 
   /**
-   * How long the model or tool call took.
+   * Duration of the model or tool call.
    *
    * @generated from field: google.protobuf.Duration duration = 15;
    */
@@ -140,14 +140,14 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   usage?: Usage | undefined;
 
   /**
-   * Cost of the same, in billionths of a USD.
+   * Cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 17;
    */
   costNanoUsd: bigint;
 
   /**
-   * The figures are an estimate.
+   * Whether the figures are estimates.
    *
    * @generated from field: bool estimated = 18;
    */
@@ -175,14 +175,14 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   haltId: string;
 
   /**
-   * The other agent: the child of a HANDOFF, the beneficiary of a pause.
+   * The other agent: the child of a HANDOFF, or the agent that got the slot.
    *
    * @generated from field: writ.supervision.v1.AgentRef other_agent = 22;
    */
   otherAgent?: AgentRef | undefined;
 
   /**
-   * Which cap or guardrail: tokens, cost, turns, spawns, stuck, max_tokens, near_budget.
+   * Cap or guardrail: tokens, cost, turns, spawns, stuck, max_tokens, near_budget.
    *
    * @generated from field: string dimension = 23;
    */
@@ -196,7 +196,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   argsSha256: string;
 
   /**
-   * Signal that the step waits for, such as `human_reply:<correlation_id>` or `new_source_item`; empty for none.
+   * Signal that the step waits for, such as `human_reply:<correlation_id>` or `new_source_item`; empty if none.
    *
    * @generated from field: string waiting_for = 25;
    */
@@ -211,7 +211,7 @@ export const HookEventSchema: GenMessage<HookEvent> = /*@__PURE__*/
   messageDesc(file_writ_hook_v1_hook_event, 0);
 
 /**
- * HookEventType names a moment of a run. Each has one emitter.
+ * HookEventType is the type of an event. Each type has one emitter.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */
@@ -224,28 +224,28 @@ export const HookEventType = {
   UNSPECIFIED: 0,
 
   /**
-   * Supervisor: a run began.
+   * Supervisor: a run was accepted.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_RUN_START = 1;
    */
   RUN_START: 1,
 
   /**
-   * Supervisor: a run reached its terminal state; carries the closed tab's totals.
+   * Supervisor: a run reached its terminal state; carries the totals of the closed tab.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_RUN_END = 2;
    */
   RUN_END: 2,
 
   /**
-   * Agent worker: a think-act cycle began.
+   * Agent worker: a step started.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_STEP_START = 3;
    */
   STEP_START: 3,
 
   /**
-   * Agent worker: a think-act cycle ended.
+   * Agent worker: a step ended.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_STEP_END = 4;
    */
@@ -294,7 +294,7 @@ export const HookEventType = {
   HANDOFF: 10,
 
   /**
-   * Agent worker: a flow began.
+   * Agent worker: a flow started.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_FLOW_START = 11;
    */
@@ -315,35 +315,35 @@ export const HookEventType = {
   BUDGET_EXHAUSTED: 13,
 
   /**
-   * Supervisor: an action waits for a person.
+   * Supervisor: an approval was opened.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_APPROVAL_REQUESTED = 14;
    */
   APPROVAL_REQUESTED: 14,
 
   /**
-   * Supervisor: a person, or the expiry, decided.
+   * Supervisor: an approval was decided or expired.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_APPROVAL_DECIDED = 15;
    */
   APPROVAL_DECIDED: 15,
 
   /**
-   * Supervisor: a halt is in force.
+   * Supervisor: a halt is effective.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALTED = 16;
    */
   HALTED: 16,
 
   /**
-   * Spawn budget: an agent lost its slot to another, or the lease on it lapsed.
+   * Spawn budget: an agent lost its slot to another agent, or its lease expired.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_PAUSED = 17;
    */
   AGENT_PAUSED: 17,
 
   /**
-   * Spawn budget: an agent that was paused or lapsed has a slot again.
+   * Spawn budget: an agent without a slot has one again.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_RESUMED = 18;
    */
@@ -351,7 +351,7 @@ export const HookEventType = {
 } as const;
 
 /**
- * HookEventType names a moment of a run. Each has one emitter.
+ * HookEventType is the type of an event. Each type has one emitter.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */

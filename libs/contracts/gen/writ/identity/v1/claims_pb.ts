@@ -88,21 +88,21 @@ export type AgentClaims = Message<"writ.identity.v1.AgentClaims"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Parent; absent at the root.
+   * Parent; absent for the root.
    *
    * @generated from field: writ.supervision.v1.AgentRef parent = 5;
    */
   parent?: AgentRef | undefined;
 
   /**
-   * Level below the root.
+   * Depth below the root.
    *
    * @generated from field: uint32 depth = 6;
    */
   depth: number;
 
   /**
-   * Weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 7;
    */
@@ -131,7 +131,7 @@ export const AgentClaimsSchema: GenMessage<AgentClaims> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_claims, 1);
 
 /**
- * SlotGrantClaims prove that an agent may act now. Token type `slot-grant+jwt`,
+ * SlotGrantClaims show that an agent holds a slot. Token type `slot-grant+jwt`,
  * issued by spawn-budget for every service, claim `slot_grant`.
  *
  * @generated from message writ.identity.v1.SlotGrantClaims
@@ -159,14 +159,14 @@ export type SlotGrantClaims = Message<"writ.identity.v1.SlotGrantClaims"> & {
   agentInstance: string;
 
   /**
-   * Weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
   priority: Priority;
 
   /**
-   * Lease epoch that it was granted to; zero before a worker has one.
+   * Lease epoch of the worker; zero before a worker has a lease.
    *
    * @generated from field: int64 epoch = 5;
    */
@@ -182,7 +182,7 @@ export const SlotGrantClaimsSchema: GenMessage<SlotGrantClaims> = /*@__PURE__*/
 
 /**
  * WritClaims order exactly one action. Token type `writ+jwt`, issued by the
- * supervisor for the audience tool-gateway, claim `writ`; jti is the writ's id.
+ * supervisor for the audience tool-gateway, claim `writ`; jti is the id of the writ.
  *
  * @generated from message writ.identity.v1.WritClaims
  */
@@ -223,7 +223,7 @@ export type WritClaims = Message<"writ.identity.v1.WritClaims"> & {
   tool: string;
 
   /**
-   * Digest of the tool's definition that was reviewed.
+   * Digest of the reviewed tool definition.
    *
    * @generated from field: string definition_digest = 6;
    */
@@ -237,14 +237,14 @@ export type WritClaims = Message<"writ.identity.v1.WritClaims"> & {
   argsSha256: string;
 
   /**
-   * The decision behind it.
+   * The decision that approved the call.
    *
    * @generated from field: string decision_id = 8;
    */
   decisionId: string;
 
   /**
-   * Policy in force when it was decided.
+   * Policy version of the decision.
    *
    * @generated from field: string policy_version = 9;
    */
@@ -258,7 +258,7 @@ export type WritClaims = Message<"writ.identity.v1.WritClaims"> & {
   executedFrom: string;
 
   /**
-   * Most tool calls of the run; unset means unlimited.
+   * Maximum number of tool calls of the run; unset means unlimited.
    *
    * @generated from field: optional uint32 max_tool_calls = 11;
    */
@@ -294,9 +294,9 @@ export const WritClaimsSchema: GenMessage<WritClaims> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_claims, 3);
 
 /**
- * ReceiptClaims prove what became of a call. Token type `receipt+jwt`, issued
+ * ReceiptClaims are the signed outcome of a call. Token type `receipt+jwt`, issued
  * by the gateway for the audience supervisor, claim `receipt`; jti is the
- * receipt's id.
+ * id of the receipt.
  *
  * @generated from message writ.identity.v1.ReceiptClaims
  */
@@ -344,28 +344,28 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   writId: string;
 
   /**
-   * What became of it.
+   * Outcome.
    *
    * @generated from field: writ.identity.v1.CallStatus status = 7;
    */
   status: CallStatus;
 
   /**
-   * Stop reason of a refusal or failure; empty when it went well.
+   * Stop reason of a rejection or failure; empty on success.
    *
    * @generated from field: string stop_reason = 8;
    */
   stopReason: string;
 
   /**
-   * SHA-256 of the result content's bytes, in hex; empty without a result.
+   * SHA-256 of the bytes of the result content, in hex; empty without a result.
    *
    * @generated from field: string result_sha256 = 9;
    */
   resultSha256: string;
 
   /**
-   * The result fields that the writ asked for, those that exist.
+   * The existing result fields that the writ requires.
    *
    * @generated from field: google.protobuf.Struct result_fields = 10;
    */
@@ -379,7 +379,7 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   argsSha256: string;
 
   /**
-   * Digest of the definition that was executed.
+   * Digest of the executed tool definition.
    *
    * @generated from field: string definition_digest = 12;
    */
@@ -407,7 +407,7 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * Number of the receipt for this call, from 1; a resolution adds one, and the highest counts.
+   * Revision of the receipt for this call, from 1; a resolution increments it, and the highest counts.
    *
    * @generated from field: uint32 revision = 16;
    */
@@ -421,7 +421,7 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   resolvedBy: string;
 
   /**
-   * Step of the agent, as the call said it.
+   * Step of the agent, as given in the call.
    *
    * @generated from field: uint32 step = 18;
    */
@@ -457,23 +457,23 @@ export type CheckpointClaims = Message<"writ.identity.v1.CheckpointClaims"> & {
   count: bigint;
 
   /**
-   * Hash of the last record, in hex; 64 zeros when there is none.
+   * Hash of the last record, in hex; 64 zeros if there is none.
    *
    * @generated from field: string head_hash = 3;
    */
   headHash: string;
 
   /**
-   * Number of records that the checkpoint before this one covers; zero for the
-   * first. A checkpoint that was taken out leaves a gap.
+   * Number of records that the previous checkpoint covers; zero for the
+   * first. A removed checkpoint leaves a detectable gap.
    *
    * @generated from field: int64 previous_count = 4;
    */
   previousCount: bigint;
 
   /**
-   * Whether it ends an export, so that a checkpoint in the middle does not pass
-   * for the end.
+   * Whether it ends an export, so that a checkpoint cannot be used as the end of
+   * an export.
    *
    * @generated from field: bool closes_export = 5;
    */
@@ -488,13 +488,13 @@ export const CheckpointClaimsSchema: GenMessage<CheckpointClaims> = /*@__PURE__*
   messageDesc(file_writ_identity_v1_claims, 5);
 
 /**
- * CallStatus says what became of a tool call.
+ * CallStatus is the outcome of a tool call.
  *
  * @generated from enum writ.identity.v1.CallStatus
  */
 export const CallStatus = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: CALL_STATUS_UNSPECIFIED = 0;
    */
@@ -508,28 +508,28 @@ export const CallStatus = {
   OK: 1,
 
   /**
-   * Terminal: executed, and it failed.
+   * Terminal: executed with a failure.
    *
    * @generated from enum value: CALL_STATUS_ERROR = 2;
    */
   ERROR: 2,
 
   /**
-   * Terminal: refused before execution.
+   * Terminal: rejected before execution.
    *
    * @generated from enum value: CALL_STATUS_REFUSED = 3;
    */
   REFUSED: 3,
 
   /**
-   * Nobody knows whether it was executed; a person resolves it.
+   * Indeterminate; a person resolves it.
    *
    * @generated from enum value: CALL_STATUS_UNKNOWN = 4;
    */
   UNKNOWN: 4,
 
   /**
-   * Terminal: burnt before execution.
+   * Terminal: voided before execution.
    *
    * @generated from enum value: CALL_STATUS_VOID = 5;
    */
@@ -537,7 +537,7 @@ export const CallStatus = {
 } as const;
 
 /**
- * CallStatus says what became of a tool call.
+ * CallStatus is the outcome of a tool call.
  *
  * @generated from enum writ.identity.v1.CallStatus
  */

@@ -16,7 +16,7 @@ export const file_writ_identity_v1_key_service: GenFile = /*@__PURE__*/
   fileDesc("CiJ3cml0L2lkZW50aXR5L3YxL2tleV9zZXJ2aWNlLnByb3RvEhB3cml0LmlkZW50aXR5LnYxIioKDkdldEtleXNSZXF1ZXN0EhgKBmtleV9pZBgBIAEoCUIIukgFcgMYgAEijAEKCVB1YmxpY0tleRIOCgZrZXlfaWQYASABKAkSEAoIandrX2pzb24YAiABKAkSLgoKbm90X2JlZm9yZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbm90X2FmdGVyGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNCg9HZXRLZXlzUmVzcG9uc2USDwoHc2VydmljZRgBIAEoCRIpCgRrZXlzGAIgAygLMhsud3JpdC5pZGVudGl0eS52MS5QdWJsaWNLZXkyXAoKS2V5U2VydmljZRJOCgdHZXRLZXlzEiAud3JpdC5pZGVudGl0eS52MS5HZXRLZXlzUmVxdWVzdBohLndyaXQuaWRlbnRpdHkudjEuR2V0S2V5c1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
- * GetKeysRequest may name one key.
+ * GetKeysRequest can select one key.
  *
  * @generated from message writ.identity.v1.GetKeysRequest
  */
@@ -57,14 +57,14 @@ export type PublicKey = Message<"writ.identity.v1.PublicKey"> & {
   jwkJson: string;
 
   /**
-   * From when it signs.
+   * Start of its use for signing.
    *
    * @generated from field: google.protobuf.Timestamp not_before = 3;
    */
   notBefore?: Timestamp | undefined;
 
   /**
-   * Until when signatures with it count; absent while it is in use.
+   * Until when its signatures are valid; absent while it is in use.
    *
    * @generated from field: google.protobuf.Timestamp not_after = 4;
    */
@@ -107,15 +107,15 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_key_service, 2);
 
 /**
- * KeyService publishes a service's public keys. Served by every service on its
- * internal port; needs no token, since keys are public and everything else
- * hangs on them.
+ * KeyService publishes the public keys of a service. Served by every service on its
+ * internal port; needs no token, since keys are public and all tokens are verified
+ * with them.
  *
  * @generated from service writ.identity.v1.KeyService
  */
 export const KeyService: GenService<{
   /**
-   * GetKeys lists the keys that this service signs with, or has signed with and still vouches for.
+   * GetKeys lists the current key and previous keys whose signatures are still valid.
    *
    * @generated from rpc writ.identity.v1.KeyService.GetKeys
    */

@@ -24,7 +24,7 @@ export const file_writ_meter_v1_execution_meter_service: GenFile = /*@__PURE__*/
   fileDesc("Cit3cml0L21ldGVyL3YxL2V4ZWN1dGlvbl9tZXRlcl9zZXJ2aWNlLnByb3RvEg13cml0Lm1ldGVyLnYxIpEBCgZUYWJLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCK2BgoOT3BlblRhYlJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi0KCnNlc3Npb25faWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESLQoGcGFyZW50GAYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhI8CgZidWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEjgKCnJ1bl9idWRnZXQYCCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI8Cg5zZXNzaW9uX2J1ZGdldBgJIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhgKBm1vZGVscxgKIAMoCUIIukgFkgECEEASOQoIcHJpb3JpdHkYCyABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARIsCghkZWFkbGluZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoOcmVzZXJ2ZV90b2tlbnMYDSABKANCB7pIBCICKABIAIgBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YDiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAGIAQESQgoJcmV0ZW50aW9uGA8gASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQAUIRCg9fcmVzZXJ2ZV90b2tlbnNCGAoWX3Jlc2VydmVfY29zdF9mcmFjdGlvbiIyCg9PcGVuVGFiUmVzcG9uc2USHwoDdGFiGAEgASgLMhIud3JpdC5tZXRlci52MS5UYWIi0gEKDkNvbnN1bWVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESLQoKcmVxdWVzdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIeCgZ0b2tlbnMYAyABKANCDrpICyIJGICglKWNHSgAEicKDWNvc3RfbmFub191c2QYBCABKANCELpIDSILGICA6te8rv4PKAASHAoFdHVybnMYBSABKANCDbpICiIIGICU69wDKAAiMgoPQ29uc3VtZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiIoYCCg5SZXNlcnZlUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEioKB2NhbGxfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHgoGdG9rZW5zGAMgASgDQg66SAsiCRiAoJSljR0oABInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEjUKA3R0bBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkINukgKqgEHIgMIkBwqACJCCg9SZXNlcnZlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uIocCCg1TZXR0bGVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESKgoHY2FsbF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIrCgV1c2FnZRgDIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2VCBrpIA8gBARInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEhcKBW1vZGVsGAYgASgJQgi6SAVyAxiAARIRCgllc3RpbWF0ZWQYByABKAgiYgoOU2V0dGxlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uEh8KA3RhYhgCIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInMKGVJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QSKgoDdGFiGAEgASgLMhUud3JpdC5tZXRlci52MS5UYWJLZXlCBrpIA8gBARIqCgdjYWxsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk0KGlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbiIzCg1HZXRUYWJSZXF1ZXN0EiIKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5IjEKDkdldFRhYlJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiIokDChFRdWVyeVVzYWdlUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIq8BCghVc2FnZVJvdxIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnNlc3Npb25faWQYAyABKAkSLAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg0KBW1vZGVsGAUgASgJEgsKA2RheRgGIAEoCRIlCgZ0b3RhbHMYByABKAsyFS53cml0Lm1ldGVyLnYxLlRvdGFscyJUChJRdWVyeVVzYWdlUmVzcG9uc2USJQoEcm93cxgBIAMoCzIXLndyaXQubWV0ZXIudjEuVXNhZ2VSb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImwKD0Nsb3NlVGFiUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEi0KCnJlcXVlc3RfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiMwoQQ2xvc2VUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJECg1GcmVlemVSZXF1ZXN0EjMKBW9yZGVyGAEgASgLMhwud3JpdC5jb250cm9sLnYxLkZyZWV6ZU9yZGVyQga6SAPIAQEiQgoORnJlZXplUmVzcG9uc2USMAoJaW5fZmxpZ2h0GAEgAygLMh0ud3JpdC5jb250cm9sLnYxLkluRmxpZ2h0Q2FsbCI+Cg9VbmZyZWV6ZVJlcXVlc3QSKwoIb3JkZXJfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiIgoQVW5mcmVlemVSZXNwb25zZRIOCgZsaWZ0ZWQYASABKAgqsgEKClVzYWdlR3JvdXASGwoXVVNBR0VfR1JPVVBfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9HUk9VUF9BR0VOVBABEhMKD1VTQUdFX0dST1VQX1JVThACEhcKE1VTQUdFX0dST1VQX1NFU1NJT04QAxIWChJVU0FHRV9HUk9VUF9URU5BTlQQBBIVChFVU0FHRV9HUk9VUF9NT0RFTBAFEhMKD1VTQUdFX0dST1VQX0RBWRAGMqIGChVFeGVjdXRpb25NZXRlclNlcnZpY2USSAoHT3BlblRhYhIdLndyaXQubWV0ZXIudjEuT3BlblRhYlJlcXVlc3QaHi53cml0Lm1ldGVyLnYxLk9wZW5UYWJSZXNwb25zZRJICgdDb25zdW1lEh0ud3JpdC5tZXRlci52MS5Db25zdW1lUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuQ29uc3VtZVJlc3BvbnNlEkgKB1Jlc2VydmUSHS53cml0Lm1ldGVyLnYxLlJlc2VydmVSZXF1ZXN0Gh4ud3JpdC5tZXRlci52MS5SZXNlcnZlUmVzcG9uc2USRQoGU2V0dGxlEhwud3JpdC5tZXRlci52MS5TZXR0bGVSZXF1ZXN0Gh0ud3JpdC5tZXRlci52MS5TZXR0bGVSZXNwb25zZRJpChJSZWxlYXNlUmVzZXJ2YXRpb24SKC53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QaKS53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEkUKBkdldFRhYhIcLndyaXQubWV0ZXIudjEuR2V0VGFiUmVxdWVzdBodLndyaXQubWV0ZXIudjEuR2V0VGFiUmVzcG9uc2USUQoKUXVlcnlVc2FnZRIgLndyaXQubWV0ZXIudjEuUXVlcnlVc2FnZVJlcXVlc3QaIS53cml0Lm1ldGVyLnYxLlF1ZXJ5VXNhZ2VSZXNwb25zZRJLCghDbG9zZVRhYhIeLndyaXQubWV0ZXIudjEuQ2xvc2VUYWJSZXF1ZXN0Gh8ud3JpdC5tZXRlci52MS5DbG9zZVRhYlJlc3BvbnNlEkUKBkZyZWV6ZRIcLndyaXQubWV0ZXIudjEuRnJlZXplUmVxdWVzdBodLndyaXQubWV0ZXIudjEuRnJlZXplUmVzcG9uc2USSwoIVW5mcmVlemUSHi53cml0Lm1ldGVyLnYxLlVuZnJlZXplUmVxdWVzdBofLndyaXQubWV0ZXIudjEuVW5mcmVlemVSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
- * TabKey names one agent's account.
+ * TabKey identifies the tab of one agent.
  *
  * @generated from message writ.meter.v1.TabKey
  */
@@ -59,7 +59,7 @@ export const TabKeySchema: GenMessage<TabKey> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 0);
 
 /**
- * OpenTabRequest opens an account.
+ * OpenTabRequest opens a tab.
  *
  * @generated from message writ.meter.v1.OpenTabRequest
  */
@@ -100,28 +100,28 @@ export type OpenTabRequest = Message<"writ.meter.v1.OpenTabRequest"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Parent; absent at the root.
+   * Parent; absent for the root.
    *
    * @generated from field: writ.supervision.v1.AgentRef parent = 6;
    */
   parent?: AgentRef | undefined;
 
   /**
-   * The agent's own caps.
+   * Caps of the agent.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget budget = 7;
    */
   budget?: ExecutionBudget | undefined;
 
   /**
-   * Caps of the whole run; set when the root's tab is opened.
+   * Caps of the whole run; set with the tab of the root.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget run_budget = 8;
    */
   runBudget?: ExecutionBudget | undefined;
 
   /**
-   * Caps of the session, when the tenant has set any.
+   * Caps of the session, if any.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget session_budget = 9;
    */
@@ -135,35 +135,35 @@ export type OpenTabRequest = Message<"writ.meter.v1.OpenTabRequest"> & {
   models: string[];
 
   /**
-   * The agent's weight in the queue for model-call slots.
+   * Priority of the agent in the queue for model calls.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 11;
    */
   priority: Priority;
 
   /**
-   * When the run must be over.
+   * Deadline of the run.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 12;
    */
   deadline?: Timestamp | undefined;
 
   /**
-   * Remaining tokens at which the budget counts as near. Default 512.
+   * Remaining tokens at which the budget is nearly exhausted. Default 512.
    *
    * @generated from field: optional int64 reserve_tokens = 13;
    */
   reserveTokens?: bigint | undefined;
 
   /**
-   * Remaining share of the cost cap at which the budget counts as near. Default 0.1.
+   * Remaining share of the cost cap at which the budget is nearly exhausted. Default 0.1.
    *
    * @generated from field: optional double reserve_cost_fraction = 14;
    */
   reserveCostFraction?: number | undefined;
 
   /**
-   * How long recorded answers are kept.
+   * Retention of recorded answers.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 15;
    */
@@ -178,13 +178,13 @@ export const OpenTabRequestSchema: GenMessage<OpenTabRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 1);
 
 /**
- * OpenTabResponse carries the open account.
+ * OpenTabResponse carries the open tab.
  *
  * @generated from message writ.meter.v1.OpenTabResponse
  */
 export type OpenTabResponse = Message<"writ.meter.v1.OpenTabResponse"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.Tab tab = 1;
    */
@@ -199,13 +199,13 @@ export const OpenTabResponseSchema: GenMessage<OpenTabResponse> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 2);
 
 /**
- * ConsumeRequest books spending.
+ * ConsumeRequest records spending.
  *
  * @generated from message writ.meter.v1.ConsumeRequest
  */
 export type ConsumeRequest = Message<"writ.meter.v1.ConsumeRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
@@ -219,21 +219,21 @@ export type ConsumeRequest = Message<"writ.meter.v1.ConsumeRequest"> & {
   requestId: string;
 
   /**
-   * Tokens spent.
+   * Spent tokens.
    *
    * @generated from field: int64 tokens = 3;
    */
   tokens: bigint;
 
   /**
-   * Money spent, in billionths of a USD.
+   * Spent cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 4;
    */
   costNanoUsd: bigint;
 
   /**
-   * Round trips.
+   * Model round trips.
    *
    * @generated from field: int64 turns = 5;
    */
@@ -248,13 +248,13 @@ export const ConsumeRequestSchema: GenMessage<ConsumeRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 3);
 
 /**
- * ConsumeResponse carries the account after the booking.
+ * ConsumeResponse carries the tab after the change.
  *
  * @generated from message writ.meter.v1.ConsumeResponse
  */
 export type ConsumeResponse = Message<"writ.meter.v1.ConsumeResponse"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.Tab tab = 1;
    */
@@ -269,48 +269,48 @@ export const ConsumeResponseSchema: GenMessage<ConsumeResponse> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 4);
 
 /**
- * ReserveRequest holds part of a budget.
+ * ReserveRequest reserves part of a budget.
  *
  * @generated from message writ.meter.v1.ReserveRequest
  */
 export type ReserveRequest = Message<"writ.meter.v1.ReserveRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
   tab?: TabKey | undefined;
 
   /**
-   * The call that the reservation is for.
+   * The call of the reservation.
    *
    * @generated from field: string call_id = 2;
    */
   callId: string;
 
   /**
-   * Tokens to hold.
+   * Tokens to reserve.
    *
    * @generated from field: int64 tokens = 3;
    */
   tokens: bigint;
 
   /**
-   * Money to hold, in billionths of a USD.
+   * Cost to reserve in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 4;
    */
   costNanoUsd: bigint;
 
   /**
-   * Round trips to hold.
+   * Round trips to reserve.
    *
    * @generated from field: int64 turns = 5;
    */
   turns: bigint;
 
   /**
-   * How long to hold. Default 60 s, at most one hour.
+   * Time until the reservation expires. Default 60 s, at most one hour.
    *
    * @generated from field: google.protobuf.Duration ttl = 6;
    */
@@ -346,13 +346,13 @@ export const ReserveResponseSchema: GenMessage<ReserveResponse> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 6);
 
 /**
- * SettleRequest books a reservation.
+ * SettleRequest settles a reservation.
  *
  * @generated from message writ.meter.v1.SettleRequest
  */
 export type SettleRequest = Message<"writ.meter.v1.SettleRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
@@ -366,21 +366,21 @@ export type SettleRequest = Message<"writ.meter.v1.SettleRequest"> & {
   callId: string;
 
   /**
-   * What was used.
+   * Actual usage.
    *
    * @generated from field: writ.meter.v1.Usage usage = 3;
    */
   usage?: Usage | undefined;
 
   /**
-   * What it cost, in billionths of a USD.
+   * Cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 4;
    */
   costNanoUsd: bigint;
 
   /**
-   * Round trips made.
+   * Round trips.
    *
    * @generated from field: int64 turns = 5;
    */
@@ -394,7 +394,7 @@ export type SettleRequest = Message<"writ.meter.v1.SettleRequest"> & {
   model: string;
 
   /**
-   * The figures are an estimate.
+   * Whether the figures are estimates.
    *
    * @generated from field: bool estimated = 7;
    */
@@ -409,7 +409,7 @@ export const SettleRequestSchema: GenMessage<SettleRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 7);
 
 /**
- * SettleResponse carries what became of the reservation.
+ * SettleResponse carries the settled reservation.
  *
  * @generated from message writ.meter.v1.SettleResponse
  */
@@ -422,7 +422,7 @@ export type SettleResponse = Message<"writ.meter.v1.SettleResponse"> & {
   reservation?: Reservation | undefined;
 
   /**
-   * The account after it.
+   * The tab after the settlement.
    *
    * @generated from field: writ.meter.v1.Tab tab = 2;
    */
@@ -437,13 +437,13 @@ export const SettleResponseSchema: GenMessage<SettleResponse> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 8);
 
 /**
- * ReleaseReservationRequest gives a reservation back.
+ * ReleaseReservationRequest releases a reservation.
  *
  * @generated from message writ.meter.v1.ReleaseReservationRequest
  */
 export type ReleaseReservationRequest = Message<"writ.meter.v1.ReleaseReservationRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
@@ -465,7 +465,7 @@ export const ReleaseReservationRequestSchema: GenMessage<ReleaseReservationReque
   messageDesc(file_writ_meter_v1_execution_meter_service, 9);
 
 /**
- * ReleaseReservationResponse carries what became of the reservation.
+ * ReleaseReservationResponse carries the released reservation.
  *
  * @generated from message writ.meter.v1.ReleaseReservationResponse
  */
@@ -486,13 +486,13 @@ export const ReleaseReservationResponseSchema: GenMessage<ReleaseReservationResp
   messageDesc(file_writ_meter_v1_execution_meter_service, 10);
 
 /**
- * GetTabRequest names an account; workers leave it out and get their agent's.
+ * GetTabRequest names a tab; workers omit it and get the tab of their agent.
  *
  * @generated from message writ.meter.v1.GetTabRequest
  */
 export type GetTabRequest = Message<"writ.meter.v1.GetTabRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
@@ -507,13 +507,13 @@ export const GetTabRequestSchema: GenMessage<GetTabRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 11);
 
 /**
- * GetTabResponse carries the account.
+ * GetTabResponse carries the tab.
  *
  * @generated from message writ.meter.v1.GetTabResponse
  */
 export type GetTabResponse = Message<"writ.meter.v1.GetTabResponse"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.Tab tab = 1;
    */
@@ -569,35 +569,35 @@ export type QueryUsageRequest = Message<"writ.meter.v1.QueryUsageRequest"> & {
   model: string;
 
   /**
-   * From this time on.
+   * At or after this time.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 6;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * Until before this time.
+   * Before this time.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 7;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * One row for each value of these, together.
+   * Dimensions of the grouping; one row for each combination of their values.
    *
    * @generated from field: repeated writ.meter.v1.UsageGroup group_by = 8;
    */
   groupBy: UsageGroup[];
 
   /**
-   * Most rows of a page. Default 100, at most 1000.
+   * Page size. Default 100, at most 1000.
    *
    * @generated from field: uint32 page_size = 9;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 10;
    */
@@ -612,7 +612,7 @@ export const QueryUsageRequestSchema: GenMessage<QueryUsageRequest> = /*@__PURE_
   messageDesc(file_writ_meter_v1_execution_meter_service, 13);
 
 /**
- * UsageRow is one group's sum; what it was not grouped by is empty.
+ * UsageRow is the sum of one group; fields that are not part of the grouping are empty.
  *
  * @generated from message writ.meter.v1.UsageRow
  */
@@ -681,14 +681,14 @@ export const UsageRowSchema: GenMessage<UsageRow> = /*@__PURE__*/
  */
 export type QueryUsageResponse = Message<"writ.meter.v1.QueryUsageResponse"> & {
   /**
-   * Rows, in the order of the grouping.
+   * Rows, ordered by the grouping.
    *
    * @generated from field: repeated writ.meter.v1.UsageRow rows = 1;
    */
   rows: UsageRow[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -703,13 +703,13 @@ export const QueryUsageResponseSchema: GenMessage<QueryUsageResponse> = /*@__PUR
   messageDesc(file_writ_meter_v1_execution_meter_service, 15);
 
 /**
- * CloseTabRequest closes an account.
+ * CloseTabRequest closes a tab.
  *
  * @generated from message writ.meter.v1.CloseTabRequest
  */
 export type CloseTabRequest = Message<"writ.meter.v1.CloseTabRequest"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.TabKey tab = 1;
    */
@@ -731,13 +731,13 @@ export const CloseTabRequestSchema: GenMessage<CloseTabRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 16);
 
 /**
- * CloseTabResponse carries the closed account.
+ * CloseTabResponse carries the closed tab.
  *
  * @generated from message writ.meter.v1.CloseTabResponse
  */
 export type CloseTabResponse = Message<"writ.meter.v1.CloseTabResponse"> & {
   /**
-   * The account.
+   * The tab.
    *
    * @generated from field: writ.meter.v1.Tab tab = 1;
    */
@@ -773,13 +773,13 @@ export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 18);
 
 /**
- * FreezeResponse says what was under way.
+ * FreezeResponse lists calls in flight.
  *
  * @generated from message writ.meter.v1.FreezeResponse
  */
 export type FreezeResponse = Message<"writ.meter.v1.FreezeResponse"> & {
   /**
-   * Model calls that had not ended when the wait was over.
+   * Model calls that had not ended after the wait.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 1;
    */
@@ -815,13 +815,13 @@ export const UnfreezeRequestSchema: GenMessage<UnfreezeRequest> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 20);
 
 /**
- * UnfreezeResponse says whether there was anything to lift.
+ * UnfreezeResponse reports whether the order was lifted.
  *
  * @generated from message writ.meter.v1.UnfreezeResponse
  */
 export type UnfreezeResponse = Message<"writ.meter.v1.UnfreezeResponse"> & {
   /**
-   * False when the order was unknown or lifted before.
+   * False when the order is unknown or was already lifted.
    *
    * @generated from field: bool lifted = 1;
    */
@@ -836,13 +836,13 @@ export const UnfreezeResponseSchema: GenMessage<UnfreezeResponse> = /*@__PURE__*
   messageDesc(file_writ_meter_v1_execution_meter_service, 21);
 
 /**
- * UsageGroup says by what usage is added up.
+ * UsageGroup is a dimension by which usage is aggregated.
  *
  * @generated from enum writ.meter.v1.UsageGroup
  */
 export const UsageGroup = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: USAGE_GROUP_UNSPECIFIED = 0;
    */
@@ -892,7 +892,7 @@ export const UsageGroup = {
 } as const;
 
 /**
- * UsageGroup says by what usage is added up.
+ * UsageGroup is a dimension by which usage is aggregated.
  *
  * @generated from enum writ.meter.v1.UsageGroup
  */
@@ -905,14 +905,14 @@ export const UsageGroupSchema: GenEnum<UsageGroup> = /*@__PURE__*/
   enumDesc(file_writ_meter_v1_execution_meter_service, 0);
 
 /**
- * ExecutionMeterService keeps the tabs. Served by execution-meter to the
+ * ExecutionMeterService manages tabs. Served by execution-meter to the
  * supervisor; GetTab also to workers, for their own agent.
  *
  * @generated from service writ.meter.v1.ExecutionMeterService
  */
 export const ExecutionMeterService: GenService<{
   /**
-   * OpenTab opens an agent's account under the run's, the session's and the tenant's.
+   * OpenTab opens the tab of an agent below those of the run, the session and the tenant.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.OpenTab
    */
@@ -922,7 +922,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof OpenTabResponseSchema;
   },
   /**
-   * Consume books what was spent elsewhere, then checks: tokens, cost, turns, in that order.
+   * Consume records spending outside the meter, then checks tokens, cost and turns, in that order.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.Consume
    */
@@ -932,7 +932,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ConsumeResponseSchema;
   },
   /**
-   * Reserve holds part of every level's budget, or is refused by the first that it does not fit.
+   * Reserve reserves an amount at every level, or fails at the first level that it exceeds.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.Reserve
    */
@@ -942,7 +942,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ReserveResponseSchema;
   },
   /**
-   * Settle books a reservation's actual figures; what exceeds it becomes debt.
+   * Settle replaces a reservation with the actual usage; the excess becomes debt.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.Settle
    */
@@ -952,7 +952,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof SettleResponseSchema;
   },
   /**
-   * ReleaseReservation gives a reservation back.
+   * ReleaseReservation releases a reservation.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.ReleaseReservation
    */
@@ -962,7 +962,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ReleaseReservationResponseSchema;
   },
   /**
-   * GetTab reads an account.
+   * GetTab reads a tab.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.GetTab
    */
@@ -972,7 +972,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof GetTabResponseSchema;
   },
   /**
-   * QueryUsage adds up what was settled, by agent, run, session, model or day.
+   * QueryUsage aggregates settled usage by agent, run, session, tenant, model or day.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.QueryUsage
    */
@@ -982,7 +982,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof QueryUsageResponseSchema;
   },
   /**
-   * CloseTab closes an account and answers with its final figures.
+   * CloseTab closes a tab and returns its final figures.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.CloseTab
    */
@@ -992,7 +992,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof CloseTabResponseSchema;
   },
   /**
-   * Freeze refuses reservations and model calls of a scope and aborts what is in flight.
+   * Freeze rejects reservations and model calls of a scope and aborts calls in flight.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.Freeze
    */

@@ -19,7 +19,7 @@ export const file_writ_meter_v1_tab: GenFile = /*@__PURE__*/
   fileDesc("Chd3cml0L21ldGVyL3YxL3RhYi5wcm90bxINd3JpdC5tZXRlci52MSLKAgoMTGV2ZWxCYWxhbmNlEikKBWxldmVsGAEgASgOMhoud3JpdC5tZXRlci52MS5CdWRnZXRMZXZlbBIzCgVsaW1pdBgCIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhMKC3VzZWRfdG9rZW5zGAMgASgDEhcKD3Jlc2VydmVkX3Rva2VucxgEIAEoAxIaChJ1c2VkX2Nvc3RfbmFub191c2QYBSABKAMSHgoWcmVzZXJ2ZWRfY29zdF9uYW5vX3VzZBgGIAEoAxISCgp1c2VkX3R1cm5zGAcgASgDEhYKDnJlc2VydmVkX3R1cm5zGAggASgDEhMKC2RlYnRfdG9rZW5zGAkgASgDEhoKEmRlYnRfY29zdF9uYW5vX3VzZBgKIAEoAxITCgtuZWFyX2J1ZGdldBgLIAEoCCJICgxNb2RlbEZhaWx1cmUSEwoLc3RvcF9yZWFzb24YASABKAkSDQoFY291bnQYAiABKAMSFAoMbGFzdF9jYWxsX2lkGAMgASgJIq4DCgNUYWISDgoGdGVuYW50GAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpzZXNzaW9uX2lkGAMgASgJEiwKBWFnZW50GAQgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhImCgVzdGF0ZRgFIAEoDjIXLndyaXQubWV0ZXIudjEuVGFiU3RhdGUSKwoGbGV2ZWxzGAYgAygLMhsud3JpdC5tZXRlci52MS5MZXZlbEJhbGFuY2USJQoGdG90YWxzGAcgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMSKQoKcnVuX3RvdGFscxgIIAEoCzIVLndyaXQubWV0ZXIudjEuVG90YWxzEi0KCGZhaWx1cmVzGAkgAygLMhsud3JpdC5tZXRlci52MS5Nb2RlbEZhaWx1cmUSDgoGbW9kZWxzGAogAygJEi8KC2NyZWF0ZV90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjbG9zZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLHAQoLUmVzZXJ2YXRpb24SDwoHY2FsbF9pZBgBIAEoCRIuCgVzdGF0ZRgCIAEoDjIfLndyaXQubWV0ZXIudjEuUmVzZXJ2YXRpb25TdGF0ZRIOCgZ0b2tlbnMYAyABKAMSFQoNY29zdF9uYW5vX3VzZBgEIAEoAxINCgV0dXJucxgFIAEoAxIvCgtleHBpcmVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZXhjZWVkZWQYByABKAgqrwEKC0J1ZGdldExldmVsEhwKGEJVREdFVF9MRVZFTF9VTlNQRUNJRklFRBAAEhYKEkJVREdFVF9MRVZFTF9BR0VOVBABEhQKEEJVREdFVF9MRVZFTF9SVU4QAhIYChRCVURHRVRfTEVWRUxfU0VTU0lPThADEhsKF0JVREdFVF9MRVZFTF9URU5BTlRfREFZEAQSHQoZQlVER0VUX0xFVkVMX1RFTkFOVF9NT05USBAFKk8KCFRhYlN0YXRlEhkKFVRBQl9TVEFURV9VTlNQRUNJRklFRBAAEhIKDlRBQl9TVEFURV9PUEVOEAESFAoQVEFCX1NUQVRFX0NMT1NFRBACKrABChBSZXNlcnZhdGlvblN0YXRlEiEKHVJFU0VSVkFUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASHgoaUkVTRVJWQVRJT05fU1RBVEVfUkVTRVJWRUQQARIaChZSRVNFUlZBVElPTl9TVEFURV9TRU5UEAISHQoZUkVTRVJWQVRJT05fU1RBVEVfU0VUVExFRBADEh4KGlJFU0VSVkFUSU9OX1NUQVRFX1JFTEVBU0VEEARiBnByb3RvMw", [file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
- * LevelBalance is one level's account in the three metered dimensions.
+ * LevelBalance is the balance of one level in the three metered dimensions.
  *
  * @generated from message writ.meter.v1.LevelBalance
  */
@@ -46,21 +46,21 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   usedTokens: bigint;
 
   /**
-   * Tokens held by reservations.
+   * Reserved tokens.
    *
    * @generated from field: int64 reserved_tokens = 4;
    */
   reservedTokens: bigint;
 
   /**
-   * Settled money, in billionths of a USD.
+   * Settled cost in billionths of a USD.
    *
    * @generated from field: int64 used_cost_nano_usd = 5;
    */
   usedCostNanoUsd: bigint;
 
   /**
-   * Money held by reservations, in billionths of a USD.
+   * Reserved cost in billionths of a USD.
    *
    * @generated from field: int64 reserved_cost_nano_usd = 6;
    */
@@ -74,28 +74,28 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   usedTurns: bigint;
 
   /**
-   * Round trips held by reservations.
+   * Reserved round trips.
    *
    * @generated from field: int64 reserved_turns = 8;
    */
   reservedTurns: bigint;
 
   /**
-   * Tokens that settled above their reservations.
+   * Debt in tokens: what was settled above reservations.
    *
    * @generated from field: int64 debt_tokens = 9;
    */
   debtTokens: bigint;
 
   /**
-   * Money that settled above its reservations, in billionths of a USD.
+   * Debt in billionths of a USD: what was settled above reservations.
    *
    * @generated from field: int64 debt_cost_nano_usd = 10;
    */
   debtCostNanoUsd: bigint;
 
   /**
-   * Remaining tokens or money are down to the reserve.
+   * Whether the remaining tokens or cost reached the reserve.
    *
    * @generated from field: bool near_budget = 11;
    */
@@ -123,14 +123,14 @@ export type ModelFailure = Message<"writ.meter.v1.ModelFailure"> & {
   stopReason: string;
 
   /**
-   * How many.
+   * Number.
    *
    * @generated from field: int64 count = 2;
    */
   count: bigint;
 
   /**
-   * The latest one's call id.
+   * Id of the latest call.
    *
    * @generated from field: string last_call_id = 3;
    */
@@ -145,7 +145,7 @@ export const ModelFailureSchema: GenMessage<ModelFailure> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_tab, 1);
 
 /**
- * Tab is one agent's account.
+ * Tab is the account of one agent.
  *
  * @generated from message writ.meter.v1.Tab
  */
@@ -179,28 +179,28 @@ export type Tab = Message<"writ.meter.v1.Tab"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Whether it takes calls.
+   * State.
    *
    * @generated from field: writ.meter.v1.TabState state = 5;
    */
   state: TabState;
 
   /**
-   * The account at each level.
+   * The balance of each level.
    *
    * @generated from field: repeated writ.meter.v1.LevelBalance levels = 6;
    */
   levels: LevelBalance[];
 
   /**
-   * What the agent spent.
+   * Totals of the agent.
    *
    * @generated from field: writ.meter.v1.Totals totals = 7;
    */
   totals?: Totals | undefined;
 
   /**
-   * What the run spent, all agents together.
+   * Totals of the run, over all agents.
    *
    * @generated from field: writ.meter.v1.Totals run_totals = 8;
    */
@@ -243,7 +243,7 @@ export const TabSchema: GenMessage<Tab> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_tab, 2);
 
 /**
- * Reservation holds part of every level's budget for one call.
+ * Reservation sets aside an amount at every level for one call.
  *
  * @generated from message writ.meter.v1.Reservation
  */
@@ -256,42 +256,42 @@ export type Reservation = Message<"writ.meter.v1.Reservation"> & {
   callId: string;
 
   /**
-   * What became of it.
+   * Outcome.
    *
    * @generated from field: writ.meter.v1.ReservationState state = 2;
    */
   state: ReservationState;
 
   /**
-   * Tokens held.
+   * Reserved tokens.
    *
    * @generated from field: int64 tokens = 3;
    */
   tokens: bigint;
 
   /**
-   * Money held, in billionths of a USD.
+   * Reserved cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 4;
    */
   costNanoUsd: bigint;
 
   /**
-   * Round trips held.
+   * Reserved round trips.
    *
    * @generated from field: int64 turns = 5;
    */
   turns: bigint;
 
   /**
-   * When it expires. A bare reservation then settles in full, estimated.
+   * Expiry. A reservation of the RPC Reserve is then settled in full, marked as estimated.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
   expireTime?: Timestamp | undefined;
 
   /**
-   * It settled above what it held; the difference is debt.
+   * Whether it was settled above the reserved amount; the difference is debt.
    *
    * @generated from field: bool exceeded = 7;
    */
@@ -306,13 +306,13 @@ export const ReservationSchema: GenMessage<Reservation> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_tab, 3);
 
 /**
- * BudgetLevel says whose cap a figure belongs to.
+ * BudgetLevel is the level to which a cap or balance belongs.
  *
  * @generated from enum writ.meter.v1.BudgetLevel
  */
 export const BudgetLevel = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: BUDGET_LEVEL_UNSPECIFIED = 0;
    */
@@ -355,7 +355,7 @@ export const BudgetLevel = {
 } as const;
 
 /**
- * BudgetLevel says whose cap a figure belongs to.
+ * BudgetLevel is the level to which a cap or balance belongs.
  *
  * @generated from enum writ.meter.v1.BudgetLevel
  */
@@ -368,27 +368,27 @@ export const BudgetLevelSchema: GenEnum<BudgetLevel> = /*@__PURE__*/
   enumDesc(file_writ_meter_v1_tab, 0);
 
 /**
- * TabState says whether a tab takes calls.
+ * TabState is the state of a tab.
  *
  * @generated from enum writ.meter.v1.TabState
  */
 export const TabState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: TAB_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Takes calls.
+   * Accepts calls.
    *
    * @generated from enum value: TAB_STATE_OPEN = 1;
    */
   OPEN: 1,
 
   /**
-   * Terminal: takes no calls; late settlements are still booked.
+   * Terminal: rejects calls; late settlements are still recorded.
    *
    * @generated from enum value: TAB_STATE_CLOSED = 2;
    */
@@ -396,7 +396,7 @@ export const TabState = {
 } as const;
 
 /**
- * TabState says whether a tab takes calls.
+ * TabState is the state of a tab.
  *
  * @generated from enum writ.meter.v1.TabState
  */
@@ -409,41 +409,41 @@ export const TabStateSchema: GenEnum<TabState> = /*@__PURE__*/
   enumDesc(file_writ_meter_v1_tab, 1);
 
 /**
- * ReservationState says what became of a reservation.
+ * ReservationState is the state of a reservation.
  *
  * @generated from enum writ.meter.v1.ReservationState
  */
 export const ReservationState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: RESERVATION_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Held; nothing was sent to a provider.
+   * Reserved; nothing was sent to a provider.
    *
    * @generated from enum value: RESERVATION_STATE_RESERVED = 1;
    */
   RESERVED: 1,
 
   /**
-   * Held; a provider was asked.
+   * Reserved; the request was sent to a provider.
    *
    * @generated from enum value: RESERVATION_STATE_SENT = 2;
    */
   SENT: 2,
 
   /**
-   * Terminal: booked.
+   * Terminal: settled.
    *
    * @generated from enum value: RESERVATION_STATE_SETTLED = 3;
    */
   SETTLED: 3,
 
   /**
-   * Terminal: given back.
+   * Terminal: released.
    *
    * @generated from enum value: RESERVATION_STATE_RELEASED = 4;
    */
@@ -451,7 +451,7 @@ export const ReservationState = {
 } as const;
 
 /**
- * ReservationState says what became of a reservation.
+ * ReservationState is the state of a reservation.
  *
  * @generated from enum writ.meter.v1.ReservationState
  */

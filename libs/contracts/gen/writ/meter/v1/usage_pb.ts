@@ -19,7 +19,7 @@ export const file_writ_meter_v1_usage: GenFile = /*@__PURE__*/
  */
 export type Usage = Message<"writ.meter.v1.Usage"> & {
   /**
-   * Prompt tokens, cached ones included.
+   * Prompt tokens, including cached ones.
    *
    * @generated from field: int64 input_tokens = 1;
    */
@@ -33,7 +33,7 @@ export type Usage = Message<"writ.meter.v1.Usage"> & {
   cachedInputTokens: bigint;
 
   /**
-   * Completion tokens, reasoning included.
+   * Completion tokens, including reasoning.
    *
    * @generated from field: int64 output_tokens = 3;
    */
@@ -55,7 +55,7 @@ export const UsageSchema: GenMessage<Usage> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_usage, 0);
 
 /**
- * Totals add up what a tab, a run or a query spent.
+ * Totals are the sums of a tab, a run or a query.
  *
  * @generated from message writ.meter.v1.Totals
  */
@@ -68,7 +68,7 @@ export type Totals = Message<"writ.meter.v1.Totals"> & {
   usage?: Usage | undefined;
 
   /**
-   * Money, in billionths of a USD.
+   * Cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 2;
    */
@@ -82,14 +82,14 @@ export type Totals = Message<"writ.meter.v1.Totals"> & {
   turns: bigint;
 
   /**
-   * How many of them were estimated.
+   * Number of estimated round trips.
    *
    * @generated from field: int64 estimated_turns = 4;
    */
   estimatedTurns: bigint;
 
   /**
-   * How many model calls ended without an answer.
+   * Number of model calls without an answer.
    *
    * @generated from field: int64 failed_calls = 5;
    */

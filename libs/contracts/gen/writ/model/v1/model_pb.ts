@@ -16,13 +16,13 @@ export const file_writ_model_v1_model: GenFile = /*@__PURE__*/
   fileDesc("Chl3cml0L21vZGVsL3YxL21vZGVsLnByb3RvEg13cml0Lm1vZGVsLnYxImMKB1Rvb2xVc2USHQoLdG9vbF91c2VfaWQYASABKAlCCLpIBXIDGIACEhYKBHRvb2wYAiABKAlCCLpIBXIDGIACEiEKDmFyZ3VtZW50c19qc29uGAMgASgJQgm6SAZyBCiAgEAiXQoNVG9vbFVzZVJlc3VsdBIdCgt0b29sX3VzZV9pZBgBIAEoCUIIukgFcgMYgAISGwoHY29udGVudBgCIAEoCUIKukgHcgUogICAAhIQCghpc19lcnJvchgDIAEoCCJJCg5JbWFnZVJlZmVyZW5jZRIZCgN1cmwYASABKAlCDLpICXIHEAEogICAAhIcCgptZWRpYV90eXBlGAIgASgJQgi6SAVyAxiAASLJAQoLQ29udGVudFBhcnQSGgoEdGV4dBgBIAEoCUIKukgHcgUogICAAkgAEioKCHRvb2xfdXNlGAIgASgLMhYud3JpdC5tb2RlbC52MS5Ub29sVXNlSAASMwoLdG9vbF9yZXN1bHQYAyABKAsyHC53cml0Lm1vZGVsLnYxLlRvb2xVc2VSZXN1bHRIABIuCgVpbWFnZRgEIAEoCzIdLndyaXQubW9kZWwudjEuSW1hZ2VSZWZlcmVuY2VIAEINCgRraW5kEgW6SAIIASJ2CgtDaGF0TWVzc2FnZRIxCgRyb2xlGAEgASgOMhcud3JpdC5tb2RlbC52MS5DaGF0Um9sZUIKukgHggEEEAEgABI0CgVwYXJ0cxgCIAMoCzIaLndyaXQubW9kZWwudjEuQ29udGVudFBhcnRCCbpIBpIBAxCACCJ8CghUb29sU3BlYxIqCgRuYW1lGAEgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESJAoRaW5wdXRfc2NoZW1hX2pzb24YAyABKAlCCbpIBnIEKICAECIZCglUZXh0RGVsdGESDAoEdGV4dBgBIAEoCSI5Cg5BdHRlbXB0U3RhcnRlZBIPCgdhdHRlbXB0GAEgASgNEhYKDnByb3ZpZGVyX21vZGVsGAIgASgJIkcKD0dlbmVyYXRlRmFpbHVyZRITCgtzdG9wX3JlYXNvbhgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSKFAwoIRmluaXNoZWQSKwoHbWVzc2FnZRgBIAEoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2USLAoKZW5kX3JlYXNvbhgCIAEoDjIYLndyaXQubW9kZWwudjEuRW5kUmVhc29uEi8KB2ZhaWx1cmUYAyABKAsyHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlRmFpbHVyZRIjCgV1c2FnZRgEIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgFIAEoAxIRCgllc3RpbWF0ZWQYBiABKAgSEAoIYXR0ZW1wdHMYByABKA0SFgoOcHJvdmlkZXJfbW9kZWwYCCABKAkSEAoIcmVwbGF5ZWQYCSABKAgSEwoLbmVhcl9idWRnZXQYCiABKAgSEAoId2FybmluZ3MYCyADKAkSGQoRcnVuX2Nvc3RfbmFub191c2QYDCABKAMSIAoYZml0dGVkX21heF9vdXRwdXRfdG9rZW5zGA0gASgDKnwKCENoYXRSb2xlEhkKFUNIQVRfUk9MRV9VTlNQRUNJRklFRBAAEhQKEENIQVRfUk9MRV9TWVNURU0QARISCg5DSEFUX1JPTEVfVVNFUhACEhcKE0NIQVRfUk9MRV9BU1NJU1RBTlQQAxISCg5DSEFUX1JPTEVfVE9PTBAEKoYBCgpUb29sQ2hvaWNlEhsKF1RPT0xfQ0hPSUNFX1VOU1BFQ0lGSUVEEAASFAoQVE9PTF9DSE9JQ0VfQVVUTxABEhQKEFRPT0xfQ0hPSUNFX05PTkUQAhIYChRUT09MX0NIT0lDRV9SRVFVSVJFRBADEhUKEVRPT0xfQ0hPSUNFX05BTUVEEAQqbAoOUmVzcG9uc2VGb3JtYXQSHwobUkVTUE9OU0VfRk9STUFUX1VOU1BFQ0lGSUVEEAASGAoUUkVTUE9OU0VfRk9STUFUX1RFWFQQARIfChtSRVNQT05TRV9GT1JNQVRfSlNPTl9PQkpFQ1QQAio6CgNGaXQSEwoPRklUX1VOU1BFQ0lGSUVEEAASDgoKRklUX1JFRlVTRRABEg4KCkZJVF9TSFJJTksQAiqTAQoJRW5kUmVhc29uEhoKFkVORF9SRUFTT05fVU5TUEVDSUZJRUQQABIXChNFTkRfUkVBU09OX0VORF9UVVJOEAESFwoTRU5EX1JFQVNPTl9UT09MX1VTRRACEhkKFUVORF9SRUFTT05fTUFYX1RPS0VOUxADEh0KGUVORF9SRUFTT05fQ09OVEVOVF9GSUxURVIQBGIGcHJvdG8z", [file_buf_validate_validate, file_writ_meter_v1_usage]);
 
 /**
- * ToolUse is a model's wish to call a tool.
+ * ToolUse is a tool call that a model requests.
  *
  * @generated from message writ.model.v1.ToolUse
  */
 export type ToolUse = Message<"writ.model.v1.ToolUse"> & {
   /**
-   * The provider's id of the wish; results refer to it.
+   * Id of the provider; results refer to it.
    *
    * @generated from field: string tool_use_id = 1;
    */
@@ -36,7 +36,7 @@ export type ToolUse = Message<"writ.model.v1.ToolUse"> & {
   tool: string;
 
   /**
-   * Arguments as the model wrote them; may be no valid JSON.
+   * Arguments as the model wrote them; possibly invalid JSON.
    *
    * @generated from field: string arguments_json = 3;
    */
@@ -57,7 +57,7 @@ export const ToolUseSchema: GenMessage<ToolUse> = /*@__PURE__*/
  */
 export type ToolUseResult = Message<"writ.model.v1.ToolUseResult"> & {
   /**
-   * The wish that it answers.
+   * Id of the tool use.
    *
    * @generated from field: string tool_use_id = 1;
    */
@@ -71,7 +71,7 @@ export type ToolUseResult = Message<"writ.model.v1.ToolUseResult"> & {
   content: string;
 
   /**
-   * The call failed or was refused.
+   * Whether the call failed or was rejected.
    *
    * @generated from field: bool is_error = 3;
    */
@@ -134,7 +134,7 @@ export type ContentPart = Message<"writ.model.v1.ContentPart"> & {
     case: "text";
   } | {
     /**
-     * A wish to call a tool.
+     * A tool call of the model.
      *
      * @generated from field: writ.model.v1.ToolUse tool_use = 2;
      */
@@ -142,7 +142,7 @@ export type ContentPart = Message<"writ.model.v1.ContentPart"> & {
     case: "toolUse";
   } | {
     /**
-     * The answer to one.
+     * The result of a tool call.
      *
      * @generated from field: writ.model.v1.ToolUseResult tool_result = 3;
      */
@@ -173,14 +173,14 @@ export const ContentPartSchema: GenMessage<ContentPart> = /*@__PURE__*/
  */
 export type ChatMessage = Message<"writ.model.v1.ChatMessage"> & {
   /**
-   * Who speaks.
+   * Author.
    *
    * @generated from field: writ.model.v1.ChatRole role = 1;
    */
   role: ChatRole;
 
   /**
-   * What is said.
+   * Content.
    *
    * @generated from field: repeated writ.model.v1.ContentPart parts = 2;
    */
@@ -195,7 +195,7 @@ export const ChatMessageSchema: GenMessage<ChatMessage> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 4);
 
 /**
- * ToolSpec tells the model of a tool.
+ * ToolSpec describes a tool to the model.
  *
  * @generated from message writ.model.v1.ToolSpec
  */
@@ -208,7 +208,7 @@ export type ToolSpec = Message<"writ.model.v1.ToolSpec"> & {
   name: string;
 
   /**
-   * What it does.
+   * Description.
    *
    * @generated from field: string description = 2;
    */
@@ -230,13 +230,13 @@ export const ToolSpecSchema: GenMessage<ToolSpec> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 5);
 
 /**
- * TextDelta is a piece of the answer's text, not yet reviewed.
+ * TextDelta is a part of the text of the answer, not yet reviewed.
  *
  * @generated from message writ.model.v1.TextDelta
  */
 export type TextDelta = Message<"writ.model.v1.TextDelta"> & {
   /**
-   * The piece.
+   * The text.
    *
    * @generated from field: string text = 1;
    */
@@ -251,7 +251,7 @@ export const TextDeltaSchema: GenMessage<TextDelta> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 6);
 
 /**
- * AttemptStarted tells that a provider was asked.
+ * AttemptStarted reports that a request was sent to a provider.
  *
  * @generated from message writ.model.v1.AttemptStarted
  */
@@ -264,7 +264,7 @@ export type AttemptStarted = Message<"writ.model.v1.AttemptStarted"> & {
   attempt: number;
 
   /**
-   * The provider's name of the model.
+   * Name of the model at the provider.
    *
    * @generated from field: string provider_model = 2;
    */
@@ -279,7 +279,7 @@ export const AttemptStartedSchema: GenMessage<AttemptStarted> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 7);
 
 /**
- * GenerateFailure says why there is no answer.
+ * GenerateFailure is the reason for a missing answer.
  *
  * @generated from message writ.model.v1.GenerateFailure
  */
@@ -292,7 +292,7 @@ export type GenerateFailure = Message<"writ.model.v1.GenerateFailure"> & {
   stopReason: string;
 
   /**
-   * ErrorInfo reason of the status that ends the stream.
+   * Reason code of the error that ends the stream.
    *
    * @generated from field: string reason = 2;
    */
@@ -314,7 +314,7 @@ export const GenerateFailureSchema: GenMessage<GenerateFailure> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 8);
 
 /**
- * Finished ends every stream, exactly once. It goes out only after the
+ * Finished ends every stream, exactly once. It is sent only after the
  * settling commit.
  *
  * @generated from message writ.model.v1.Finished
@@ -335,77 +335,77 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   endReason: EndReason;
 
   /**
-   * Why there is no answer; absent when there is one.
+   * Failure; absent when there is an answer.
    *
    * @generated from field: writ.model.v1.GenerateFailure failure = 3;
    */
   failure?: GenerateFailure | undefined;
 
   /**
-   * What was used, all attempts together.
+   * Usage of all attempts.
    *
    * @generated from field: writ.meter.v1.Usage usage = 4;
    */
   usage?: Usage | undefined;
 
   /**
-   * What it cost, in billionths of a USD.
+   * Cost in billionths of a USD.
    *
    * @generated from field: int64 cost_nano_usd = 5;
    */
   costNanoUsd: bigint;
 
   /**
-   * Some of the figures are an estimate.
+   * Whether some of the figures are estimates.
    *
    * @generated from field: bool estimated = 6;
    */
   estimated: boolean;
 
   /**
-   * Attempts made.
+   * Number of attempts.
    *
    * @generated from field: uint32 attempts = 7;
    */
   attempts: number;
 
   /**
-   * The provider's name of the model that answered.
+   * Name at the provider of the model that answered.
    *
    * @generated from field: string provider_model = 8;
    */
   providerModel: string;
 
   /**
-   * The answer was recorded before; nothing more was paid.
+   * Whether the answer is from the record; nothing more was paid.
    *
    * @generated from field: bool replayed = 9;
    */
   replayed: boolean;
 
   /**
-   * Remaining tokens or money are down to the reserve.
+   * Whether the remaining tokens or cost reached the reserve.
    *
    * @generated from field: bool near_budget = 10;
    */
   nearBudget: boolean;
 
   /**
-   * Anything odd: a stream that closed early, usage that the provider left out.
+   * Warnings: a stream that closed early, usage that the provider did not send.
    *
    * @generated from field: repeated string warnings = 11;
    */
   warnings: string[];
 
   /**
-   * What the run has cost so far, in billionths of a USD.
+   * Cost of the run so far in billionths of a USD.
    *
    * @generated from field: int64 run_cost_nano_usd = 12;
    */
   runCostNanoUsd: bigint;
 
   /**
-   * max_output_tokens that was used after fitting; zero when none was set.
+   * The max_output_tokens that was used after fitting; zero if none was set.
    *
    * @generated from field: int64 fitted_max_output_tokens = 13;
    */
@@ -420,13 +420,13 @@ export const FinishedSchema: GenMessage<Finished> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 9);
 
 /**
- * ChatRole says who speaks.
+ * ChatRole is the author of a message.
  *
  * @generated from enum writ.model.v1.ChatRole
  */
 export const ChatRole = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: CHAT_ROLE_UNSPECIFIED = 0;
    */
@@ -440,7 +440,7 @@ export const ChatRole = {
   SYSTEM: 1,
 
   /**
-   * The person or agent that asks.
+   * User or calling agent.
    *
    * @generated from enum value: CHAT_ROLE_USER = 2;
    */
@@ -462,7 +462,7 @@ export const ChatRole = {
 } as const;
 
 /**
- * ChatRole says who speaks.
+ * ChatRole is the author of a message.
  *
  * @generated from enum writ.model.v1.ChatRole
  */
@@ -475,13 +475,13 @@ export const ChatRoleSchema: GenEnum<ChatRole> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 0);
 
 /**
- * ToolChoice says whether the model must call a tool.
+ * ToolChoice controls whether the model must call a tool.
  *
  * @generated from enum writ.model.v1.ToolChoice
  */
 export const ToolChoice = {
   /**
-   * Not said: AUTO.
+   * Not set: AUTO.
    *
    * @generated from enum value: TOOL_CHOICE_UNSPECIFIED = 0;
    */
@@ -502,7 +502,7 @@ export const ToolChoice = {
   NONE: 2,
 
   /**
-   * Some tool.
+   * At least one tool.
    *
    * @generated from enum value: TOOL_CHOICE_REQUIRED = 3;
    */
@@ -517,7 +517,7 @@ export const ToolChoice = {
 } as const;
 
 /**
- * ToolChoice says whether the model must call a tool.
+ * ToolChoice controls whether the model must call a tool.
  *
  * @generated from enum writ.model.v1.ToolChoice
  */
@@ -530,13 +530,13 @@ export const ToolChoiceSchema: GenEnum<ToolChoice> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 1);
 
 /**
- * ResponseFormat says what shape the answer has.
+ * ResponseFormat is the form of the answer.
  *
  * @generated from enum writ.model.v1.ResponseFormat
  */
 export const ResponseFormat = {
   /**
-   * Not said: TEXT.
+   * Not set: TEXT.
    *
    * @generated from enum value: RESPONSE_FORMAT_UNSPECIFIED = 0;
    */
@@ -558,7 +558,7 @@ export const ResponseFormat = {
 } as const;
 
 /**
- * ResponseFormat says what shape the answer has.
+ * ResponseFormat is the form of the answer.
  *
  * @generated from enum writ.model.v1.ResponseFormat
  */
@@ -571,27 +571,27 @@ export const ResponseFormatSchema: GenEnum<ResponseFormat> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 2);
 
 /**
- * Fit says what happens when a reservation does not fit the budget.
+ * Fit controls what happens when a reservation exceeds the budget.
  *
  * @generated from enum writ.model.v1.Fit
  */
 export const Fit = {
   /**
-   * Not said: REFUSE.
+   * Not set: REFUSE.
    *
    * @generated from enum value: FIT_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * The call is refused; the refusal says how many output tokens would fit.
+   * The call is rejected; the error has the number of output tokens that would fit.
    *
    * @generated from enum value: FIT_REFUSE = 1;
    */
   REFUSE: 1,
 
   /**
-   * max_output_tokens shrinks to what fits.
+   * max_output_tokens is reduced until the reservation fits.
    *
    * @generated from enum value: FIT_SHRINK = 2;
    */
@@ -599,7 +599,7 @@ export const Fit = {
 } as const;
 
 /**
- * Fit says what happens when a reservation does not fit the budget.
+ * Fit controls what happens when a reservation exceeds the budget.
  *
  * @generated from enum writ.model.v1.Fit
  */
@@ -612,7 +612,7 @@ export const FitSchema: GenEnum<Fit> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 3);
 
 /**
- * EndReason says why the model stopped.
+ * EndReason is the reason why the model stopped.
  *
  * @generated from enum writ.model.v1.EndReason
  */
@@ -625,21 +625,21 @@ export const EndReason = {
   UNSPECIFIED: 0,
 
   /**
-   * It was done.
+   * The answer is complete.
    *
    * @generated from enum value: END_REASON_END_TURN = 1;
    */
   END_TURN: 1,
 
   /**
-   * It wants tools called.
+   * The model requests tool calls.
    *
    * @generated from enum value: END_REASON_TOOL_USE = 2;
    */
   TOOL_USE: 2,
 
   /**
-   * The answer was cut at max_output_tokens.
+   * The answer was truncated at max_output_tokens.
    *
    * @generated from enum value: END_REASON_MAX_TOKENS = 3;
    */
@@ -654,7 +654,7 @@ export const EndReason = {
 } as const;
 
 /**
- * EndReason says why the model stopped.
+ * EndReason is the reason why the model stopped.
  *
  * @generated from enum writ.model.v1.EndReason
  */

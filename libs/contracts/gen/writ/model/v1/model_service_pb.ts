@@ -18,7 +18,7 @@ export const file_writ_model_v1_model_service: GenFile = /*@__PURE__*/
   fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEinwUKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI5CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCC7pICJIBBQgBEJBOEjEKBXRvb2xzGAQgAygLMhcud3JpdC5tb2RlbC52MS5Ub29sU3BlY0IJukgGkgEDEIAIEjgKC3Rvb2xfY2hvaWNlGAUgASgOMhkud3JpdC5tb2RlbC52MS5Ub29sQ2hvaWNlQgi6SAWCAQIQARIhChB0b29sX2Nob2ljZV9uYW1lGAYgASgJQge6SARyAhhAEjEKC3RlbXBlcmF0dXJlGAcgASgBQhe6SBQSEhkAAAAAAAAAQCkAAAAAAAAAAEgAiAEBEiwKEW1heF9vdXRwdXRfdG9rZW5zGAggASgDQgy6SAkiBxiAreIEKAFIAYgBARJACg9yZXNwb25zZV9mb3JtYXQYCSABKA4yHS53cml0Lm1vZGVsLnYxLlJlc3BvbnNlRm9ybWF0Qgi6SAWCAQIQARIpCgNmaXQYCiABKA4yEi53cml0Lm1vZGVsLnYxLkZpdEIIukgFggECEAESDgoGZGVsdGFzGAsgASgIEjkKB3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDbpICqoBByIDCJAcKgASDAoEc3RlcBgNIAEoDRIXCg9yZXF1aXJlX2NvbnRlbnQYDiABKAhCDgoMX3RlbXBlcmF0dXJlQhQKEl9tYXhfb3V0cHV0X3Rva2VucyKyAQoQR2VuZXJhdGVSZXNwb25zZRI4Cg9hdHRlbXB0X3N0YXJ0ZWQYASABKAsyHS53cml0Lm1vZGVsLnYxLkF0dGVtcHRTdGFydGVkSAASLgoKdGV4dF9kZWx0YRgCIAEoCzIYLndyaXQubW9kZWwudjEuVGV4dERlbHRhSAASKwoIZmluaXNoZWQYAyABKAsyFy53cml0Lm1vZGVsLnYxLkZpbmlzaGVkSABCBwoFY2h1bmsiEwoRTGlzdE1vZGVsc1JlcXVlc3Qi9AEKCU1vZGVsSW5mbxINCgVhbGlhcxgBIAEoCRIWCg5wcm92aWRlcl9tb2RlbBgCIAEoCRIWCg5jb250ZXh0X3dpbmRvdxgDIAEoAxItCiBpbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgEIAEoA0gAiAEBEi4KIW91dHB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgFIAEoA0gBiAEBQiMKIV9pbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbkIkCiJfb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uIj4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbzKwAQoMTW9kZWxTZXJ2aWNlEk0KCEdlbmVyYXRlEh4ud3JpdC5tb2RlbC52MS5HZW5lcmF0ZVJlcXVlc3QaHy53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVzcG9uc2UwARJRCgpMaXN0TW9kZWxzEiAud3JpdC5tb2RlbC52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
 
 /**
- * GenerateRequest asks a model for one turn.
+ * GenerateRequest requests one turn of a model.
  *
  * @generated from message writ.model.v1.GenerateRequest
  */
@@ -45,14 +45,14 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   messages: ChatMessage[];
 
   /**
-   * Tools that the model may ask for.
+   * Tools that the model may request.
    *
    * @generated from field: repeated writ.model.v1.ToolSpec tools = 4;
    */
   tools: ToolSpec[];
 
   /**
-   * Whether it must call one.
+   * Whether the model must call a tool.
    *
    * @generated from field: writ.model.v1.ToolChoice tool_choice = 5;
    */
@@ -66,42 +66,42 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   toolChoiceName: string;
 
   /**
-   * Sampling temperature; unset leaves it to the provider.
+   * Sampling temperature; unset uses the default of the provider.
    *
    * @generated from field: optional double temperature = 7;
    */
   temperature?: number | undefined;
 
   /**
-   * Most tokens of the answer; unset takes the catalog's.
+   * Maximum number of tokens of the answer; unset uses the value of the catalog.
    *
    * @generated from field: optional int64 max_output_tokens = 8;
    */
   maxOutputTokens?: bigint | undefined;
 
   /**
-   * Shape of the answer.
+   * Form of the answer.
    *
    * @generated from field: writ.model.v1.ResponseFormat response_format = 9;
    */
   responseFormat: ResponseFormat;
 
   /**
-   * What to do when the reservation does not fit.
+   * What to do when the reservation exceeds the budget.
    *
    * @generated from field: writ.model.v1.Fit fit = 10;
    */
   fit: Fit;
 
   /**
-   * Whether to send text deltas; without it only attempts and `finished` come.
+   * Whether to send text deltas; otherwise only attempts and `finished` are sent.
    *
    * @generated from field: bool deltas = 11;
    */
   deltas: boolean;
 
   /**
-   * Longest wait for one attempt; the catalog's limit stands above it.
+   * Timeout of one attempt; limited by the catalog.
    *
    * @generated from field: google.protobuf.Duration timeout = 12;
    */
@@ -115,7 +115,7 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   step: number;
 
   /**
-   * An empty answer fails the call with `llm_empty`.
+   * Whether an empty answer fails the call with `llm_empty`.
    *
    * @generated from field: bool require_content = 14;
    */
@@ -142,7 +142,7 @@ export type GenerateResponse = Message<"writ.model.v1.GenerateResponse"> & {
    */
   chunk: {
     /**
-     * A provider is being asked.
+     * An attempt started.
      *
      * @generated from field: writ.model.v1.AttemptStarted attempt_started = 1;
      */
@@ -150,7 +150,7 @@ export type GenerateResponse = Message<"writ.model.v1.GenerateResponse"> & {
     case: "attemptStarted";
   } | {
     /**
-     * A piece of text.
+     * A part of the text.
      *
      * @generated from field: writ.model.v1.TextDelta text_delta = 2;
      */
@@ -175,7 +175,7 @@ export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*
   messageDesc(file_writ_model_v1_model_service, 1);
 
 /**
- * ListModelsRequest carries nothing.
+ * ListModelsRequest has no fields.
  *
  * @generated from message writ.model.v1.ListModelsRequest
  */
@@ -203,14 +203,14 @@ export type ModelInfo = Message<"writ.model.v1.ModelInfo"> & {
   alias: string;
 
   /**
-   * The provider's name of the model.
+   * Name of the model at the provider.
    *
    * @generated from field: string provider_model = 2;
    */
   providerModel: string;
 
   /**
-   * Tokens that prompt and answer may have together; zero when unknown.
+   * Maximum number of tokens of prompt and answer together; zero if unknown.
    *
    * @generated from field: int64 context_window = 3;
    */
@@ -260,16 +260,16 @@ export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PUR
   messageDesc(file_writ_model_v1_model_service, 4);
 
 /**
- * ModelService is the wire to the models: a call goes through the meter or not
- * at all. Served by execution-meter to agent workers, under an agent token, the
+ * ModelService calls models; there is no other way to a provider.
+ * Served by execution-meter to agent workers, with an agent token, the
  * worker's lease epoch and a current slot grant.
  *
  * @generated from service writ.model.v1.ModelService
  */
 export const ModelService: GenService<{
   /**
-   * Generate reserves, calls the provider and settles, in one. A repeat of a
-   * call_id answers with the record, joins the attempt under way, or is an
+   * Generate reserves, calls the provider and settles in one RPC. A repeat of a
+   * call_id returns the record, joins the attempt in flight, or is an
    * error (CALL_ID_REUSED) when the request differs. A call that fails sends
    * `finished` with its failure and then ends with an error status.
    *

@@ -14,7 +14,7 @@ export const file_writ_review_v1_action: GenFile = /*@__PURE__*/
   fileDesc("Cht3cml0L3Jldmlldy92MS9hY3Rpb24ucHJvdG8SDndyaXQucmV2aWV3LnYxIkgKClRvb2xBY3Rpb24SFwoEdG9vbBgBIAEoCUIJukgGcgQQARhAEiEKDmFyZ3VtZW50c19qc29uGAIgASgJQgm6SAZyBCiAgBAiVQoQRGVsZWdhdGlvbkFjdGlvbhIoCgVhZ2VudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIXCgR0YXNrGAIgASgJQgm6SAZyBCiAgBAiKAoLRmluYWxBY3Rpb24SGQoGYW5zd2VyGAEgASgJQgm6SAZyBCiAgEAiqQEKBkFjdGlvbhIqCgR0b29sGAEgASgLMhoud3JpdC5yZXZpZXcudjEuVG9vbEFjdGlvbkgAEjYKCmRlbGVnYXRpb24YAiABKAsyIC53cml0LnJldmlldy52MS5EZWxlZ2F0aW9uQWN0aW9uSAASLAoFZmluYWwYAyABKAsyGy53cml0LnJldmlldy52MS5GaW5hbEFjdGlvbkgAQg0KBGtpbmQSBbpIAggBIlUKC09ic2VydmF0aW9uEioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGgoHY29udGVudBgCIAEoCUIJukgGcgQogIBAKpABCgxFeGVjdXRlZEZyb20SHQoZRVhFQ1VURURfRlJPTV9VTlNQRUNJRklFRBAAEhoKFkVYRUNVVEVEX0ZST01fT1JJR0lOQUwQARIkCiBFWEVDVVRFRF9GUk9NX1NVUEVSVklTT1JfUkVWSVNFRBACEh8KG0VYRUNVVEVEX0ZST01fSFVNQU5fUkVWSVNFRBADYgZwcm90bzM", [file_buf_validate_validate]);
 
 /**
- * ToolAction asks for one tool call.
+ * ToolAction proposes one tool call.
  *
  * @generated from message writ.review.v1.ToolAction
  */
@@ -27,7 +27,7 @@ export type ToolAction = Message<"writ.review.v1.ToolAction"> & {
   tool: string;
 
   /**
-   * Arguments as a JSON object. What is signed, sent and parsed are exactly the UTF-8 bytes of this string.
+   * Arguments as a JSON object. Exactly the UTF-8 bytes of this string are signed, sent and parsed.
    *
    * @generated from field: string arguments_json = 2;
    */
@@ -42,7 +42,7 @@ export const ToolActionSchema: GenMessage<ToolAction> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 0);
 
 /**
- * DelegationAction hands a task to another agent.
+ * DelegationAction delegates a task to another agent.
  *
  * @generated from message writ.review.v1.DelegationAction
  */
@@ -55,7 +55,7 @@ export type DelegationAction = Message<"writ.review.v1.DelegationAction"> & {
   agent: string;
 
   /**
-   * What it is asked to do.
+   * The task.
    *
    * @generated from field: string task = 2;
    */
@@ -91,7 +91,7 @@ export const FinalActionSchema: GenMessage<FinalAction> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 2);
 
 /**
- * Action is what an agent wants to do next.
+ * Action is what an agent proposes.
  *
  * @generated from message writ.review.v1.Action
  */
@@ -136,8 +136,8 @@ export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 3);
 
 /**
- * Observation is what a tool call gave back, shown to the supervisor so that it
- * can build the run's history; it counts when its digest is in a receipt.
+ * Observation is the result of a tool call, sent to the supervisor for the
+ * history of the run; it counts when a receipt has its digest.
  *
  * @generated from message writ.review.v1.Observation
  */
@@ -150,7 +150,7 @@ export type Observation = Message<"writ.review.v1.Observation"> & {
   callId: string;
 
   /**
-   * The result's content, byte for byte as the gateway answered it.
+   * The content of the result, byte for byte as the gateway returned it.
    *
    * @generated from field: string content = 2;
    */
@@ -165,7 +165,7 @@ export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 4);
 
 /**
- * ExecutedFrom says whose version of an action counts.
+ * ExecutedFrom is the origin of an approved action.
  *
  * @generated from enum writ.review.v1.ExecutedFrom
  */
@@ -200,7 +200,7 @@ export const ExecutedFrom = {
 } as const;
 
 /**
- * ExecutedFrom says whose version of an action counts.
+ * ExecutedFrom is the origin of an approved action.
  *
  * @generated from enum writ.review.v1.ExecutedFrom
  */

@@ -18,7 +18,7 @@ export const file_writ_review_v1_decision: GenFile = /*@__PURE__*/
   fileDesc("Ch13cml0L3Jldmlldy92MS9kZWNpc2lvbi5wcm90bxIOd3JpdC5yZXZpZXcudjEivAEKDUh1bWFuQXBwcm92YWwSLgoLYXBwcm92YWxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEhwKCmRlY2lkZWRfYnkYBCABKAlCCLpIBXIDGIACEi8KC2RlY2lkZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLnBAoIRGVjaXNpb24SEwoLZGVjaXNpb25faWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIMCgRzdGVwGAMgASgNEigKB3ZlcmRpY3QYBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0Eg4KBnJlYXNvbhgFIAEoCRIPCgdydWxlX2lkGAYgASgJEgwKBHJpc2sYByABKAESFgoOcG9saWN5X3ZlcnNpb24YCCABKAkSJgoGYWN0aW9uGAkgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi4KDnJldmlzZWRfYWN0aW9uGAogASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi8KD2V4ZWN1dGVkX2FjdGlvbhgLIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIzCg1leGVjdXRlZF9mcm9tGAwgASgOMhwud3JpdC5yZXZpZXcudjEuRXhlY3V0ZWRGcm9tEgwKBHdyaXQYDSABKAkSNAoQd3JpdF9leHBpcmVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYXBwcm92YWxfaWQYDyABKAkSNQoOaHVtYW5fYXBwcm92YWwYECABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEg8KB3NldHRsZWQYESABKAgSEwoLc3RvcF9yZWFzb24YEiABKAkSEQoJcnVuX2VuZGVkGBMgASgIEi8KC2RlY2lkZV90aW1lGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqJAQoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEwoPVkVSRElDVF9BUFBST1ZFEAESEgoOVkVSRElDVF9SRVZJU0UQAhIRCg1WRVJESUNUX0JMT0NLEAMSFAoQVkVSRElDVF9FU0NBTEFURRAEEhMKD1ZFUkRJQ1RfSU5WQUxJRBAFYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_action]);
 
 /**
- * HumanApproval is what a person said.
+ * HumanApproval is the decision of a person.
  *
  * @generated from message writ.review.v1.HumanApproval
  */
@@ -31,14 +31,14 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   approvalId: string;
 
   /**
-   * Whether the action may go on.
+   * Whether the action was approved.
    *
    * @generated from field: bool approved = 2;
    */
   approved: boolean;
 
   /**
-   * `approved_by_human`, `approved_with_cap:<n>`, or the person's own words.
+   * `approved_by_human`, `approved_with_cap:<n>`, or the comment of the person.
    *
    * @generated from field: string comment = 3;
    */
@@ -52,7 +52,7 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   decidedBy: string;
 
   /**
-   * When.
+   * Time.
    *
    * @generated from field: google.protobuf.Timestamp decide_time = 5;
    */
@@ -67,7 +67,7 @@ export const HumanApprovalSchema: GenMessage<HumanApproval> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_decision, 0);
 
 /**
- * Decision is the supervisor's answer to one proposal, the same for every repeat of its call_id.
+ * Decision is the answer of the supervisor to one proposal, the same for every repeat of its call_id.
  *
  * @generated from message writ.review.v1.Decision
  */
@@ -80,28 +80,28 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   decisionId: string;
 
   /**
-   * The proposal that it answers.
+   * Id of the proposal.
    *
    * @generated from field: string call_id = 2;
    */
   callId: string;
 
   /**
-   * Step that the supervisor counted for it, from 1; zero for a composed final.
+   * Step of the proposal, from 1; zero for a composed final.
    *
    * @generated from field: uint32 step = 3;
    */
   step: number;
 
   /**
-   * What policy said. Escalate if any pass escalated, else revise if any revised.
+   * Verdict of the policy: escalate if any pass escalated, else revise if any pass revised.
    *
    * @generated from field: writ.review.v1.Verdict verdict = 4;
    */
   verdict: Verdict;
 
   /**
-   * The deciding rule's reason, or a fixed one (`revision_limit`, `no_rule_matched`).
+   * Reason of the deciding rule, or a fixed one (`revision_limit`, `no_rule_matched`).
    *
    * @generated from field: string reason = 5;
    */
@@ -122,49 +122,49 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   risk: number;
 
   /**
-   * Content hash of the policy in force.
+   * Content hash of the policy.
    *
    * @generated from field: string policy_version = 8;
    */
   policyVersion: string;
 
   /**
-   * The action as it was understood.
+   * The parsed action.
    *
    * @generated from field: writ.review.v1.Action action = 9;
    */
   action?: Action | undefined;
 
   /**
-   * The action as policy revised it; absent when it was not.
+   * The action as revised by the policy; absent if it was not revised.
    *
    * @generated from field: writ.review.v1.Action revised_action = 10;
    */
   revisedAction?: Action | undefined;
 
   /**
-   * What may be executed; absent until somebody said yes.
+   * The action to execute; absent until it is approved.
    *
    * @generated from field: writ.review.v1.Action executed_action = 11;
    */
   executedAction?: Action | undefined;
 
   /**
-   * Whose version executed_action is.
+   * Origin of executed_action.
    *
    * @generated from field: writ.review.v1.ExecutedFrom executed_from = 12;
    */
   executedFrom: ExecutedFrom;
 
   /**
-   * The order for the gateway; only for tool actions that may go on. A JWS.
+   * The order for the gateway; only for approved tool actions. A JWS.
    *
    * @generated from field: string writ = 13;
    */
   writ: string;
 
   /**
-   * When the writ stops working; GetDecision mints a fresh one.
+   * Expiry of the writ; GetDecision issues a new one.
    *
    * @generated from field: google.protobuf.Timestamp writ_expire_time = 14;
    */
@@ -178,29 +178,29 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   approvalId: string;
 
   /**
-   * What the person said; absent while pending.
+   * Decision of the person; absent while pending.
    *
    * @generated from field: writ.review.v1.HumanApproval human_approval = 16;
    */
   humanApproval?: HumanApproval | undefined;
 
   /**
-   * Whether the answer is out: false only while an approval is pending.
+   * Whether the decision is final: false only while an approval is pending.
    *
    * @generated from field: bool settled = 17;
    */
   settled: boolean;
 
   /**
-   * Stop reason that this decision calls for (`supervisor_block:<reason>`,
-   * `human_rejected`, `invalid_action:…`, `max_steps`); empty when the agent may go on.
+   * Stop reason of this decision (`supervisor_block:<reason>`,
+   * `human_rejected`, `invalid_action:…`, `max_steps`); empty when the agent may continue.
    *
    * @generated from field: string stop_reason = 18;
    */
   stopReason: string;
 
   /**
-   * True when an approved final ended the agent's run.
+   * Whether an approved final ended the run of the agent.
    *
    * @generated from field: bool run_ended = 19;
    */
@@ -222,34 +222,34 @@ export const DecisionSchema: GenMessage<Decision> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_decision, 1);
 
 /**
- * Verdict is what the supervisor says to a proposal.
+ * Verdict is the decision of the supervisor about a proposal.
  *
  * @generated from enum writ.review.v1.Verdict
  */
 export const Verdict = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: VERDICT_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Go on with the action as proposed.
+   * The action may be executed as proposed.
    *
    * @generated from enum value: VERDICT_APPROVE = 1;
    */
   APPROVE: 1,
 
   /**
-   * Go on with the revised action instead.
+   * The revised action may be executed instead.
    *
    * @generated from enum value: VERDICT_REVISE = 2;
    */
   REVISE: 2,
 
   /**
-   * Not allowed; nothing may be executed.
+   * The action is blocked; nothing may be executed.
    *
    * @generated from enum value: VERDICT_BLOCK = 3;
    */
@@ -263,7 +263,7 @@ export const Verdict = {
   ESCALATE: 4,
 
   /**
-   * The proposal was no valid action; stop_reason says why.
+   * The proposal is not a valid action; stop_reason names the error.
    *
    * @generated from enum value: VERDICT_INVALID = 5;
    */
@@ -271,7 +271,7 @@ export const Verdict = {
 } as const;
 
 /**
- * Verdict is what the supervisor says to a proposal.
+ * Verdict is the decision of the supervisor about a proposal.
  *
  * @generated from enum writ.review.v1.Verdict
  */

@@ -24,27 +24,27 @@ export const file_writ_review_v1_review_service: GenFile = /*@__PURE__*/
  */
 export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> & {
   /**
-   * Deterministic id of the proposal within the agent; the gateway executes under it.
+   * Deterministic id of the proposal within the agent; also the id of the tool call.
    *
    * @generated from field: string call_id = 1;
    */
   callId: string;
 
   /**
-   * The model call that the proposal came from, for the audit record.
+   * The model call that produced the proposal, for the audit record.
    *
    * @generated from field: string model_call_id = 2;
    */
   modelCallId: string;
 
   /**
-   * What is proposed.
+   * The proposal.
    *
    * @generated from oneof writ.review.v1.ReviewActionRequest.proposal
    */
   proposal: {
     /**
-     * Raw model text of a JSON-speaking worker; the supervisor parses and judges it.
+     * Raw model text of a json-action agent; the supervisor parses it.
      *
      * @generated from field: string raw_text = 3;
      */
@@ -61,28 +61,28 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * The final was composed after the steps ran out; it counts no step.
+   * Whether the final was composed after the last step; it does not count as a step.
    *
    * @generated from field: bool composed = 5;
    */
   composed: boolean;
 
   /**
-   * The final is a partial result of a paused agent; it needs no slot grant.
+   * Whether the final is a partial result of a paused agent; it needs no slot grant.
    *
    * @generated from field: bool partial = 6;
    */
   partial: boolean;
 
   /**
-   * Receipts that the worker got since its last review. JWS each.
+   * Receipts since the last review of the agent, each a JWS.
    *
    * @generated from field: repeated string receipts = 7;
    */
   receipts: string[];
 
   /**
-   * What those calls gave back.
+   * Results of these calls.
    *
    * @generated from field: repeated writ.review.v1.Observation observations = 8;
    */
@@ -139,7 +139,7 @@ export const GetDecisionRequestSchema: GenMessage<GetDecisionRequest> = /*@__PUR
   messageDesc(file_writ_review_v1_review_service, 2);
 
 /**
- * GetDecisionResponse carries the decision as it stands now.
+ * GetDecisionResponse carries the current decision.
  *
  * @generated from message writ.review.v1.GetDecisionResponse
  */
@@ -160,8 +160,8 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
   messageDesc(file_writ_review_v1_review_service, 3);
 
 /**
- * ReviewService judges every proposed action before it takes effect. Served by
- * the supervisor to agent workers, under an agent token, the worker's lease
+ * ReviewService decides about every proposed action before it takes effect. Served by
+ * the supervisor to agent workers, with an agent token, the worker's lease
  * epoch and a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
  * `writ-slot-grant`).
  *
@@ -169,7 +169,7 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
  */
 export const ReviewService: GenService<{
   /**
-   * ReviewAction decides on one proposal. A repeat of the same call_id gets the
+   * ReviewAction decides about one proposal. A repeat of the same call_id returns the
    * recorded decision; the same call_id with another proposal is an error
    * (CALL_ID_REUSED).
    *
@@ -181,8 +181,8 @@ export const ReviewService: GenService<{
     output: typeof ReviewActionResponseSchema;
   },
   /**
-   * GetDecision reads a decision again, with a fresh writ when the action is
-   * approved; under it a call that was executed answers with its record.
+   * GetDecision reads a decision, with a new writ when the action is
+   * approved; an executed call still returns its record.
    *
    * @generated from rpc writ.review.v1.ReviewService.GetDecision
    */

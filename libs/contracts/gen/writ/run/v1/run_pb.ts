@@ -25,7 +25,7 @@ export const file_writ_run_v1_run: GenFile = /*@__PURE__*/
   fileDesc("ChV3cml0L3J1bi92MS9ydW4ucHJvdG8SC3dyaXQucnVuLnYxIrQCCghUcmFjZVJvdxIMCgRzdGVwGAEgASgNEgwKBHRvb2wYAiABKAkSEQoJYXJnc19oYXNoGAMgASgJEjQKE3N1cGVydmlzb3JfZGVjaXNpb24YBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0EjMKDWV4ZWN1dGVkX2Zyb20YBSABKA4yHC53cml0LnJldmlldy52MS5FeGVjdXRlZEZyb20SCgoCb2sYBiABKAgSEwoLc3RvcF9yZWFzb24YByABKAkSGwoOaHVtYW5fYXBwcm92ZWQYCCABKAhIAIgBARIsCgVhZ2VudBgJIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgKIAEoCUIRCg9faHVtYW5fYXBwcm92ZWQiuQMKDEhpc3RvcnlFbnRyeRIMCgRzdGVwGAEgASgNEiYKBmFjdGlvbhgCIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIpCghkZWNpc2lvbhgDIAEoDjIXLndyaXQucmV2aWV3LnYxLlZlcmRpY3QSDgoGcmVhc29uGAQgASgJEi4KDnJldmlzZWRfYWN0aW9uGAUgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi8KD2V4ZWN1dGVkX2FjdGlvbhgGIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIzCg1leGVjdXRlZF9mcm9tGAcgASgOMhwud3JpdC5yZXZpZXcudjEuRXhlY3V0ZWRGcm9tEhgKEG9ic2VydmF0aW9uX2pzb24YCCABKAkSNQoOaHVtYW5fYXBwcm92YWwYCSABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEiwKBWFnZW50GAogASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAsgASgJEhIKCnVudmVyaWZpZWQYDCABKAgixgIKCVJ1blJlc3VsdBImCgZzdGF0dXMYASABKA4yFi53cml0LnJ1bi52MS5SdW5TdGF0dXMSEwoLc3RvcF9yZWFzb24YAiABKAkSDQoFcGhhc2UYAyABKAkSDgoGYW5zd2VyGAQgASgJEiQKBXVzYWdlGAUgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMSJAoFdHJhY2UYBiADKAsyFS53cml0LnJ1bi52MS5UcmFjZVJvdxIqCgdoaXN0b3J5GAcgAygLMhkud3JpdC5ydW4udjEuSGlzdG9yeUVudHJ5EhIKCnJhd19hY3Rpb24YCCABKAkSJgoGYWN0aW9uGAkgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEhUKDXdvcmtlcl9kZXRhaWwYCiABKAkSEgoKdW52ZXJpZmllZBgLIAEoCCLYBQoDUnVuEg4KBnJ1bl9pZBgBIAEoCRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnRlbmFudBgDIAEoCRIsCgVhZ2VudBgEIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSJAoFc3RhdGUYBSABKA4yFS53cml0LnJ1bi52MS5SdW5TdGF0ZRIMCgRnb2FsGAYgASgJEhAKCHRyYWNlX2lkGAcgASgJEhcKD2RlZmluaXRpb25faGFzaBgIIAEoCRISCgpjcmVhdGVkX2J5GAkgASgJEi8KC2NyZWF0ZV90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKBmxhYmVscxgNIAMoCzIcLndyaXQucnVuLnYxLlJ1bi5MYWJlbHNFbnRyeRImCgZyZXN1bHQYDiABKAsyFi53cml0LnJ1bi52MS5SdW5SZXN1bHQSFQoNbGFzdF9zZXF1ZW5jZRgPIAEoAxI4CgpydW5fYnVkZ2V0GBAgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSLwoIcHJpb3JpdHkYESABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5EjgKCXJldGVudGlvbhgSIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbhIuCgpwdXJnZV90aW1lGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIucBCgxMaXZlUHJvZ3Jlc3MSLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEgwKBHN0ZXAYAiABKA0SEgoKdGV4dF9kZWx0YRgDIAEoCRIOCgZtaXNzZWQYBCABKA0SLAoIYWN0aXZpdHkYBSABKA4yGi53cml0LnJ1bi52MS5BZ2VudEFjdGl2aXR5EhIKCnVucmV2aWV3ZWQYBiABKAgSDwoHY2FsbF9pZBgHIAEoCRIPCgdhdHRlbXB0GAggASgNEhMKC3RleHRfb2Zmc2V0GAkgASgNIrQCCghSdW5FdmVudBIQCghzZXF1ZW5jZRgBIAEoAxIvCgtyZWNvcmRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVjaXNpb24YAyABKAsyGC53cml0LnJldmlldy52MS5EZWNpc2lvbkgAEicKBGhvb2sYBCABKAsyFy53cml0Lmhvb2sudjEuSG9va0V2ZW50SAASKAoGcmVzdWx0GAUgASgLMhYud3JpdC5ydW4udjEuUnVuUmVzdWx0SAASLQoIcHJvZ3Jlc3MYBiABKAsyGS53cml0LnJ1bi52MS5MaXZlUHJvZ3Jlc3NIABIsCgVhZ2VudBgHIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWZCBwoFZW50cnkiVgoJQWdlbnRJbmZvEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFwoPZGVmaW5pdGlvbl9oYXNoGAMgASgJEg0KBXRvb2xzGAQgAygJKvMCCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIVChFSVU5fU1RBVEVfUEVORElORxABEhUKEVJVTl9TVEFURV9SVU5OSU5HEAISFwoTUlVOX1NUQVRFX1NVU1BFTkRFRBADEhQKEFJVTl9TVEFURV9QQVJLRUQQBBIUChBSVU5fU1RBVEVfRU5ESU5HEAUSFwoTUlVOX1NUQVRFX0NPTVBMRVRFRBAGEhQKEFJVTl9TVEFURV9QQVVTRUQQBxIXChNSVU5fU1RBVEVfQ0FOQ0VMTEVEEAgSFwoTUlVOX1NUQVRFX1RJTUVEX09VVBAJEhcKE1JVTl9TVEFURV9NQVhfU1RFUFMQChIdChlSVU5fU1RBVEVfQlVER0VUX0VYQ0VFREVEEAsSFAoQUlVOX1NUQVRFX0hBTFRFRBAMEhUKEVJVTl9TVEFURV9CTE9DS0VEEA0SEwoPUlVOX1NUQVRFX0VSUk9SEA4qagoJUnVuU3RhdHVzEhoKFlJVTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIRCg1SVU5fU1RBVFVTX09LEAESFgoSUlVOX1NUQVRVU19QQVJUSUFMEAISFgoSUlVOX1NUQVRVU19TVE9QUEVEEAMq6QEKDUFnZW50QWN0aXZpdHkSHgoaQUdFTlRfQUNUSVZJVFlfVU5TUEVDSUZJRUQQABIaChZBR0VOVF9BQ1RJVklUWV9SVU5OSU5HEAESIwofQUdFTlRfQUNUSVZJVFlfV0FJVElOR19GT1JfVE9PTBACEiQKIEFHRU5UX0FDVElWSVRZX1dBSVRJTkdfRk9SX0lOUFVUEAMSHAoYQUdFTlRfQUNUSVZJVFlfU1VTUEVOREVEEAQSGQoVQUdFTlRfQUNUSVZJVFlfUEFSS0VEEAUSGAoUQUdFTlRfQUNUSVZJVFlfRU5ERUQQBmIGcHJvdG8z", [file_google_protobuf_timestamp, file_writ_hook_v1_hook_event, file_writ_meter_v1_usage, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
 
 /**
- * TraceRow is one step in one line.
+ * TraceRow is the summary of one step.
  *
  * @generated from message writ.run.v1.TraceRow
  */
@@ -45,42 +45,42 @@ export type TraceRow = Message<"writ.run.v1.TraceRow"> & {
   tool: string;
 
   /**
-   * Twelve hex digits that name the arguments; empty for a final.
+   * Hash of the arguments, twelve hex digits; empty for a final.
    *
    * @generated from field: string args_hash = 3;
    */
   argsHash: string;
 
   /**
-   * Escalate if any pass escalated, else revise if any revised.
+   * Escalate if any pass escalated, else revise if any pass revised.
    *
    * @generated from field: writ.review.v1.Verdict supervisor_decision = 4;
    */
   supervisorDecision: Verdict;
 
   /**
-   * Whose version was executed.
+   * Origin of the executed action.
    *
    * @generated from field: writ.review.v1.ExecutedFrom executed_from = 5;
    */
   executedFrom: ExecutedFrom;
 
   /**
-   * Whether it went well.
+   * Whether the step succeeded.
    *
    * @generated from field: bool ok = 6;
    */
   ok: boolean;
 
   /**
-   * Why not; empty when it did.
+   * Stop reason; empty on success.
    *
    * @generated from field: string stop_reason = 7;
    */
   stopReason: string;
 
   /**
-   * What the person said; unset when nobody was asked.
+   * Decision of the person; unset without an approval.
    *
    * @generated from field: optional bool human_approved = 8;
    */
@@ -109,7 +109,7 @@ export const TraceRowSchema: GenMessage<TraceRow> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 0);
 
 /**
- * HistoryEntry is one executed step in full.
+ * HistoryEntry is one executed step with all details.
  *
  * @generated from message writ.run.v1.HistoryEntry
  */
@@ -122,56 +122,56 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
   step: number;
 
   /**
-   * What was proposed.
+   * Proposed action.
    *
    * @generated from field: writ.review.v1.Action action = 2;
    */
   action?: Action | undefined;
 
   /**
-   * What policy said.
+   * Verdict of the policy.
    *
    * @generated from field: writ.review.v1.Verdict decision = 3;
    */
   decision: Verdict;
 
   /**
-   * Its reason.
+   * Reason of the verdict.
    *
    * @generated from field: string reason = 4;
    */
   reason: string;
 
   /**
-   * What policy made of it; absent when it changed nothing.
+   * Action revised by the policy; absent if not revised.
    *
    * @generated from field: writ.review.v1.Action revised_action = 5;
    */
   revisedAction?: Action | undefined;
 
   /**
-   * What was executed.
+   * Executed action.
    *
    * @generated from field: writ.review.v1.Action executed_action = 6;
    */
   executedAction?: Action | undefined;
 
   /**
-   * Whose version that was.
+   * Origin of the executed action.
    *
    * @generated from field: writ.review.v1.ExecutedFrom executed_from = 7;
    */
   executedFrom: ExecutedFrom;
 
   /**
-   * What it gave back: the content whose digest the receipt holds, as JSON.
+   * Result: the content whose digest is in the receipt, as JSON.
    *
    * @generated from field: string observation_json = 8;
    */
   observationJson: string;
 
   /**
-   * What a person said; absent when nobody was asked.
+   * Decision of a person; absent without an approval.
    *
    * @generated from field: writ.review.v1.HumanApproval human_approval = 9;
    */
@@ -192,7 +192,7 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
   callId: string;
 
   /**
-   * The observation is only the worker's word; no receipt vouches for it.
+   * Whether the observation is only a report of the worker, without a receipt.
    *
    * @generated from field: bool unverified = 12;
    */
@@ -207,48 +207,48 @@ export const HistoryEntrySchema: GenMessage<HistoryEntry> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 1);
 
 /**
- * RunResult is how a run ended.
+ * RunResult is the result of a run.
  *
  * @generated from message writ.run.v1.RunResult
  */
 export type RunResult = Message<"writ.run.v1.RunResult"> & {
   /**
-   * In one word.
+   * Status.
    *
    * @generated from field: writ.run.v1.RunStatus status = 1;
    */
   status: RunStatus;
 
   /**
-   * In detail, as in docs/reference/stop-reasons.md.
+   * Stop reason, see docs/reference/stop-reasons.md.
    *
    * @generated from field: string stop_reason = 2;
    */
   stopReason: string;
 
   /**
-   * Where it stopped: worker, supervisor, human_approval, execution or finalize; empty when it did not.
+   * Phase in which it stopped: worker, supervisor, human_approval, execution or finalize; empty if it was not stopped.
    *
    * @generated from field: string phase = 3;
    */
   phase: string;
 
   /**
-   * The reviewed answer; empty without one.
+   * The reviewed answer; empty if none.
    *
    * @generated from field: string answer = 4;
    */
   answer: string;
 
   /**
-   * What the run spent.
+   * Totals of the run.
    *
    * @generated from field: writ.meter.v1.Totals usage = 5;
    */
   usage?: Totals | undefined;
 
   /**
-   * One row a step.
+   * One row per step.
    *
    * @generated from field: repeated writ.run.v1.TraceRow trace = 6;
    */
@@ -262,28 +262,28 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
   history: HistoryEntry[];
 
   /**
-   * The model's raw text, when the run stopped because it was no valid action.
+   * Raw text of the model, when the run stopped because it was not a valid action.
    *
    * @generated from field: string raw_action = 8;
    */
   rawAction: string;
 
   /**
-   * The action that the run stopped at.
+   * The action at which the run stopped.
    *
    * @generated from field: writ.review.v1.Action action = 9;
    */
   action?: Action | undefined;
 
   /**
-   * One sentence of the worker, which nobody vouches for.
+   * One sentence of the worker, not verified.
    *
    * @generated from field: string worker_detail = 10;
    */
   workerDetail: string;
 
   /**
-   * The stop reason is only the worker's word.
+   * Whether the stop reason is only a report of the worker.
    *
    * @generated from field: bool unverified = 11;
    */
@@ -311,7 +311,7 @@ export type Run = Message<"writ.run.v1.Run"> & {
   runId: string;
 
   /**
-   * Conversation that it belongs to.
+   * Session.
    *
    * @generated from field: string session_id = 2;
    */
@@ -332,106 +332,106 @@ export type Run = Message<"writ.run.v1.Run"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Where it stands.
+   * State.
    *
    * @generated from field: writ.run.v1.RunState state = 5;
    */
   state: RunState;
 
   /**
-   * What was asked.
+   * Goal.
    *
    * @generated from field: string goal = 6;
    */
   goal: string;
 
   /**
-   * Trace that every hop of it belongs to, in hex.
+   * Trace id of the run, in hex.
    *
    * @generated from field: string trace_id = 7;
    */
   traceId: string;
 
   /**
-   * Hash of the root agent's definition.
+   * Hash of the definition of the root agent.
    *
    * @generated from field: string definition_hash = 8;
    */
   definitionHash: string;
 
   /**
-   * Who started it.
+   * Subject that started it.
    *
    * @generated from field: string created_by = 9;
    */
   createdBy: string;
 
   /**
-   * When.
+   * Time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 10;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * When it must be over; absent when it need not.
+   * Deadline; absent if none.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 11;
    */
   deadline?: Timestamp | undefined;
 
   /**
-   * When it was over; absent before.
+   * End time; absent before the end.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 12;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * The caller's own labels.
+   * Labels of the caller.
    *
    * @generated from field: map<string, string> labels = 13;
    */
   labels: { [key: string]: string };
 
   /**
-   * How it ended; absent before.
+   * Result; absent before the end.
    *
    * @generated from field: writ.run.v1.RunResult result = 14;
    */
   result?: RunResult | undefined;
 
   /**
-   * Place of the last event in the timeline.
+   * Sequence of the last event in the timeline.
    *
    * @generated from field: int64 last_sequence = 15;
    */
   lastSequence: bigint;
 
   /**
-   * What the run may spend, all agents together.
+   * Caps of the run, over all agents.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget run_budget = 16;
    */
   runBudget?: ExecutionBudget | undefined;
 
   /**
-   * Its weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 17;
    */
   priority: Priority;
 
   /**
-   * How long its history is kept.
+   * Retention of its history.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 18;
    */
   retention: HistoryRetention;
 
   /**
-   * When its contents were deleted, as its retention asks: goal, answer, history and arguments are
-   * empty from then on; how it ended and what it spent stay. Absent while they are there.
+   * When its contents were deleted according to its retention: goal, answer, history and arguments are
+   * empty from then on; result and totals are kept. Absent before.
    *
    * @generated from field: google.protobuf.Timestamp purge_time = 19;
    */
@@ -446,9 +446,9 @@ export const RunSchema: GenMessage<Run> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 3);
 
 /**
- * LiveProgress is something that is happening now. Not durable, not reviewed,
- * never the answer. It travels over the bus on the subject
- * `writ.progress.v1.<tenant>.<run_id>.<agent instance>`, and only to those who look.
+ * LiveProgress is the current activity of an agent. It is not durable, not reviewed,
+ * and never the answer. It is published on the subject
+ * `writ.progress.v1.<tenant>.<run_id>.<agent instance>`, only while the run is watched.
  *
  * @generated from message writ.run.v1.LiveProgress
  */
@@ -461,56 +461,56 @@ export type LiveProgress = Message<"writ.run.v1.LiveProgress"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Step that the agent is in, or was in last, from 1; zero before the first.
+   * Current or last step of the agent, from 1; zero before the first.
    *
    * @generated from field: uint32 step = 2;
    */
   step: number;
 
   /**
-   * A piece of model text, where the manifest allows it.
+   * A part of the model text, if the manifest allows it.
    *
    * @generated from field: string text_delta = 3;
    */
   textDelta: string;
 
   /**
-   * Messages right before this one that this watcher was too slow for.
+   * Number of messages before this one that were dropped because the watcher was too slow.
    *
    * @generated from field: uint32 missed = 4;
    */
   missed: number;
 
   /**
-   * What the agent is doing from now on.
+   * New activity of the agent.
    *
    * @generated from field: writ.run.v1.AgentActivity activity = 5;
    */
   activity: AgentActivity;
 
   /**
-   * The text has passed no review; true wherever there is text.
+   * Whether the text is unreviewed; true for every text.
    *
    * @generated from field: bool unreviewed = 6;
    */
   unreviewed: boolean;
 
   /**
-   * The model call that the text is of.
+   * The model call of the text.
    *
    * @generated from field: string call_id = 7;
    */
   callId: string;
 
   /**
-   * Its attempt, from 1; the text of an earlier one is void.
+   * Attempt, from 1; the text of earlier attempts is invalid.
    *
    * @generated from field: uint32 attempt = 8;
    */
   attempt: number;
 
   /**
-   * Where in the attempt's text the piece begins, in bytes of UTF-8; a gap was missed.
+   * Offset of the text in the attempt, in bytes of UTF-8; a gap means missed text.
    *
    * @generated from field: uint32 text_offset = 9;
    */
@@ -525,13 +525,13 @@ export const LiveProgressSchema: GenMessage<LiveProgress> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 4);
 
 /**
- * RunEvent is one entry of a run's timeline.
+ * RunEvent is one entry of the timeline of a run.
  *
  * @generated from message writ.run.v1.RunEvent
  */
 export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
   /**
-   * Place in the timeline, from 1 without gaps; zero for live progress.
+   * Sequence in the timeline, from 1 without gaps; zero for live progress.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -559,7 +559,7 @@ export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
     case: "decision";
   } | {
     /**
-     * Something that a service tells.
+     * An event of a service.
      *
      * @generated from field: writ.hook.v1.HookEvent hook = 4;
      */
@@ -575,7 +575,7 @@ export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
     case: "result";
   } | {
     /**
-     * Something that is happening now.
+     * Live progress.
      *
      * @generated from field: writ.run.v1.LiveProgress progress = 6;
      */
@@ -584,7 +584,7 @@ export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The agent that it concerns.
+   * The agent.
    *
    * @generated from field: writ.supervision.v1.AgentRef agent = 7;
    */
@@ -599,7 +599,7 @@ export const RunEventSchema: GenMessage<RunEvent> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 5);
 
 /**
- * AgentInfo is what a client may know of an agent that it can call.
+ * AgentInfo describes an agent to clients.
  *
  * @generated from message writ.run.v1.AgentInfo
  */
@@ -612,7 +612,7 @@ export type AgentInfo = Message<"writ.run.v1.AgentInfo"> & {
   name: string;
 
   /**
-   * One line for people.
+   * One-line description.
    *
    * @generated from field: string description = 2;
    */
@@ -641,48 +641,48 @@ export const AgentInfoSchema: GenMessage<AgentInfo> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 6);
 
 /**
- * RunState says where a run stands.
+ * RunState is the state of a run.
  *
  * @generated from enum writ.run.v1.RunState
  */
 export const RunState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: RUN_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Accepted; pool, tab and worker are being set up.
+   * Accepted; pool, tab and worker are being prepared.
    *
    * @generated from enum value: RUN_STATE_PENDING = 1;
    */
   PENDING: 1,
 
   /**
-   * Its agents run.
+   * Its agents are running.
    *
    * @generated from enum value: RUN_STATE_RUNNING = 2;
    */
   RUNNING: 2,
 
   /**
-   * It waits for a person, a signal or a timer.
+   * Waiting for a person, a signal or a timer.
    *
    * @generated from enum value: RUN_STATE_SUSPENDED = 3;
    */
   SUSPENDED: 3,
 
   /**
-   * It is halted and may be resumed.
+   * Preempted or halted; can be resumed.
    *
    * @generated from enum value: RUN_STATE_PARKED = 4;
    */
   PARKED: 4,
 
   /**
-   * It has its ending; tab and pool are being closed.
+   * The ending is recorded; tab and pool are being closed.
    *
    * @generated from enum value: RUN_STATE_ENDING = 5;
    */
@@ -710,21 +710,21 @@ export const RunState = {
   CANCELLED: 8,
 
   /**
-   * Terminal: out of time.
+   * Terminal: the time limit was reached.
    *
    * @generated from enum value: RUN_STATE_TIMED_OUT = 9;
    */
   TIMED_OUT: 9,
 
   /**
-   * Terminal: out of steps or tool calls.
+   * Terminal: the limit of steps or tool calls was reached.
    *
    * @generated from enum value: RUN_STATE_MAX_STEPS = 10;
    */
   MAX_STEPS: 10,
 
   /**
-   * Terminal: out of budget.
+   * Terminal: the budget is exhausted.
    *
    * @generated from enum value: RUN_STATE_BUDGET_EXCEEDED = 11;
    */
@@ -738,7 +738,7 @@ export const RunState = {
   HALTED: 12,
 
   /**
-   * Terminal: refused by policy, a person or the gateway.
+   * Terminal: rejected by policy, a person or the gateway.
    *
    * @generated from enum value: RUN_STATE_BLOCKED = 13;
    */
@@ -753,7 +753,7 @@ export const RunState = {
 } as const;
 
 /**
- * RunState says where a run stands.
+ * RunState is the state of a run.
  *
  * @generated from enum writ.run.v1.RunState
  */
@@ -766,13 +766,13 @@ export const RunStateSchema: GenEnum<RunState> = /*@__PURE__*/
   enumDesc(file_writ_run_v1_run, 0);
 
 /**
- * RunStatus is a result in one word.
+ * RunStatus is the short form of a result.
  *
  * @generated from enum writ.run.v1.RunStatus
  */
 export const RunStatus = {
   /**
-   * Not over.
+   * Not ended.
    *
    * @generated from enum value: RUN_STATUS_UNSPECIFIED = 0;
    */
@@ -793,7 +793,7 @@ export const RunStatus = {
   PARTIAL: 2,
 
   /**
-   * Stopped; stop_reason says why.
+   * Stopped; see stop_reason.
    *
    * @generated from enum value: RUN_STATUS_STOPPED = 3;
    */
@@ -801,7 +801,7 @@ export const RunStatus = {
 } as const;
 
 /**
- * RunStatus is a result in one word.
+ * RunStatus is the short form of a result.
  *
  * @generated from enum writ.run.v1.RunStatus
  */
@@ -814,41 +814,41 @@ export const RunStatusSchema: GenEnum<RunStatus> = /*@__PURE__*/
   enumDesc(file_writ_run_v1_run, 1);
 
 /**
- * AgentActivity says what an agent is doing, in its worker's own words.
+ * AgentActivity is the activity of an agent, as reported by its worker.
  *
  * @generated from enum writ.run.v1.AgentActivity
  */
 export const AgentActivity = {
   /**
-   * Not said: the message is about text.
+   * Not set: the message carries text.
    *
    * @generated from enum value: AGENT_ACTIVITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Runs.
+   * Running.
    *
    * @generated from enum value: AGENT_ACTIVITY_RUNNING = 1;
    */
   RUNNING: 1,
 
   /**
-   * Runs, with a tool call under way.
+   * Running, with a tool call in flight.
    *
    * @generated from enum value: AGENT_ACTIVITY_WAITING_FOR_TOOL = 2;
    */
   WAITING_FOR_TOOL: 2,
 
   /**
-   * Waits for somebody at the keyboard.
+   * Waiting for input of a person.
    *
    * @generated from enum value: AGENT_ACTIVITY_WAITING_FOR_INPUT = 3;
    */
   WAITING_FOR_INPUT: 3,
 
   /**
-   * Sleeps until a signal, a person or a time.
+   * Suspended until a signal, a decision or a timer.
    *
    * @generated from enum value: AGENT_ACTIVITY_SUSPENDED = 4;
    */
@@ -862,7 +862,7 @@ export const AgentActivity = {
   PARKED: 5,
 
   /**
-   * Terminal: over; how it ended is in the timeline.
+   * Terminal: ended; the timeline has the ending.
    *
    * @generated from enum value: AGENT_ACTIVITY_ENDED = 6;
    */
@@ -870,7 +870,7 @@ export const AgentActivity = {
 } as const;
 
 /**
- * AgentActivity says what an agent is doing, in its worker's own words.
+ * AgentActivity is the activity of an agent, as reported by its worker.
  *
  * @generated from enum writ.run.v1.AgentActivity
  */

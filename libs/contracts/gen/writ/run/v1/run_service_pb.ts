@@ -31,70 +31,70 @@ export type StartRunRequest = Message<"writ.run.v1.StartRunRequest"> & {
   requestId: string;
 
   /**
-   * Agent to start; ListAgents says which exist.
+   * Agent to start, see ListAgents.
    *
    * @generated from field: string agent = 2;
    */
   agent: string;
 
   /**
-   * What it is asked to do.
+   * The task.
    *
    * @generated from field: string goal = 3;
    */
   goal: string;
 
   /**
-   * Structured input beside the goal, as a JSON object.
+   * Structured input in addition to the goal, as a JSON object.
    *
    * @generated from field: string data_json = 4;
    */
   dataJson: string;
 
   /**
-   * Conversation to go on with; empty begins a fresh one.
+   * Session to continue; empty starts a new one.
    *
    * @generated from field: string session_id = 5;
    */
   sessionId: string;
 
   /**
-   * What the whole run may spend; never more than the agent's manifest allows.
+   * Caps of the whole run; never more than the manifest allows.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget run_budget = 6;
    */
   runBudget?: ExecutionBudget | undefined;
 
   /**
-   * Headcount of the run; never more than the agent's manifest allows.
+   * Headcount of the run; never more than the manifest allows.
    *
    * @generated from field: writ.supervision.v1.SpawnBudget spawn_budget = 7;
    */
   spawnBudget?: SpawnBudget | undefined;
 
   /**
-   * Weight; never more than the agent's manifest allows.
+   * Priority; never more than the manifest allows.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 8;
    */
   priority: Priority;
 
   /**
-   * How long history is kept; never longer than the agent's manifest allows.
+   * Retention of the history; never longer than the manifest allows.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 9;
    */
   retention: HistoryRetention;
 
   /**
-   * The caller's own labels.
+   * Labels of the caller.
    *
    * @generated from field: map<string, string> labels = 10;
    */
   labels: { [key: string]: string };
 
   /**
-   * Model alias to use instead of the manifest's own, one that it allows.
+   * Model alias to use instead of the default; must be allowed by the manifest.
    *
    * @generated from field: string model = 11;
    */
@@ -109,7 +109,7 @@ export const StartRunRequestSchema: GenMessage<StartRunRequest> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run_service, 0);
 
 /**
- * StartRunResponse carries the run, which may be over already when the request was a repeat.
+ * StartRunResponse carries the run, which may have ended when the request is a repeat.
  *
  * @generated from message writ.run.v1.StartRunResponse
  */
@@ -130,7 +130,7 @@ export const StartRunResponseSchema: GenMessage<StartRunResponse> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 1);
 
 /**
- * RunAgentRequest starts a run to watch.
+ * RunAgentRequest starts and watches a run.
  *
  * @generated from message writ.run.v1.RunAgentRequest
  */
@@ -143,7 +143,7 @@ export type RunAgentRequest = Message<"writ.run.v1.RunAgentRequest"> & {
   start?: StartRunRequest | undefined;
 
   /**
-   * Whether live progress is wanted too.
+   * Whether to include live progress.
    *
    * @generated from field: bool progress = 2;
    */
@@ -269,14 +269,14 @@ export type ListRunsRequest = Message<"writ.run.v1.ListRunsRequest"> & {
   oldestFirst: boolean;
 
   /**
-   * Most rows of a page. Default 50, at most 500.
+   * Page size. Default 50, at most 500.
    *
    * @generated from field: uint32 page_size = 6;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 7;
    */
@@ -304,7 +304,7 @@ export type ListRunsResponse = Message<"writ.run.v1.ListRunsResponse"> & {
   runs: Run[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -319,7 +319,7 @@ export const ListRunsResponseSchema: GenMessage<ListRunsResponse> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 7);
 
 /**
- * WatchRunRequest names a run and a place in its timeline.
+ * WatchRunRequest names a run and a sequence in its timeline.
  *
  * @generated from message writ.run.v1.WatchRunRequest
  */
@@ -332,14 +332,14 @@ export type WatchRunRequest = Message<"writ.run.v1.WatchRunRequest"> & {
   runId: string;
 
   /**
-   * Events after this place; zero means from the beginning.
+   * Only events after this sequence; zero means all.
    *
    * @generated from field: int64 after_sequence = 2;
    */
   afterSequence: bigint;
 
   /**
-   * Whether live progress is wanted too.
+   * Whether to include live progress.
    *
    * @generated from field: bool progress = 3;
    */
@@ -395,7 +395,7 @@ export type CancelRunRequest = Message<"writ.run.v1.CancelRunRequest"> & {
   runId: string;
 
   /**
-   * Why, for the record.
+   * Reason, for the audit record.
    *
    * @generated from field: string reason = 3;
    */
@@ -410,7 +410,7 @@ export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 10);
 
 /**
- * CancelRunResponse carries the run, ending or ended.
+ * CancelRunResponse carries the run, which is ending or ended.
  *
  * @generated from message writ.run.v1.CancelRunResponse
  */
@@ -480,13 +480,13 @@ export const SignalRunRequestSchema: GenMessage<SignalRunRequest> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 12);
 
 /**
- * SignalRunResponse says whether it was news.
+ * SignalRunResponse reports whether the signal was new.
  *
  * @generated from message writ.run.v1.SignalRunResponse
  */
 export type SignalRunResponse = Message<"writ.run.v1.SignalRunResponse"> & {
   /**
-   * False when the same signal was accepted before.
+   * False when the same signal was already accepted.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -507,14 +507,14 @@ export const SignalRunResponseSchema: GenMessage<SignalRunResponse> = /*@__PURE_
  */
 export type ListAgentsRequest = Message<"writ.run.v1.ListAgentsRequest"> & {
   /**
-   * Most rows of a page. Default 50, at most 500.
+   * Page size. Default 50, at most 500.
    *
    * @generated from field: uint32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -542,7 +542,7 @@ export type ListAgentsResponse = Message<"writ.run.v1.ListAgentsResponse"> & {
   agents: AgentInfo[];
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -557,14 +557,14 @@ export const ListAgentsResponseSchema: GenMessage<ListAgentsResponse> = /*@__PUR
   messageDesc(file_writ_run_v1_run_service, 15);
 
 /**
- * RunService is the door for clients. Public, for the role caller.
+ * RunService starts, watches and cancels runs. Public, for the role caller.
  *
  * @generated from service writ.run.v1.RunService
  */
 export const RunService: GenService<{
   /**
-   * StartRun starts an agent on a goal. The same request_id starts nothing more
-   * and answers with the same run.
+   * StartRun starts an agent with a goal. A repeat of the request_id starts nothing
+   * and returns the same run.
    *
    * @generated from rpc writ.run.v1.RunService.StartRun
    */
@@ -574,7 +574,7 @@ export const RunService: GenService<{
     output: typeof StartRunResponseSchema;
   },
   /**
-   * RunAgent starts a run and watches it to its end, in one.
+   * RunAgent starts a run and watches it to its end in one RPC.
    *
    * @generated from rpc writ.run.v1.RunService.RunAgent
    */
@@ -584,7 +584,7 @@ export const RunService: GenService<{
     output: typeof RunAgentResponseSchema;
   },
   /**
-   * GetRun reads a run, with its result once it is over.
+   * GetRun reads a run, with its result after the end.
    *
    * @generated from rpc writ.run.v1.RunService.GetRun
    */
@@ -604,8 +604,8 @@ export const RunService: GenService<{
     output: typeof ListRunsResponseSchema;
   },
   /**
-   * WatchRun replays a run's timeline from any place, then follows it live,
-   * without gap or duplicate, and ends with the run.
+   * WatchRun replays the timeline of a run from any sequence, then follows it live,
+   * without gaps or duplicates, and ends with the run.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRun
    */

@@ -17,7 +17,7 @@ export const file_writ_spawn_v1_pool: GenFile = /*@__PURE__*/
   fileDesc("Chh3cml0L3NwYXduL3YxL3Bvb2wucHJvdG8SDXdyaXQuc3Bhd24udjEiuwEKClNsb3RDaGFuZ2USLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEiYKBGZyb20YAiABKA4yGC53cml0LnNwYXduLnYxLlNsb3RTdGF0ZRIkCgJ0bxgDIAEoDjIYLndyaXQuc3Bhd24udjEuU2xvdFN0YXRlEjEKCmJlY2F1c2Vfb2YYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmIr0CCgRTbG90EiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhInCgVzdGF0ZRgCIAEoDjIYLndyaXQuc3Bhd24udjEuU2xvdFN0YXRlEi8KCHByaW9yaXR5GAMgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eRINCgVncmFudBgEIAEoCRI1ChFncmFudF9leHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGFjcXVpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqwIKBFBvb2wSDgoGdGVuYW50GAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIwCgZidWRnZXQYAyABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQnVkZ2V0EiQKB2hvbGRlcnMYBCADKAsyEy53cml0LnNwYXduLnYxLlNsb3QSIwoGcGF1c2VkGAUgAygLMhMud3JpdC5zcGF3bi52MS5TbG90EiQKB3dhaXRpbmcYBiADKAsyEy53cml0LnNwYXduLnYxLlNsb3QSDAoEaGVsZBgHIAEoDRIUCgx0b3RhbF9zcGF3bnMYCCABKA0SFAoMdG90YWxfcGF1c2VzGAkgASgNEhYKDnRvdGFsX3JlZnVzYWxzGAogASgNEg4KBmNsb3NlZBgLIAEoCCqgAQoJU2xvdFN0YXRlEhoKFlNMT1RfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTTE9UX1NUQVRFX0FDVElWRRABEhgKFFNMT1RfU1RBVEVfU1VTUEVOREVEEAISFQoRU0xPVF9TVEFURV9QQVVTRUQQAxIWChJTTE9UX1NUQVRFX1dBSVRJTkcQBBIXChNTTE9UX1NUQVRFX1JFTEVBU0VEEAViBnByb3RvMw", [file_google_protobuf_timestamp, file_writ_supervision_v1_supervision]);
 
 /**
- * SlotChange tells that an agent moved from one state to another.
+ * SlotChange reports a change of the state of an agent.
  *
  * @generated from message writ.spawn.v1.SlotChange
  */
@@ -30,21 +30,21 @@ export type SlotChange = Message<"writ.spawn.v1.SlotChange"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Where it stood.
+   * Previous state.
    *
    * @generated from field: writ.spawn.v1.SlotState from = 2;
    */
   from: SlotState;
 
   /**
-   * Where it stands.
+   * State.
    *
    * @generated from field: writ.spawn.v1.SlotState to = 3;
    */
   to: SlotState;
 
   /**
-   * The agent that it was paused for, or whose slot it got.
+   * The agent for which it was paused, or whose slot it got.
    *
    * @generated from field: writ.supervision.v1.AgentRef because_of = 4;
    */
@@ -59,7 +59,7 @@ export const SlotChangeSchema: GenMessage<SlotChange> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_pool, 0);
 
 /**
- * Slot is what an agent holds.
+ * Slot is the slot of an agent.
  *
  * @generated from message writ.spawn.v1.Slot
  */
@@ -72,21 +72,21 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Where it stands.
+   * State.
    *
    * @generated from field: writ.spawn.v1.SlotState state = 2;
    */
   state: SlotState;
 
   /**
-   * Its weight now.
+   * Current priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 3;
    */
   priority: Priority;
 
   /**
-   * Proof that it may act, signed by spawn-budget; empty unless ACTIVE. A JWS,
+   * Slot grant, signed by spawn-budget; empty unless ACTIVE. A JWS,
    * for the metadata key `writ-slot-grant`.
    *
    * @generated from field: string grant = 4;
@@ -94,21 +94,21 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
   grant: string;
 
   /**
-   * When the grant stops working.
+   * Expiry of the grant.
    *
    * @generated from field: google.protobuf.Timestamp grant_expire_time = 5;
    */
   grantExpireTime?: Timestamp | undefined;
 
   /**
-   * When the lease lapses; absent without one.
+   * Expiry of the lease; absent without a lease.
    *
    * @generated from field: google.protobuf.Timestamp lease_expire_time = 6;
    */
   leaseExpireTime?: Timestamp | undefined;
 
   /**
-   * When the agent acquired its slot first.
+   * When the agent first acquired a slot.
    *
    * @generated from field: google.protobuf.Timestamp acquire_time = 7;
    */
@@ -157,49 +157,49 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   holders: Slot[];
 
   /**
-   * Agents that were paused.
+   * Paused agents.
    *
    * @generated from field: repeated writ.spawn.v1.Slot paused = 5;
    */
   paused: Slot[];
 
   /**
-   * Agents that wait for a slot, first in line first.
+   * Agents that wait for a slot, in the order of the queue.
    *
    * @generated from field: repeated writ.spawn.v1.Slot waiting = 6;
    */
   waiting: Slot[];
 
   /**
-   * Slots held: root, active and suspended.
+   * Number of slot holders: root, active and suspended.
    *
    * @generated from field: uint32 held = 7;
    */
   held: number;
 
   /**
-   * Agents ever spawned, the root not counted.
+   * Number of agents ever spawned, without the root.
    *
    * @generated from field: uint32 total_spawns = 8;
    */
   totalSpawns: number;
 
   /**
-   * Pauses so far.
+   * Number of pauses.
    *
    * @generated from field: uint32 total_pauses = 9;
    */
   totalPauses: number;
 
   /**
-   * Refusals so far.
+   * Number of rejections.
    *
    * @generated from field: uint32 total_refusals = 10;
    */
   totalRefusals: number;
 
   /**
-   * The run is over; nothing is granted.
+   * Whether the run has ended; no slot is granted then.
    *
    * @generated from field: bool closed = 11;
    */
@@ -214,41 +214,41 @@ export const PoolSchema: GenMessage<Pool> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_pool, 2);
 
 /**
- * SlotState says where an agent stands in its run's headcount.
+ * SlotState is the state of an agent in the headcount of its run.
  *
  * @generated from enum writ.spawn.v1.SlotState
  */
 export const SlotState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: SLOT_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Holds a slot under a running lease.
+   * Holds a slot with a lease.
    *
    * @generated from enum value: SLOT_STATE_ACTIVE = 1;
    */
   ACTIVE: 1,
 
   /**
-   * Holds a slot without a lease: it sleeps or waits.
+   * Holds a slot without a lease: suspended.
    *
    * @generated from enum value: SLOT_STATE_SUSPENDED = 2;
    */
   SUSPENDED: 2,
 
   /**
-   * Holds no slot: it was paused for another agent, and is resumed when one frees.
+   * Holds no slot: paused for another agent, and resumed when a slot is free.
    *
    * @generated from enum value: SLOT_STATE_PAUSED = 3;
    */
   PAUSED: 3,
 
   /**
-   * Holds no slot: its lease lapsed, or it came back to a full pool, and it waits for one.
+   * Holds no slot: its lease expired, or it returned to a full pool, and it waits for a slot.
    *
    * @generated from enum value: SLOT_STATE_WAITING = 4;
    */
@@ -263,7 +263,7 @@ export const SlotState = {
 } as const;
 
 /**
- * SlotState says where an agent stands in its run's headcount.
+ * SlotState is the state of an agent in the headcount of its run.
  *
  * @generated from enum writ.spawn.v1.SlotState
  */

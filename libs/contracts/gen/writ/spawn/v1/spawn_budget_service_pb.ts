@@ -54,7 +54,7 @@ export type OpenPoolRequest = Message<"writ.spawn.v1.OpenPoolRequest"> & {
   root?: AgentRef | undefined;
 
   /**
-   * The root's weight.
+   * Priority of the root.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 5;
    */
@@ -68,7 +68,7 @@ export type OpenPoolRequest = Message<"writ.spawn.v1.OpenPoolRequest"> & {
   budget?: SpawnBudget | undefined;
 
   /**
-   * When the run must be over.
+   * Deadline of the run.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 7;
    */
@@ -83,7 +83,7 @@ export const OpenPoolRequestSchema: GenMessage<OpenPoolRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 0);
 
 /**
- * OpenPoolResponse carries the root's slot.
+ * OpenPoolResponse carries the slot of the root.
  *
  * @generated from message writ.spawn.v1.OpenPoolResponse
  */
@@ -104,7 +104,7 @@ export const OpenPoolResponseSchema: GenMessage<OpenPoolResponse> = /*@__PURE__*
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 1);
 
 /**
- * AcquireRequest asks for a slot.
+ * AcquireRequest requests a slot.
  *
  * @generated from message writ.spawn.v1.AcquireRequest
  */
@@ -145,14 +145,14 @@ export type AcquireRequest = Message<"writ.spawn.v1.AcquireRequest"> & {
   parent?: AgentRef | undefined;
 
   /**
-   * Its level below the root.
+   * Depth below the root.
    *
    * @generated from field: uint32 depth = 6;
    */
   depth: number;
 
   /**
-   * Its weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 7;
    */
@@ -167,7 +167,7 @@ export const AcquireRequestSchema: GenMessage<AcquireRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 2);
 
 /**
- * AcquireResponse carries the slot as it stands now.
+ * AcquireResponse carries the current slot.
  *
  * @generated from message writ.spawn.v1.AcquireResponse
  */
@@ -180,7 +180,7 @@ export type AcquireResponse = Message<"writ.spawn.v1.AcquireResponse"> & {
   slot?: Slot | undefined;
 
   /**
-   * Who was paused for it.
+   * The agent that was paused for it.
    *
    * @generated from field: repeated writ.spawn.v1.SlotChange changes = 2;
    */
@@ -237,7 +237,7 @@ export const ReleaseRequestSchema: GenMessage<ReleaseRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 4);
 
 /**
- * ReleaseResponse says who got the slot.
+ * ReleaseResponse lists who got the slot.
  *
  * @generated from message writ.spawn.v1.ReleaseResponse
  */
@@ -250,7 +250,7 @@ export type ReleaseResponse = Message<"writ.spawn.v1.ReleaseResponse"> & {
   released: boolean;
 
   /**
-   * Who was resumed.
+   * Resumed agents.
    *
    * @generated from field: repeated writ.spawn.v1.SlotChange changes = 2;
    */
@@ -271,21 +271,21 @@ export const ReleaseResponseSchema: GenMessage<ReleaseResponse> = /*@__PURE__*/
  */
 export type AgentRenewal = Message<"writ.spawn.v1.AgentRenewal"> & {
   /**
-   * The agent's token for spawn-budget.
+   * Token of the agent for spawn-budget.
    *
    * @generated from field: string agent_token = 1;
    */
   agentToken: string;
 
   /**
-   * The worker's lease epoch of the agent.
+   * Lease epoch of the worker for the agent.
    *
    * @generated from field: int64 epoch = 2;
    */
   epoch: bigint;
 
   /**
-   * What is wanted.
+   * Requested state.
    *
    * @generated from field: writ.spawn.v1.RenewIntent intent = 3;
    */
@@ -300,7 +300,7 @@ export const AgentRenewalSchema: GenMessage<AgentRenewal> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 6);
 
 /**
- * RenewRequest renews the slots of a worker's agents.
+ * RenewRequest renews the slots of the agents of a worker.
  *
  * @generated from message writ.spawn.v1.RenewRequest
  */
@@ -321,7 +321,7 @@ export const RenewRequestSchema: GenMessage<RenewRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 7);
 
 /**
- * AgentSlot is one agent's answer.
+ * AgentSlot is the answer for one agent.
  *
  * @generated from message writ.spawn.v1.AgentSlot
  */
@@ -334,14 +334,14 @@ export type AgentSlot = Message<"writ.spawn.v1.AgentSlot"> & {
   runId: string;
 
   /**
-   * Where the agent stands, with a fresh grant when it may act.
+   * The slot, with a new grant when the agent may act.
    *
    * @generated from field: writ.spawn.v1.Slot slot = 2;
    */
   slot?: Slot | undefined;
 
   /**
-   * ErrorInfo reason why this agent was refused (STALE_EPOCH, TOKEN_EXPIRED, UNKNOWN_AGENT); empty when it was not.
+   * Reason code of a rejection (STALE_EPOCH, TOKEN_EXPIRED, UNKNOWN_AGENT); empty on success.
    *
    * @generated from field: string refusal = 3;
    */
@@ -362,7 +362,7 @@ export const AgentSlotSchema: GenMessage<AgentSlot> = /*@__PURE__*/
  */
 export type RenewResponse = Message<"writ.spawn.v1.RenewResponse"> & {
   /**
-   * One for each agent asked about.
+   * One for each agent of the request.
    *
    * @generated from field: repeated writ.spawn.v1.AgentSlot agents = 1;
    */
@@ -377,7 +377,7 @@ export const RenewResponseSchema: GenMessage<RenewResponse> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 9);
 
 /**
- * ReprioritizeRequest changes a weight.
+ * ReprioritizeRequest changes a priority.
  *
  * @generated from message writ.spawn.v1.ReprioritizeRequest
  */
@@ -411,7 +411,7 @@ export type ReprioritizeRequest = Message<"writ.spawn.v1.ReprioritizeRequest"> &
   agentInstance: string;
 
   /**
-   * The new weight.
+   * The new priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 5;
    */
@@ -426,20 +426,20 @@ export const ReprioritizeRequestSchema: GenMessage<ReprioritizeRequest> = /*@__P
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 10);
 
 /**
- * ReprioritizeResponse says what moved.
+ * ReprioritizeResponse lists the changes.
  *
  * @generated from message writ.spawn.v1.ReprioritizeResponse
  */
 export type ReprioritizeResponse = Message<"writ.spawn.v1.ReprioritizeResponse"> & {
   /**
-   * The agent's slot.
+   * The slot of the agent.
    *
    * @generated from field: writ.spawn.v1.Slot slot = 1;
    */
   slot?: Slot | undefined;
 
   /**
-   * Who was paused or resumed.
+   * Paused and resumed agents.
    *
    * @generated from field: repeated writ.spawn.v1.SlotChange changes = 2;
    */
@@ -503,7 +503,7 @@ export const GetPoolResponseSchema: GenMessage<GetPoolResponse> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 13);
 
 /**
- * WatchPausesRequest names the tenants whose agents the worker runs.
+ * WatchPausesRequest names the tenants that the worker serves.
  *
  * @generated from message writ.spawn.v1.WatchPausesRequest
  */
@@ -544,14 +544,14 @@ export type WatchPausesResponse = Message<"writ.spawn.v1.WatchPausesResponse"> &
   runId: string;
 
   /**
-   * Who moved where.
+   * The change.
    *
    * @generated from field: writ.spawn.v1.SlotChange change = 3;
    */
   change?: SlotChange | undefined;
 
   /**
-   * When.
+   * Time.
    *
    * @generated from field: google.protobuf.Timestamp change_time = 4;
    */
@@ -601,7 +601,7 @@ export const ClosePoolRequestSchema: GenMessage<ClosePoolRequest> = /*@__PURE__*
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 16);
 
 /**
- * ClosePoolResponse carries the pool's last state.
+ * ClosePoolResponse carries the final state of the pool.
  *
  * @generated from message writ.spawn.v1.ClosePoolResponse
  */
@@ -622,34 +622,34 @@ export const ClosePoolResponseSchema: GenMessage<ClosePoolResponse> = /*@__PURE_
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 17);
 
 /**
- * RenewIntent says what a worker wants for an agent.
+ * RenewIntent is what a worker requests for an agent.
  *
  * @generated from enum writ.spawn.v1.RenewIntent
  */
 export const RenewIntent = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: RENEW_INTENT_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * It runs: keep the lease, or get a slot again.
+   * Running: extend the lease, or acquire a slot again.
    *
    * @generated from enum value: RENEW_INTENT_RUN = 1;
    */
   RUN: 1,
 
   /**
-   * It sleeps or waits: keep the slot without a lease.
+   * Suspended: keep the slot without a lease.
    *
    * @generated from enum value: RENEW_INTENT_SUSPEND = 2;
    */
   SUSPEND: 2,
 
   /**
-   * It is parked: only tell whether its slot is back.
+   * Parked: only report whether it has a slot again.
    *
    * @generated from enum value: RENEW_INTENT_PARK = 3;
    */
@@ -657,7 +657,7 @@ export const RenewIntent = {
 } as const;
 
 /**
- * RenewIntent says what a worker wants for an agent.
+ * RenewIntent is what a worker requests for an agent.
  *
  * @generated from enum writ.spawn.v1.RenewIntent
  */
@@ -670,7 +670,7 @@ export const RenewIntentSchema: GenEnum<RenewIntent> = /*@__PURE__*/
   enumDesc(file_writ_spawn_v1_spawn_budget_service, 0);
 
 /**
- * SpawnBudgetService keeps the headcount of runs. Served by spawn-budget to the
+ * SpawnBudgetService manages the headcount of runs. Served by spawn-budget to the
  * supervisor; Renew and WatchPauses to workers.
  *
  * @generated from service writ.spawn.v1.SpawnBudgetService
@@ -687,7 +687,7 @@ export const SpawnBudgetService: GenService<{
     output: typeof OpenPoolResponseSchema;
   },
   /**
-   * Acquire takes a slot, pauses a lower agent for it, or is refused by a named cap.
+   * Acquire grants a slot, pauses an agent of lower priority for it, or fails with the name of a cap.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Acquire
    */
@@ -697,7 +697,7 @@ export const SpawnBudgetService: GenService<{
     output: typeof AcquireResponseSchema;
   },
   /**
-   * Release returns a slot. Releasing twice, or an unknown agent, changes nothing.
+   * Release returns a slot. A second release, or one of an unknown agent, changes nothing.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Release
    */
@@ -707,8 +707,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof ReleaseResponseSchema;
   },
   /**
-   * Renew keeps leases, moves agents in and out of suspension and tells each
-   * one's state; one call for all of a worker's agents.
+   * Renew extends leases, suspends and wakes agents, and returns the state of
+   * each; one call for all agents of a worker.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Renew
    */
@@ -718,7 +718,7 @@ export const SpawnBudgetService: GenService<{
     output: typeof RenewResponseSchema;
   },
   /**
-   * Reprioritize changes a live agent's weight.
+   * Reprioritize changes the priority of an agent.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Reprioritize
    */
@@ -738,8 +738,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof GetPoolResponseSchema;
   },
   /**
-   * WatchPauses tells pauses and resumptions as they happen. A hint: Renew is
-   * the slow poll that finds what a lost stream missed.
+   * WatchPauses streams pauses and resumptions. It is a hint: Renew is
+   * the slow poll that finds missed changes.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.WatchPauses
    */
@@ -749,7 +749,7 @@ export const SpawnBudgetService: GenService<{
     output: typeof WatchPausesResponseSchema;
   },
   /**
-   * ClosePool releases every slot of a run that is over.
+   * ClosePool releases every slot of an ended run.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.ClosePool
    */

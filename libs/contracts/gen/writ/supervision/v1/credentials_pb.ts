@@ -17,7 +17,7 @@ export const file_writ_supervision_v1_credentials: GenFile = /*@__PURE__*/
 
 /**
  * AgentCredentials let a worker act for one agent. Each token has one audience
- * and travels in the metadata key `writ-agent-token`. They are never sent to
+ * and is sent in the metadata key `writ-agent-token`. They are never sent to
  * model providers or tools.
  *
  * @generated from message writ.supervision.v1.AgentCredentials
@@ -52,7 +52,7 @@ export type AgentCredentials = Message<"writ.supervision.v1.AgentCredentials"> &
   toolGatewayToken: string;
 
   /**
-   * When the tokens stop working; RefreshTokens takes them even then while the run lives.
+   * Expiry of the tokens; RefreshTokens accepts expired ones while the run is active.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 5;
    */

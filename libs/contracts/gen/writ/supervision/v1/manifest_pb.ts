@@ -18,41 +18,41 @@ export const file_writ_supervision_v1_manifest: GenFile = /*@__PURE__*/
   fileDesc("CiJ3cml0L3N1cGVydmlzaW9uL3YxL21hbmlmZXN0LnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxIukBCgtBZ2VudExpbWl0cxIWCgltYXhfc3RlcHMYASABKA1IAIgBARIbCg5tYXhfdG9vbF9jYWxscxgCIAEoDUgBiAEBEhsKDm1heF9pdGVyYXRpb25zGAMgASgNSAKIAQESGQoMbWF4X3JlZnVzYWxzGAQgASgNSAOIAQESGAoLbWF4X3JldHJpZXMYBSABKA1IBIgBAUIMCgpfbWF4X3N0ZXBzQhEKD19tYXhfdG9vbF9jYWxsc0IRCg9fbWF4X2l0ZXJhdGlvbnNCDwoNX21heF9yZWZ1c2Fsc0IOCgxfbWF4X3JldHJpZXMipgIKDU1vZGVsU2V0dGluZ3MSLwoFbW9kZWwYASABKAlCILpIHXIbMhleW2EtekEtWjAtOS5fOi8tXXsxLDEyOH0kEh4KDGFsc29fYWxsb3dlZBgCIAMoCUIIukgFkgECEEASMQoLdGVtcGVyYXR1cmUYAyABKAFCF7pIFBISGQAAAAAAAABAKQAAAAAAAAAASACIAQESLAoRbWF4X291dHB1dF90b2tlbnMYBCABKANCDLpICSIHGICt4gQoAUgBiAEBEhEKCWpzb25fbW9kZRgFIAEoCBIqCgd0aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF90ZW1wZXJhdHVyZUIUChJfbWF4X291dHB1dF90b2tlbnMiowIKEUd1YXJkcmFpbFNldHRpbmdzEiIKFW1heF90b2tlbnNfcmVjb3ZlcmllcxgBIAEoDUgAiAEBEiQKF21heF9yZXBlYXRlZF90b29sX3N0ZXBzGAIgASgNSAGIAQESJAoOcmVzZXJ2ZV90b2tlbnMYAyABKANCB7pIBCICKABIAogBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YBCABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAOIAQFCGAoWX21heF90b2tlbnNfcmVjb3Zlcmllc0IaChhfbWF4X3JlcGVhdGVkX3Rvb2xfc3RlcHNCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24ihgEKD0NvbnRleHRTZXR0aW5ncxIkCg5jb250ZXh0X3dpbmRvdxgBIAEoA0IHukgEIgIoAEgAiAEBEhkKCHN0cmF0ZWd5GAIgASgJQge6SARyAhhAEh8KDG9wdGlvbnNfanNvbhgDIAEoCUIJukgGcgQogIAEQhEKD19jb250ZXh0X3dpbmRvdyJdChFNaWRkbGV3YXJlU2V0dGluZxInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIr0BCghTdWJBZ2VudBInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh0KC2Rlc2NyaXB0aW9uGAIgASgJQgi6SAVyAxiAIBIuCgthc2tfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABIuIKCg1BZ2VudE1hbmlmZXN0EicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSIAoPZGVmaW5pdGlvbl9oYXNoGAIgASgJQge6SARyAhhAEjYKBGtpbmQYAyABKA4yHi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50S2luZEIIukgFggECEAESHQoLZGVzY3JpcHRpb24YBCABKAlCCLpIBXIDGIAgEh8KDGluc3RydWN0aW9ucxgFIAEoCUIJukgGcgQogIAQEiUKEmZpbmFsX2luc3RydWN0aW9ucxgGIAEoCUIJukgGcgQogIAQEjEKBW1vZGVsGAcgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5Nb2RlbFNldHRpbmdzEjMKBXRvb2xzGAggAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSMAoGbGltaXRzGAkgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudExpbWl0cxI+ChBleGVjdXRpb25fYnVkZ2V0GAogASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSNgoMc3Bhd25fYnVkZ2V0GAsgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBI5Cghwcmlvcml0eRgMIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEkIKCXJldGVudGlvbhgNIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESQgoKb25fcmVmdXNhbBgOIAEoDjIkLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmdXNhbEhhbmRsaW5nQgi6SAWCAQIQARI8ChZhcHByb3ZhbF9yZXF1aXJlZF9yaXNrGA8gASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAAEgAiAEBEjwKCnN1Yl9hZ2VudHMYECADKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLlN1YkFnZW50Qgm6SAaSAQMQgAISOgoKZ3VhcmRyYWlscxgRIAEoCzImLndyaXQuc3VwZXJ2aXNpb24udjEuR3VhcmRyYWlsU2V0dGluZ3MSNQoHY29udGV4dBgSIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuQ29udGV4dFNldHRpbmdzEkoKEGFnZW50X21pZGRsZXdhcmUYEyADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJJCg9jaGF0X21pZGRsZXdhcmUYFCADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJNChNmdW5jdGlvbl9taWRkbGV3YXJlGBUgAygLMiYud3JpdC5zdXBlcnZpc2lvbi52MS5NaWRkbGV3YXJlU2V0dGluZ0IIukgFkgECEEASJAoTaW5pdGlhbF90b29sX2Nob2ljZRgWIAEoCUIHukgEcgIYQBIeCgxvdXRwdXRfdG9waWMYFyABKAlCCLpIBXIDGIACEiAKDWZvbGxvd190b3BpY3MYGCADKAlCCbpIBpIBAxCAAhIZChF1bnJldmlld2VkX2RlbHRhcxgZIAEoCBIfCgxvcHRpb25zX2pzb24YGiABKAlCCbpIBnIEKICAEEIZChdfYXBwcm92YWxfcmVxdWlyZWRfcmlzayr3AQoJQWdlbnRLaW5kEhoKFkFHRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIUChBBR0VOVF9LSU5EX1JFQUNUEAESGgoWQUdFTlRfS0lORF9KU09OX0FDVElPThACEhsKF0FHRU5UX0tJTkRfT1JDSEVTVFJBVE9SEAMSGQoVQUdFTlRfS0lORF9VU0VSX1BST1hZEAQSGgoWQUdFTlRfS0lORF9JTkZPUk1BVElPThAFEhwKGEFHRU5UX0tJTkRfUEVSU09OQUxfRkVFRBAGEhMKD0FHRU5UX0tJTkRfRkxPVxAHEhUKEUFHRU5UX0tJTkRfQ1VTVE9NEAgqbwoPUmVmdXNhbEhhbmRsaW5nEiAKHFJFRlVTQUxfSEFORExJTkdfVU5TUEVDSUZJRUQQABIZChVSRUZVU0FMX0hBTkRMSU5HX1NUT1AQARIfChtSRUZVU0FMX0hBTkRMSU5HX1RFTExfTU9ERUwQAmIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_supervision_v1_supervision]);
 
 /**
- * AgentLimits bound one agent's loop. Unset means the kind's default; zero means zero.
+ * AgentLimits limit the loop of an agent. Unset means the default of the kind; zero means zero.
  *
  * @generated from message writ.supervision.v1.AgentLimits
  */
 export type AgentLimits = Message<"writ.supervision.v1.AgentLimits"> & {
   /**
-   * Most reviewed steps. Default 8 for json-action agents.
+   * Maximum number of reviewed steps. Default 8 for json-action agents.
    *
    * @generated from field: optional uint32 max_steps = 1;
    */
   maxSteps?: number | undefined;
 
   /**
-   * Most tool calls of the run that the gateway lets through. Default 5 for json-action agents.
+   * Maximum number of tool calls of the run. Default 5 for json-action agents.
    *
    * @generated from field: optional uint32 max_tool_calls = 2;
    */
   maxToolCalls?: number | undefined;
 
   /**
-   * Most model iterations of a ReAct loop.
+   * Maximum number of model iterations of a ReAct loop.
    *
    * @generated from field: optional uint32 max_iterations = 3;
    */
   maxIterations?: number | undefined;
 
   /**
-   * Most refusals that the model is told of before the run stops. Default 3.
+   * Maximum number of rejections before the run stops. Default 3.
    *
    * @generated from field: optional uint32 max_refusals = 4;
    */
   maxRefusals?: number | undefined;
 
   /**
-   * Most restarts after a failure. Default 3.
+   * Maximum number of restarts after a failure. Default 3.
    *
    * @generated from field: optional uint32 max_retries = 5;
    */
@@ -67,20 +67,20 @@ export const AgentLimitsSchema: GenMessage<AgentLimits> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 0);
 
 /**
- * ModelSettings say which model an agent uses and how.
+ * ModelSettings select the model of an agent.
  *
  * @generated from message writ.supervision.v1.ModelSettings
  */
 export type ModelSettings = Message<"writ.supervision.v1.ModelSettings"> & {
   /**
-   * Catalog alias of the model that the agent uses by default.
+   * Catalog alias of the default model.
    *
    * @generated from field: string model = 1;
    */
   model: string;
 
   /**
-   * Further aliases that it may use.
+   * Other permitted aliases.
    *
    * @generated from field: repeated string also_allowed = 2;
    */
@@ -94,21 +94,21 @@ export type ModelSettings = Message<"writ.supervision.v1.ModelSettings"> & {
   temperature?: number | undefined;
 
   /**
-   * Most tokens of one answer.
+   * Maximum number of tokens of one answer.
    *
    * @generated from field: optional int64 max_output_tokens = 4;
    */
   maxOutputTokens?: bigint | undefined;
 
   /**
-   * Whether the provider is asked for one JSON object.
+   * Whether to request one JSON object from the provider.
    *
    * @generated from field: bool json_mode = 5;
    */
   jsonMode: boolean;
 
   /**
-   * Longest wait for one model call; the catalog's own limit stands above it.
+   * Timeout of one model call; limited by the catalog.
    *
    * @generated from field: google.protobuf.Duration timeout = 6;
    */
@@ -123,34 +123,34 @@ export const ModelSettingsSchema: GenMessage<ModelSettings> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 1);
 
 /**
- * GuardrailSettings bound a loop that went wrong.
+ * GuardrailSettings detect loops and truncated answers.
  *
  * @generated from message writ.supervision.v1.GuardrailSettings
  */
 export type GuardrailSettings = Message<"writ.supervision.v1.GuardrailSettings"> & {
   /**
-   * How often a truncated answer is continued; zero turns it off. Default 2.
+   * How often a truncated answer is continued; zero disables it. Default 2.
    *
    * @generated from field: optional uint32 max_tokens_recoveries = 1;
    */
   maxTokensRecoveries?: number | undefined;
 
   /**
-   * How many times the same set of tool calls may repeat before the loop stops. Default 3.
+   * Number of repetitions of the same set of tool calls that stops the loop. Default 3.
    *
    * @generated from field: optional uint32 max_repeated_tool_steps = 2;
    */
   maxRepeatedToolSteps?: number | undefined;
 
   /**
-   * Remaining tokens at which the budget counts as near. Default 512.
+   * Remaining tokens at which the budget is nearly exhausted. Default 512.
    *
    * @generated from field: optional int64 reserve_tokens = 3;
    */
   reserveTokens?: bigint | undefined;
 
   /**
-   * Remaining share of the cost cap at which the budget counts as near. Default 0.1.
+   * Remaining share of the cost cap at which the budget is nearly exhausted. Default 0.1.
    *
    * @generated from field: optional double reserve_cost_fraction = 4;
    */
@@ -165,13 +165,13 @@ export const GuardrailSettingsSchema: GenMessage<GuardrailSettings> = /*@__PURE_
   messageDesc(file_writ_supervision_v1_manifest, 2);
 
 /**
- * ContextSettings say how the model's view of a conversation is kept small.
+ * ContextSettings limit the view of the model on a conversation.
  *
  * @generated from message writ.supervision.v1.ContextSettings
  */
 export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
   /**
-   * Token budget of the view; zero turns trimming off.
+   * Token budget of the view; zero disables it.
    *
    * @generated from field: optional int64 context_window = 1;
    */
@@ -200,7 +200,7 @@ export const ContextSettingsSchema: GenMessage<ContextSettings> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 3);
 
 /**
- * MiddlewareSetting switches on one middleware.
+ * MiddlewareSetting enables one middleware.
  *
  * @generated from message writ.supervision.v1.MiddlewareSetting
  */
@@ -228,7 +228,7 @@ export const MiddlewareSettingSchema: GenMessage<MiddlewareSetting> = /*@__PURE_
   messageDesc(file_writ_supervision_v1_manifest, 4);
 
 /**
- * SubAgent is one agent that an orchestrator may hand work to.
+ * SubAgent is one agent to which an orchestrator may delegate.
  *
  * @generated from message writ.supervision.v1.SubAgent
  */
@@ -241,21 +241,21 @@ export type SubAgent = Message<"writ.supervision.v1.SubAgent"> & {
   name: string;
 
   /**
-   * What the model is told of it.
+   * Description for the model.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * How long to wait for its reply. Default 120 s.
+   * Timeout for its reply. Default 120 s.
    *
    * @generated from field: google.protobuf.Duration ask_timeout = 3;
    */
   askTimeout?: Duration | undefined;
 
   /**
-   * Its weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
@@ -270,8 +270,8 @@ export const SubAgentSchema: GenMessage<SubAgent> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 5);
 
 /**
- * AgentManifest is what the supervisor holds of an agent: its definition and
- * its limits. Workers read it; they cannot change it.
+ * AgentManifest is the definition of an agent, stored by the supervisor, with
+ * its limits. Workers can read it and cannot change it.
  *
  * @generated from message writ.supervision.v1.AgentManifest
  */
@@ -284,105 +284,105 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   name: string;
 
   /**
-   * Hash of the whole definition; a run stays on the one that it started with.
+   * Hash of the definition; a run keeps the definition with which it started.
    *
    * @generated from field: string definition_hash = 2;
    */
   definitionHash: string;
 
   /**
-   * The loop that runs it.
+   * Kind.
    *
    * @generated from field: writ.supervision.v1.AgentKind kind = 3;
    */
   kind: AgentKind;
 
   /**
-   * One line for people.
+   * One-line description.
    *
    * @generated from field: string description = 4;
    */
   description: string;
 
   /**
-   * System instructions for the deciding calls.
+   * System instructions of the model calls that decide.
    *
    * @generated from field: string instructions = 5;
    */
   instructions: string;
 
   /**
-   * System instructions for the call that composes an answer when steps ran out.
+   * System instructions of the call that composes an answer after the last step.
    *
    * @generated from field: string final_instructions = 6;
    */
   finalInstructions: string;
 
   /**
-   * Model and sampling; absent for an agent that calls no model.
+   * Model settings; absent for an agent without a model.
    *
    * @generated from field: writ.supervision.v1.ModelSettings model = 7;
    */
   model?: ModelSettings | undefined;
 
   /**
-   * Tools that the agent may be given a writ for.
+   * Tools that the agent may call.
    *
    * @generated from field: repeated string tools = 8;
    */
   tools: string[];
 
   /**
-   * Bounds of its loop.
+   * Limits of its loop.
    *
    * @generated from field: writ.supervision.v1.AgentLimits limits = 9;
    */
   limits?: AgentLimits | undefined;
 
   /**
-   * What it may spend.
+   * Execution budget.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget execution_budget = 10;
    */
   executionBudget?: ExecutionBudget | undefined;
 
   /**
-   * Headcount of a run that it is the root of.
+   * Headcount of runs that it is the root of.
    *
    * @generated from field: writ.supervision.v1.SpawnBudget spawn_budget = 11;
    */
   spawnBudget?: SpawnBudget | undefined;
 
   /**
-   * Its weight.
+   * Priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 12;
    */
   priority: Priority;
 
   /**
-   * How long its history is kept.
+   * Retention of its history.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 13;
    */
   retention: HistoryRetention;
 
   /**
-   * What a refusal does.
+   * Effect of a rejection.
    *
    * @generated from field: writ.supervision.v1.RefusalHandling on_refusal = 14;
    */
   onRefusal: RefusalHandling;
 
   /**
-   * Tools at or above this risk go to a person even where no rule names them.
+   * Tools at or above this risk need an approval even without a rule.
    *
    * @generated from field: optional double approval_required_risk = 15;
    */
   approvalRequiredRisk?: number | undefined;
 
   /**
-   * Agents that it may hand work to.
+   * Agents to which it may delegate.
    *
    * @generated from field: repeated writ.supervision.v1.SubAgent sub_agents = 16;
    */
@@ -431,21 +431,21 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   initialToolChoice: string;
 
   /**
-   * Topic that answers without a reply address go to.
+   * Topic for answers without a reply address.
    *
    * @generated from field: string output_topic = 23;
    */
   outputTopic: string;
 
   /**
-   * Topics that it follows from its first wake on.
+   * Topics that it follows from the start.
    *
    * @generated from field: repeated string follow_topics = 24;
    */
   followTopics: string[];
 
   /**
-   * Whether model text may be shown to watchers before it is reviewed.
+   * Whether watchers may receive model text before the review.
    *
    * @generated from field: bool unreviewed_deltas = 25;
    */
@@ -467,20 +467,20 @@ export const AgentManifestSchema: GenMessage<AgentManifest> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 6);
 
 /**
- * AgentKind says which built-in loop runs an agent.
+ * AgentKind is the kind of an agent.
  *
  * @generated from enum writ.supervision.v1.AgentKind
  */
 export const AgentKind = {
   /**
-   * Not said; never stored.
+   * Not set; never stored.
    *
    * @generated from enum value: AGENT_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Thinks, calls tools natively, looks at the results, repeats.
+   * Calls tools natively and reads their results in a loop.
    *
    * @generated from enum value: AGENT_KIND_REACT = 1;
    */
@@ -501,21 +501,21 @@ export const AgentKind = {
   ORCHESTRATOR: 3,
 
   /**
-   * Stands in for a person: asks, sleeps, replies.
+   * Asks a person, suspends, and replies with the answer.
    *
    * @generated from enum value: AGENT_KIND_USER_PROXY = 4;
    */
   USER_PROXY: 4,
 
   /**
-   * Summarises a source and emits the result to a topic.
+   * Summarizes a source and emits the result to a topic.
    *
    * @generated from enum value: AGENT_KIND_INFORMATION = 5;
    */
   INFORMATION: 5,
 
   /**
-   * Follows topics and curates what they carry.
+   * Follows topics and curates their items.
    *
    * @generated from enum value: AGENT_KIND_PERSONAL_FEED = 6;
    */
@@ -537,7 +537,7 @@ export const AgentKind = {
 } as const;
 
 /**
- * AgentKind says which built-in loop runs an agent.
+ * AgentKind is the kind of an agent.
  *
  * @generated from enum writ.supervision.v1.AgentKind
  */
@@ -550,27 +550,27 @@ export const AgentKindSchema: GenEnum<AgentKind> = /*@__PURE__*/
   enumDesc(file_writ_supervision_v1_manifest, 0);
 
 /**
- * RefusalHandling says what a blocked, refused or looping action does to the agent.
+ * RefusalHandling is the effect of a blocked, rejected or looping action.
  *
  * @generated from enum writ.supervision.v1.RefusalHandling
  */
 export const RefusalHandling = {
   /**
-   * Not said: STOP for json-action agents, TELL_MODEL for the others.
+   * Not set: STOP for json-action agents, TELL_MODEL for the others.
    *
    * @generated from enum value: REFUSAL_HANDLING_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * The run stops with the refusal as its stop_reason.
+   * The run stops with the rejection as its stop_reason.
    *
    * @generated from enum value: REFUSAL_HANDLING_STOP = 1;
    */
   STOP: 1,
 
   /**
-   * The model gets an error tool result that says why; counted by max_refusals.
+   * The model gets an error tool result with the reason; limited by max_refusals.
    *
    * @generated from enum value: REFUSAL_HANDLING_TELL_MODEL = 2;
    */
@@ -578,7 +578,7 @@ export const RefusalHandling = {
 } as const;
 
 /**
- * RefusalHandling says what a blocked, refused or looping action does to the agent.
+ * RefusalHandling is the effect of a blocked, rejected or looping action.
  *
  * @generated from enum writ.supervision.v1.RefusalHandling
  */

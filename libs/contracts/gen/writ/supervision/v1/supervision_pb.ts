@@ -16,21 +16,21 @@ export const file_writ_supervision_v1_supervision: GenFile = /*@__PURE__*/
   fileDesc("CiV3cml0L3N1cGVydmlzaW9uL3YxL3N1cGVydmlzaW9uLnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxImAKCEFnZW50UmVmEicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKwoIaW5zdGFuY2UYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiygEKC1NwYXduQnVkZ2V0EiQKCm1heF9hZ2VudHMYASABKA1CC7pICCoGGKCNBigBSACIAQESGgoNYWxsb3dfcHJlZW1wdBgCIAEoCEgBiAEBEh0KEG1heF90b3RhbF9zcGF3bnMYAyABKA1IAogBARIWCgltYXhfZGVwdGgYBCABKA1IA4gBAUINCgtfbWF4X2FnZW50c0IQCg5fYWxsb3dfcHJlZW1wdEITChFfbWF4X3RvdGFsX3NwYXduc0IMCgpfbWF4X2RlcHRoIsQCCg9FeGVjdXRpb25CdWRnZXQSJwoKbWF4X3Rva2VucxgBIAEoA0IOukgLIgkYgKCUpY0dKABIAIgBARIwChFtYXhfY29zdF9uYW5vX3VzZBgCIAEoA0IQukgNIgsYgIDq17yu/g8oAEgBiAEBEiUKCW1heF90dXJucxgDIAEoA0INukgKIggYgJTr3AMoAEgCiAEBEjwKCGRlYWRsaW5lGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiBQiA54QPMgASPgoKbWF4X2FjdGl2ZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgUIgOeEDzIAQg0KC19tYXhfdG9rZW5zQhQKEl9tYXhfY29zdF9uYW5vX3VzZEIMCgpfbWF4X3R1cm5zIuEDCgtTdXBlcnZpc2lvbhIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoKc2Vzc2lvbl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCgRyb290GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEi0KBnBhcmVudBgEIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDQoFZGVwdGgYBSABKA0SPgoMc3Bhd25fYnVkZ2V0GAYgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldEIGukgDyAEBEkYKEGV4ZWN1dGlvbl9idWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEkIKCXJldGVudGlvbhgIIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESOQoIcHJpb3JpdHkYCSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQASqOAQoIUHJpb3JpdHkSGAoUUFJJT1JJVFlfVU5TUEVDSUZJRUQQABIXChNQUklPUklUWV9CQUNLR1JPVU5EEAESEAoMUFJJT1JJVFlfTE9XEAISEwoPUFJJT1JJVFlfTk9STUFMEAMSEQoNUFJJT1JJVFlfSElHSBAEEhUKEVBSSU9SSVRZX0NSSVRJQ0FMEAUqjQEKEEhpc3RvcnlSZXRlbnRpb24SIQodSElTVE9SWV9SRVRFTlRJT05fVU5TUEVDSUZJRUQQABIaChZISVNUT1JZX1JFVEVOVElPTl9OT05FEAESGQoVSElTVE9SWV9SRVRFTlRJT05fUlVOEAISHwobSElTVE9SWV9SRVRFTlRJT05fUEVSTUFORU5UEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration]);
 
 /**
- * AgentRef names one agent of one run. Instances are named by the supervisor,
- * so two children made from the same manifest never collide.
+ * AgentRef identifies one agent of one run. The supervisor names instances,
+ * so that two children with the same manifest never collide.
  *
  * @generated from message writ.supervision.v1.AgentRef
  */
 export type AgentRef = Message<"writ.supervision.v1.AgentRef"> & {
   /**
-   * Name of the manifest that the agent was made from.
+   * Name of the manifest.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Id of this agent within its run; every ledger keys on it.
+   * Id of the agent within its run; the key in every ledger.
    *
    * @generated from field: string instance = 2;
    */
@@ -45,35 +45,35 @@ export const AgentRefSchema: GenMessage<AgentRef> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 0);
 
 /**
- * SpawnBudget caps the headcount of a whole run. Unset means unlimited except
- * where a default is named; zero means zero.
+ * SpawnBudget caps the headcount of a whole run. Unset means unlimited unless
+ * a default is named; zero means zero.
  *
  * @generated from message writ.supervision.v1.SpawnBudget
  */
 export type SpawnBudget = Message<"writ.supervision.v1.SpawnBudget"> & {
   /**
-   * Most agents that may hold a slot at once, the root included. Default 50.
+   * Maximum number of slot holders, including the root. Default 50.
    *
    * @generated from field: optional uint32 max_agents = 1;
    */
   maxAgents?: number | undefined;
 
   /**
-   * Whether HIGH and CRITICAL agents may take the slot of a lower one. Default true.
+   * Whether HIGH and CRITICAL agents may preempt lower ones. Default true.
    *
    * @generated from field: optional bool allow_preempt = 2;
    */
   allowPreempt?: boolean | undefined;
 
   /**
-   * Most agents that may ever be spawned in the run, the root not counted.
+   * Maximum number of agents spawned during the run, without the root.
    *
    * @generated from field: optional uint32 max_total_spawns = 3;
    */
   maxTotalSpawns?: number | undefined;
 
   /**
-   * Deepest level that an agent may have; the root is at 0.
+   * Maximum depth of an agent; the root is at 0.
    *
    * @generated from field: optional uint32 max_depth = 4;
    */
@@ -95,21 +95,21 @@ export const SpawnBudgetSchema: GenMessage<SpawnBudget> = /*@__PURE__*/
  */
 export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   /**
-   * Prompt and completion tokens together.
+   * Maximum of prompt and completion tokens together.
    *
    * @generated from field: optional int64 max_tokens = 1;
    */
   maxTokens?: bigint | undefined;
 
   /**
-   * Money, in billionths of a USD.
+   * Cost in billionths of a USD.
    *
    * @generated from field: optional int64 max_cost_nano_usd = 2;
    */
   maxCostNanoUsd?: bigint | undefined;
 
   /**
-   * Round trips to a model.
+   * Maximum number of model round trips.
    *
    * @generated from field: optional int64 max_turns = 3;
    */
@@ -123,8 +123,8 @@ export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   deadline?: Duration | undefined;
 
   /**
-   * Active time on the supervisor's clock: waiting for a person, being parked
-   * and lapsed leases do not count.
+   * Active time by the clock of the supervisor: waiting for a person, parked time
+   * and expired leases do not count.
    *
    * @generated from field: google.protobuf.Duration max_active = 5;
    */
@@ -139,8 +139,8 @@ export const ExecutionBudgetSchema: GenMessage<ExecutionBudget> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 2);
 
 /**
- * Supervision is an agent's place in the tree of a run. It never changes
- * while the agent lives.
+ * Supervision is the position of an agent in the tree of a run. It never changes
+ * during the life of the agent.
  *
  * @generated from message writ.supervision.v1.Supervision
  */
@@ -153,7 +153,7 @@ export type Supervision = Message<"writ.supervision.v1.Supervision"> & {
   runId: string;
 
   /**
-   * The conversation: long-lived, keys history.
+   * The conversation: long-lived, the key of the history.
    *
    * @generated from field: string session_id = 2;
    */
@@ -167,14 +167,14 @@ export type Supervision = Message<"writ.supervision.v1.Supervision"> & {
   root?: AgentRef | undefined;
 
   /**
-   * The agent that spawned this one; absent at the root.
+   * The agent that spawned this one; absent for the root.
    *
    * @generated from field: writ.supervision.v1.AgentRef parent = 4;
    */
   parent?: AgentRef | undefined;
 
   /**
-   * Levels below the root.
+   * Depth below the root.
    *
    * @generated from field: uint32 depth = 5;
    */
@@ -188,21 +188,21 @@ export type Supervision = Message<"writ.supervision.v1.Supervision"> & {
   spawnBudget?: SpawnBudget | undefined;
 
   /**
-   * What this agent may spend.
+   * Execution budget of the agent.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget execution_budget = 7;
    */
   executionBudget?: ExecutionBudget | undefined;
 
   /**
-   * How long this agent's history is kept.
+   * Retention of the history of the agent.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 8;
    */
   retention: HistoryRetention;
 
   /**
-   * The agent's weight.
+   * Priority of the agent.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 9;
    */
@@ -217,21 +217,21 @@ export const SupervisionSchema: GenMessage<Supervision> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 3);
 
 /**
- * Priority weighs an agent: it decides who is paused for whom, and each
- * agent's share when model-call slots are contended.
+ * Priority decides which agent is paused for which, and the share of each
+ * agent when model calls are contended.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
 export const Priority = {
   /**
-   * Not said: the manifest's own priority, else NORMAL.
+   * Not set: the priority of the manifest, else NORMAL.
    *
    * @generated from enum value: PRIORITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Weight 0: gets what is left over, is paused first.
+   * Weight 0: gets unused capacity only, is paused first.
    *
    * @generated from enum value: PRIORITY_BACKGROUND = 1;
    */
@@ -252,14 +252,14 @@ export const Priority = {
   NORMAL: 3,
 
   /**
-   * Weight 4: may take the slot of a lower one.
+   * Weight 4: may preempt lower priorities.
    *
    * @generated from enum value: PRIORITY_HIGH = 4;
    */
   HIGH: 4,
 
   /**
-   * Weight 8: may take the slot of any lower one.
+   * Weight 8: may preempt all lower priorities.
    *
    * @generated from enum value: PRIORITY_CRITICAL = 5;
    */
@@ -267,8 +267,8 @@ export const Priority = {
 } as const;
 
 /**
- * Priority weighs an agent: it decides who is paused for whom, and each
- * agent's share when model-call slots are contended.
+ * Priority decides which agent is paused for which, and the share of each
+ * agent when model calls are contended.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
@@ -281,20 +281,20 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
   enumDesc(file_writ_supervision_v1_supervision, 0);
 
 /**
- * HistoryRetention says how long conversation, journal and recorded payloads live.
+ * HistoryRetention is the retention of conversation, journal and recorded payloads.
  *
  * @generated from enum writ.supervision.v1.HistoryRetention
  */
 export const HistoryRetention = {
   /**
-   * Not said: PERMANENT at a root, RUN at a child.
+   * Not set: PERMANENT for a root, RUN for a child.
    *
    * @generated from enum value: HISTORY_RETENTION_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Nothing is kept past the run's end; audit keeps digests.
+   * Nothing is kept after the end of the run; the audit record keeps digests.
    *
    * @generated from enum value: HISTORY_RETENTION_NONE = 1;
    */
@@ -308,7 +308,7 @@ export const HistoryRetention = {
   RUN: 2,
 
   /**
-   * Kept until somebody deletes it.
+   * Kept until it is deleted explicitly.
    *
    * @generated from enum value: HISTORY_RETENTION_PERMANENT = 3;
    */
@@ -316,7 +316,7 @@ export const HistoryRetention = {
 } as const;
 
 /**
- * HistoryRetention says how long conversation, journal and recorded payloads live.
+ * HistoryRetention is the retention of conversation, journal and recorded payloads.
  *
  * @generated from enum writ.supervision.v1.HistoryRetention
  */

@@ -32,7 +32,7 @@ export const file_writ_supervision_v1_supervision_service: GenFile = /*@__PURE__
  */
 export type GetManifestRequest = Message<"writ.supervision.v1.GetManifestRequest"> & {
   /**
-   * Manifest name; empty means the calling agent's own.
+   * Manifest name; empty means that of the calling agent.
    *
    * @generated from field: string name = 1;
    */
@@ -47,7 +47,7 @@ export const GetManifestRequestSchema: GenMessage<GetManifestRequest> = /*@__PUR
   messageDesc(file_writ_supervision_v1_supervision_service, 0);
 
 /**
- * GetManifestResponse carries a definition, already narrowed to what the caller may use.
+ * GetManifestResponse carries a definition, narrowed to what the caller may use.
  *
  * @generated from message writ.supervision.v1.GetManifestResponse
  */
@@ -68,14 +68,14 @@ export const GetManifestResponseSchema: GenMessage<GetManifestResponse> = /*@__P
   messageDesc(file_writ_supervision_v1_supervision_service, 1);
 
 /**
- * SpawnChildRequest asks for a child agent. The request can only narrow what
- * the parent and the child's manifest allow.
+ * SpawnChildRequest requests a child agent. It can only narrow what
+ * the parent and the manifest of the child allow.
  *
  * @generated from message writ.supervision.v1.SpawnChildRequest
  */
 export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest"> & {
   /**
-   * Deterministic id of the spawn within the parent; names the child's instance.
+   * Deterministic id of the spawn within the parent; part of the name of the instance.
    *
    * @generated from field: string call_id = 1;
    */
@@ -89,56 +89,56 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   delegation?: DelegationAction | undefined;
 
   /**
-   * Narrower budget than the manifest's; more than the parent has is refused (BUDGET_ABOVE_PARENT).
+   * Narrower budget than that of the manifest; more than the parent has is rejected (BUDGET_ABOVE_PARENT).
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget execution_budget = 3;
    */
   executionBudget?: ExecutionBudget | undefined;
 
   /**
-   * Lower priority than the manifest's.
+   * Lower priority than that of the manifest.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
   priority: Priority;
 
   /**
-   * Fewer tools than the manifest's; empty means all of them.
+   * Subset of the tools of the manifest; empty means all.
    *
    * @generated from field: repeated string tools = 5;
    */
   tools: string[];
 
   /**
-   * Fewer models than the manifest's; empty means all of them.
+   * Subset of the models of the manifest; empty means all.
    *
    * @generated from field: repeated string models = 6;
    */
   models: string[];
 
   /**
-   * Shorter retention than the manifest's.
+   * Shorter retention than that of the manifest.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 7;
    */
   retention: HistoryRetention;
 
   /**
-   * Message id that the child's reply answers.
+   * Message id that the reply of the child answers.
    *
    * @generated from field: string correlation_id = 8;
    */
   correlationId: string;
 
   /**
-   * Receipts that the parent got since its last review. JWS each.
+   * Receipts since the last review of the parent, each a JWS.
    *
    * @generated from field: repeated string receipts = 9;
    */
   receipts: string[];
 
   /**
-   * What those calls gave back.
+   * Results of these calls.
    *
    * @generated from field: repeated writ.review.v1.Observation observations = 10;
    */
@@ -153,41 +153,41 @@ export const SpawnChildRequestSchema: GenMessage<SpawnChildRequest> = /*@__PURE_
   messageDesc(file_writ_supervision_v1_supervision_service, 2);
 
 /**
- * SpawnChildResponse says what became of the spawn.
+ * SpawnChildResponse carries the result of the spawn.
  *
  * @generated from message writ.supervision.v1.SpawnChildResponse
  */
 export type SpawnChildResponse = Message<"writ.supervision.v1.SpawnChildResponse"> & {
   /**
-   * The review of the delegation; the child exists only when it is approved and settled.
+   * The decision about the delegation; the child exists only when it is approved.
    *
    * @generated from field: writ.review.v1.Decision decision = 1;
    */
   decision?: Decision | undefined;
 
   /**
-   * The child; absent when there is none.
+   * The child; absent if none.
    *
    * @generated from field: writ.supervision.v1.AgentRef child = 2;
    */
   child?: AgentRef | undefined;
 
   /**
-   * Its place in the tree.
+   * Its position in the tree.
    *
    * @generated from field: writ.supervision.v1.Supervision supervision = 3;
    */
   supervision?: Supervision | undefined;
 
   /**
-   * Why no slot was had, as the cap's own sentence; empty when the child has one.
+   * Message of the cap that denied the slot; empty when the child has a slot.
    *
    * @generated from field: string slot_refusal = 4;
    */
   slotRefusal: string;
 
   /**
-   * The agent that was paused for it; absent when none was.
+   * The agent that was paused for it; absent if none.
    *
    * @generated from field: writ.supervision.v1.AgentRef paused = 5;
    */
@@ -215,14 +215,14 @@ export type EndChildRequest = Message<"writ.supervision.v1.EndChildRequest"> & {
   callId: string;
 
   /**
-   * The child's instance.
+   * Instance of the child.
    *
    * @generated from field: string child_instance = 2;
    */
   childInstance: string;
 
   /**
-   * Why: `replied`, `timed_out`, `target_failed` or `target_cancelled`.
+   * Outcome: `replied`, `timed_out`, `target_failed` or `target_cancelled`.
    *
    * @generated from field: string outcome = 3;
    */
@@ -237,20 +237,20 @@ export const EndChildRequestSchema: GenMessage<EndChildRequest> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision_service, 4);
 
 /**
- * EndChildResponse says how the child ended.
+ * EndChildResponse carries the ending of the child.
  *
  * @generated from message writ.supervision.v1.EndChildResponse
  */
 export type EndChildResponse = Message<"writ.supervision.v1.EndChildResponse"> & {
   /**
-   * The child's stop reason, which may be older than this call.
+   * Stop reason of the child, which may be older than this call.
    *
    * @generated from field: string stop_reason = 1;
    */
   stopReason: string;
 
   /**
-   * Agents that got the freed slot.
+   * Agents that got the slot.
    *
    * @generated from field: repeated writ.supervision.v1.AgentRef resumed = 2;
    */
@@ -265,7 +265,7 @@ export const EndChildResponseSchema: GenMessage<EndChildResponse> = /*@__PURE__*
   messageDesc(file_writ_supervision_v1_supervision_service, 5);
 
 /**
- * RefreshTokensRequest carries nothing: the agent token in the metadata says who asks.
+ * RefreshTokensRequest has no fields: the agent token in the metadata identifies the agent.
  *
  * @generated from message writ.supervision.v1.RefreshTokensRequest
  */
@@ -280,7 +280,7 @@ export const RefreshTokensRequestSchema: GenMessage<RefreshTokensRequest> = /*@_
   messageDesc(file_writ_supervision_v1_supervision_service, 6);
 
 /**
- * RefreshTokensResponse carries fresh tokens.
+ * RefreshTokensResponse carries new tokens.
  *
  * @generated from message writ.supervision.v1.RefreshTokensResponse
  */
@@ -301,7 +301,7 @@ export const RefreshTokensResponseSchema: GenMessage<RefreshTokensResponse> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 7);
 
 /**
- * ReportOutcomeRequest tells how the calling agent ended.
+ * ReportOutcomeRequest reports how the calling agent ended.
  *
  * @generated from message writ.supervision.v1.ReportOutcomeRequest
  */
@@ -314,42 +314,42 @@ export type ReportOutcomeRequest = Message<"writ.supervision.v1.ReportOutcomeReq
   requestId: string;
 
   /**
-   * One of the stop reasons of the table in docs/reference/stop-reasons.md.
+   * Stop reason, see docs/reference/stop-reasons.md.
    *
    * @generated from field: string stop_reason = 2;
    */
   stopReason: string;
 
   /**
-   * Where it stopped: worker, supervisor, human_approval, execution or finalize.
+   * Phase: worker, supervisor, human_approval, execution or finalize.
    *
    * @generated from field: string phase = 3;
    */
   phase: string;
 
   /**
-   * The call that the stop came from: the model call, the review or the tool call.
+   * The call that caused the stop: the model call, the review or the tool call.
    *
    * @generated from field: string call_id = 4;
    */
   callId: string;
 
   /**
-   * Receipts that the worker got since its last review. JWS each.
+   * Receipts since the last review of the agent, each a JWS.
    *
    * @generated from field: repeated string receipts = 5;
    */
   receipts: string[];
 
   /**
-   * What those calls gave back.
+   * Results of these calls.
    *
    * @generated from field: repeated writ.review.v1.Observation observations = 6;
    */
   observations: Observation[];
 
   /**
-   * One sentence for people, marked as the worker's own word.
+   * One sentence for people, marked as reported by the worker.
    *
    * @generated from field: string detail = 7;
    */
@@ -364,13 +364,13 @@ export const ReportOutcomeRequestSchema: GenMessage<ReportOutcomeRequest> = /*@_
   messageDesc(file_writ_supervision_v1_supervision_service, 8);
 
 /**
- * ReportOutcomeResponse names the ending that stands.
+ * ReportOutcomeResponse names the effective ending.
  *
  * @generated from message writ.supervision.v1.ReportOutcomeResponse
  */
 export type ReportOutcomeResponse = Message<"writ.supervision.v1.ReportOutcomeResponse"> & {
   /**
-   * The stop reason that stands; another one when something else ended the agent first.
+   * The effective stop reason; differs from the request when the agent had already ended.
    *
    * @generated from field: string stop_reason = 1;
    */
@@ -385,20 +385,20 @@ export const ReportOutcomeResponseSchema: GenMessage<ReportOutcomeResponse> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 9);
 
 /**
- * ReportReceiptsRequest delivers receipts and refused attempts.
+ * ReportReceiptsRequest delivers receipts and rejected attempts.
  *
  * @generated from message writ.supervision.v1.ReportReceiptsRequest
  */
 export type ReportReceiptsRequest = Message<"writ.supervision.v1.ReportReceiptsRequest"> & {
   /**
-   * Receipts, oldest first. JWS each.
+   * Receipts, oldest first, each a JWS.
    *
    * @generated from field: repeated string receipts = 1;
    */
   receipts: string[];
 
   /**
-   * Attempts that were refused before any receipt, oldest first.
+   * Attempts that were rejected without a receipt, oldest first.
    *
    * @generated from field: repeated writ.supervision.v1.RefusedAttempt refusals = 2;
    */
@@ -413,22 +413,22 @@ export const ReportReceiptsRequestSchema: GenMessage<ReportReceiptsRequest> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 10);
 
 /**
- * RefusedAttempt tells of somebody who asked for a call that no writ allows: nothing
- * was executed, and there is no receipt. It holds ids, never content. Its tenant
- * is one that the service token of whoever asked allows.
+ * RefusedAttempt reports an attempted call without a matching writ: nothing
+ * was executed, and there is no receipt. It has ids, never content. Its tenant
+ * is one that the service token of the caller permits.
  *
  * @generated from message writ.supervision.v1.RefusedAttempt
  */
 export type RefusedAttempt = Message<"writ.supervision.v1.RefusedAttempt"> & {
   /**
-   * Derived from everything below but the time, so that the same attempt made again is on record once.
+   * Derived from all fields below except the time, so that a repeated attempt is recorded once.
    *
    * @generated from field: string refusal_id = 1;
    */
   refusalId: string;
 
   /**
-   * Tenant in whose chain it goes.
+   * Tenant of the audit chain.
    *
    * @generated from field: string tenant = 2;
    */
@@ -456,35 +456,35 @@ export type RefusedAttempt = Message<"writ.supervision.v1.RefusedAttempt"> & {
   callId: string;
 
   /**
-   * Why it was refused: the reason of the error that was answered, such as WRIT_MISMATCH.
+   * Reason code of the returned error, such as WRIT_MISMATCH.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * What did not fit, such as `args_sha256`; empty when the writ as a whole does not count.
+   * Mismatched field, such as `args_sha256`; empty when the whole writ is invalid.
    *
    * @generated from field: string field = 7;
    */
   field: string;
 
   /**
-   * SHA-256 of the writ that was shown, in hex; empty when there was none.
+   * SHA-256 of the presented writ, in hex; empty if none.
    *
    * @generated from field: string writ_sha256 = 8;
    */
   writSha256: string;
 
   /**
-   * Replica of the service that asked, by its service token.
+   * Replica of the caller, from its service token.
    *
    * @generated from field: string presented_by = 9;
    */
   presentedBy: string;
 
   /**
-   * When it was refused.
+   * When it was rejected.
    *
    * @generated from field: google.protobuf.Timestamp refuse_time = 10;
    */
@@ -499,20 +499,20 @@ export const RefusedAttemptSchema: GenMessage<RefusedAttempt> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision_service, 11);
 
 /**
- * ReportReceiptsResponse acknowledges what was delivered; what is not named is delivered again.
+ * ReportReceiptsResponse acknowledges deliveries; entries that it does not name are delivered again.
  *
  * @generated from message writ.supervision.v1.ReportReceiptsResponse
  */
 export type ReportReceiptsResponse = Message<"writ.supervision.v1.ReportReceiptsResponse"> & {
   /**
-   * Ids of the receipts that are durably recorded or were refused for ever.
+   * Ids of the receipts that are durably recorded or permanently rejected.
    *
    * @generated from field: repeated string acknowledged_receipt_ids = 1;
    */
   acknowledgedReceiptIds: string[];
 
   /**
-   * Ids of the refused attempts that are durably recorded.
+   * Ids of the rejected attempts that are durably recorded.
    *
    * @generated from field: repeated string acknowledged_refusal_ids = 2;
    */
@@ -527,14 +527,14 @@ export const ReportReceiptsResponseSchema: GenMessage<ReportReceiptsResponse> = 
   messageDesc(file_writ_supervision_v1_supervision_service, 12);
 
 /**
- * SupervisionService is the supervisor's side of an agent's life. Served to
- * agent workers under an agent token and epoch; ReportReceipts to tool gateways.
+ * SupervisionService manages the lifecycle of agents. Served to
+ * agent workers with an agent token and epoch; ReportReceipts to tool gateways.
  *
  * @generated from service writ.supervision.v1.SupervisionService
  */
 export const SupervisionService: GenService<{
   /**
-   * GetManifest reads the definition of the calling agent, or of one that it may hand work to.
+   * GetManifest reads the definition of the calling agent, or of one to which it may delegate.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.GetManifest
    */
@@ -544,8 +544,8 @@ export const SupervisionService: GenService<{
     output: typeof GetManifestResponseSchema;
   },
   /**
-   * SpawnChild reviews a delegation and, when it is approved, takes the slot,
-   * opens the tab, mints the tokens and delivers the task, together.
+   * SpawnChild reviews a delegation and, if approved, acquires the slot,
+   * opens the tab, issues the tokens and delivers the task, in one order.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.SpawnChild
    */
@@ -555,7 +555,7 @@ export const SupervisionService: GenService<{
     output: typeof SpawnChildResponseSchema;
   },
   /**
-   * EndChild ends a child in every case: freezes it, closes its tab, releases its slot.
+   * EndChild ends a child: it freezes it, closes its tab and releases its slot.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.EndChild
    */
@@ -565,7 +565,7 @@ export const SupervisionService: GenService<{
     output: typeof EndChildResponseSchema;
   },
   /**
-   * RefreshTokens mints fresh agent tokens; an expired one is good enough while its run lives.
+   * RefreshTokens issues new agent tokens; it accepts an expired token while the run is active.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.RefreshTokens
    */
@@ -575,8 +575,8 @@ export const SupervisionService: GenService<{
     output: typeof RefreshTokensResponseSchema;
   },
   /**
-   * ReportOutcome tells how an agent ended when no approved final ended it.
-   * The first ending row wins; the answer names the state that stands.
+   * ReportOutcome reports the ending of an agent without an approved final.
+   * The first recorded ending wins; the response names it.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportOutcome
    */
@@ -586,7 +586,7 @@ export const SupervisionService: GenService<{
     output: typeof ReportOutcomeResponseSchema;
   },
   /**
-   * ReportReceipts delivers receipts that no worker carried, and attempts to act
+   * ReportReceipts delivers receipts that no worker delivered, and attempts to act
    * without a valid writ. Called by tool gateways.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportReceipts

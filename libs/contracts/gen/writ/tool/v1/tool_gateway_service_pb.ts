@@ -35,21 +35,21 @@ export type ListToolsRequest = Message<"writ.tool.v1.ListToolsRequest"> & {
   names: string[];
 
   /**
-   * The registry version that the caller has; when it is current, the answer carries no tools.
+   * The registry version that the caller has; when it is current, the response has no tools.
    *
    * @generated from field: string known_version = 2;
    */
   knownVersion: string;
 
   /**
-   * Most rows of a page. Default 200, at most 1000.
+   * Page size. Default 200, at most 1000.
    *
    * @generated from field: uint32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * From the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -84,22 +84,22 @@ export type ListToolsResponse = Message<"writ.tool.v1.ListToolsResponse"> & {
   registryVersion: string;
 
   /**
-   * Asks for the next page; empty at the end.
+   * Token of the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * known_version is current; tools is empty on purpose.
+   * Whether known_version is current; tools is empty then.
    *
    * @generated from field: bool unchanged = 4;
    */
   unchanged: boolean;
 
   /**
-   * Whether this gateway puts TOOL_START and TOOL_END on the bus itself, as of
-   * now and on every page. False, as by a gateway that knows no bus: the
+   * Whether this gateway publishes TOOL_START and TOOL_END itself, the same
+   * on every page. False for a gateway without a bus: the
    * supervisor emits them when it records a call's receipt (HK-1).
    *
    * @generated from field: bool emits_hook_events = 5;
@@ -157,7 +157,7 @@ export const CallKeySchema: GenMessage<CallKey> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 2);
 
 /**
- * CallToolRequest asks for one execution.
+ * CallToolRequest requests one execution.
  *
  * @generated from message writ.tool.v1.CallToolRequest
  */
@@ -177,7 +177,7 @@ export type CallToolRequest = Message<"writ.tool.v1.CallToolRequest"> & {
   tool: string;
 
   /**
-   * Arguments; the writ holds the SHA-256 of exactly these bytes, and they are what is parsed.
+   * Arguments; the writ has the SHA-256 of exactly these bytes, and exactly these bytes are parsed.
    *
    * @generated from field: string arguments_json = 3;
    */
@@ -206,64 +206,64 @@ export const CallToolRequestSchema: GenMessage<CallToolRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 3);
 
 /**
- * CallToolResponse says what became of the call, the first time and every time after.
+ * CallToolResponse carries the outcome of the call, the same for every repeat.
  *
  * @generated from message writ.tool.v1.CallToolResponse
  */
 export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
   /**
-   * What became of it.
+   * Outcome.
    *
    * @generated from field: writ.identity.v1.CallStatus status = 1;
    */
   status: CallStatus;
 
   /**
-   * Stop reason of a refusal or failure (`tool_denied:<tool>`, `loop_detected:…`,
-   * `tool_error:<tool>`, `outcome_unknown:<tool>`); empty when it went well.
+   * Stop reason of a rejection or failure (`tool_denied:<tool>`, `loop_detected:…`,
+   * `tool_error:<tool>`, `outcome_unknown:<tool>`); empty on success.
    *
    * @generated from field: string stop_reason = 2;
    */
   stopReason: string;
 
   /**
-   * One sentence for the model: what was wrong, which call repeated and how often.
+   * One sentence for the model: what was wrong, which call was repeated and how often.
    *
    * @generated from field: string message = 3;
    */
   message: string;
 
   /**
-   * What the tool gave back.
+   * Result of the tool.
    *
    * @generated from field: writ.tool.v1.ToolResult result = 4;
    */
   result?: ToolResult | undefined;
 
   /**
-   * Proof of the outcome. A JWS by the gateway; its claims are ReceiptClaims.
+   * Receipt. A JWS by the gateway; its claims are ReceiptClaims.
    *
    * @generated from field: string receipt = 5;
    */
   receipt: string;
 
   /**
-   * The answer was recorded before; nothing more was executed.
+   * Whether the response is from the record; nothing more was executed.
    *
    * @generated from field: bool replayed = 6;
    */
   replayed: boolean;
 
   /**
-   * How long the tool ran.
+   * Duration of the tool.
    *
    * @generated from field: google.protobuf.Duration duration = 7;
    */
   duration?: Duration | undefined;
 
   /**
-   * Of a `loop_detected:…` refusal: which call came again and how often, so that
-   * an agent can do something else.
+   * For a `loop_detected:…` rejection: which call was repeated and how often, so that
+   * the agent can choose another action.
    *
    * @generated from field: writ.tool.v1.Repetition repetition = 8;
    */
@@ -278,7 +278,7 @@ export const CallToolResponseSchema: GenMessage<CallToolResponse> = /*@__PURE__*
   messageDesc(file_writ_tool_v1_tool_gateway_service, 4);
 
 /**
- * Repetition says what an agent does over and over.
+ * Repetition describes the repeated call of an agent.
  *
  * @generated from message writ.tool.v1.Repetition
  */
@@ -291,28 +291,28 @@ export type Repetition = Message<"writ.tool.v1.Repetition"> & {
   tool: string;
 
   /**
-   * args_hash of the arguments that came again; empty where any arguments count.
+   * args_hash of the repeated arguments; empty when any arguments count.
    *
    * @generated from field: string args_hash = 2;
    */
   argsHash: string;
 
   /**
-   * The last call of the kind that was executed: its result is there.
+   * The last executed call of this kind, whose result is recorded.
    *
    * @generated from field: string earlier_call_id = 3;
    */
   earlierCallId: string;
 
   /**
-   * How many such calls the agent has made before this one.
+   * Number of such calls before this one.
    *
    * @generated from field: uint32 calls = 4;
    */
   calls: number;
 
   /**
-   * How many it may make.
+   * Maximum number of such calls.
    *
    * @generated from field: uint32 limit = 5;
    */
@@ -369,7 +369,7 @@ export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PUR
   messageDesc(file_writ_tool_v1_tool_gateway_service, 7);
 
 /**
- * VoidWritRequest asks that a call never happens, unless it has.
+ * VoidWritRequest requests that a call is never executed.
  *
  * @generated from message writ.tool.v1.VoidWritRequest
  */
@@ -382,7 +382,7 @@ export type VoidWritRequest = Message<"writ.tool.v1.VoidWritRequest"> & {
   call?: CallKey | undefined;
 
   /**
-   * Why, for the audit record.
+   * Reason, for the audit record.
    *
    * @generated from field: string reason = 2;
    */
@@ -397,20 +397,20 @@ export const VoidWritRequestSchema: GenMessage<VoidWritRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 8);
 
 /**
- * VoidWritResponse says what became of it.
+ * VoidWritResponse carries the state of the writ.
  *
  * @generated from message writ.tool.v1.VoidWritResponse
  */
 export type VoidWritResponse = Message<"writ.tool.v1.VoidWritResponse"> & {
   /**
-   * What became of it.
+   * Outcome.
    *
    * @generated from field: writ.tool.v1.VoidState state = 1;
    */
   state: VoidState;
 
   /**
-   * The receipt of a call with an outcome, or of the burning. A JWS.
+   * The receipt of the call, or of the voided writ. A JWS.
    *
    * @generated from field: string receipt = 2;
    */
@@ -425,7 +425,7 @@ export const VoidWritResponseSchema: GenMessage<VoidWritResponse> = /*@__PURE__*
   messageDesc(file_writ_tool_v1_tool_gateway_service, 9);
 
 /**
- * ResolveOutcomeRequest records what a person found out.
+ * ResolveOutcomeRequest records the outcome that a person found.
  *
  * @generated from message writ.tool.v1.ResolveOutcomeRequest
  */
@@ -445,7 +445,7 @@ export type ResolveOutcomeRequest = Message<"writ.tool.v1.ResolveOutcomeRequest"
   call?: CallKey | undefined;
 
   /**
-   * What was found.
+   * The outcome.
    *
    * @generated from field: writ.tool.v1.ResolvedOutcome outcome = 3;
    */
@@ -459,14 +459,14 @@ export type ResolveOutcomeRequest = Message<"writ.tool.v1.ResolveOutcomeRequest"
   resultJson: string;
 
   /**
-   * Who found out.
+   * Person.
    *
    * @generated from field: string resolved_by = 5;
    */
   resolvedBy: string;
 
   /**
-   * In their words.
+   * Comment of the person.
    *
    * @generated from field: string comment = 6;
    */
@@ -494,7 +494,7 @@ export type ResolveOutcomeResponse = Message<"writ.tool.v1.ResolveOutcomeRespons
   receipt: string;
 
   /**
-   * When it was resolved; the first resolution stands.
+   * When it was resolved; the first resolution counts.
    *
    * @generated from field: google.protobuf.Timestamp resolve_time = 2;
    */
@@ -530,13 +530,13 @@ export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 12);
 
 /**
- * FreezeResponse says what was under way.
+ * FreezeResponse lists calls in flight.
  *
  * @generated from message writ.tool.v1.FreezeResponse
  */
 export type FreezeResponse = Message<"writ.tool.v1.FreezeResponse"> & {
   /**
-   * Tool calls that had not ended when the wait was over.
+   * Tool calls that had not ended after the wait.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 1;
    */
@@ -572,13 +572,13 @@ export const UnfreezeRequestSchema: GenMessage<UnfreezeRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 14);
 
 /**
- * UnfreezeResponse says whether there was anything to lift.
+ * UnfreezeResponse reports whether the order was lifted.
  *
  * @generated from message writ.tool.v1.UnfreezeResponse
  */
 export type UnfreezeResponse = Message<"writ.tool.v1.UnfreezeResponse"> & {
   /**
-   * False when the order was unknown or lifted before.
+   * False when the order is unknown or was already lifted.
    *
    * @generated from field: bool lifted = 1;
    */
@@ -593,13 +593,13 @@ export const UnfreezeResponseSchema: GenMessage<UnfreezeResponse> = /*@__PURE__*
   messageDesc(file_writ_tool_v1_tool_gateway_service, 15);
 
 /**
- * VoidState says what became of a writ.
+ * VoidState is the state of a writ.
  *
  * @generated from enum writ.tool.v1.VoidState
  */
 export const VoidState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: VOID_STATE_UNSPECIFIED = 0;
    */
@@ -613,14 +613,14 @@ export const VoidState = {
   RECEIPT: 1,
 
   /**
-   * The call is under way.
+   * The call is in flight.
    *
    * @generated from enum value: VOID_STATE_IN_FLIGHT = 2;
    */
   IN_FLIGHT: 2,
 
   /**
-   * Terminal: burnt; the call will never execute.
+   * Terminal: voided; the call will never be executed.
    *
    * @generated from enum value: VOID_STATE_BURNT = 3;
    */
@@ -628,7 +628,7 @@ export const VoidState = {
 } as const;
 
 /**
- * VoidState says what became of a writ.
+ * VoidState is the state of a writ.
  *
  * @generated from enum writ.tool.v1.VoidState
  */
@@ -641,27 +641,27 @@ export const VoidStateSchema: GenEnum<VoidState> = /*@__PURE__*/
   enumDesc(file_writ_tool_v1_tool_gateway_service, 0);
 
 /**
- * ResolvedOutcome is what a person found out.
+ * ResolvedOutcome is the outcome that a person found.
  *
  * @generated from enum writ.tool.v1.ResolvedOutcome
  */
 export const ResolvedOutcome = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: RESOLVED_OUTCOME_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * The tool did its work.
+   * The tool was executed.
    *
    * @generated from enum value: RESOLVED_OUTCOME_DONE = 1;
    */
   DONE: 1,
 
   /**
-   * The tool did nothing.
+   * The tool was not executed.
    *
    * @generated from enum value: RESOLVED_OUTCOME_NOT_DONE = 2;
    */
@@ -669,7 +669,7 @@ export const ResolvedOutcome = {
 } as const;
 
 /**
- * ResolvedOutcome is what a person found out.
+ * ResolvedOutcome is the outcome that a person found.
  *
  * @generated from enum writ.tool.v1.ResolvedOutcome
  */
@@ -682,14 +682,14 @@ export const ResolvedOutcomeSchema: GenEnum<ResolvedOutcome> = /*@__PURE__*/
   enumDesc(file_writ_tool_v1_tool_gateway_service, 1);
 
 /**
- * ToolGatewayService is the only hand on the world. Anything that implements it
- * can replace ours; `writ gateway verify ADDRESS` says whether it may.
+ * ToolGatewayService is the only service that executes tools. Any implementation
+ * that passes `writ gateway verify ADDRESS` can replace it.
  *
  * @generated from service writ.tool.v1.ToolGatewayService
  */
 export const ToolGatewayService: GenService<{
   /**
-   * ListTools lists definitions: to the supervisor all of them, to a worker
+   * ListTools lists definitions: all of them to the supervisor, and to a worker
    * those that its agent token allows.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.ListTools
@@ -700,8 +700,8 @@ export const ToolGatewayService: GenService<{
     output: typeof ListToolsResponseSchema;
   },
   /**
-   * CallTool executes one action under a writ for exactly that action. A repeat
-   * answers with the record; what does not fit its writ is PERMISSION_DENIED
+   * CallTool executes one action with a writ for exactly that action. A repeat
+   * returns the record; a call that does not match its writ is PERMISSION_DENIED
    * (WRIT_INVALID, WRIT_EXPIRED, WRIT_MISMATCH) and executes nothing.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.CallTool
@@ -712,7 +712,7 @@ export const ToolGatewayService: GenService<{
     output: typeof CallToolResponseSchema;
   },
   /**
-   * GetReceipt reads a call's receipt again.
+   * GetReceipt reads the receipt of a call.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.GetReceipt
    */
@@ -722,7 +722,7 @@ export const ToolGatewayService: GenService<{
     output: typeof GetReceiptResponseSchema;
   },
   /**
-   * VoidWrit settles what became of a writ: its receipt, in flight, or burnt for ever.
+   * VoidWrit voids a writ unless its call has a receipt or is in flight.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.VoidWrit
    */
@@ -732,7 +732,7 @@ export const ToolGatewayService: GenService<{
     output: typeof VoidWritResponseSchema;
   },
   /**
-   * ResolveOutcome records what a person found out of a call whose outcome is unknown. Once.
+   * ResolveOutcome records the outcome that a person found for a call with an unknown outcome, once.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.ResolveOutcome
    */
@@ -742,7 +742,7 @@ export const ToolGatewayService: GenService<{
     output: typeof ResolveOutcomeResponseSchema;
   },
   /**
-   * Freeze refuses calls of a scope and cancels what is in flight.
+   * Freeze rejects calls of a scope and cancels calls in flight.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.Freeze
    */

@@ -29,7 +29,7 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   name: string;
 
   /**
-   * What the model is told.
+   * Description for the model.
    *
    * @generated from field: string description = 2;
    */
@@ -44,35 +44,35 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   inputSchemaJson: string;
 
   /**
-   * What running it twice would do.
+   * Side effect class.
    *
    * @generated from field: writ.tool.v1.SideEffect side_effect = 4;
    */
   sideEffect: SideEffect;
 
   /**
-   * Longest run of one call.
+   * Timeout of one call.
    *
    * @generated from field: google.protobuf.Duration timeout = 5;
    */
   timeout?: Duration | undefined;
 
   /**
-   * Largest result; what is over is cut and marked.
+   * Maximum size of a result; larger results are truncated and marked.
    *
    * @generated from field: uint32 max_output_bytes = 6;
    */
   maxOutputBytes: number;
 
   /**
-   * Most calls by one agent of a run.
+   * Maximum number of calls by one agent of a run.
    *
    * @generated from field: uint32 max_calls_per_agent = 7;
    */
   maxCallsPerAgent: number;
 
   /**
-   * Most calls with the same arguments by one agent of a run.
+   * Maximum number of calls with the same arguments by one agent of a run.
    *
    * @generated from field: uint32 max_repeats = 8;
    */
@@ -86,14 +86,14 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   risk: number;
 
   /**
-   * Where it comes from: `local`, an MCP server's name or a provider's name.
+   * Source: `local`, or the name of an MCP server or a provider.
    *
    * @generated from field: string source = 10;
    */
   source: string;
 
   /**
-   * SHA-256 over the definition, made by the gateway; opaque to everybody else.
+   * SHA-256 over the definition, computed by the gateway; opaque to other services.
    *
    * @generated from field: string definition_digest = 11;
    */
@@ -108,13 +108,13 @@ export const ToolDefinitionSchema: GenMessage<ToolDefinition> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool, 0);
 
 /**
- * ToolResult is what a tool gave back.
+ * ToolResult is the result of a tool.
  *
  * @generated from message writ.tool.v1.ToolResult
  */
 export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   /**
-   * What the content is.
+   * Type of the content.
    *
    * @generated from field: writ.tool.v1.ResultKind kind = 1;
    */
@@ -135,21 +135,21 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   mediaType: string;
 
   /**
-   * It was larger than max_output_bytes and was cut.
+   * Whether it was larger than max_output_bytes and was truncated.
    *
    * @generated from field: bool truncated = 4;
    */
   truncated: boolean;
 
   /**
-   * Size before it was cut.
+   * Size before the truncation.
    *
    * @generated from field: uint64 full_size_bytes = 5;
    */
   fullSizeBytes: bigint;
 
   /**
-   * SHA-256 before it was cut, in hex.
+   * SHA-256 before the truncation, in hex.
    *
    * @generated from field: string full_sha256 = 6;
    */
@@ -164,34 +164,34 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool, 1);
 
 /**
- * SideEffect says what running a tool twice would do.
+ * SideEffect is the effect of executing a tool twice.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */
 export const SideEffect = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: SIDE_EFFECT_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Changes nothing.
+   * The tool changes nothing.
    *
    * @generated from enum value: SIDE_EFFECT_READ_ONLY = 1;
    */
   READ_ONLY: 1,
 
   /**
-   * The same idempotency key changes the world once.
+   * A second call with the same idempotency key has no effect.
    *
    * @generated from enum value: SIDE_EFFECT_IDEMPOTENT = 2;
    */
   IDEMPOTENT: 2,
 
   /**
-   * Twice is worse than once.
+   * A second call has a second effect.
    *
    * @generated from enum value: SIDE_EFFECT_DESTRUCTIVE = 3;
    */
@@ -199,7 +199,7 @@ export const SideEffect = {
 } as const;
 
 /**
- * SideEffect says what running a tool twice would do.
+ * SideEffect is the effect of executing a tool twice.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */
@@ -212,7 +212,7 @@ export const SideEffectSchema: GenEnum<SideEffect> = /*@__PURE__*/
   enumDesc(file_writ_tool_v1_tool, 0);
 
 /**
- * ResultKind says what a result's content is.
+ * ResultKind is the type of the content of a result.
  *
  * @generated from enum writ.tool.v1.ResultKind
  */
@@ -247,7 +247,7 @@ export const ResultKind = {
 } as const;
 
 /**
- * ResultKind says what a result's content is.
+ * ResultKind is the type of the content of a result.
  *
  * @generated from enum writ.tool.v1.ResultKind
  */

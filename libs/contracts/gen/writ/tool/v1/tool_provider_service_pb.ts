@@ -18,7 +18,7 @@ export const file_writ_tool_v1_tool_provider_service: GenFile = /*@__PURE__*/
   fileDesc("Cih3cml0L3Rvb2wvdjEvdG9vbF9wcm92aWRlcl9zZXJ2aWNlLnByb3RvEgx3cml0LnRvb2wudjEiFgoURGVzY3JpYmVUb29sc1JlcXVlc3QigAEKDFByb3ZpZGVkVG9vbBIqCgRuYW1lGAEgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESJAoRaW5wdXRfc2NoZW1hX2pzb24YAyABKAlCCbpIBnIEKICAECJCChVEZXNjcmliZVRvb2xzUmVzcG9uc2USKQoFdG9vbHMYASADKAsyGi53cml0LnRvb2wudjEuUHJvdmlkZWRUb29sIuICCg1JbnZva2VSZXF1ZXN0EioKBHRvb2wYASABKAlCHLpIGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSIQoOYXJndW1lbnRzX2pzb24YAiABKAlCCbpIBnIEKICAEBIjCg9pZGVtcG90ZW5jeV9rZXkYAyABKAlCCrpIB3IFEAEYgAESKQoGdGVuYW50GAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgFIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBItCgphZ2VudF9uYW1lGAYgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEioKB2NhbGxfaWQYByABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIh4KC1Rvb2xGYWlsdXJlEg8KB21lc3NhZ2UYASABKAkidQoOSW52b2tlUmVzcG9uc2USKgoGcmVzdWx0GAEgASgLMhgud3JpdC50b29sLnYxLlRvb2xSZXN1bHRIABIsCgdmYWlsdXJlGAIgASgLMhkud3JpdC50b29sLnYxLlRvb2xGYWlsdXJlSABCCQoHb3V0Y29tZTK0AQoTVG9vbFByb3ZpZGVyU2VydmljZRJYCg1EZXNjcmliZVRvb2xzEiIud3JpdC50b29sLnYxLkRlc2NyaWJlVG9vbHNSZXF1ZXN0GiMud3JpdC50b29sLnYxLkRlc2NyaWJlVG9vbHNSZXNwb25zZRJDCgZJbnZva2USGy53cml0LnRvb2wudjEuSW52b2tlUmVxdWVzdBocLndyaXQudG9vbC52MS5JbnZva2VSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_tool_v1_tool]);
 
 /**
- * DescribeToolsRequest carries nothing.
+ * DescribeToolsRequest has no fields.
  *
  * @generated from message writ.tool.v1.DescribeToolsRequest
  */
@@ -46,7 +46,7 @@ export type ProvidedTool = Message<"writ.tool.v1.ProvidedTool"> & {
   name: string;
 
   /**
-   * What it does.
+   * Description.
    *
    * @generated from field: string description = 2;
    */
@@ -89,7 +89,7 @@ export const DescribeToolsResponseSchema: GenMessage<DescribeToolsResponse> = /*
   messageDesc(file_writ_tool_v1_tool_provider_service, 2);
 
 /**
- * InvokeRequest runs one tool.
+ * InvokeRequest executes one tool.
  *
  * @generated from message writ.tool.v1.InvokeRequest
  */
@@ -102,7 +102,7 @@ export type InvokeRequest = Message<"writ.tool.v1.InvokeRequest"> & {
   tool: string;
 
   /**
-   * Arguments, byte for byte as they were approved.
+   * Arguments, byte for byte as approved.
    *
    * @generated from field: string arguments_json = 2;
    */
@@ -144,7 +144,7 @@ export type InvokeRequest = Message<"writ.tool.v1.InvokeRequest"> & {
   callId: string;
 
   /**
-   * When the gateway stops waiting.
+   * Deadline of the gateway.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 8;
    */
@@ -159,7 +159,7 @@ export const InvokeRequestSchema: GenMessage<InvokeRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_provider_service, 3);
 
 /**
- * ToolFailure is a tool's own error.
+ * ToolFailure is an error of a tool.
  *
  * @generated from message writ.tool.v1.ToolFailure
  */
@@ -180,7 +180,7 @@ export const ToolFailureSchema: GenMessage<ToolFailure> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_provider_service, 4);
 
 /**
- * InvokeResponse is what the tool gave back.
+ * InvokeResponse carries the result of the tool.
  *
  * @generated from message writ.tool.v1.InvokeResponse
  */
@@ -200,7 +200,7 @@ export type InvokeResponse = Message<"writ.tool.v1.InvokeResponse"> & {
     case: "result";
   } | {
     /**
-     * It failed, and changed nothing that a repeat would not change.
+     * The failure; the tool had no effect that a repeat would not have.
      *
      * @generated from field: writ.tool.v1.ToolFailure failure = 2;
      */
@@ -235,7 +235,7 @@ export const ToolProviderService: GenService<{
     output: typeof DescribeToolsResponseSchema;
   },
   /**
-   * Invoke runs one tool. The same idempotency_key must change the world once.
+   * Invoke executes one tool. A repeat with the same idempotency_key must have no second effect.
    *
    * @generated from rpc writ.tool.v1.ToolProviderService.Invoke
    */

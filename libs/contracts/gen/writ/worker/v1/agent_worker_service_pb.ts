@@ -24,7 +24,7 @@ export const file_writ_worker_v1_agent_worker_service: GenFile = /*@__PURE__*/
   fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEi3gEKB01lc3NhZ2USLQoKbWVzc2FnZV9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIgCg9zZW5kZXJfaW5zdGFuY2UYAiABKAlCB7pIBHICGEASFwoEdGV4dBgDIAEoCUIJukgGcgQogIBAEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEh8KDmNvcnJlbGF0aW9uX2lkGAUgASgJQge6SARyAhhAEhkKCHJlcGx5X3RvGAYgASgJQge6SARyAhhAEg8KB3BhcnRpYWwYByABKAgi/gMKDkRlbGl2ZXJSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKBWFnZW50GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEj0KC3N1cGVydmlzaW9uGAQgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TdXBlcnZpc2lvbkIGukgDyAEBEjwKCG1hbmlmZXN0GAUgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudE1hbmlmZXN0Qga6SAPIAQESQgoLY3JlZGVudGlhbHMYBiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHNCBrpIA8gBARIcCgpzbG90X2dyYW50GAcgASgJQgi6SAVyAyiAQBIwCgdtZXNzYWdlGAggASgLMhcud3JpdC53b3JrZXIudjEuTWVzc2FnZUIGukgDyAEBEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgt0cmFjZXBhcmVudBgKIAEoCUIIukgFcgMYgAEiIwoPRGVsaXZlclJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIoABCg5BcHByb3ZhbFNpZ25hbBIyCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uQga6SAPIAQESOgoLY3JlZGVudGlhbHMYAiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHMixQIKDVNpZ25hbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBSABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBiABKAlCCbpIBnIEKICAQBIwCghhcHByb3ZhbBgHIAEoCzIeLndyaXQud29ya2VyLnYxLkFwcHJvdmFsU2lnbmFsIiIKDlNpZ25hbFJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIq8CCg1DYW5jZWxSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgtzdG9wX3JlYXNvbhgFIAEoCUIKukgHcgUQARiABBJCCglyZXRlbnRpb24YBiABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABIh8KDkNhbmNlbFJlc3BvbnNlEg0KBWVuZGVkGAEgASgNImoKEkRlc2NyaWJlUnVuUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIrwBChBBZ2VudERlc2NyaXB0aW9uEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIpCgVzdGF0ZRgCIAEoDjIaLndyaXQud29ya2VyLnYxLkFnZW50U3RhdGUSDQoFZXBvY2gYAyABKAMSFgoOam91cm5hbF9sZW5ndGgYBCABKAMSEwoLd2FpdGluZ19mb3IYBSADKAkSEwoLc3RvcF9yZWFzb24YBiABKAkiRwoTRGVzY3JpYmVSdW5SZXNwb25zZRIwCgZhZ2VudHMYASADKAsyIC53cml0Lndvcmtlci52MS5BZ2VudERlc2NyaXB0aW9uKqcDCgpBZ2VudFN0YXRlEhsKF0FHRU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQUdFTlRfU1RBVEVfUlVOTklORxABEiAKHEFHRU5UX1NUQVRFX1dBSVRJTkdfRk9SX1RPT0wQAhIhCh1BR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9JTlBVVBADEhkKFUFHRU5UX1NUQVRFX1NVU1BFTkRFRBAEEhYKEkFHRU5UX1NUQVRFX1BBUktFRBAFEhkKFUFHRU5UX1NUQVRFX0NPTVBMRVRFRBAGEhYKEkFHRU5UX1NUQVRFX1BBVVNFRBAHEhkKFUFHRU5UX1NUQVRFX0NBTkNFTExFRBAIEhkKFUFHRU5UX1NUQVRFX1RJTUVEX09VVBAJEhkKFUFHRU5UX1NUQVRFX01BWF9TVEVQUxAKEh8KG0FHRU5UX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhYKEkFHRU5UX1NUQVRFX0hBTFRFRBAMEhcKE0FHRU5UX1NUQVRFX0JMT0NLRUQQDRIVChFBR0VOVF9TVEFURV9FUlJPUhAOMsoCChJBZ2VudFdvcmtlclNlcnZpY2USSgoHRGVsaXZlchIeLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXF1ZXN0Gh8ud3JpdC53b3JrZXIudjEuRGVsaXZlclJlc3BvbnNlEkcKBlNpZ25hbBIdLndyaXQud29ya2VyLnYxLlNpZ25hbFJlcXVlc3QaHi53cml0Lndvcmtlci52MS5TaWduYWxSZXNwb25zZRJHCgZDYW5jZWwSHS53cml0Lndvcmtlci52MS5DYW5jZWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVzcG9uc2USVgoLRGVzY3JpYmVSdW4SIi53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlcXVlc3QaIy53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision]);
 
 /**
- * Message is one entry of an agent's inbox.
+ * Message is one entry of the inbox of an agent.
  *
  * @generated from message writ.worker.v1.Message
  */
@@ -37,7 +37,7 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
   messageId: string;
 
   /**
-   * Who sent it: an agent's instance, or empty for the run's caller.
+   * Sender: an agent instance, or empty for the caller of the run.
    *
    * @generated from field: string sender_instance = 2;
    */
@@ -58,21 +58,21 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
   dataJson: string;
 
   /**
-   * Conversation that it belongs to.
+   * Session.
    *
    * @generated from field: string correlation_id = 5;
    */
   correlationId: string;
 
   /**
-   * Agent instance that waits for a reply; empty when nobody does.
+   * Agent instance that waits for a reply; empty if none.
    *
    * @generated from field: string reply_to = 6;
    */
   replyTo: string;
 
   /**
-   * The content is a partial result of a paused agent.
+   * Whether the content is a partial result of a paused agent.
    *
    * @generated from field: bool partial = 7;
    */
@@ -87,7 +87,7 @@ export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 0);
 
 /**
- * DeliverRequest hands over an agent.
+ * DeliverRequest delivers an agent.
  *
  * @generated from message writ.worker.v1.DeliverRequest
  */
@@ -114,14 +114,14 @@ export type DeliverRequest = Message$1<"writ.worker.v1.DeliverRequest"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Its place in the tree.
+   * Its position in the tree.
    *
    * @generated from field: writ.supervision.v1.Supervision supervision = 4;
    */
   supervision?: Supervision | undefined;
 
   /**
-   * Its definition, already narrowed.
+   * Its definition, narrowed for the run.
    *
    * @generated from field: writ.supervision.v1.AgentManifest manifest = 5;
    */
@@ -171,13 +171,13 @@ export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 1);
 
 /**
- * DeliverResponse says whether it was news.
+ * DeliverResponse reports whether the delivery was new.
  *
  * @generated from message writ.worker.v1.DeliverResponse
  */
 export type DeliverResponse = Message$1<"writ.worker.v1.DeliverResponse"> & {
   /**
-   * False when the same delivery was accepted before.
+   * False when the same delivery was already accepted.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -192,20 +192,20 @@ export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 2);
 
 /**
- * ApprovalSignal wakes an agent that waited for a person.
+ * ApprovalSignal wakes an agent that waited for an approval.
  *
  * @generated from message writ.worker.v1.ApprovalSignal
  */
 export type ApprovalSignal = Message$1<"writ.worker.v1.ApprovalSignal"> & {
   /**
-   * The decision as it stands now, with a fresh writ when it is a yes.
+   * The current decision, with a new writ when approved.
    *
    * @generated from field: writ.review.v1.Decision decision = 1;
    */
   decision?: Decision | undefined;
 
   /**
-   * Fresh tokens, since waiting may have outlived the old ones.
+   * New tokens, since the old ones may have expired.
    *
    * @generated from field: writ.supervision.v1.AgentCredentials credentials = 2;
    */
@@ -254,7 +254,7 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   agentInstance: string;
 
   /**
-   * Name that the agent waits for: `human_reply:<correlation_id>`, `approval:<call_id>`, `new_source_item`; `halted` parks an agent, `resumed` brings a parked one back.
+   * Name that the agent waits for: `human_reply:<correlation_id>`, `approval:<call_id>`, `new_source_item`; `halted` parks an agent, `resumed` unparks it.
    *
    * @generated from field: string name = 5;
    */
@@ -268,7 +268,7 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   payloadJson: string;
 
   /**
-   * What a person decided; only with `approval:<call_id>`.
+   * Decision of a person; only with `approval:<call_id>`.
    *
    * @generated from field: writ.worker.v1.ApprovalSignal approval = 7;
    */
@@ -283,13 +283,13 @@ export const SignalRequestSchema: GenMessage<SignalRequest> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 4);
 
 /**
- * SignalResponse says whether it was news.
+ * SignalResponse reports whether the signal was new.
  *
  * @generated from message writ.worker.v1.SignalResponse
  */
 export type SignalResponse = Message$1<"writ.worker.v1.SignalResponse"> & {
   /**
-   * False when the same signal was accepted before.
+   * False when the same signal was already accepted.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -345,7 +345,7 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   stopReason: string;
 
   /**
-   * What becomes of journal and recorded payloads.
+   * Retention of journal and recorded payloads.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 6;
    */
@@ -360,13 +360,13 @@ export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 6);
 
 /**
- * CancelResponse says how many agents it ended.
+ * CancelResponse carries the number of ended agents.
  *
  * @generated from message writ.worker.v1.CancelResponse
  */
 export type CancelResponse = Message$1<"writ.worker.v1.CancelResponse"> & {
   /**
-   * Agents that were alive.
+   * Number of agents that were ended.
    *
    * @generated from field: uint32 ended = 1;
    */
@@ -409,7 +409,7 @@ export const DescribeRunRequestSchema: GenMessage<DescribeRunRequest> = /*@__PUR
   messageDesc(file_writ_worker_v1_agent_worker_service, 8);
 
 /**
- * AgentDescription is one agent's place.
+ * AgentDescription is the state of one agent.
  *
  * @generated from message writ.worker.v1.AgentDescription
  */
@@ -422,7 +422,7 @@ export type AgentDescription = Message$1<"writ.worker.v1.AgentDescription"> & {
   agent?: AgentRef | undefined;
 
   /**
-   * Where it stands.
+   * State.
    *
    * @generated from field: writ.worker.v1.AgentState state = 2;
    */
@@ -436,7 +436,7 @@ export type AgentDescription = Message$1<"writ.worker.v1.AgentDescription"> & {
   epoch: bigint;
 
   /**
-   * Entries in its journal.
+   * Number of journal entries.
    *
    * @generated from field: int64 journal_length = 4;
    */
@@ -486,48 +486,48 @@ export const DescribeRunResponseSchema: GenMessage<DescribeRunResponse> = /*@__P
   messageDesc(file_writ_worker_v1_agent_worker_service, 10);
 
 /**
- * AgentState says where an agent stands in the worker.
+ * AgentState is the state of an agent in the worker.
  *
  * @generated from enum writ.worker.v1.AgentState
  */
 export const AgentState = {
   /**
-   * Never sent.
+   * Not set; never sent.
    *
    * @generated from enum value: AGENT_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Runs.
+   * Running.
    *
    * @generated from enum value: AGENT_STATE_RUNNING = 1;
    */
   RUNNING: 1,
 
   /**
-   * Runs, with a tool call under way.
+   * Running, with a tool call in flight.
    *
    * @generated from enum value: AGENT_STATE_WAITING_FOR_TOOL = 2;
    */
   WAITING_FOR_TOOL: 2,
 
   /**
-   * Waits for somebody at the keyboard.
+   * Waiting for input of a person.
    *
    * @generated from enum value: AGENT_STATE_WAITING_FOR_INPUT = 3;
    */
   WAITING_FOR_INPUT: 3,
 
   /**
-   * Sleeps or waits; rows, no memory.
+   * Suspended; stored in rows, not in memory.
    *
    * @generated from enum value: AGENT_STATE_SUSPENDED = 4;
    */
   SUSPENDED: 4,
 
   /**
-   * Preempted or halted; rows, no memory.
+   * Preempted or halted; stored in rows, not in memory.
    *
    * @generated from enum value: AGENT_STATE_PARKED = 5;
    */
@@ -555,21 +555,21 @@ export const AgentState = {
   CANCELLED: 8,
 
   /**
-   * Terminal: out of time.
+   * Terminal: the time limit was reached.
    *
    * @generated from enum value: AGENT_STATE_TIMED_OUT = 9;
    */
   TIMED_OUT: 9,
 
   /**
-   * Terminal: out of steps or tool calls.
+   * Terminal: the limit of steps or tool calls was reached.
    *
    * @generated from enum value: AGENT_STATE_MAX_STEPS = 10;
    */
   MAX_STEPS: 10,
 
   /**
-   * Terminal: out of budget.
+   * Terminal: the budget is exhausted.
    *
    * @generated from enum value: AGENT_STATE_BUDGET_EXCEEDED = 11;
    */
@@ -583,7 +583,7 @@ export const AgentState = {
   HALTED: 12,
 
   /**
-   * Terminal: refused.
+   * Terminal: rejected.
    *
    * @generated from enum value: AGENT_STATE_BLOCKED = 13;
    */
@@ -598,7 +598,7 @@ export const AgentState = {
 } as const;
 
 /**
- * AgentState says where an agent stands in the worker.
+ * AgentState is the state of an agent in the worker.
  *
  * @generated from enum writ.worker.v1.AgentState
  */
@@ -611,13 +611,13 @@ export const AgentStateSchema: GenEnum<AgentState> = /*@__PURE__*/
   enumDesc(file_writ_worker_v1_agent_worker_service, 0);
 
 /**
- * AgentWorkerService takes work in. Served by agent-worker to the supervisor.
+ * AgentWorkerService accepts agents, signals and cancellations. Served by agent-worker to the supervisor.
  *
  * @generated from service writ.worker.v1.AgentWorkerService
  */
 export const AgentWorkerService: GenService<{
   /**
-   * Deliver hands over an agent with its manifest, tokens and first message. Durable before it is acknowledged.
+   * Deliver delivers an agent with its manifest, tokens and first message. Durable before it is acknowledged.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.Deliver
    */
@@ -637,7 +637,7 @@ export const AgentWorkerService: GenService<{
     output: typeof SignalResponseSchema;
   },
   /**
-   * Cancel ends an agent, or all agents of a run here, with a reason.
+   * Cancel ends an agent, or all agents of a run in this worker, with a reason.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.Cancel
    */
@@ -647,7 +647,7 @@ export const AgentWorkerService: GenService<{
     output: typeof CancelResponseSchema;
   },
   /**
-   * DescribeRun tells where a run's agents stand in this worker's store.
+   * DescribeRun returns the state of the agents of a run in the store of this worker.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.DescribeRun
    */
