@@ -12,6 +12,18 @@ const PREFACE = Buffer.concat([
   Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
 ]);
 
+/** The HTTP/2 frame type of a ping. */
+const PING = 6;
+
+/** Returns the types of the HTTP/2 frames in `bytes`. */
+function frameTypes(bytes: Buffer): number[] {
+  const types: number[] = [];
+  for (let at = 0; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3)) {
+    types.push(bytes.readUInt8(at + 3));
+  }
+  return types;
+}
+
 async function dial(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
@@ -25,9 +37,12 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   it('closes a connection whose client does not respond to pings (SYS-4)', async () => {
     const { server } = await start(transport, {}, { limits: { connectionPingMs: 100 } });
     const socket = await dial(server.port);
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
     socket.write(PREFACE);
-    socket.resume();
     await once(socket, 'close');
+    expect(frameTypes(Buffer.concat(chunks))).toContain(PING);
+    expect(socket.readableEnded || socket.errored !== null).toBe(true);
   });
 
   it('closes an idle connection, but not one with calls (SYS-4)', async () => {

@@ -1,5 +1,5 @@
 import { OverloadedError } from '@writ/kernel';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
@@ -58,8 +58,8 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       metadata: { limit: '1' },
     });
     release.resolve();
-    await first;
-    await caller.startRun(START, ALLOWED);
+    await expect(first).resolves.toBeDefined();
+    await expect(caller.startRun(START, ALLOWED)).resolves.toBeDefined();
   });
 
   it('keeps the connection usable when thousands of calls are cancelled at once (SUP-8)', async () => {
@@ -84,9 +84,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     while (open < calls.length) await new Promise(setImmediate);
     const bystander = caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
     stop.abort();
-    await Promise.all(calls);
-    await bystander;
-    while (open > 0) await new Promise(setImmediate);
-    await caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
+    const failures = await Promise.all(calls);
+    expect(failures).toEqual(calls.map(() => expect.objectContaining({ kind: 'cancelled' })));
+    await expect(bystander).resolves.toBeDefined();
+    await vi.waitFor(() => expect(open).toBe(0));
+    const afterwards = caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
+    await expect(afterwards).resolves.toBeDefined();
   });
 });

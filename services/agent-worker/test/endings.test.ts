@@ -235,6 +235,8 @@ describe('an agent whose model is told of refusals', () => {
     world.faults.failAt('before review op-2', late);
     await world.startWorker();
     await world.deliver({ manifest });
-    await world.until('TIMED_OUT');
+    const { stopReason } = await world.until('TIMED_OUT');
+    expect(stopReason).toBe('max_seconds');
+    expect(world.supervisor.decided).toEqual([]);
   });
 });

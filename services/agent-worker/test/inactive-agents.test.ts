@@ -247,6 +247,7 @@ describe('an agent that loses its slot while it sleeps', () => {
     await world.until('SUSPENDED', RUN, 'helper');
     world.slots.set(HELPER, 'PAUSED');
     letGo();
-    await world.until('PARKED', RUN, 'helper');
+    const { waitingFor } = await world.until('PARKED', RUN, 'helper');
+    expect(waitingFor).toEqual(['slot']);
   });
 });

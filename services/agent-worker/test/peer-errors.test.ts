@@ -95,7 +95,9 @@ describe('a worker whose peers fail', () => {
       agentInstance: AGENT.instance,
       name: 'resumed',
     });
-    await world.until('COMPLETED');
+    const { stopReason } = await world.until('COMPLETED');
+    expect(stopReason).toBe('success');
+    expect(world.gateway.executed).toHaveLength(3);
   });
 
   it('lets go of an agent that another worker has, and takes it up again when nobody has (RT-2)', async () => {
@@ -130,7 +132,8 @@ describe('a worker whose peers fail', () => {
     world.faults.failAt('before review op-2', new PreconditionError('RUN_ENDED', 'Over.'));
     await world.startWorker();
     await world.deliver();
-    await world.until('HALTED');
+    const { stopReason } = await world.until('HALTED');
+    expect(stopReason).toBe('halted');
   });
 
   it('stops when no repeat can change the answer, and says which (SYS-3)', async () => {

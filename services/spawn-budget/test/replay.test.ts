@@ -1,3 +1,4 @@
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { Priority } from '@writ/kernel';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stateOf, TestRun } from './test-run.ts';
@@ -133,5 +134,9 @@ describe('two replicas on one database', () => {
     world.isSubscriberDown = false;
     await world.startReplica();
     await world.until((events) => events.some(({ runId }) => runId === run.runId));
+    const published = world.events.filter(({ runId }) => runId === run.runId);
+    expect(published).toMatchObject([
+      { type: HookEventType.AGENT_PAUSED, agent: { instance: 'low' } },
+    ]);
   });
 });
