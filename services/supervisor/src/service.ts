@@ -1,20 +1,8 @@
 import { join } from 'node:path';
 import { HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
-import { createTrust, createVerifier, openSigner } from '@writ/identity';
-import { systemClock } from '@writ/kernel';
-import type { RpcServer } from '@writ/rpc';
-import {
-  knownAddresses,
-  observeCommits,
-  observeOutbox,
-  outboxPublisher,
-  type Service,
-  type ServiceParts,
-  type Sweep,
-  Sweeper,
-  tracedHandlers,
-} from '@writ/service';
-import { createOutboxRelay, type OutboxRelay } from '@writ/store';
+import { API_KEYS_FILE, assertRows, createOidc, openApiKeys, publicGate } from '@writ/identity';
+import { createEdge, type Route, type RpcServer, TlsFiles } from '@writ/rpc';
+import { defineService, type ServiceHost, Sweeper, tracedHandlers } from '@writ/service';
 import { ClockKeeper } from './app/agent/clock-keeper.ts';
 import { expireApprovals } from './app/approval/expire-approvals.ts';
 import { AuditChainer } from './app/audit/audit-chainer.ts';
@@ -28,152 +16,74 @@ import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
-import { openDoors } from './rpc/servers.ts';
+import { internalRoutes, publicRoutes } from './rpc/index.ts';
 import { observeApprovals } from './store/approval/observe-approvals.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
+import { createTenantRate } from './store/tenant-rate.ts';
 
-/** The door for clients: runs, reviews, approvals and their record. */
-export interface SupervisorService extends Service {
-  readonly name: 'supervisor';
-  /** `host:port` for people and clients. */
-  readonly edgeAddress: string;
-}
-
-/** How long the last events may take to be delivered; they stay in the outbox otherwise. */
-const FLUSH_MS = 2_000;
+/** The public API: runs, reviews, approvals and the audit log. */
+export type SupervisorService = Awaited<ReturnType<typeof createSupervisor>>;
 
 /**
- * Creates a supervisor: its ports are bound, and nothing is served before `start()`.
- * @throws ConfigError, PolicyError, UnavailableError PORT_IN_USE naming the setting, and what
- *   opening the store and the keys throws; what was opened is closed again
+ * Creates a supervisor.
+ * @throws ConfigError, PolicyError naming the invalid entry of the agents or policy file
  */
-export async function createSupervisor(
-  config: SupervisorConfig,
-  parts: ServiceParts,
-): Promise<SupervisorService> {
-  const opened = new AsyncDisposableStack();
-  try {
-    return await open(config, parts, opened);
-  } catch (error) {
-    await opened.disposeAsync();
-    throw error;
-  }
-}
-
-async function open(
-  config: SupervisorConfig,
-  parts: ServiceParts,
-  opened: AsyncDisposableStack,
-): Promise<SupervisorService> {
-  const { context, relay, followFiles } = await createContext(config, parts, opened);
-  const { clock, store, telemetry } = context;
-  const engine = new OrderEngine(context);
-  const chainer = new AuditChainer(context);
-  const clocks = new ClockKeeper(store);
-  const sweeper = new Sweeper(
-    {
+export const createSupervisor = defineService({
+  name: 'supervisor',
+  async open(host: ServiceHost<SupervisorConfig>) {
+    const { config, bus, clock, telemetry } = host;
+    const { context, followFiles } = await openContext(host);
+    const { store } = context;
+    const clocks = new ClockKeeper(store);
+    const sweeps = {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
       purgeRuns: () => purgeRuns(context),
       followFiles,
       keepClocks: () => clocks.stayOn(),
-    },
-    config.sweepMs,
-    telemetry.log,
-  );
-  const { internal, edge } = await openDoors(context, parts);
-  opened.defer(() => closeServers(config, internal, edge));
-  let stopping: Promise<void> | undefined;
+    };
+    const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
+    const internal = internalRoutes(context);
+    const routes = publicRoutes(context);
+    assertRows([...internal, ...routes]);
+    const server = await host.listen(internal, { enforceSlotGrants: true });
+    const edge = await openEdge(host, context, routes);
+    const hooks = recordHooks(store, clock, telemetry.log);
+    return {
+      server,
+      edge,
+      prepare: async () => {
+        await clocks.start();
+        const subscription = await bus.subscribe({
+          subject: HOOK_SUBJECTS,
+          durable: TIMELINE_CONSUMER,
+          ...tracedHandlers(telemetry, TIMELINE_CONSUMER, hooks),
+        });
+        host.defer(() => subscription.unsubscribe());
+      },
+      background: [new OrderEngine(context), sweeper, new AuditChainer(context)],
+      // A step that waits for a peer is repeated after the next start.
+      limits: { backgroundMs: config.drainMs },
+      exposes: { edgeAddress: edge.address },
+    };
+  },
+});
 
-  const stop = async (): Promise<void> => {
-    await closeServers(config, internal, edge);
-    // A step that waits for a peer is taken again after the next start.
-    await Promise.race([
-      Promise.all([engine.stop(), sweeper.stop(), chainer.stop()]),
-      timeout(config.drainMs),
-    ]);
-    // What is not delivered stays in the outbox for the next start.
-    await Promise.race([Promise.allSettled([relay.flush()]), timeout(FLUSH_MS)]);
-    await relay.stop();
-    await opened.disposeAsync();
-  };
-
-  return {
-    name: 'supervisor',
-    address: internal.address,
-    edgeAddress: edge.address,
-    get commits() {
-      return store.commits;
-    },
-    async start() {
-      await clocks.start();
-      const subscription = await parts.bus.subscribe({
-        subject: HOOK_SUBJECTS,
-        durable: TIMELINE_CONSUMER,
-        ...tracedHandlers(telemetry, TIMELINE_CONSUMER, recordHooks(store, clock, telemetry.log)),
-      });
-      opened.defer(() => subscription.unsubscribe());
-      relay.start();
-      engine.start();
-      sweeper.start();
-      chainer.start();
-      internal.setServing(true);
-      edge.setServing(true);
-    },
-    stop() {
-      stopping ??= stop();
-      return stopping;
-    },
-  };
-}
-
-interface Opened {
-  readonly context: SupervisorContext;
-  readonly relay: OutboxRelay;
-  /** Looks whether rules or agents changed. */
-  readonly followFiles: Sweep;
-}
-
-async function createContext(
-  config: SupervisorConfig,
-  { telemetry, bus, clock = systemClock, addressOf, tls, loopback }: ServiceParts,
-  opened: AsyncDisposableStack,
-): Promise<Opened> {
+async function openContext(
+  host: ServiceHost<SupervisorConfig>,
+): Promise<{ readonly context: SupervisorContext; readonly followFiles: () => Promise<void> }> {
+  const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
+  const { addressOf, tls, loopback } = parts;
   const agents = await FollowedAgents.open(config.agents, telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
-  const signer = await openSigner({
-    service: 'supervisor',
-    keyDir: join(config.dataDir, 'keys'),
-    clock,
-    rotateEveryMs: config.keyRotationMs,
-  });
-  const trust = createTrust({
-    addresses: () => knownAddresses(addressOf),
-    telemetry,
-    self: signer,
-    clock,
-    tls,
-    loopback,
-  });
-  opened.defer(async () => trust.close());
-  let relay: OutboxRelay | undefined;
-  const store = await openSupervisorStore(
-    config.store,
-    () => relay?.wake(),
-    observeCommits(telemetry),
+  const store = await host.openStore(
+    (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),
+    // Its events are few, and they are in the timeline already.
+    { flushIntervalMs: 0 },
   );
-  opened.defer(() => store.close());
-  observeOutbox(telemetry, store, clock);
   observeApprovals(telemetry, store);
-  relay = createOutboxRelay({
-    store,
-    clock,
-    ...outboxPublisher(bus, telemetry),
-    // What it tells is in the timeline already, and there is little of it.
-    flushIntervalMs: 0,
-  });
   const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls, loopback });
-  opened.defer(async () => {
+  host.defer(() => {
     for (const peer of Object.values(peers)) peer.close();
   });
   const context: SupervisorContext = {
@@ -183,7 +93,7 @@ async function createContext(
     clock,
     telemetry,
     signer,
-    verifier: createVerifier({ trust, clock }),
+    verifier,
     peers,
     events: createSupervisorEvents(telemetry),
     get agents() {
@@ -197,18 +107,33 @@ async function createContext(
     await agents.look();
     await rules.look(peers.toolGateway);
   };
-  return { context, relay, followFiles };
+  return { context, followFiles };
 }
 
-async function closeServers(
-  { drainMs }: SupervisorConfig,
-  ...servers: readonly RpcServer[]
-): Promise<void> {
-  await Promise.all(servers.map((server) => server.close(drainMs)));
-}
-
-function timeout(ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  setTimeout(resolve, ms).unref();
-  return promise;
+/** Binds the listener for clients. */
+async function openEdge(
+  host: ServiceHost<SupervisorConfig>,
+  { store }: SupervisorContext,
+  routes: readonly Route[],
+): Promise<RpcServer> {
+  const { config, clock, telemetry } = host;
+  const { log, metrics } = telemetry;
+  const { edgeTls } = config;
+  const files = edgeTls && TlsFiles.open({ ...edgeTls, log, metrics, use: 'edge' });
+  host.defer(() => files?.close());
+  const apiKeys = openApiKeys({ file: join(config.dataDir, API_KEYS_FILE), clock });
+  const edge = await createEdge({
+    ...config.edge,
+    portSetting: 'WRIT_EDGE_PORT',
+    tls: files && { files, clientCertificates: 'none' },
+    routes,
+    gate: publicGate({
+      apiKeys,
+      oidc: config.oidc && createOidc(config.oidc, clock),
+      rateLimit: createTenantRate(store, config.tenantRate, clock),
+    }),
+    telemetry,
+  });
+  host.defer(() => edge.close(0));
+  return edge;
 }
