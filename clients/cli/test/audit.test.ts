@@ -68,14 +68,14 @@ describe('writ audit', () => {
     const cases: readonly (readonly [string | Buffer, RegExp, string?])[] = [
       [lines.toSpliced(2, 1).join('\n'), /^Line 3: record 3 is missing before record 4\.$/],
       [bytes.toString().replace('Zoë', 'Zoe'), /^Line 1: record 1 was changed/],
-      [notText, /^Line 1: it is not JSON/],
+      [notText, /^Line 1: the line is not JSON/],
       [lines.slice(0, 4).join('\n'), /^The export ends after record 4 without a signed head/],
       [
         bytes,
-        /^Line 1: record 1 belongs to tenant acme, and the chain to rivals\.$/,
+        /^Line 1: record 1 belongs to tenant acme, but the chain to rivals\.$/,
         '--tenant rivals',
       ],
-      [bytes, /^Line 1: record 1 is out of its place/, '--after 2'],
+      [bytes, /^Line 1: record 1 is out of order/, '--after 2'],
     ];
     for (const [content, sentence, options = '--after 0'] of cases) {
       await writeFile(at('changed.jsonl'), content);
@@ -93,7 +93,7 @@ describe('writ audit', () => {
     await writeFile(at('earlier.jsonl'), (await chain(3, 'Eve')).join('\n'));
     expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({
       exit: EXIT.fails,
-      out: 'Line 3: something up to record 3 is not what it was when the earlier export was made.',
+      out: 'Line 3: a record up to record 3 was changed after the earlier export.',
     });
     await writeFile(at('earlier.jsonl'), (await chain(7)).join('\n'));
     expect((await writ(`${verify} ${at('earlier.jsonl')}`)).exit).toBe(EXIT.fails);
@@ -106,14 +106,16 @@ describe('writ audit', () => {
     await writeFile(at('other.json'), formatPublicKeys(other.publicKeys()));
     const result = await writ(`audit verify ${at('export.jsonl')} --keys ${at('other.json')}`);
     expect(result.exit).toBe(EXIT.fails);
-    expect(result.out).toMatch(/^Line 6: the head after record 5 does not count: .* no such key/);
+    expect(result.out).toMatch(
+      /^Line 6: the head after record 5 is invalid: .* does not have its key/,
+    );
   });
 
   it('exits with 2 when it could not be found out (SYS-4)', async () => {
     const file = at('export.jsonl');
     for (const [line, sentence] of [
       [`audit verify ${file}`, '--keys'],
-      [`audit verify ${file} --keys ${file}`, 'These public keys cannot be used'],
+      [`audit verify ${file} --keys ${file}`, 'The public keys are invalid'],
       [`audit verify ${at('none')} --keys ${at('keys.json')}`, 'no such file'],
       [`audit verify ${file} --keys ${at('keys.json')} --after x`, '--after must be'],
       ['audit export', 'WRIT_API_KEY'],

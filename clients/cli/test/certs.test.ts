@@ -86,7 +86,7 @@ describe('writ certs', () => {
   });
 
   it.each([
-    [['--renew'], 'ca.crt is missing'],
+    [['--renew'], 'ca.crt does not exist'],
     [['--trust-domain', 'Else/where'], '--trust-domain must be'],
     [['--ip', 'localhost'], '--ip localhost is no IP address.'],
     [['--days', 'many'], '--days must be a number of days'],

@@ -189,18 +189,18 @@ describe('writ certs --replace-ca', () => {
 
   it('goes on where it was broken off, and takes no step before its time (SYS-4)', async () => {
     await certs('--also', 'edge');
-    expect((await certs('--replace-ca', 'issue')).err).toContain('take the step begin first');
-    expect((await certs('--replace-ca', 'finish')).err).toContain('take the step begin first');
+    expect((await certs('--replace-ca', 'issue')).err).toContain('run the step begin first');
+    expect((await certs('--replace-ca', 'finish')).err).toContain('run the step begin first');
     const alone = readFileSync(join(folder, 'ca.crt'));
     await certs('--replace-ca', 'begin');
     const next = serialOf(join(folder, 'ca-next.crt'));
     // As if it had been killed before it wrote the bundle.
     writeFileSync(join(folder, 'ca.crt'), alone);
-    expect((await certs('--replace-ca', 'issue')).err).toContain('take the step begin first');
+    expect((await certs('--replace-ca', 'issue')).err).toContain('run the step begin first');
     expect((await certs('--replace-ca', 'begin')).exit).toBe(0);
     expect(serialOf(join(folder, 'ca-next.crt'))).toBe(next);
-    expect((await certs('--replace-ca', 'begin')).err).toContain('go on with the step issue');
-    expect((await certs('--replace-ca', 'finish')).err).toContain('take the step issue first');
+    expect((await certs('--replace-ca', 'begin')).err).toContain('continue with the step issue');
+    expect((await certs('--replace-ca', 'finish')).err).toContain('run the step issue first');
 
     // The old one still signs.
     expect((await certs('--renew')).exit).toBe(0);
@@ -208,7 +208,7 @@ describe('writ certs --replace-ca', () => {
     expect(forgotten.err).toContain('also has certificates for edge');
     expect((await certs('--replace-ca', 'issue', '--also', 'edge')).exit).toBe(0);
     expect(serialOf(join(folder, 'ca.crt'))).toBe(next);
-    expect((await certs('--replace-ca', 'begin')).err).toContain('go on with the step finish');
+    expect((await certs('--replace-ca', 'begin')).err).toContain('continue with the step finish');
     expect((await certs('--replace-ca', 'finish')).exit).toBe(0);
     expect((await certs('--renew')).exit).toBe(0);
     const authority = new X509Certificate(readFileSync(join(folder, 'ca.crt')));
@@ -224,7 +224,7 @@ describe('writ certs --replace-ca', () => {
     expect(own().subjectAltName).toContain('URI:spiffe://example.org/writ/supervisor');
     const other = await certs('--renew', '--trust-domain', 'example.com');
     expect(other.exit).toBe(2);
-    expect(other.err).toContain('are of the trust domain example.org');
+    expect(other.err).toContain('belong to trust domain example.org');
     expect((await certs('--renew', '--replace-ca', 'finish')).err).toContain('cannot be used with');
   });
 });

@@ -3,22 +3,22 @@ import { CHAIN_START, linkHash } from './chain.ts';
 import { parseLine, type RecordLine, type SignedLine } from './export-line.ts';
 import type { Expected, ReadHead, SignedHead, SoundExport } from './verdict.ts';
 
-/** An export as far as it was read (SV-8). */
+/** Verifies the lines of an export one by one (SV-8). */
 export class ChainWalk {
   readonly #readHead: ReadHead;
   readonly #after: number;
   readonly #earlier: SignedHead | undefined;
   #tenant: string | undefined;
   #sequence: number;
-  /** Unknown before the first record of an export that begins in the middle: the head proves it. */
+  /** Undefined before the first record of a partial export; the head proves it. */
   #hash: string | undefined;
   #records = 0;
   #checkpoints = 0;
-  /** What the last checkpoint covers; unknown before the first one of such an export. */
+  /** The record count of the last checkpoint; undefined before the first one of a partial export. */
   #signedCount: number | undefined;
   #head: SignedHead | undefined;
 
-  /** @param readHead reads the signatures on the way */
+  /** @param readHead verifies the signatures of checkpoints and head */
   constructor(readHead: ReadHead, { tenant, after = 0, earlier }: Expected) {
     this.#readHead = readHead;
     this.#earlier = earlier;
@@ -29,16 +29,16 @@ export class ChainWalk {
     this.#signedCount = after === 0 ? 0 : undefined;
   }
 
-  /** Takes the next line; a text says what is wrong with it. */
-  async take(text: string): Promise<string | undefined> {
-    if (this.#head !== undefined) return 'something follows the head that ends the export.';
+  /** Verifies the next line; returns its problem, if any. */
+  async next(text: string): Promise<string | undefined> {
+    if (this.#head !== undefined) return 'a line follows the head that ends the export.';
     const line = parseLine(text);
-    if (typeof line === 'string') return `it ${line}, so it was not written by a supervisor.`;
-    if (line.type === 'record') return this.#takeRecord(line);
-    return await this.#takeSigned(line);
+    if (typeof line === 'string') return `the line ${line}.`;
+    if (line.type === 'record') return this.#nextRecord(line);
+    return await this.#nextSigned(line);
   }
 
-  /** What was read, once the head has come. */
+  /** The result after the head was read; undefined before. */
   end(): SoundExport | undefined {
     if (this.#head === undefined) return undefined;
     const { tenant } = this.#head;
@@ -46,29 +46,29 @@ export class ChainWalk {
     return { holds: true, tenant, records, checkpoints, head: this.#head };
   }
 
-  /** What only the end can show. */
+  /** Returns the problem of the whole export, if any. */
   problemAtEnd(): string | undefined {
     const { count = 0 } = this.#earlier ?? {};
     if (this.#head === undefined || count <= this.#head.count) return undefined;
-    return `The chain ends with record ${this.#head.count}, and the earlier export had ${count}.`;
+    return `The chain ends with record ${this.#head.count}, but the earlier export had ${count} records.`;
   }
 
-  /** What there is to say when no head has come. */
-  cutOff(): string {
-    return `The export ends after record ${this.#sequence} without a signed head, so it was cut off.`;
+  /** The problem of an export without a head. */
+  missingHead(): string {
+    return `The export ends after record ${this.#sequence} without a signed head: it is truncated.`;
   }
 
-  #takeRecord({ sequence, previousHash, hash, record }: RecordLine): string | undefined {
+  #nextRecord({ sequence, previousHash, hash, record }: RecordLine): string | undefined {
     const { tenant } = record;
     if (sequence !== this.#sequence + 1) return this.#outOfOrder(sequence);
-    if (typeof tenant !== 'string') return `record ${sequence} names no tenant.`;
-    const foreign = this.#foreign(tenant, `record ${sequence}`);
-    if (foreign !== undefined) return foreign;
+    if (typeof tenant !== 'string') return `record ${sequence} has no tenant.`;
+    const mismatch = this.#tenantMismatch(tenant, `record ${sequence}`);
+    if (mismatch !== undefined) return mismatch;
     if (previousHash !== (this.#hash ?? previousHash)) {
-      return `record ${sequence} does not follow the record before it: it names another previous hash.`;
+      return `record ${sequence} does not follow the previous record: its previous_hash differs.`;
     }
     if (linkHash(previousHash, canonicalJson(record)) !== hash) {
-      return `record ${sequence} was changed: its hash is not that of its content.`;
+      return `record ${sequence} was changed: its hash does not match its content.`;
     }
     const rewritten =
       this.#rewritten(sequence, hash) ?? this.#rewritten(sequence - 1, previousHash);
@@ -79,16 +79,16 @@ export class ChainWalk {
     return undefined;
   }
 
-  /** The chain had another hash at this place before. */
+  /** Compares the hash with that of the earlier export. */
   #rewritten(sequence: number, hash: string): string | undefined {
     const { count, headHash } = this.#earlier ?? {};
     if (sequence !== count || hash === headHash) return undefined;
-    return `something up to record ${count} is not what it was when the earlier export was made.`;
+    return `a record up to record ${count} was changed after the earlier export.`;
   }
 
   #outOfOrder(sequence: number): string {
     if (sequence <= this.#sequence) {
-      return `record ${sequence} is out of its place: record ${this.#sequence} came before it.`;
+      return `record ${sequence} is out of order: record ${this.#sequence} precedes it.`;
     }
     const from = this.#sequence + 1;
     const missing =
@@ -96,15 +96,15 @@ export class ChainWalk {
     return `${missing} missing before record ${sequence}.`;
   }
 
-  async #takeSigned({ type, signed }: SignedLine): Promise<string | undefined> {
+  async #nextSigned({ type, signed }: SignedLine): Promise<string | undefined> {
     let head: SignedHead;
     try {
       head = await this.#readHead(signed);
     } catch (error) {
       if (!(error instanceof UnauthenticatedError)) throw error;
-      return `the ${type} after record ${this.#sequence} does not count: ${error.message}`;
+      return `the ${type} after record ${this.#sequence} is invalid: ${error.message}`;
     }
-    const problem = this.#judge(type, head);
+    const problem = this.#check(type, head);
     if (problem !== undefined) return problem;
     this.#signedCount = head.count;
     if (type === 'head') this.#head = head;
@@ -112,20 +112,20 @@ export class ChainWalk {
     return undefined;
   }
 
-  #judge(type: SignedLine['type'], head: SignedHead): string | undefined {
+  #check(type: SignedLine['type'], head: SignedHead): string | undefined {
     const { count, headHash, previousCount } = head;
     const name = `the ${type} over ${count} records`;
-    const foreign = this.#foreign(head.tenant, name);
-    if (foreign !== undefined) return foreign;
+    const mismatch = this.#tenantMismatch(head.tenant, name);
+    if (mismatch !== undefined) return mismatch;
     if (head.closesExport !== (type === 'head')) {
       return type === 'head'
-        ? `${name} is a checkpoint from the middle of the chain, so the export was cut off.`
-        : `${name} was signed to end another export.`;
+        ? `${name} is a checkpoint from the middle of the chain: the export is truncated.`
+        : `${name} is the head of another export.`;
     }
     if (count !== this.#sequence) {
-      return `${name} comes after record ${this.#sequence}, so records or checkpoints are missing or moved.`;
+      return `${name} follows record ${this.#sequence}: records or checkpoints are missing or reordered.`;
     }
-    // An export that begins in the middle leaves out the checkpoints before that, and no others.
+    // A partial export omits the checkpoints before its start, and no others.
     const follows =
       this.#signedCount === undefined
         ? previousCount <= this.#after
@@ -134,13 +134,13 @@ export class ChainWalk {
       return `the checkpoint over ${previousCount} records that ${name} follows is missing.`;
     if (headHash === (this.#hash ?? headHash)) return this.#rewritten(count, headHash);
     const from = (this.#signedCount ?? this.#after) + 1;
-    return `${name} was signed over another hash: something in records ${from} to ${count} was changed and hashed anew.`;
+    return `${name} has a signature over another hash: records ${from} to ${count} contain a change with recomputed hashes.`;
   }
 
-  /** What belongs to another tenant was put in from its chain. */
-  #foreign(tenant: string, what: string): string | undefined {
+  /** Detects records and signatures of another tenant. */
+  #tenantMismatch(tenant: string, what: string): string | undefined {
     this.#tenant ??= tenant;
     if (tenant === this.#tenant) return undefined;
-    return `${what} belongs to tenant ${tenant}, and the chain to ${this.#tenant}.`;
+    return `${what} belongs to tenant ${tenant}, but the chain to ${this.#tenant}.`;
   }
 }

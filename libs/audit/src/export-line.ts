@@ -1,19 +1,19 @@
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
-/** A record with its place in the chain. */
+/** A record with its position in the chain. */
 export interface RecordLine {
   readonly type: 'record';
   readonly sequence: number;
   readonly previousHash: string;
   readonly hash: string;
-  /** What the hash covers, in its canonical form. */
+  /** The content, whose canonical JSON the hash covers. */
   readonly record: JsonObject;
 }
 
-/** A signature over everything before it: a checkpoint on the way, or the head that ends an export. */
+/** A signature over all previous records: a checkpoint, or the head that ends an export. */
 export interface SignedLine {
   readonly type: 'checkpoint' | 'head';
-  /** A JWS by the supervisor, which holds all that there is to say. */
+  /** A JWS by the supervisor with the {@link SignedHead}. */
   readonly signed: string;
 }
 
@@ -24,14 +24,14 @@ const HASH = /^[0-9a-f]{64}$/;
 const RECORD_MEMBERS = 'hash,previous_hash,record,sequence,type';
 const SIGNED_MEMBERS = 'signed,type';
 
-/** A line as canonical JSON without a line end: it has one spelling, so that an edited one shows (SV-8). */
+/** Formats a line as canonical JSON without a line break, so that every edit is detectable (SV-8). */
 export function formatLine(line: ExportLine): string {
   if (line.type !== 'record') return canonicalJson({ type: line.type, signed: line.signed });
   const { type, sequence, previousHash, hash, record } = line;
   return canonicalJson({ type, sequence, previous_hash: previousHash, hash, record });
 }
 
-/** Reads a line; a text in place of it says, as the end of a sentence, why it is none. */
+/** Parses a line; returns the problem of an invalid line, to follow "the line". */
 export function parseLine(text: string): ExportLine | string {
   let value: JsonValue;
   try {
@@ -47,7 +47,7 @@ function isCanonical(value: JsonObject, text: string): boolean {
   try {
     return canonicalJson(value) === text;
   } catch {
-    // Half a surrogate pair, or nested too deeply: nothing that was ever written has it.
+    // Values that the supervisor never writes: lone surrogates, or too deep nesting.
     return false;
   }
 }

@@ -1,35 +1,34 @@
-/** What the supervisor signed: that a chain of so many records ends with this hash. */
+/** The signed statement that a chain of `count` records ends with `headHash`. */
 export interface SignedHead {
   readonly tenant: string;
   /** Number of records, from the first. */
   readonly count: number;
-  /** Of the last record; CHAIN_START when there is none. */
+  /** Hash of the last record; CHAIN_START for an empty chain. */
   readonly headHash: string;
-  /** What the checkpoint before it covers; zero when it is the first. */
+  /** The record count of the previous checkpoint; zero for the first. */
   readonly previousCount: number;
-  /** Whether it was signed to end an export. */
+  /** Whether it is the head of an export. */
   readonly closesExport: boolean;
   readonly signedAt: Date;
 }
 
 /**
- * Reads a signature with the public keys that the verifier trusts.
- * @throws UnauthenticatedError when it does not count; everything else that it throws means that it
- *   could not be told
+ * Verifies a signature with the public keys that the verifier trusts.
+ * @throws UnauthenticatedError when the signature is invalid; any other error means that the verification failed
  */
 export type ReadHead = (signed: string) => Promise<SignedHead>;
 
-/** What the export was asked for. */
+/** The expected content of an export. */
 export interface Expected {
-  /** Whose chain; the one that the export names unless given. */
+  /** The tenant of the chain. Default: that of the export. */
   readonly tenant?: string;
-  /** The last record that the export leaves out on purpose; none unless given. */
+  /** The record after which a partial export starts. Default: 0. */
   readonly after?: number;
-  /** The head of an earlier export, which this one must go on from. */
+  /** The head of an earlier export, which this one must continue. */
   readonly earlier?: SignedHead;
 }
 
-/** An export in which everything fits. */
+/** A valid export. */
 export interface SoundExport {
   readonly holds: true;
   readonly tenant: string;
@@ -39,11 +38,11 @@ export interface SoundExport {
   readonly head: SignedHead;
 }
 
-/** An export that was changed. */
+/** An invalid export. */
 export interface BrokenExport {
   readonly holds: false;
-  /** Where the first broken place is, from 1. */
+  /** Line of the first problem, from 1. */
   readonly line: number;
-  /** One sentence that says where and what. */
+  /** One sentence that describes the problem. */
   readonly sentence: string;
 }

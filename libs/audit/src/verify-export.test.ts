@@ -9,13 +9,13 @@ import { verifyExport } from './verify-export.ts';
 const RECORDS = 60;
 const EVERY = 16;
 
-/** What was ever signed: a signature counts when it is among these. */
+/** All signed heads; a signature is valid when it is among these. */
 const signatures = new Map<string, SignedHead>();
 
 async function readHead(signed: string): Promise<SignedHead> {
   const head = signatures.get(signed);
   if (head !== undefined) return head;
-  throw new UnauthenticatedError('TOKEN_INVALID', 'its signature does not fit.');
+  throw new UnauthenticatedError('TOKEN_INVALID', 'its signature does not match.');
 }
 
 function sign(head: Omit<SignedHead, 'signedAt'>): string {
@@ -25,7 +25,7 @@ function sign(head: Omit<SignedHead, 'signedAt'>): string {
   return signed;
 }
 
-/** The export of a tenant's chain after a record, as a supervisor writes it. */
+/** An export of a tenant's chain after a record, as written by a supervisor. */
 function exported(tenant: string, records = RECORDS, after = 0): string[] {
   const lines: string[] = [];
   let [hash, previousCount] = [CHAIN_START, 0];
@@ -61,7 +61,7 @@ function recordOf(text: string | undefined): RecordLine | undefined {
   return typeof line !== 'string' && line.type === 'record' ? line : undefined;
 }
 
-/** Numbers and hashes the records anew, as somebody would who can write the file but not sign. */
+/** Renumbers and rehashes the records, like an attacker who can write the file but not sign. */
 function rehashed(lines: readonly string[]): string[] {
   let [sequence, hash] = [0, CHAIN_START];
   return lines.map((text) => {
@@ -119,7 +119,7 @@ function mutated(lines: readonly string[], change: Mutation): string[] {
 }
 
 describe('verifyExport', () => {
-  it('finds every one of 1,000 edits, deletions, reorders, truncations and splices (SV-8)', async () => {
+  it('detects each of 1,000 edits, deletions, reorders, truncations and splices (SV-8)', async () => {
     const kinds = new Map<string, number>();
     let found = 0;
     await fc.assert(
@@ -138,7 +138,7 @@ describe('verifyExport', () => {
     expect(kinds.size).toBe(8);
   });
 
-  it('lets what nobody changed pass, also the part after a record and an empty chain (SV-8)', async () => {
+  it('accepts unchanged exports, partial ones and an empty chain (SV-8)', async () => {
     expect(await verifyExport(ACME, readHead)).toMatchObject({
       holds: true,
       tenant: 'acme',
@@ -162,15 +162,15 @@ describe('verifyExport', () => {
   const at = (index: number, ...put: string[]): string[] => ACME.with(index, put[0] ?? '');
   it.each<readonly [string, readonly string[], RegExp]>([
     ['an edit', at(4, ACME[4]?.replace('op-5', 'op-6') ?? ''), /^Line 5: record 5 was changed/],
-    ['a space', at(4, `${ACME[4]} `), /^Line 5: it is not canonical JSON/],
+    ['a space', at(4, `${ACME[4]} `), /^Line 5: the line is not canonical JSON/],
     ['a deletion', ACME.toSpliced(4, 1), /^Line 5: record 5 is missing before record 6/],
     ['a gap', ACME.toSpliced(4, 3), /^Line 5: records 5 to 7 are missing before record 8/],
-    ['a repeat', ACME.toSpliced(4, 0, ACME[2] ?? ''), /^Line 5: record 3 is out of its place/],
+    ['a repeat', ACME.toSpliced(4, 0, ACME[2] ?? ''), /^Line 5: record 3 is out of order/],
     ['a splice', rehashed(at(4, RIVALS[4] ?? '')), /^Line 5: record 5 belongs to tenant rivals/],
     [
       'a forgery',
       rehashed(at(4, withRecord(ACME[4] ?? '', { verdict: 'block' }))),
-      /^Line 17: the checkpoint over 16 records was signed over another hash: something in records 1 to 16/,
+      /^Line 17: the checkpoint over 16 records has a signature over another hash: records 1 to 16/,
     ],
     ['a lost checkpoint', ACME.toSpliced(16, 1), /^Line 33: the checkpoint over 16 records/],
     ['a lost end', ACME.slice(0, -1), /^The export ends after record 60 without a signed head/],
@@ -179,14 +179,14 @@ describe('verifyExport', () => {
       [...ACME.slice(0, 16), ACME[16]?.replace('checkpoint', 'head') ?? ''],
       /^Line 17: the head over 16 records is a checkpoint from the middle/,
     ],
-    ['an addition', [...ACME, ACME[0] ?? ''], /^Line 65: something follows the head/],
+    ['an addition', [...ACME, ACME[0] ?? ''], /^Line 65: a line follows the head/],
     ['an empty file', [], /^The export ends after record 0 without/],
-  ])('says the first broken place of %s in one sentence (SV-8)', async (_what, lines, sentence) => {
+  ])('reports the first problem of %s in one sentence (SV-8)', async (_what, lines, sentence) => {
     const verdict = await verifyExport(lines, readHead);
     expect(verdict).toMatchObject({ holds: false, sentence: expect.stringMatching(sentence) });
   });
 
-  it('takes an export of another tenant or of another part for a broken one (SV-8)', async () => {
+  it('rejects an export of another tenant or of another range (SV-8)', async () => {
     expect(await verifyExport(RIVALS, readHead, { tenant: 'acme' })).toMatchObject({
       holds: false,
       line: 1,
@@ -197,9 +197,9 @@ describe('verifyExport', () => {
     });
   });
 
-  it('finds a chain that was written anew since an earlier export, or is shorter (SV-8)', async () => {
+  it('detects a chain that was rewritten or truncated since an earlier export (SV-8)', async () => {
     const earlier = signatures.get(headOf(exported('acme', 40)));
-    if (earlier === undefined) throw new Error('It was never signed.');
+    if (earlier === undefined) throw new Error('The head was never signed.');
     const asEarlier = (lines: readonly string[], more = {}) =>
       verifyExport(lines, readHead, { earlier, ...more });
     expect(await asEarlier(ACME)).toMatchObject({ holds: true });
@@ -212,7 +212,7 @@ describe('verifyExport', () => {
       const part = exported('acme', RECORDS, after);
       expect(await verifyExport(part, readHead, { earlier: other, after })).toMatchObject({
         holds: false,
-        sentence: expect.stringMatching(/something up to record 40 is not what it was/),
+        sentence: expect.stringMatching(/a record up to record 40 was changed/),
       });
     }
     const nothing = exported('acme', 40, 40);
@@ -224,12 +224,12 @@ describe('verifyExport', () => {
     });
     expect(await asEarlier(exported('acme', 30))).toMatchObject({
       holds: false,
-      sentence: 'The chain ends with record 30, and the earlier export had 40.',
+      sentence: 'The chain ends with record 30, but the earlier export had 40 records.',
     });
     expect(await asEarlier(RIVALS)).toMatchObject({ holds: false, line: 1 });
   });
 
-  it('does not take a failure to read a signature for a verdict (SYS-4)', async () => {
+  it('throws when a signature cannot be verified (SYS-4)', async () => {
     const fails = async (): Promise<SignedHead> => {
       throw new Error('The keys cannot be read.');
     };

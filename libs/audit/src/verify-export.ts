@@ -3,12 +3,11 @@ import { ChainWalk } from './chain-walk.ts';
 import type { BrokenExport, Expected, ReadHead, SoundExport } from './verdict.ts';
 
 /**
- * Checks an export line by line, up to the first broken place (SV-8): every record follows the one
- * before and has the hash of its content, every checkpoint is signed, names the checkpoint before it
- * and the hash that the chain has there, and a signed head ends it.
- * What an earlier export held, this one must hold as well, if its head is given.
- * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one begins after the earlier one ended
- * @throws what `lines` and `readHead` throw, but for signatures that do not count
+ * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and
+ * has the hash of its content, every checkpoint is signed and names the previous checkpoint and the hash of the
+ * chain, and a signed head ends the export. With the head of an earlier export, this one must continue it.
+ * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one starts after the end of the earlier one
+ * @throws the errors of `lines` and `readHead`, except for invalid signatures
  */
 export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,
@@ -19,17 +18,17 @@ export async function verifyExport(
   if (earlier !== undefined && after > earlier.count) {
     throw new InvalidRequestError(
       'EXPORTS_NOT_COMPARABLE',
-      `The earlier export ends with record ${earlier.count}, so an export from record ${after + 1} on has nothing in common with it.`,
+      `The earlier export ends with record ${earlier.count}; it does not overlap an export from record ${after + 1}.`,
     );
   }
   const walk = new ChainWalk(readHead, expected);
   let line = 0;
   for await (const text of lines) {
     line += 1;
-    const problem = await walk.take(text);
+    const problem = await walk.next(text);
     if (problem !== undefined) return { holds: false, line, sentence: `Line ${line}: ${problem}` };
   }
   const problem = walk.problemAtEnd();
   if (problem !== undefined) return { holds: false, line: line + 1, sentence: problem };
-  return walk.end() ?? { holds: false, line: line + 1, sentence: walk.cutOff() };
+  return walk.end() ?? { holds: false, line: line + 1, sentence: walk.missingHead() };
 }

@@ -1,4 +1,4 @@
-// The library takes its parts together by decorators.
+// Required by @peculiar/x509, which uses decorators.
 import 'reflect-metadata';
 import { randomBytes } from 'node:crypto';
 import {
@@ -23,18 +23,18 @@ export interface CertificateWithKey {
   readonly key: string;
 }
 
-/** What {@link createAuthority} needs. */
+/** Options of {@link createAuthority}. */
 export interface AuthorityOptions {
-  /** A name for people. */
+  /** A descriptive name. */
   readonly commonName: string;
   readonly lifeMs: number;
   /** Default: now. */
   readonly now?: Date;
 }
 
-/** What {@link issueCertificate} needs. */
+/** Options of {@link issueCertificate}. */
 export interface CertificateOptions extends AuthorityOptions {
-  /** The URI by which services know each other, if it is for one. */
+  /** The SPIFFE ID, for certificates of services. */
   readonly uri?: string;
   readonly dnsNames?: readonly string[];
   readonly addresses?: readonly string[];
@@ -42,13 +42,13 @@ export interface CertificateOptions extends AuthorityOptions {
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING = { name: 'ECDSA', hash: 'SHA-256' } as const;
-/** Machines whose clocks are behind must not find a new certificate not yet good. */
+/** Backdates new certificates, so that they are valid on machines with slow clocks. */
 const BACKDATED_MS = 5 * 60_000;
 const SERIAL_BYTES = 16;
 
-/** Makes an authority with an EC P-256 key, which may sign certificates of services but no other authorities. */
+/** Creates an authority with an EC P-256 key, which may sign end-entity certificates only. */
 export async function createAuthority(options: AuthorityOptions): Promise<CertificateWithKey> {
-  const keys = await makeKeys();
+  const keys = await generateKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     ...terms(options),
     keys,
@@ -63,16 +63,16 @@ export async function createAuthority(options: AuthorityOptions): Promise<Certif
 }
 
 /**
- * Issues a certificate with a new EC P-256 key, good for both ends of a connection. It ends no later
- * than the authority.
- * @throws Error when the authority's key is not that of its certificate, or either is malformed
+ * Issues a certificate with a new EC P-256 key, for servers and clients. It expires no later than the
+ * authority.
+ * @throws Error when the key of the authority does not match its certificate, or either is malformed
  */
 export async function issueCertificate(
   authority: CertificateWithKey,
   options: CertificateOptions,
 ): Promise<CertificateWithKey> {
   const issuer = new X509Certificate(authority.cert);
-  const keys = await makeKeys();
+  const keys = await generateKeys();
   const { notAfter, ...others } = terms(options);
   const certificate = await X509CertificateGenerator.create({
     ...others,
@@ -84,7 +84,7 @@ export async function issueCertificate(
     extensions: await extensions(options, issuer, keys.publicKey),
   });
   if (!(await certificate.verify({ publicKey: issuer, signatureOnly: true })))
-    throw new Error('the key of the authority is not that of its certificate');
+    throw new Error('the key of the authority does not match its certificate');
   return await withKey(certificate, keys);
 }
 
@@ -110,7 +110,7 @@ async function extensions(
 
 function terms({ commonName, lifeMs, now = new Date() }: AuthorityOptions) {
   return {
-    // Positive, and not to be guessed.
+    // Positive and unpredictable.
     serialNumber: `01${randomBytes(SERIAL_BYTES).toString('hex')}`,
     name: [{ CN: [commonName] }, { O: ['Writ'] }],
     subject: [{ CN: [commonName] }, { O: ['Writ'] }],
@@ -119,13 +119,13 @@ function terms({ commonName, lifeMs, now = new Date() }: AuthorityOptions) {
   };
 }
 
-async function makeKeys(): Promise<CryptoKeyPair> {
+async function generateKeys(): Promise<CryptoKeyPair> {
   return await crypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
 }
 
 async function privateKeyOf(pem: string): Promise<CryptoKey> {
   const [der] = PemConverter.decode(pem);
-  if (der === undefined) throw new Error('it holds no private key in PEM');
+  if (der === undefined) throw new Error('it contains no private key in PEM format');
   return await crypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
 }
 

@@ -11,17 +11,17 @@ import {
 import { PreconditionError } from '@writ/kernel';
 import { type CertificateWithKey, createAuthority, issueCertificate } from './authority.ts';
 
-/** Which certificates go into a folder. */
+/** The certificates of a folder. */
 export interface CertificateFolderOptions {
   readonly dir: string;
   /** First part of every name: `spiffe://<trust domain>/writ/<service>`. */
   readonly trustDomain: string;
   readonly services: readonly ServerName[];
-  /** Certificates for whoever is none of the services, such as the edge or a database. */
+  /** Names of further certificates, such as those of the edge or a database. */
   readonly others?: readonly string[];
-  /** Host names that every certificate is good for as well. */
+  /** Additional host names of every certificate. */
   readonly dnsNames?: readonly string[];
-  /** IP addresses that every certificate is good for as well. */
+  /** Additional IP addresses of every certificate. */
   readonly addresses?: readonly string[];
   readonly lifeMs: number;
 }
@@ -37,10 +37,10 @@ export interface WrittenCertificate {
 const AUTHORITY = 'ca';
 
 /**
- * Makes a folder with a new authority and a certificate and key for each service, readable by their
- * owner alone.
- * @param authorityLifeMs how long the authority is good
- * @throws PreconditionError AUTHORITY_EXISTS when the folder has one: whatever it signed would be void
+ * Creates a folder with a new authority and a certificate and key for each service, readable by their owner
+ * only.
+ * @param authorityLifeMs lifetime of the authority
+ * @throws PreconditionError AUTHORITY_EXISTS when the folder has one, whose certificates would become invalid
  */
 export async function makeFolder(
   options: CertificateFolderOptions,
@@ -58,7 +58,7 @@ export async function makeFolder(
 }
 
 /**
- * Issues new certificates and keys with the authority of a folder, in place of those that are there.
+ * Replaces the certificates and keys of a folder by new ones, issued by its authority.
  * @throws PreconditionError AUTHORITY_NOT_FOUND when the folder has none, AUTHORITY_EXPIRED, TRUST_DOMAIN_MISMATCH
  */
 export async function issueInFolder(
@@ -67,7 +67,7 @@ export async function issueInFolder(
   return await issueBy(readAuthority(options.dir).signing, options);
 }
 
-/** Issues new certificates and keys with this authority; throws as {@link issueInFolder}. */
+/** Issues new certificates and keys with `authority`; throws like {@link issueInFolder}. */
 export async function issueBy(
   authority: CertificateWithKey,
   options: CertificateFolderOptions,
@@ -77,7 +77,7 @@ export async function issueBy(
   if (known !== undefined && known !== trustDomain)
     throw new PreconditionError(
       'TRUST_DOMAIN_MISMATCH',
-      `The certificates in ${dir} are of the trust domain ${known}: services that have them would take none of ${trustDomain}.`,
+      `The certificates in ${dir} belong to trust domain ${known}; services with them would reject those of ${trustDomain}.`,
       { trust_domain: known },
     );
   const written: WrittenCertificate[] = [];
@@ -87,7 +87,7 @@ export async function issueBy(
   return written;
 }
 
-/** The trust domain that the certificates of a folder are of; undefined where there are none that can be read. */
+/** Returns the trust domain of the certificates of a folder; undefined when none can be read. */
 export function trustDomainOf(dir: string): string | undefined {
   const { certFile } = filesOf(dir, 'supervisor');
   try {
@@ -95,7 +95,7 @@ export function trustDomainOf(dir: string): string | undefined {
     const [, uri = ''] = /URI:([^,]+)/.exec(subjectAltName) ?? [];
     return readSpiffeId([uri])?.trustDomain;
   } catch {
-    // Whatever is there is of use to nobody.
+    // A missing or invalid certificate has no trust domain.
     return undefined;
   }
 }
@@ -119,7 +119,7 @@ async function issue(
   return { name, ...files, notAfter: new X509Certificate(cert).validToDate };
 }
 
-/** Makes an authority with a name of its own, so that it is not taken for the one that it replaces. */
+/** Creates an authority with a unique name, which distinguishes it from the one that it replaces. */
 export async function newAuthority(
   { trustDomain }: CertificateFolderOptions,
   lifeMs: number,
@@ -130,14 +130,14 @@ export async function newAuthority(
 
 /** The authorities of a folder. */
 export interface FolderAuthorities {
-  /** The one that signs. */
+  /** The authority that signs. */
   readonly signing: CertificateWithKey;
-  /** Every other one that is trusted, in PEM: while one replaces another. */
+  /** Other trusted authorities in PEM, during a replacement. */
   readonly others: readonly string[];
 }
 
 /**
- * Reads whom a folder trusts, and who of them signs.
+ * Reads the authorities of a folder.
  * @throws PreconditionError AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED
  */
 export function readAuthority(dir: string): FolderAuthorities {
@@ -146,7 +146,7 @@ export function readAuthority(dir: string): FolderAuthorities {
     if (existsSync(file)) continue;
     throw new PreconditionError(
       'AUTHORITY_NOT_FOUND',
-      `${file} is missing, so nothing can be renewed; make a new authority in an empty folder.`,
+      `${file} does not exist, so certificates cannot be renewed; create a new authority in an empty folder.`,
       { file },
     );
   }
@@ -156,14 +156,14 @@ export function readAuthority(dir: string): FolderAuthorities {
   if (own === undefined)
     throw new PreconditionError(
       'AUTHORITY_NOT_FOUND',
-      `${certFile} holds no certificate for the key in ${keyFile}.`,
+      `${certFile} contains no certificate for the key in ${keyFile}.`,
       { file: certFile },
     );
   const { validToDate } = new X509Certificate(own);
   if (validToDate <= new Date())
     throw new PreconditionError(
       'AUTHORITY_EXPIRED',
-      `${certFile} expired at ${validToDate.toISOString()}; make a new authority in an empty folder.`,
+      `${certFile} expired at ${validToDate.toISOString()}; create a new authority in an empty folder.`,
       { file: certFile },
     );
   const others = all.filter((cert) => cert !== own);
@@ -172,7 +172,7 @@ export function readAuthority(dir: string): FolderAuthorities {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
-/** Where the certificate and the key of this name are. */
+/** Returns the paths of the certificate and the key of this name. */
 export function filesOf(dir: string, name: string) {
   return { certFile: join(dir, `${name}.crt`), keyFile: join(dir, `${name}.key`) };
 }
@@ -180,7 +180,7 @@ export function filesOf(dir: string, name: string) {
 function authorityExists(file: string): PreconditionError {
   return new PreconditionError(
     'AUTHORITY_EXISTS',
-    `${file} exists: a new authority would make all certificates of the old one void; renew those, replace it step by step, or choose another folder.`,
+    `${file} exists: a new authority would invalidate all its certificates. Renew them, replace the authority step by step, or choose another folder.`,
     { file },
   );
 }

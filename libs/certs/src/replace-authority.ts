@@ -14,13 +14,13 @@ import {
 } from './certificate-folder.ts';
 
 const AUTHORITY = 'ca';
-/** The authority to come, until it signs. */
+/** The new authority during the first step. */
 const NEXT = 'ca-next';
 
 /**
- * First step of replacing the authority of a folder: a new one is made, and trusted beside the old, which
- * still signs. Nothing of it is lost when it is broken off and begun again.
- * @param authorityLifeMs how long the new one is good
+ * First step of replacing the authority of a folder: creates a new authority, trusted in addition to the old
+ * one, which still signs. The step can be repeated after an interruption.
+ * @param authorityLifeMs lifetime of the new authority
  * @throws PreconditionError REPLACEMENT_IN_PROGRESS, AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED
  */
 export async function beginReplacement(
@@ -32,7 +32,7 @@ export async function beginReplacement(
   if (others.length > 0)
     throw new PreconditionError(
       'REPLACEMENT_IN_PROGRESS',
-      `${filesOf(dir, AUTHORITY).certFile} holds more than one authority already: go on with the step ${existsSync(filesOf(dir, NEXT).keyFile) ? 'issue' : 'finish'}.`,
+      `${filesOf(dir, AUTHORITY).certFile} already contains more than one authority: continue with the step ${existsSync(filesOf(dir, NEXT).keyFile) ? 'issue' : 'finish'}.`,
       {},
     );
   const next = readNext(dir) ?? (await newAuthority(options, authorityLifeMs));
@@ -42,10 +42,10 @@ export async function beginReplacement(
 }
 
 /**
- * Second step, once everybody trusts both: the new authority issues all certificates, and signs from now on.
- * The old one is still trusted, but its key is gone.
- * @throws PreconditionError REPLACEMENT_NOT_STARTED when the first step was not taken, CERTIFICATES_NOT_RENEWED when the
- *   folder has others than are asked for
+ * Second step, after all services trust both: the new authority issues all certificates and signs from now on.
+ * The old one is still trusted, but its key is deleted.
+ * @throws PreconditionError REPLACEMENT_NOT_STARTED when the first step was not completed, CERTIFICATES_NOT_RENEWED
+ *   when the folder has other certificates than those of `options`
  */
 export async function issueReplacement(
   options: CertificateFolderOptions,
@@ -60,7 +60,7 @@ export async function issueReplacement(
   if (left.length > 0)
     throw new PreconditionError(
       'CERTIFICATES_NOT_RENEWED',
-      `${dir} also has certificates for ${left.join(', ')}, which would be left with the old authority: name them with --also.`,
+      `${dir} also has certificates for ${left.join(', ')}, which would keep the old authority: name them with --also.`,
       {},
     );
   const written = await issueBy(next, options);
@@ -73,36 +73,36 @@ export async function issueReplacement(
 }
 
 /**
- * Last step, once everybody shows a certificate of the new authority: the old one is trusted no more.
- * @throws PreconditionError REPLACEMENT_NOT_STARTED when a step before was not taken, CERTIFICATES_NOT_RENEWED when a
- *   certificate in the folder is not of the new authority
+ * Last step, after all services use certificates of the new authority: removes the old authority.
+ * @throws PreconditionError REPLACEMENT_NOT_STARTED when a previous step was not completed, CERTIFICATES_NOT_RENEWED
+ *   when a certificate in the folder was not issued by the new authority
  */
 export function finishReplacement({ dir }: Pick<CertificateFolderOptions, 'dir'>): void {
   const { signing, others } = readAuthority(dir);
   if (existsSync(filesOf(dir, NEXT).keyFile)) throw noReplacement(dir, 'issue');
   if (others.length === 0) throw noReplacement(dir, 'begin');
   const authority = new X509Certificate(signing.cert);
-  const strange = namesIn(dir).find((name) => {
+  const outdated = namesIn(dir).find((name) => {
     const certificate = new X509Certificate(readFileSync(filesOf(dir, name).certFile));
     return !certificate.verify(authority.publicKey);
   });
-  if (strange !== undefined)
+  if (outdated !== undefined)
     throw new PreconditionError(
       'CERTIFICATES_NOT_RENEWED',
-      `${filesOf(dir, strange).certFile} is not of the new authority: renew it first.`,
+      `${filesOf(dir, outdated).certFile} was not issued by the new authority: renew it first.`,
       {},
     );
   replacePrivate(filesOf(dir, AUTHORITY).certFile, signing.cert);
 }
 
-/** The authority to come; undefined where none was made, or not all of it. */
+/** Reads the new authority; undefined when it does not exist or is incomplete. */
 function readNext(dir: string): CertificateWithKey | undefined {
   const { certFile, keyFile } = filesOf(dir, NEXT);
   if (!existsSync(certFile) || !existsSync(keyFile)) return undefined;
   return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
 }
 
-/** Whose certificates a folder has, beside its authorities. */
+/** Returns the names of the certificates of a folder, without its authorities. */
 function namesIn(dir: string): readonly string[] {
   return readdirSync(dir)
     .flatMap((file) => /^(.+)\.crt$/.exec(file)?.[1] ?? [])
@@ -113,7 +113,7 @@ function namesIn(dir: string): readonly string[] {
 function noReplacement(dir: string, step: string): PreconditionError {
   return new PreconditionError(
     'REPLACEMENT_NOT_STARTED',
-    `The authority of ${dir} is not so far in being replaced: take the step ${step} first.`,
+    `The replacement of the authority of ${dir} has not reached this step: run the step ${step} first.`,
     {},
   );
 }

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createWritClient } from './index.ts';
 
-it('a call ends in its time where connections are taken and nobody answers (SYS-4)', async () => {
+it('times out a call when the server accepts connections but does not respond (SYS-4)', async () => {
   const silent = createServer((socket) => socket.resume().on('error', () => undefined));
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');

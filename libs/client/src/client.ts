@@ -6,24 +6,24 @@ import { ControlService } from '@writ/contracts/writ/control/v1/control_service_
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { translateErrors } from './translate-errors.ts';
 
-/** Where the platform's public door is, and who knocks. */
+/** Options of {@link createWritClient}. */
 export interface WritClientOptions {
   /** Base URL of the edge, such as `http://127.0.0.1:8080`. */
   readonly baseUrl: string;
   /** API key; sent as a bearer token, never logged. */
   readonly apiKey: string;
-  /** The authorities that vouch for the edge, in PEM; default: those that Node trusts. */
+  /** Certificate authorities for the edge, in PEM. Default: those of Node. */
   readonly ca?: string;
   /**
-   * Longest a unary call may take where the call itself says nothing, ms; default 60,000, which is the
-   * longest that the edge takes. Streams have no limit.
+   * Default timeout of unary calls, ms. Default 60,000, which is the maximum of the edge. Streams have no
+   * timeout.
    */
   readonly timeoutMs?: number;
-  /** W3C trace context to put on every call, asked for at each one. */
+  /** Returns the W3C trace context of a call; called for every call. */
   readonly traceparent?: () => string | undefined;
 }
 
-/** The public services, typed; every failure is a `WritError` with the reason that the service gave (SYS-3). */
+/** Typed clients of the public services. Calls fail with the `WritError` of the service (SYS-3). */
 export interface WritClient {
   readonly runs: Client<typeof RunService>;
   readonly approvals: Client<typeof ApprovalService>;
@@ -33,7 +33,31 @@ export interface WritClient {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 
-/** Makes a client of the public services. It holds no connection of its own, so there is nothing to close. */
+/**
+ * Creates a client of the public services. It keeps no connection of its own, so there is nothing to close.
+ *
+ * @example
+ * ```ts
+ * import { randomUUID } from 'node:crypto';
+ * import { createWritClient } from '@writ/client';
+ * import { isWritError } from '@writ/kernel';
+ *
+ * const client = createWritClient({
+ *   baseUrl: 'http://127.0.0.1:8080',
+ *   apiKey: process.env.WRIT_API_KEY ?? '',
+ * });
+ * try {
+ *   const { run } = await client.runs.startRun({
+ *     requestId: randomUUID(),
+ *     agent: 'refund-worker',
+ *     goal: 'Refund order 1042.',
+ *   });
+ *   for await (const { event } of client.runs.watchRun({ runId: run?.runId ?? '' })) console.log(event?.entry.case);
+ * } catch (error) {
+ *   if (isWritError(error)) console.error(error.reason, error.metadata);
+ * }
+ * ```
+ */
 export function createWritClient(options: WritClientOptions): WritClient {
   const identify: Interceptor = (next) => (request) => {
     request.header.set('authorization', `Bearer ${options.apiKey}`);
@@ -48,7 +72,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
     interceptors: [identify],
     ...(ca !== undefined && { nodeOptions: { ca } }),
   });
-  const transport = translateErrors(withTimeout(connect, timeoutMs));
+  const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
   return {
     runs: createClient(RunService, transport),
     approvals: createClient(ApprovalService, transport),
@@ -57,8 +81,8 @@ export function createWritClient(options: WritClientOptions): WritClient {
   };
 }
 
-/** A transport whose unary calls end, also where nobody answers. */
-function withTimeout(transport: Transport, defaultMs: number): Transport {
+/** Adds a default timeout to unary calls. */
+function withDefaultTimeout(transport: Transport, defaultMs: number): Transport {
   return {
     unary: (method, signal, timeoutMs = defaultMs, ...rest) =>
       transport.unary(method, signal, timeoutMs, ...rest),

@@ -2,7 +2,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import type { StreamResponse, Transport } from '@connectrpc/connect';
 import { fromConnectError } from '@writ/rpc';
 
-/** A transport whose calls and streams fail with the `WritError` that the service threw (SYS-3). */
+/** Wraps a transport so that calls and streams fail with the `WritError` of the service (SYS-3). */
 export function translateErrors(transport: Transport): Transport {
   return {
     unary: (...call) => transport.unary(...call).catch(rethrow),

@@ -1,34 +1,46 @@
 import type { HookContext } from './hook-context.ts';
 import type { Hooks } from './hook-manager.ts';
 
-/** What a run has spent so far. */
+/** The usage and cost of a run. */
 export interface RunCost {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cost_nano_usd: bigint;
-  /** Model calls that were settled. */
+  /** Number of settled model calls. */
   readonly calls: number;
 }
 
 const NOTHING: RunCost = { input_tokens: 0, output_tokens: 0, cost_nano_usd: 0n, calls: 0 };
 
-/** Adds up what LLM_END events tell, and says each run's total at its RUN_END (HK-3). */
+/**
+ * Sums the usage of LLM_END events, and reports the total of a run at its RUN_END (HK-3).
+ *
+ * @example
+ * ```ts
+ * import { CostTracker, HookManager } from '@writ/hooks';
+ * import { formatUsd } from '@writ/kernel';
+ *
+ * const tracker = new CostTracker((runId, total) => console.log(runId, formatUsd(total.cost_nano_usd)));
+ * const hooks = new HookManager({ onProblem: (problem) => console.error(problem) });
+ * hooks.register(tracker.hooks);
+ * ```
+ */
 export class CostTracker {
   readonly #runs = new Map<string, RunCost>();
   readonly #onTotal: (runId: string, total: RunCost) => void;
 
-  /** `onTotal` is told a run's total once, when it ended; the run is forgotten then. */
+  /** @param onTotal called with the total of a run when it has ended; the run is then removed */
   constructor(onTotal: (runId: string, total: RunCost) => void) {
     this.#onTotal = onTotal;
   }
 
-  /** What to give to `HookManager.register`. */
+  /** The callbacks for `HookManager.register`. */
   readonly hooks: Hooks = {
     LLM_END: (context) => this.#add(context),
     RUN_END: (context) => this.#close(context),
   };
 
-  /** What a run that goes on has spent so far. */
+  /** Returns the total of a run in progress. */
   total(runId: string): RunCost {
     return this.#runs.get(runId) ?? NOTHING;
   }

@@ -5,20 +5,36 @@ import { toHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 import { createRecentIds } from './recent-ids.ts';
 
-/** Which events of the bus a manager is given, and how surely. */
+/** Options of {@link followBus}. */
 export interface FollowBusOptions {
-  /** NATS subject; default every hook event that the credentials allow. */
+  /** NATS subject. Default: all hook events that the credentials allow. */
   readonly subject?: string;
   /**
-   * Name of a durable consumer: every event comes at least once, also those of the time when nobody
-   * followed. Without it events are seen as they pass.
+   * Name of a durable consumer: every event is delivered at least once, including those published while the
+   * program was down. Without it only live events are delivered.
    */
   readonly durable?: string;
-  /** Told how many events a follower without `durable` missed because its callbacks were too slow. */
+  /** Called with the number of events missed by slow callbacks; without `durable` only. */
   readonly onMissed?: (count: number) => void;
 }
 
-/** Gives a manager the hook events of a bus, a repeat only once within the last 4 096 (HK-2, HK-3). */
+/**
+ * Dispatches the hook events of a bus to a manager, dropping redeliveries among the last 4,096 events
+ * (HK-2, HK-3).
+ *
+ * @example
+ * ```ts
+ * import { createInProcessBus } from '@writ/bus';
+ * import { followBus, HookManager } from '@writ/hooks';
+ *
+ * const bus = createInProcessBus({ onError: (error) => console.error(error) });
+ * const hooks = new HookManager({ onProblem: (problem) => console.error(problem) });
+ * hooks.on('RUN_END', ({ run_id, status }) => console.log(run_id, status));
+ * const subscription = await followBus(bus, hooks, { durable: 'run-ends' });
+ * // later
+ * await subscription.close();
+ * ```
+ */
 export async function followBus(
   bus: Bus,
   manager: HookManager,
@@ -26,18 +42,18 @@ export async function followBus(
 ): Promise<Subscription> {
   const subject = options.subject ?? HOOK_SUBJECTS;
   const recent = createRecentIds(4_096);
-  const take = async ({ eventId, payload }: BusMessage): Promise<void> => {
+  const handle = async ({ eventId, payload }: BusMessage): Promise<void> => {
     if (recent.has(eventId)) return;
     await manager.dispatch(toHookContext(fromBinary(HookEventSchema, payload)));
     recent.add(eventId);
   };
   if (options.durable !== undefined)
-    return bus.subscribe({ subject, durable: options.durable, handler: take });
+    return bus.subscribe({ subject, durable: options.durable, handler: handle });
   return bus.subscribeLive({
     subject,
     handler: async (message, missed) => {
       if (missed > 0) options.onMissed?.(missed);
-      await take(message);
+      await handle(message);
     },
   });
 }

@@ -4,9 +4,19 @@ import { toHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 
 /**
- * Gives a manager the hook events among a run's events, in their order, for programs that have no bus
- * but the public door: `followEvents(client.runs.watchRun({ runId }), manager)`. Resolves when the run
- * has ended; rejects when the stream does. The events are passed on as they were.
+ * Dispatches the hook events of a watched run to a manager, in their order, for programs with access to the
+ * public API only. Resolves when the run has ended; rejects when the stream fails.
+ *
+ * @example
+ * ```ts
+ * import { createWritClient } from '@writ/client';
+ * import { followEvents, HookManager } from '@writ/hooks';
+ *
+ * const client = createWritClient({ baseUrl: 'http://127.0.0.1:8080', apiKey: 'writ_…' });
+ * const hooks = new HookManager({ onProblem: (problem) => console.error(problem) });
+ * hooks.on('TOOL_END', ({ tool_name, status }) => console.log(tool_name, status));
+ * await followEvents(client.runs.watchRun({ runId: 'run_1' }), hooks);
+ * ```
  */
 export async function followEvents(
   events: AsyncIterable<Pick<RunEvent, 'entry'>>,

@@ -6,10 +6,10 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { InvalidRequestError } from '@writ/kernel';
 
-/** Name of a moment of a run, as it stands in subjects and logs (HK-1). */
+/** Name of a hook event, as in subjects and logs (HK-1). */
 export type HookEventName = Exclude<keyof typeof HookEventType, 'UNSPECIFIED'>;
 
-/** Every moment that can be observed (HK-1). */
+/** All hook events (HK-1). */
 export const HOOK_EVENTS: readonly HookEventName[] = Object.freeze(
   HookEventTypeSchema.values.map(({ localName }) => localName).filter(isHookEventName),
 );
@@ -22,33 +22,33 @@ export interface HookUsage {
   readonly reasoning_tokens: number;
 }
 
-/** What a callback sees: ids and figures, never content, frozen to the bottom (HK-3). What an event does not have is absent. */
+/** The argument of a callback: ids and numbers, never content, deeply frozen (HK-3). Unset fields are absent. */
 export interface HookContext {
   readonly event: HookEventName;
-  /** The same for every repeat of the same event (HK-1). */
+  /** Identical for redeliveries of an event (HK-1). */
   readonly event_id: string;
   readonly emitter: string;
   readonly tenant: string;
-  /** When it happened, on the emitter's clock. */
+  /** Time of the event by the emitter's clock. */
   readonly at: string;
   readonly run_id?: string;
   readonly session_id?: string;
   /** Name of the agent's manifest. */
   readonly agent_name?: string;
-  /** Which agent of the run. */
+  /** Instance name of the agent. */
   readonly agent_id?: string;
   /** Step of the agent, from 1. */
   readonly step?: number;
   readonly call_id?: string;
   readonly tool_name?: string;
   readonly model?: string;
-  /** `ok`, or why not: a stop reason or a refusal. */
+  /** `ok`, a stop reason, or the reason of a rejection. */
   readonly status?: string;
   readonly duration_ms?: number;
   readonly usage?: HookUsage;
-  /** Billionths of a USD; goes with `usage`. */
+  /** Nano-USD; present with `usage`. */
   readonly cost_nano_usd?: bigint;
-  /** The figures are an estimate; goes with `usage`. */
+  /** Whether usage and cost are estimates; present with `usage`. */
   readonly estimated?: boolean;
   /** Attempt of a model call, from 1. */
   readonly attempt?: number;
@@ -56,21 +56,21 @@ export interface HookContext {
   readonly halt_id?: string;
   /** The other agent: the child of a HANDOFF, the beneficiary of a pause. */
   readonly other_agent_id?: string;
-  /** Which cap or guardrail. */
+  /** The budget dimension or guardrail. */
   readonly dimension?: string;
   readonly traceparent?: string;
 }
 
 /**
- * The frozen context of an event.
- * @throws InvalidRequestError UNKNOWN_HOOK_EVENT when the event is of a type that this version does not know
+ * Converts an event to its context.
+ * @throws InvalidRequestError UNKNOWN_HOOK_EVENT for an event type that this version does not support
  */
 export function toHookContext(event: HookEvent): HookContext {
   const name = HookEventTypeSchema.value[event.type]?.localName;
   if (name === undefined || !isHookEventName(name))
     throw new InvalidRequestError(
       'UNKNOWN_HOOK_EVENT',
-      `type ${event.type} of event ${event.eventId} is not known to this version.`,
+      `type ${event.type} of event ${event.eventId} is not supported by this version.`,
       { field: 'type' },
     );
   const context: HookContext = {

@@ -1,48 +1,63 @@
 import { isPromise } from 'node:util/types';
+import { withTimeout } from '@writ/kernel';
 import type { HookContext, HookEventName } from './hook-context.ts';
 
-/** Observes an event. What it returns, throws or never finishes changes nothing (HK-3). */
+/** Observes an event. Its result, errors and duration do not affect the run (HK-3). */
 export type HookCallback = (context: HookContext) => unknown;
 
-/** Callbacks by event, as `HookManager.register` takes them. */
+/** Callbacks by event. */
 export type Hooks = { readonly [E in HookEventName]?: HookCallback };
 
-/** A callback that did not do its part: ids, never content. */
+/** A callback that failed or timed out: ids, never content. */
 export interface HookProblem {
   readonly event: HookEventName;
   readonly event_id: string;
   /** Name of the callback's function, or `anonymous`. */
   readonly callback: string;
-  /** What it threw; absent when it took longer than `patienceMs`. */
+  /** The error; absent when the callback exceeded `timeoutMs`. */
   readonly error?: unknown;
 }
 
-/** How a manager works. */
+/** Options of a {@link HookManager}. */
 export interface HookManagerOptions {
-  /** Name of the agent whose events it takes; absent means every agent's, and those of no agent. */
+  /** Name of the agent whose events are dispatched. Default: all events. */
   readonly agent?: string;
-  /** Told of every callback that threw or hung; must not throw. */
+  /** Called for every callback that throws or times out; must not throw. */
   readonly onProblem: (problem: HookProblem) => void;
-  /** Milliseconds that `dispatch` waits for a callback before it goes on without it; default 5 000. */
-  readonly patienceMs?: number;
+  /** Maximum time that `dispatch` waits for a callback, ms. Default 5,000. */
+  readonly timeoutMs?: number;
 }
 
-const DEFAULT_PATIENCE_MS = 5_000;
+const DEFAULT_TIMEOUT_MS = 5_000;
 
-/** Calls observers of a run's events: cameras, not guards (HK-3). */
+/**
+ * Calls observers of hook events. Observers cannot change a run (HK-3).
+ *
+ * @example
+ * ```ts
+ * import { HookManager } from '@writ/hooks';
+ *
+ * const hooks = new HookManager({
+ *   agent: 'refund-worker',
+ *   onProblem: ({ callback, event, error }) => console.error(callback, event, error),
+ * });
+ * const unsubscribe = hooks.on('LLM_END', ({ model, usage }) => console.log(model, usage?.output_tokens));
+ * unsubscribe();
+ * ```
+ */
 export class HookManager {
   readonly #agent: string | undefined;
   readonly #onProblem: HookManagerOptions['onProblem'];
-  readonly #patienceMs: number;
+  readonly #timeoutMs: number;
   readonly #callbacks = new Map<HookEventName, Set<{ readonly call: HookCallback }>>();
 
   constructor(options: HookManagerOptions) {
     this.#agent = options.agent;
     this.#onProblem = options.onProblem;
-    this.#patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
+    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
 
-  /** Has `callback` called at every `event`, sync or async; the function returned ends that. */
+  /** Calls `callback`, sync or async, at every `event`, until the returned function is called. */
   on(event: HookEventName, callback: HookCallback): () => void {
     const entry = { call: callback };
     const entries = this.#callbacks.get(event) ?? new Set();
@@ -52,7 +67,7 @@ export class HookManager {
     };
   }
 
-  /** Has each callback called at its event; the function returned ends that for all of them. */
+  /** Registers several callbacks; the returned function unregisters them. */
   register(hooks: Hooks): () => void {
     const ends = Object.entries(hooks).map(([event, callback]) =>
       this.on(event as HookEventName, (context) => callback(context)),
@@ -63,8 +78,8 @@ export class HookManager {
   }
 
   /**
-   * Calls the event's callbacks at the same time. Resolves when each has finished, thrown or used up
-   * its patience; never rejects. An event of another agent than the manager's is passed over.
+   * Calls the callbacks of the event concurrently. Resolves when each has finished, thrown or timed out; never
+   * rejects. Ignores events of other agents than `agent`.
    */
   async dispatch(context: HookContext): Promise<void> {
     if (this.#agent !== undefined && context.agent_name !== this.#agent) return;
@@ -77,19 +92,10 @@ export class HookManager {
     const problem = { event, event_id, callback: callback.name || 'anonymous' };
     try {
       const result = callback(context);
-      if (isPromise(result) && (await this.#hangs(result))) this.#onProblem(problem);
+      if (!isPromise(result)) return;
+      await withTimeout<unknown>(result, this.#timeoutMs, () => this.#onProblem(problem));
     } catch (error) {
       this.#onProblem({ ...problem, error });
-    }
-  }
-
-  async #hangs(result: Promise<unknown>): Promise<boolean> {
-    const patience = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => patience.resolve(true), this.#patienceMs);
-    try {
-      return await Promise.race([result.then(() => false), patience.promise]);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

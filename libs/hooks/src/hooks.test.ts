@@ -21,7 +21,7 @@ const llmEnd = (eventId: string, agent = 'writer') =>
     costNanoUsd: 3_000n,
   });
 
-function watched(options: { agent?: string; patienceMs?: number } = {}) {
+function watched(options: { agent?: string; timeoutMs?: number } = {}) {
   const problems: HookProblem[] = [];
   const manager = new HookManager({ ...options, onProblem: (problem) => problems.push(problem) });
   return { manager, problems };
@@ -62,7 +62,7 @@ describe('HookManager', () => {
     expect(problems).toEqual([]);
   });
 
-  it('says which callback threw, and calls the others (HK-3)', async () => {
+  it('reports a callback that threw, and calls the others (HK-3)', async () => {
     const { manager, problems } = watched();
     const after = vi.fn();
     manager.on('LLM_END', function broken() {
@@ -81,8 +81,8 @@ describe('HookManager', () => {
     ]);
   });
 
-  it('goes on without a callback that hangs, even when it fails in the end (HK-3)', async () => {
-    const { manager, problems } = watched({ patienceMs: 1 });
+  it('does not wait for a callback that hangs, even if it fails later (HK-3)', async () => {
+    const { manager, problems } = watched({ timeoutMs: 1 });
     const hanging = Promise.withResolvers<void>();
     manager.on('LLM_END', () => hanging.promise);
     await manager.dispatch(toHookContext(llmEnd('e1')));
@@ -91,7 +91,7 @@ describe('HookManager', () => {
     expect(problems).toEqual([{ event: 'LLM_END', event_id: 'e1', callback: 'anonymous' }]);
   });
 
-  it('shows a context that nobody can change, to the bottom (HK-3)', async () => {
+  it('passes a deeply frozen context (HK-3)', async () => {
     const { manager, problems } = watched();
     manager.on('LLM_END', (context) => {
       Object.assign(context, { run_id: 'run-2' });
@@ -109,7 +109,7 @@ describe('HookManager', () => {
     expect(seen).toMatchObject([{ run_id: 'run-1', usage: { input_tokens: 100 } }]);
   });
 
-  it('takes only the events of its own agent, when it has one (HK-3)', async () => {
+  it('dispatches only the events of its agent, if one is set (HK-3)', async () => {
     const { manager } = watched({ agent: 'writer' });
     const seen: (string | undefined)[] = [];
     manager.on('LLM_END', ({ agent_id }) => seen.push(agent_id));
@@ -118,7 +118,7 @@ describe('HookManager', () => {
     expect(seen).toEqual(['writer-1']);
   });
 
-  it('forgets a callback when asked to (HK-3)', async () => {
+  it('unregisters callbacks (HK-3)', async () => {
     const { manager } = watched();
     const [on, registered] = [vi.fn(), vi.fn()];
     const ends = [manager.on('LLM_END', on), manager.register({ LLM_END: registered })];
@@ -130,7 +130,7 @@ describe('HookManager', () => {
 });
 
 describe('toHookContext', () => {
-  it('carries ids and figures, and only those that the event has (HK-1)', () => {
+  it('contains the ids and numbers that the event has (HK-1)', () => {
     const context = toHookContext(
       hook({
         eventId: 'e1',
@@ -158,7 +158,7 @@ describe('toHookContext', () => {
     });
   });
 
-  it('refuses an event of a type that this version does not know (HK-1)', () => {
+  it('rejects an event of an unknown type (HK-1)', () => {
     expect(() => toHookContext(hook({ eventId: 'e1', type: 99 as HookEventType }))).toThrow(
       'type 99 of event e1',
     );
@@ -177,7 +177,7 @@ describe('followBus', () => {
     await bus.close();
   });
 
-  it('holds up no publisher however long a callback takes, and tells what was missed (HK-3)', async () => {
+  it('does not block publishers with a slow callback, and reports missed events (HK-3)', async () => {
     const bus = openBus();
     const { manager } = watched();
     const [begun, release, done] = [0, 1, 2].map(() => Promise.withResolvers<void>());
@@ -217,7 +217,7 @@ describe('followEvents', () => {
 });
 
 describe('CostTracker', () => {
-  it("says a run's tokens and cost when it ends, and forgets it (HK-3)", async () => {
+  it('reports tokens and cost of a run when it ends, and removes it (HK-3)', async () => {
     const { manager } = watched();
     const totals: unknown[] = [];
     const tracker = new CostTracker((runId, total) => totals.push([runId, total]));

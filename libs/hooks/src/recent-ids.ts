@@ -1,10 +1,10 @@
-/** Remembers the last `capacity` ids. */
+/** The most recent ids. */
 export interface RecentIds {
   has(id: string): boolean;
   add(id: string): void;
 }
 
-/** An empty memory of the last `capacity` ids. */
+/** Creates an empty set of the last `capacity` ids. */
 export function createRecentIds(capacity: number): RecentIds {
   const ids = new Set<string>();
   return {

@@ -285,7 +285,7 @@ describe('verifier', () => {
     expect(fetchedFrom).toEqual([]);
   });
 
-  it('rejects claims that are well-formed but invalid (SYS-6, SV-6)', async () => {
+  it('rejects well-formed claims with invalid values (SYS-6, SV-6)', async () => {
     const wrong: { readonly [K in TokenKind]: Json } = {
       service: { name: 'unknown' },
       agent: { agent: { name: 'clerk' } },

@@ -110,7 +110,24 @@ export interface AgentModule {
   readonly agents: readonly AgentDefinition[];
 }
 
-/** Defines an agent; only its type is checked. */
+/**
+ * Defines an agent; checks the type only. A module of agents exports its definitions as `agents`.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from '@writ/kernel';
+ *
+ * const refund = defineAgent({
+ *   name: 'refund-clerk',
+ *   async run(operations, { goal }) {
+ *     const order = await operations.tool('get_order', { goal });
+ *     if (!order.ok) return `The order was not found: ${order.message}`;
+ *     return await operations.ask({ text: `Answer the customer: ${JSON.stringify(order.result)}` });
+ *   },
+ * });
+ * export const agents = [refund];
+ * ```
+ */
 export function defineAgent(definition: AgentDefinition): AgentDefinition {
   return definition;
 }

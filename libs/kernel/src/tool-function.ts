@@ -32,7 +32,27 @@ export interface ToolContext {
 /** Tools by name; disposed of when the gateway stops, if disposable. */
 export type Tools = Readonly<Record<string, ToolFunction>> & Partial<AsyncDisposable>;
 
-/** The exports of a module listed in tools.yaml (TG-6). */
+/**
+ * The exports of a module listed in tools.yaml (TG-6).
+ *
+ * @example
+ * ```ts
+ * import { type ToolContext, ToolFailure, type Tools } from '@writ/kernel';
+ *
+ * export async function createTools({ variables }: ToolContext): Promise<Tools> {
+ *   return {
+ *     get_order: async ({ order_id }, { signal, idempotencyKey }) => {
+ *       const response = await fetch(`${variables.ORDERS_URL}/${String(order_id)}`, {
+ *         signal,
+ *         headers: { 'idempotency-key': idempotencyKey },
+ *       });
+ *       if (!response.ok) throw new ToolFailure('The order does not exist.');
+ *       return { order: await response.text() };
+ *     },
+ *   };
+ * }
+ * ```
+ */
 export interface ToolModule {
   createTools(context: ToolContext): Promise<Tools>;
 }
