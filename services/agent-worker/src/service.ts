@@ -8,7 +8,7 @@ import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
 import { createWorkerEvents, observeAgents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
-import { createWatchers } from './peers/progress-publisher.ts';
+import { createProgressPublisher } from './peers/progress-publisher.ts';
 import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
@@ -62,7 +62,7 @@ export const createAgentWorker = defineService({
       slots,
       events,
       telemetry,
-      watchers: createWatchers(bus, log),
+      publisher: createProgressPublisher(bus, log),
       factoryOf: (kind: AgentKind, name: string) =>
         withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
       settings,
@@ -72,8 +72,8 @@ export const createAgentWorker = defineService({
     const run = (session: Session) => runAgent(runParts, session);
     const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, run });
     const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
-    const hurryEvents = () => relay.flushSoon();
-    const handlers = { store, clock, events, hurryEvents, tenants, canRun, agents: loop };
+    const flushEventsSoon = () => relay.flushSoon();
+    const handlers = { store, clock, events, flushEventsSoon, tenants, canRun, agents: loop };
     const server = await host.listen([workerRoute(handlers), keyRoute(signer)]);
     // The loop stops first: agents that are ending still need their slots.
     return { server, background: [slots, loop], exposes: { store } };

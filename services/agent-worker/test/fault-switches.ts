@@ -28,12 +28,12 @@ export class FaultSwitches {
   }
 
   /** The next call that comes to this moment is not answered before it is let go. */
-  holdAt(moment: Moment): { readonly reached: Promise<void>; readonly letGo: () => void } {
+  holdAt(moment: Moment): { readonly reached: Promise<void>; readonly release: () => void } {
     const reached = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     this.#releases.push(release.resolve);
     this.#holds.set(moment, { reached: reached.resolve, released: release.promise });
-    return { reached: reached.promise, letGo: release.resolve };
+    return { reached: reached.promise, release: release.resolve };
   }
 
   /** Resolves when everything is closed. */

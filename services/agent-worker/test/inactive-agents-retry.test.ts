@@ -2,8 +2,8 @@ import { systemClock, UnavailableError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import type { Insertable } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { SlotStanding } from '../src/domain/agent/slot.ts';
-import { RestingAgents } from '../src/runtime/slots/inactive-agents.ts';
+import type { SlotStatus } from '../src/domain/agent/slot.ts';
+import { InactiveAgents } from '../src/runtime/slots/inactive-agents.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
@@ -15,11 +15,11 @@ const TOKENS = JSON.stringify({ spawnBudget: 'token', expiresAt: Date.now() + 60
 /** What an answer asks of the store, and where the agent is when that is done. */
 const MOVES: readonly {
   readonly from: Partial<Insertable<AgentsTable>>;
-  readonly standing: SlotStanding;
+  readonly state: SlotStatus;
   readonly to: string;
 }[] = [
-  { from: { state: 'SUSPENDED', waiting_for: '["answer"]' }, standing: 'paused', to: 'PARKED' },
-  { from: { state: 'PARKED' }, standing: 'active', to: 'RUNNING' },
+  { from: { state: 'SUSPENDED', waiting_for: '["answer"]' }, state: 'paused', to: 'PARKED' },
+  { from: { state: 'PARKED' }, state: 'active', to: 'RUNNING' },
 ];
 
 describe('an agent at rest whose slot moved while the store failed', () => {
@@ -30,14 +30,14 @@ describe('an agent at rest whose slot moved while the store failed', () => {
   afterEach(() => store.close());
 
   it.each(MOVES)('is asked about again, and goes over to $to (SB-4, SB-8)', async (move) => {
-    const { from, standing, to } = move;
+    const { from, state, to } = move;
     await store.transaction((trx) =>
       trx
         .insertInto('agents')
         .values(restingRow({ ...from, credentials: TOKENS }))
         .execute(),
     );
-    const resting = new RestingAgents({
+    const inactive = new InactiveAgents({
       store,
       clock: systemClock,
       log: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }).log,
@@ -47,14 +47,14 @@ describe('an agent at rest whose slot moved while the store failed', () => {
     const down = new UnavailableError('STORE_COMMIT_FAILED', 'The disk is full.');
     vi.spyOn(store, 'transaction').mockRejectedValueOnce(down);
     const answer = async (): Promise<void> => {
-      const [entry] = await resting.entries(false);
-      await entry?.answered({ standing, grant: '', grantExpiresAt: 0 });
+      const [entry] = await inactive.entries(false);
+      await entry?.answered({ state, grant: '', grantExpiresAt: 0 });
     };
-    resting.note(KEY);
+    inactive.note(KEY);
     await expect(answer()).rejects.toBe(down);
-    expect(resting.isBehind).toBe(true);
+    expect(inactive.isBehind).toBe(true);
     await answer();
-    expect(resting.isBehind).toBe(false);
+    expect(inactive.isBehind).toBe(false);
     const row = await store.db.selectFrom('agents').select('state').executeTakeFirstOrThrow();
     expect(row.state).toBe(to);
   });

@@ -7,7 +7,11 @@ import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type Insertable, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fireTimers, untilNextTimer } from '../src/runtime/timers.ts';
-import { preemptedAgents, type RestingPage, sleepingAgents } from '../src/store/inactive-agents.ts';
+import {
+  type InactivePage,
+  preemptedAgents,
+  suspendedAgents,
+} from '../src/store/inactive-agents.ts';
 import { findRunnable } from '../src/store/leases.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
@@ -48,7 +52,7 @@ describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
 
   afterAll(() => store.close());
 
-  const first: RestingPage = { tenants: [], after: undefined, most: 256 };
+  const first: InactivePage = { tenants: [], after: undefined, most: 256 };
 
   /** Everything that a worker looks up in each of its rounds, for all tenants and for some. */
   const looks: Record<string, () => Promise<unknown>> = {};
@@ -56,7 +60,7 @@ describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
     const whose = tenants.length === 0 ? 'all' : tenants.join('+');
     const page = { ...first, tenants };
     looks[`preempted of ${whose}`] = () => preemptedAgents(store.db, page);
-    looks[`sleepers of ${whose}`] = () => sleepingAgents(store.db, page);
+    looks[`sleepers of ${whose}`] = () => suspendedAgents(store.db, page);
     looks[`runnable of ${whose}`] = () => findRunnable(store.db, AT, 64, tenants);
     looks[`timers of ${whose}`] = () => fireTimers(store, systemClock, tenants);
     looks[`next timer of ${whose}`] = () => untilNextTimer(store, systemClock, tenants, 1_000);
@@ -73,7 +77,7 @@ describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
     await insertAll(store, [restingRow({ run_id: 'halted', wake_at: new Date(AT.getTime() + 1) })]);
     for (const tenants of [[], ['gamma', TENANT]]) {
       const seen: string[] = [];
-      let page: RestingPage = { ...first, tenants };
+      let page: InactivePage = { ...first, tenants };
       for (;;) {
         const rows = await preemptedAgents(store.db, page);
         seen.push(...rows.map(({ tenant, run_id }) => `${tenant}/${run_id}`));
@@ -241,12 +245,12 @@ describe('an agent that loses its slot while it sleeps', () => {
 
   it('is found paused when it falls asleep at that moment (SB-4, SB-8)', async () => {
     const world = await ready();
-    const { reached, letGo } = world.faults.holdAt('before renew SUSPEND');
+    const { reached, release } = world.faults.holdAt('before renew SUSPEND');
     await deliverAsking(world);
     await reached;
     await world.until('SUSPENDED', RUN, 'helper');
     world.slots.set(HELPER, 'PAUSED');
-    letGo();
+    release();
     const { waitingFor } = await world.until('PARKED', RUN, 'helper');
     expect(waitingFor).toEqual(['slot']);
   });

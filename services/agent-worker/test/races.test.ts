@@ -1,7 +1,7 @@
 import { isTerminal, outcomeOf } from '@writ/kernel';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentEnded } from '../src/app/agents/on-agent-ended.ts';
+import { onAgentEnded } from '../src/app/agents/on-agent-ended.ts';
 import { wakeAgent } from '../src/app/agents/send-signal.ts';
 import { DELIVERED, RESUMED, reduceAgent } from '../src/domain/agent/state.ts';
 import { findAgent, insertAgent, saveAgent, statusColumns, statusOf } from '../src/store/agents.ts';
@@ -178,7 +178,7 @@ class Race {
       if (row === undefined || isTerminal(statusOf(row).state)) return;
       const status = reduceAgent(statusOf(row), { type: 'ended', stopReason });
       await saveAgent(trx, this.key, { ...statusColumns(status, this.at), ...NO_LEASE });
-      await agentEnded(trx, row, { stopReason }, this.at);
+      await onAgentEnded(trx, row, { stopReason }, this.at);
       this.written.push(stopReason);
     });
   }

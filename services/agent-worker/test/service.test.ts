@@ -218,7 +218,7 @@ describe('a worker', () => {
       await second.store.db.selectFrom('agents').selectAll().execute(),
     ];
     const before = await written();
-    frozen.letGo();
+    frozen.release();
     // The first worker goes on: with its last grant it has its proposal reviewed and is to sleep, which is
     // its first write; or its grant has run out and is not renewed.
     await vi.waitFor(
@@ -251,7 +251,7 @@ describe('a worker', () => {
     await first.reached;
     await world.deliver({ runId: 'run-2' });
     expect(await world.describe('run-2')).toMatchObject({ epoch: 0n });
-    first.letGo();
+    first.release();
     await world.until('SUSPENDED', 'run-1');
     await world.until('SUSPENDED', 'run-2');
   });

@@ -37,13 +37,13 @@ function expectNothingTwice(world: World): void {
 
 /** Starts a run and takes the slot of its agent away in the middle of its second model call. */
 async function pauseInModelCall(world: World, standing: 'PAUSED' | 'WAITING'): Promise<void> {
-  const { reached, letGo } = world.faults.holdAt('before generate op-3');
+  const { reached, release } = world.faults.holdAt('before generate op-3');
   await world.startWorker();
   await world.deliver();
   await reached;
   world.slots.set(RUN, standing);
   await untilAsked(world);
-  letGo();
+  release();
   await world.until('PARKED');
 }
 
@@ -84,11 +84,11 @@ describe('the slots of a worker’s agents', () => {
   it('are told of a sleep until that was heard, also after a restart (SB-8)', async () => {
     const world = await startWorld({ inFile: true }, 'escalate-1200');
     const worker = await world.startWorker(NO_ROUNDS);
-    const { reached, letGo } = world.faults.holdAt('before review op-4');
+    const { reached, release } = world.faults.holdAt('before review op-4');
     await world.deliver();
     await reached;
     world.slots.isDown = true;
-    letGo();
+    release();
     await world.until('SUSPENDED');
     await untilAsked(world);
     await worker.stop();
@@ -133,14 +133,14 @@ describe('an agent that loses its slot', () => {
 
   it('learns of it, and of its return, sooner than with the next round (SB-4)', async () => {
     const world = await startWorld();
-    const { reached, letGo } = world.faults.holdAt('before generate op-3');
+    const { reached, release } = world.faults.holdAt('before generate op-3');
     await world.startWorker(NO_ROUNDS);
     await world.deliver();
     await reached;
     await vi.waitFor(() => expect(world.slots.watched).toEqual(['acme']));
     world.slots.set(RUN, 'PAUSED', { hint: true });
     await vi.waitFor(() => expect(world.slots.renewals).toHaveLength(2));
-    letGo();
+    release();
     await world.until('PARKED');
     world.slots.set(RUN, 'ACTIVE', { hint: true });
     await world.until('COMPLETED');
@@ -164,13 +164,13 @@ describe('an agent that loses its slot', () => {
 
   it('parks at once when a peer says so and its slot is gone (SB-4)', async () => {
     const world = await startWorld();
-    const { reached, letGo } = world.faults.holdAt('before review op-2');
+    const { reached, release } = world.faults.holdAt('before review op-2');
     await world.startWorker(NO_ROUNDS);
     await world.deliver();
     await reached;
     world.faults.failAt('after review op-2', new PreconditionError('AGENT_PAUSED', 'Paused.'));
     world.slots.set(RUN, 'PAUSED');
-    letGo();
+    release();
     await world.until('PARKED');
     expect(world.gateway.executed).toEqual([]);
   });
@@ -189,13 +189,13 @@ describe('an agent that loses its slot', () => {
 
   it('is resumed by the worker that comes after (SB-4, RT-2)', async () => {
     const world = await startWorld({ inFile: true });
-    const { reached, letGo } = world.faults.holdAt('before generate op-3');
+    const { reached, release } = world.faults.holdAt('before generate op-3');
     const worker = await world.startWorker();
     await world.deliver();
     await reached;
     world.slots.set(RUN, 'PAUSED');
     await untilAsked(world);
-    letGo();
+    release();
     await world.until('PARKED');
     await worker.stop();
     world.slots.set(RUN, 'ACTIVE');

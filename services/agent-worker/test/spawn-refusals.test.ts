@@ -37,12 +37,12 @@ describe('a delegation', () => {
   });
 
   it('that a paused agent asks for parks it, and is made once when its slot is back (SB-4, AG-3)', async () => {
-    const { reached, letGo } = world.faults.holdAt(`before ${SPAWN}`);
+    const { reached, release } = world.faults.holdAt(`before ${SPAWN}`);
     await world.deliver({ manifest: ONE });
     await reached;
     world.faults.failAt(`after ${SPAWN}`, new PreconditionError('AGENT_PAUSED', 'Paused.'));
     world.slots.set(RUN, 'PAUSED');
-    letGo();
+    release();
     await world.until('PARKED');
     world.slots.set(RUN, 'ACTIVE');
     await world.until('COMPLETED');

@@ -57,7 +57,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       // A failure is followed by the status that says how to react to it.
       const { listener } = call;
       listener?.begun();
-      for await (const { chunk } of client.generate(requestMessage(call), callOptions)) {
+      for await (const { chunk } of client.generate(toGenerateRequest(call), callOptions)) {
         if (chunk.case === 'finished') finished = chunk.value;
         else if (chunk.case === 'textDelta') listener?.said(chunk.value.text);
         else if (chunk.case === 'attemptStarted') listener?.attemptStarted(chunk.value.attempt);
@@ -73,7 +73,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
   };
 }
 
-function requestMessage({
+function toGenerateRequest({
   callId,
   step,
   request,

@@ -7,7 +7,7 @@ import type { TextPiece } from '../domain/calls/model-call.ts';
 import type { LeasedAgent } from '../store/leases.ts';
 
 /** What an agent does now. */
-export interface AgentNews {
+export interface ProgressUpdate {
   /** Step that it is in or was in last. */
   readonly step: number;
   /** What it came to. */
@@ -17,13 +17,16 @@ export interface AgentNews {
 }
 
 /** Whoever looks at runs right now; there may be nobody. */
-export interface Watchers {
+export interface ProgressPublisher {
   /** Shows what an agent does. Never waits and never fails; `number` tells its messages apart. */
-  show(agent: LeasedAgent, number: number, news: AgentNews): void;
+  show(agent: LeasedAgent, number: number, news: ProgressUpdate): void;
 }
 
 /** Reaches watchers over the bus, not durably (SUP-1). */
-export function createWatchers(bus: Pick<Bus, 'publishLive'>, log: Logger): Watchers {
+export function createProgressPublisher(
+  bus: Pick<Bus, 'publishLive'>,
+  log: Logger,
+): ProgressPublisher {
   return {
     show({ tenant, runId, instance, epoch }, number, { step, state, text }) {
       const eventId = `live-${epoch}-${number}`;

@@ -7,7 +7,7 @@ import {
 } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
-import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStanding } from '../domain/agent/slot.ts';
+import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/agent/slot.ts';
 import type { AgentKey } from '../store/keys.ts';
 
 /** The headcount of runs, as a worker needs it. */
@@ -20,7 +20,7 @@ export interface SpawnBudgetPeer {
 }
 
 /** Agents and tenants that the contract takes in one request. */
-const MOST_IN_REQUEST = 1_000;
+const MAX_IN_REQUEST = 1_000;
 
 const INTENTS = {
   run: RenewIntent.RUN,
@@ -28,7 +28,7 @@ const INTENTS = {
   park: RenewIntent.PARK,
 } as const satisfies Record<SlotIntent, RenewIntent>;
 
-const STANDINGS: ReadonlyMap<SlotState, SlotStanding> = new Map([
+const STATES: ReadonlyMap<SlotState, SlotStatus> = new Map([
   [SlotState.ACTIVE, 'active'],
   [SlotState.SUSPENDED, 'suspended'],
   [SlotState.PAUSED, 'paused'],
@@ -42,8 +42,8 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
   return {
     async renew(agents, call) {
       const answers: SlotAnswer[] = [];
-      for (let from = 0; from < agents.length; from += MOST_IN_REQUEST) {
-        const part = agents.slice(from, from + MOST_IN_REQUEST);
+      for (let from = 0; from < agents.length; from += MAX_IN_REQUEST) {
+        const part = agents.slice(from, from + MAX_IN_REQUEST);
         const renewals = part.map(({ intent, ...rest }) => ({ ...rest, intent: INTENTS[intent] }));
         const answer = await client.renew({ agents: renewals }, call);
         if (answer.agents.length !== part.length) throw malformed('an answer for each agent');
@@ -52,7 +52,7 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       return answers;
     },
     async *watchPauses(tenants, call) {
-      const watched = tenants.slice(-MOST_IN_REQUEST);
+      const watched = tenants.slice(-MAX_IN_REQUEST);
       for await (const moved of client.watchPauses({ tenants: watched }, call)) {
         const { tenant, runId, change } = moved;
         yield { tenant, runId, instance: change?.agent?.instance ?? '' };
@@ -64,11 +64,11 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
 
 function answerFrom({ slot, refusal }: AgentSlot): SlotAnswer {
   if (refusal !== '') return { refusal };
-  const standing = slot && STANDINGS.get(slot.state);
-  if (slot === undefined || standing === undefined) throw malformed('the state of a slot');
+  const state = slot && STATES.get(slot.state);
+  if (slot === undefined || state === undefined) throw malformed('the state of a slot');
   const { grant, grantExpireTime } = slot;
   const grantExpiresAt = grantExpireTime === undefined ? 0 : timestampMs(grantExpireTime);
-  return { standing, grant, grantExpiresAt };
+  return { state, grant, grantExpiresAt };
 }
 
 function malformed(what: string): DataLossError {

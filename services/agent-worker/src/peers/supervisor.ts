@@ -121,7 +121,7 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
       );
     },
     async reportOutcome({ requestId, stopReason, phase, callId, detail, ...shown }, call) {
-      const stands = await supervision.reportOutcome(
+      const recorded = await supervision.reportOutcome(
         {
           requestId,
           stopReason,
@@ -132,7 +132,7 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
         },
         call,
       );
-      return stands.stopReason;
+      return recorded.stopReason;
     },
     close() {
       reviews.close();

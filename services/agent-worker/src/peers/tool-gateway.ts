@@ -26,10 +26,10 @@ export interface ToolGatewayPeer {
 }
 
 /** Names asked for together; the contract takes no more. */
-const MOST_NAMES = 1_024;
+const MAX_NAMES = 1_024;
 
 /** Lists that are kept: one per set of names, the oldest going first. */
-const MOST_LISTS = 256;
+const MAX_LISTS = 256;
 
 interface KnownTools {
   readonly version: string;
@@ -50,7 +50,7 @@ export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPee
     let pageToken = '';
     for (;;) {
       const page = await client.listTools(
-        { names: names.slice(0, MOST_NAMES), knownVersion, pageToken },
+        { names: names.slice(0, MAX_NAMES), knownVersion, pageToken },
         call,
       );
       if (page.unchanged) return undefined;
@@ -71,7 +71,7 @@ export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPee
       known.delete(key);
       known.set(key, fresh);
       const [oldest] = known.keys();
-      if (known.size > MOST_LISTS && oldest !== undefined) known.delete(oldest);
+      if (known.size > MAX_LISTS && oldest !== undefined) known.delete(oldest);
       return fresh.tools;
     },
     async callTool({ agent, callId, action, writ, step }, call) {

@@ -2,7 +2,7 @@ import type { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_wo
 import { assertServesTenant } from '@writ/identity';
 import { HistoryRetention, InvalidRequestError, isStopReason, isTerminal } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
-import { agentEnded } from '../app/agents/on-agent-ended.ts';
+import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { reduceAgent } from '../domain/agent/state.ts';
 import type { WorkerEvents } from '../events.ts';
 import { agentsOf, saveAgent, statusColumns, statusOf } from '../store/agents.ts';
@@ -16,16 +16,16 @@ import { deleteSnapshots } from '../store/snapshots.ts';
 import { deleteTimers } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import { retentionFrom } from '../wire/supervision.ts';
-import type { HandlerDependencies } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /**
  * Ends agents whatever they are doing: running, asleep, parked or not yet here (SUP-8). What is under
  * way is aborted; journal and payloads go as the retention says (SUP-4).
  */
 export function cancel(
-  dependencies: HandlerDependencies,
+  dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.cancel> {
-  const { store, clock, events, hurryEvents, agents } = dependencies;
+  const { store, clock, events, flushEventsSoon, agents } = dependencies;
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
     const { tenant, runId, requestId, agentInstance, stopReason } = request;
@@ -50,7 +50,7 @@ export function cancel(
     const { ended, keys, hasWoken } = await store.transaction((trx) =>
       endAgents(trx, order, events),
     );
-    hurryEvents();
+    flushEventsSoon();
     for (const key of keys) agents.cancel(key);
     if (hasWoken) agents.nudge();
     return { ended };
@@ -90,7 +90,7 @@ async function endAgents(
     });
     // When everybody ends, nobody is left to be told.
     if (isWholeRun) await deleteFollows(trx, keyOf(agent));
-    else hasWoken ||= await agentEnded(trx, agent, { stopReason: order.stop_reason }, at);
+    else hasWoken ||= await onAgentEnded(trx, agent, { stopReason: order.stop_reason }, at);
     // Whoever runs the agent can write no more, so its step ends here.
     if (agent.step_ended < agent.step_started) {
       const scope = { agent, step: agent.step_started };

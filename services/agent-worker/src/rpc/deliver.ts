@@ -28,7 +28,7 @@ import type { WorkerTransaction } from '../store/worker-store.ts';
 import { credentialsFrom } from '../wire/credentials.ts';
 import { manifestFrom } from '../wire/manifest.ts';
 import { supervisionFrom } from '../wire/supervision.ts';
-import type { HandlerDependencies } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 type Part = 'agent' | 'supervision' | 'manifest' | 'credentials' | 'message';
 
@@ -43,7 +43,7 @@ export function deliver({
   tenants,
   canRun,
   agents,
-}: HandlerDependencies): Handler<typeof AgentWorkerService.method.deliver> {
+}: Dependencies): Handler<typeof AgentWorkerService.method.deliver> {
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
     if (tenants.length > 0 && !tenants.includes(request.tenant)) throw notServed(request.tenant);

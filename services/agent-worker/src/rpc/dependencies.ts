@@ -6,12 +6,12 @@ import type { AgentKey } from '../store/keys.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 
 /** What the worker's handlers work with. */
-export interface HandlerDependencies {
+export interface Dependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly events: WorkerEvents;
   /** Says that events were committed whose watchers leave soon, since a run ends. */
-  readonly hurryEvents: () => void;
+  readonly flushEventsSoon: () => void;
   /** Tenants that this worker serves; none given means all (SYS-6). */
   readonly tenants: readonly string[];
   /** Whether this worker can run agents of a kind and name. */

@@ -6,13 +6,13 @@ import { assertServesTenant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
 import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
-import type { HandlerDependencies } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** Tells where a run's agents stand (AG-7). */
 export function describeRun({
   store,
   agents,
-}: HandlerDependencies): Handler<typeof AgentWorkerService.method.describeRun> {
+}: Dependencies): Handler<typeof AgentWorkerService.method.describeRun> {
   return async ({ tenant, runId }, call) => {
     assertServesTenant(call.caller, tenant);
     const rows = await agentsOf(store.db, { tenant, runId });
@@ -20,7 +20,7 @@ export function describeRun({
   };
 }
 
-function description(row: AgentRow, agents: HandlerDependencies['agents']) {
+function description(row: AgentRow, agents: Dependencies['agents']) {
   const stored = statusOf(row);
   // What an agent does between two commits is known only where it runs.
   const status = stored.state === 'RUNNING' ? (agents.statusOf(keyOf(row)) ?? stored) : stored;

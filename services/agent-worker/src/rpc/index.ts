@@ -2,12 +2,12 @@ import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_
 import { type Route, route } from '@writ/rpc';
 import { cancel } from './cancel.ts';
 import { deliver } from './deliver.ts';
-import type { HandlerDependencies } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 import { describeRun } from './describe-run.ts';
 import { signal } from './signal.ts';
 
 /** What the worker serves. */
-export function workerRoute(dependencies: HandlerDependencies): Route {
+export function workerRoute(dependencies: Dependencies): Route {
   return route(AgentWorkerService, {
     deliver: deliver(dependencies),
     signal: signal(dependencies),

@@ -21,19 +21,19 @@ import { findSignal, insertSignal, type NewSignal } from '../store/signals.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import { credentialsFrom } from '../wire/credentials.ts';
 import { decisionFrom } from '../wire/decision.ts';
-import type { HandlerDependencies } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 const APPROVAL = 'approval:';
 /** Signals of these names come from within the worker alone: nobody outside may speak for an agent. */
 const INNER = ['reply:', 'timer:', FEED_ITEM];
-const MOST_PAYLOAD_BYTES = 1_048_576;
+const MAX_PAYLOAD_BYTES = 1_048_576;
 
 /** Wakes an agent, or parks it when it is halted. The signal and the wake-up are durable together when it is answered (RT-3). */
 export function signal({
   store,
   clock,
   agents,
-}: HandlerDependencies): Handler<typeof AgentWorkerService.method.signal> {
+}: Dependencies): Handler<typeof AgentWorkerService.method.signal> {
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
     const { tenant, runId, agentInstance: instance } = request;
@@ -83,7 +83,7 @@ function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
     throw invalid('name', `must not be ${name}, which only agents send`);
   }
   if (payloadJson !== '') {
-    const limits = { field: 'payload_json', maxBytes: MOST_PAYLOAD_BYTES };
+    const limits = { field: 'payload_json', maxBytes: MAX_PAYLOAD_BYTES };
     if (!isJsonObject(parseJsonStrict(payloadJson, limits))) {
       throw invalid('payload_json', 'must be a JSON object');
     }

@@ -1,11 +1,11 @@
 import { InternalError } from '@writ/kernel';
-import type { ReceiptToCarry } from '../domain/calls/tool-call.ts';
+import type { PendingReceipt } from '../domain/calls/tool-call.ts';
 import { appendItems, loadItems, type SnapshotRow, saveSnapshot } from '../store/snapshots.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { Checkpoint, Restored } from './agent.ts';
 import type { Commits } from './commits.ts';
-import type { Journal, Lane } from './journal.ts';
-import type { CarriedReceipts } from './pending-receipts.ts';
+import type { BranchCursor, Journal } from './journal.ts';
+import type { PendingReceipts } from './pending-receipts.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -16,7 +16,7 @@ export class Checkpoints {
   readonly #session: Session;
   readonly #journal: Journal;
   readonly #commits: Commits;
-  readonly #carried: CarriedReceipts;
+  readonly #carried: PendingReceipts;
   readonly #store: WorkerStore;
   readonly #latest: SnapshotRow | undefined;
   #items: number;
@@ -25,7 +25,7 @@ export class Checkpoints {
     readonly session: Session;
     readonly journal: Journal;
     readonly commits: Commits;
-    readonly carried: CarriedReceipts;
+    readonly carried: PendingReceipts;
     readonly store: WorkerStore;
     /** The snapshot that the journal was read from. */
     readonly latest: SnapshotRow | undefined;
@@ -43,12 +43,12 @@ export class Checkpoints {
    * Takes the agent to its latest checkpoint.
    * @throws DataLossError JOURNAL_DIVERGENCE when it comes here from another place than it did before
    */
-  async restore(lane: Lane): Promise<Restored | undefined> {
-    assertAlone(lane);
-    this.#journal.restore(lane);
+  async restore(cursor: BranchCursor): Promise<Restored | undefined> {
+    assertAlone(cursor);
+    this.#journal.restore(cursor);
     if (this.#latest === undefined) return undefined;
     const { state, receipts, items_from: from } = this.#latest;
-    this.#carried.restore(JSON.parse(receipts) as ReceiptToCarry[]);
+    this.#carried.restore(JSON.parse(receipts) as PendingReceipt[]);
     const items = await loadItems(this.#store.db, this.#session.lease, from);
     return { state: JSON.parse(state), items };
   }
@@ -58,9 +58,9 @@ export class Checkpoints {
    * @throws DataLossError JOURNAL_DIVERGENCE when the journal has something before this place that it
    *   has not asked for
    */
-  take(lane: Lane, { state, added = [], needsFrom = 0 }: Checkpoint): void {
-    assertAlone(lane);
-    const place = this.#journal.fold(lane);
+  take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {
+    assertAlone(cursor);
+    const place = this.#journal.fold(cursor);
     const first = this.#items;
     this.#items += added.length;
     const { tenant, runId: run_id, instance } = this.#session.lease;
@@ -83,7 +83,7 @@ export class Checkpoints {
   }
 }
 
-function assertAlone({ branch }: Lane): void {
+function assertAlone({ branch }: BranchCursor): void {
   if (branch === '') return;
   throw new InternalError(
     'CHECKPOINT_IN_BRANCH',

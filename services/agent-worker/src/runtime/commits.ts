@@ -140,6 +140,6 @@ export class Commits {
     this.#stepStarts = this.#stepStarts.slice(starts.length);
     this.#stepEnds = this.#stepEnds.slice(ends.length);
     if (starts.length + ends.length + writes.length > 0) this.#onEvents();
-    if (changes?.state !== undefined) this.#progress.stands(changes.state as RunState);
+    if (changes?.state !== undefined) this.#progress.publishState(changes.state as RunState);
   }
 }

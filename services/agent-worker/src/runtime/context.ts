@@ -21,19 +21,19 @@ import type {
 import { runBranches } from './branches.ts';
 import { ask } from './children/ask.ts';
 import { spawn } from './children/spawn.ts';
-import { orStop } from './execution.ts';
+import { stopOnRefusal } from './execution.ts';
 import type { NumberedCall } from './journal.ts';
 import { propose } from './proposals.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
-import { BranchWaits, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
+import { BranchSuspended, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
 
 /** How long a child is waited for when nobody says (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
 
 /** What the branches of one lease share. */
-interface Fate {
+interface SharedState {
   /** Takes every branch down. */
   unwinding: Unwinding | undefined;
   hasEnded: boolean;
@@ -43,14 +43,14 @@ interface Fate {
 export class RuntimeContext implements AgentContext {
   readonly #scope: RunScope;
   readonly #log: Logger;
-  readonly #fate: Fate;
+  readonly #fate: SharedState;
   /** What this branch waits for. */
-  #wait: BranchWaits | undefined;
+  #wait: BranchSuspended | undefined;
 
   constructor(
     scope: RunScope,
     log: Logger,
-    fate: Fate = { unwinding: undefined, hasEnded: false },
+    fate: SharedState = { unwinding: undefined, hasEnded: false },
   ) {
     this.#scope = scope;
     this.#log = log;
@@ -71,21 +71,21 @@ export class RuntimeContext implements AgentContext {
   }
 
   check(): void {
-    this.#assertUp();
+    this.#assertNotUnwinding();
     try {
       this.#scope.session.check();
     } catch (error) {
       // A slot may be back before the next operation; what was thrown once holds.
-      throw error instanceof Unwinding ? this.#unwindWith(error) : error;
+      throw error instanceof Unwinding ? this.#unwind(error) : error;
     }
   }
 
   now(): Date {
-    return new Date(this.#atOnce('now', '', () => this.meta.clock.now().getTime()));
+    return new Date(this.#local('now', '', () => this.meta.clock.now().getTime()));
   }
 
   random(): number {
-    return this.#atOnce('random', '', () => Math.random());
+    return this.#local('random', '', () => Math.random());
   }
 
   log(
@@ -93,7 +93,7 @@ export class RuntimeContext implements AgentContext {
     fields: Readonly<Record<string, string | number | boolean>> = {},
     content?: JsonObject,
   ): void {
-    this.#atOnce('log', { message, fields, ...(content && { content }) }, () => {
+    this.#local('log', { message, fields, ...(content && { content }) }, () => {
       this.#log.info(fields, message);
       return { message, fields, ...(content && { content }) };
     });
@@ -103,9 +103,9 @@ export class RuntimeContext implements AgentContext {
     const { calls, peers, session } = this.#scope;
     const names = session.manifest.tools;
     // The registry may change while the agent lives: its prompts stay as they were.
-    const { value } = await this.#effect('tools', { names }, true, async () => {
+    const { value } = await this.#remote('tools', { names }, true, async () => {
       if (names.length === 0) return [];
-      return await orStop('worker', undefined, () =>
+      return await stopOnRefusal('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
           peers.toolGateway.listTools(names, options),
         ),
@@ -127,7 +127,7 @@ export class RuntimeContext implements AgentContext {
         return { kind: 'failed', stopReason: error.stopReason, detail: error.message };
       }
     };
-    const { callId, value } = await this.#effect('llm', request, false, ask);
+    const { callId, value } = await this.#remote('llm', request, false, ask);
     return { ...value, callId };
   }
 
@@ -145,7 +145,7 @@ export class RuntimeContext implements AgentContext {
 
   async sleepUntilSignal(name: string): Promise<JsonObject> {
     return await this.#guarded(async () => {
-      const { branch, position } = this.#scope.lane.next();
+      const { branch, position } = this.#scope.cursor.next();
       const { payload } = await awaitSignal(this.#scope, name, { branch, position, part: 0 });
       return JSON.parse(payload === '' ? '{}' : payload) as JsonObject;
     });
@@ -207,7 +207,7 @@ export class RuntimeContext implements AgentContext {
 
   flow(moment: 'started' | 'ended', status = 'ok'): void {
     const { commits, events, session } = this.#scope;
-    this.#atOnce('flow', { moment, status }, () => {
+    this.#local('flow', { moment, status }, () => {
       commits.add((trx, at) =>
         moment === 'started'
           ? events.flowStarted(trx, session.row, at)
@@ -219,7 +219,7 @@ export class RuntimeContext implements AgentContext {
 
   trip(guardrail: Guardrail): void {
     const { commits, events, session, steps } = this.#scope;
-    this.#atOnce('trip', { guardrail }, (callId) => {
+    this.#local('trip', { guardrail }, (callId) => {
       const trip = { agent: session.row, step: steps.current, callId, guardrail };
       commits.add((trx, at) => events.guardrailTripped(trx, trip, at));
       return null;
@@ -228,7 +228,7 @@ export class RuntimeContext implements AgentContext {
 
   async recall(): Promise<readonly ChatTurn[]> {
     const { session, store } = this.#scope;
-    const { value } = await this.#effect('recall', '', true, () =>
+    const { value } = await this.#remote('recall', '', true, () =>
       loadHistory(store.db, session.row),
     );
     return value;
@@ -239,28 +239,28 @@ export class RuntimeContext implements AgentContext {
   }
 
   async restore(): Promise<Restored | undefined> {
-    const { checkpoints, lane } = this.#scope;
-    return await this.#guarded(() => checkpoints.restore(lane));
+    const { checkpoints, cursor } = this.#scope;
+    return await this.#guarded(() => checkpoints.restore(cursor));
   }
 
   checkpoint(checkpoint: Checkpoint): void {
     this.check();
-    this.#scope.checkpoints.take(this.#scope.lane, checkpoint);
+    this.#scope.checkpoints.take(this.#scope.cursor, checkpoint);
   }
 
   stop(stop: Stop): never {
-    throw this.#unwindWith(new Stopped(stop));
+    throw this.#unwind(new Stopped(stop));
   }
 
   /** An operation that asks nobody else. */
-  #atOnce<T extends number | JsonObject | null>(
+  #local<T extends number | JsonObject | null>(
     kind: OperationKind,
     args: unknown,
     live: (callId: string) => T,
   ): T {
     this.check();
-    const { journal, lane } = this.#scope;
-    const call = lane.next();
+    const { journal, cursor } = this.#scope;
+    const call = cursor.next();
     const operation = this.#operation(call, kind, args);
     const recorded = journal.recall(operation);
     if (recorded !== undefined) return recorded.value as T;
@@ -270,15 +270,15 @@ export class RuntimeContext implements AgentContext {
   }
 
   /** An operation of another service, known there by its call_id. */
-  async #effect<T>(
+  async #remote<T>(
     kind: OperationKind,
     args: unknown,
     isVolatile: boolean,
     live: (callId: string) => Promise<T>,
   ): Promise<{ readonly callId: string; readonly value: T }> {
     return await this.#guarded(async () => {
-      const { journal, commits, session, lane } = this.#scope;
-      const call = lane.next();
+      const { journal, commits, session, cursor } = this.#scope;
+      const call = cursor.next();
       const { callId } = call;
       const operation = this.#operation(call, kind, args);
       const recorded = journal.recall(operation);
@@ -295,24 +295,24 @@ export class RuntimeContext implements AgentContext {
     return { branch, position, part: 0, kind, argsDigest: canonicalDigest(args) };
   }
 
-  #assertUp(): void {
+  #assertNotUnwinding(): void {
     if (this.#fate.unwinding !== undefined) throw this.#fate.unwinding;
     if (this.#wait !== undefined) throw this.#wait;
   }
 
   /** Lets nothing more happen once the agent is being taken down, even if it caught that. */
   async #guarded<T>(work: () => Promise<T>): Promise<T> {
-    this.#assertUp();
+    this.#assertNotUnwinding();
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Unwinding) throw this.#unwindWith(error);
+      if (error instanceof Unwinding) throw this.#unwind(error);
       throw error;
     }
   }
 
-  #unwindWith(unwinding: Unwinding): Unwinding {
-    if (unwinding instanceof BranchWaits) {
+  #unwind(unwinding: Unwinding): Unwinding {
+    if (unwinding instanceof BranchSuspended) {
       this.#wait ??= unwinding;
       return this.#wait;
     }

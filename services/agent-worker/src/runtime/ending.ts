@@ -1,23 +1,23 @@
 import { derivedId, HistoryRetention, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
-import { agentEnded } from '../app/agents/on-agent-ended.ts';
+import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
 import { saveHistory } from '../store/history.ts';
 import { loadItems } from '../store/snapshots.ts';
-import { followParking } from '../store/timers.ts';
+import { pauseTimersWhileParked } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { RuntimeContext } from './context.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
 import {
-  CameMeanwhile,
+  AlreadyEnded,
   Drained,
-  EndedElsewhere,
   LeaseLost,
   Parked,
   PeerRefusal,
   Preempted,
+  SignalArrived,
   type Stop,
   Stopped,
   Suspended,
@@ -66,18 +66,18 @@ export async function endThrown(
   if (thrown instanceof LeaseLost) return 'lease_lost';
   if (thrown instanceof Parked) return await park(scope, settings);
   if (thrown instanceof Preempted) {
-    await commitRest(scope, { type: 'preempted' });
+    await commitInactive(scope, { type: 'preempted' });
     return 'preempted';
   }
   if (thrown instanceof Drained) {
     await scope.commits.commit({ changes: NO_LEASE });
     return 'drained';
   }
-  if (thrown instanceof CameMeanwhile) {
+  if (thrown instanceof SignalArrived) {
     await scope.commits.commit({ changes: NO_LEASE });
     return 'awake';
   }
-  if (thrown instanceof EndedElsewhere) return await endElsewhere(scope, thrown);
+  if (thrown instanceof AlreadyEnded) return await endAlreadyEnded(scope, thrown);
   if (thrown instanceof Stopped) return await report(scope, thrown.stop);
   if (isWritError(thrown) && thrown.reason === 'JOURNAL_DIVERGENCE') {
     return await report(scope, {
@@ -102,40 +102,39 @@ async function report(scope: RunScope, stop: Stop): Promise<LeaseOutcome> {
     requestId: derivedId('out', runId, instance, stop.stopReason, stop.callId ?? ''),
   };
   try {
-    const stands = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
+    const recorded = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
       peers.supervisor.reportOutcome(outcome, options),
     );
-    return await end(scope, stands);
+    return await end(scope, recorded);
   } catch (error) {
     if (error instanceof PeerRefusal) return await end(scope, stop.stopReason);
-    if (error instanceof EndedElsewhere)
-      return await end(scope, error.stopReason ?? stop.stopReason);
+    if (error instanceof AlreadyEnded) return await end(scope, error.stopReason ?? stop.stopReason);
     throw error;
   }
 }
 
-async function endElsewhere(
+async function endAlreadyEnded(
   scope: RunScope,
-  { stopReason }: EndedElsewhere,
+  { stopReason }: AlreadyEnded,
 ): Promise<LeaseOutcome> {
   // Cancelled here: the rows are terminal already.
   if (scope.session.interrupted.aborted) {
-    scope.progress.stands('CANCELLED');
+    scope.progress.publishState('CANCELLED');
     return 'cancelled';
   }
   if (stopReason !== undefined) return await end(scope, stopReason);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' });
 }
 
-async function end(scope: RunScope, stands: string): Promise<LeaseOutcome> {
+async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   const { session, commits, steps } = scope;
-  const stopReason = isStopReason(stands) ? stands : 'error:unknown_stop_reason';
+  const stopReason = isStopReason(recorded) ? recorded : 'error:unknown_stop_reason';
   steps.close(stopReason);
   let hasWoken = false;
   await commits.commit({
     changes: rest(scope, { type: 'ended', stopReason }),
     also: async (trx, at) => {
-      hasWoken = await agentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
+      hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
       if (stopReason === 'success') await keepConversation(trx, session, at);
     },
   });
@@ -159,7 +158,7 @@ async function keepConversation(
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {
   const until = new Date(scope.session.meta.clock.now().getTime() + parkMs);
-  await commitRest(scope, { type: 'parked', until });
+  await commitInactive(scope, { type: 'parked', until });
   return 'parked';
 }
 
@@ -183,14 +182,14 @@ async function restart(
   return `restart:${what}`;
 }
 
-async function commitRest(
+async function commitInactive(
   scope: RunScope,
   event: Extract<AgentEvent, { type: 'preempted' | 'parked' }>,
 ): Promise<void> {
   const { lease } = scope.session;
   await scope.commits.commit({
     changes: rest(scope, event),
-    also: (trx, at) => followParking(trx, lease, 'RUNNING', 'PARKED', at),
+    also: (trx, at) => pauseTimersWhileParked(trx, lease, 'RUNNING', 'PARKED', at),
   });
 }
 

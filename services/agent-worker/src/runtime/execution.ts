@@ -25,8 +25,8 @@ export async function execute(
   await commits.beforeEffect();
   const order = await presentableWrit(scope, decision, callId);
   session.note({ type: 'tool_called' });
-  progress.stands(session.status.state);
-  const outcome = await orStop('execution', callId, () =>
+  progress.publishState(session.status.state);
+  const outcome = await stopOnRefusal('execution', callId, () =>
     calls.call({ renewWrit: () => order.renew() }, (options) =>
       peers.toolGateway.callTool(
         { callId, action, writ: order.writ, step: steps.current, agent: session.lease },
@@ -35,14 +35,14 @@ export async function execute(
     ),
   );
   session.note({ type: 'tool_answered' });
-  progress.stands(session.status.state);
+  progress.publishState(session.status.state);
   carried.add(callId, outcome);
   journal.record({ ...operation, value: outcome }, false);
   return outcome;
 }
 
 /** Makes the agent stop in `phase` when a peer's answer is no for good. */
-export async function orStop<T>(
+export async function stopOnRefusal<T>(
   phase: Phase,
   callId: string | undefined,
   work: () => Promise<T>,
@@ -62,7 +62,7 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
   const order = {
     writ: decision.writ ?? '',
     async renew() {
-      const fresh = await orStop('execution', callId, () =>
+      const fresh = await stopOnRefusal('execution', callId, () =>
         calls.call({ audience: 'supervisor', acts: true }, (options) =>
           peers.supervisor.getDecision(callId, options),
         ),

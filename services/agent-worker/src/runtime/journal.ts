@@ -1,7 +1,7 @@
 import { InternalError } from '@writ/kernel';
 import { type Decision, withoutWrit } from '../domain/calls/decision.ts';
 import {
-  assertAllAsked,
+  assertAllReplayed,
   assertSameOperation,
   assertSamePrologue,
   callIdOf,
@@ -9,7 +9,7 @@ import {
   type Operation,
   type Place,
 } from '../domain/journal/entry.ts';
-import type { PlacedEntry } from '../store/journal.ts';
+import type { SegmentEntry } from '../store/journal.ts';
 
 /** An operation of a service that a peer knows by its call_id. */
 export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
@@ -17,7 +17,7 @@ export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
 }
 
 /** The operations of one branch, in order. Branches side by side do not number each other's. */
-export class Lane {
+export class BranchCursor {
   readonly branch: string;
   #next = 0;
 
@@ -71,8 +71,8 @@ export interface JournalParts {
 export class Journal {
   readonly #agent: string;
   readonly #recorded: Map<string, JournalEntry>;
-  readonly #pending: PlacedEntry[] = [];
-  readonly #lanes = new Map<string, Lane>();
+  readonly #pending: SegmentEntry[] = [];
+  readonly #cursors = new Map<string, BranchCursor>();
   readonly #foldedAt: FoldedAt | undefined;
   #segment = 0;
   #prologue: number | undefined;
@@ -87,10 +87,10 @@ export class Journal {
   }
 
   /** Begins a branch; the empty one is the agent itself. */
-  lane(branch: string): Lane {
-    const lane = new Lane(branch);
-    this.#lanes.set(branch, lane);
-    return lane;
+  cursor(branch: string): BranchCursor {
+    const cursor = new BranchCursor(branch);
+    this.#cursors.set(branch, cursor);
+    return cursor;
   }
 
   /**
@@ -118,7 +118,7 @@ export class Journal {
   }
 
   /** Drops the writ of a decision that is not committed yet: it is large and secret, and spent. */
-  forgetWrit(review: Place): void {
+  dropWrit(review: Place): void {
     const index = this.#pending.findIndex((entry) => key(entry) === key(review));
     const entry = this.#pending[index];
     if (entry === undefined) return;
@@ -131,7 +131,7 @@ export class Journal {
   }
 
   /** What is not committed yet. */
-  get pending(): readonly PlacedEntry[] {
+  get pending(): readonly SegmentEntry[] {
     return [...this.#pending];
   }
 
@@ -151,12 +151,12 @@ export class Journal {
    * Goes to the latest checkpoint; without one it goes on as it is.
    * @throws DataLossError JOURNAL_DIVERGENCE when that is done at another place than before
    */
-  restore(lane: Lane): void {
-    this.#prologue = lane.asked;
+  restore(cursor: BranchCursor): void {
+    this.#prologue = cursor.asked;
     this.#segment = this.#foldedAt?.segment ?? 1;
     if (this.#foldedAt === undefined) return;
-    assertSamePrologue(this.#foldedAt.prologue, lane.asked, this.#agent);
-    lane.skipTo(this.#foldedAt.position);
+    assertSamePrologue(this.#foldedAt.prologue, cursor.asked, this.#agent);
+    cursor.skipTo(this.#foldedAt.position);
   }
 
   /**
@@ -164,7 +164,7 @@ export class Journal {
    * @throws DataLossError JOURNAL_DIVERGENCE when something of it was not asked for; InternalError when
    *   the agent never asked where to go on
    */
-  fold(lane: Lane): FoldedAt {
+  fold(cursor: BranchCursor): FoldedAt {
     if (this.#prologue === undefined) {
       throw new InternalError(
         'CHECKPOINT_UNEXPECTED',
@@ -174,15 +174,15 @@ export class Journal {
     }
     this.assertComplete();
     this.#recorded.clear();
-    for (const branch of this.#lanes.keys()) if (branch !== '') this.#lanes.delete(branch);
+    for (const branch of this.#cursors.keys()) if (branch !== '') this.#cursors.delete(branch);
     this.#segment += 1;
-    return { segment: this.#segment, prologue: this.#prologue, position: lane.asked };
+    return { segment: this.#segment, prologue: this.#prologue, position: cursor.asked };
   }
 
   /** @throws DataLossError JOURNAL_DIVERGENCE when the agent has left out something that is recorded */
   assertComplete(): void {
-    const asked = (branch: string) => this.#lanes.get(branch)?.asked ?? 0;
-    assertAllAsked(this.#recorded.values(), asked, this.#agent);
+    const asked = (branch: string) => this.#cursors.get(branch)?.asked ?? 0;
+    assertAllReplayed(this.#recorded.values(), asked, this.#agent);
   }
 }
 

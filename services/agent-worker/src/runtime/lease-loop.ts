@@ -97,13 +97,13 @@ export class LeaseLoop {
   async #run(): Promise<void> {
     while (!this.#isStopped) {
       this.#isNudged = false;
-      const taken = await this.#takeUp();
+      const taken = await this.#claimRunnable();
       if (!taken && !this.#isNudged && !this.#isStopped) await this.#sleep();
     }
   }
 
   /** Takes up what can run; answers whether there was something. */
-  async #takeUp(): Promise<boolean> {
+  async #claimRunnable(): Promise<boolean> {
     const { store, clock, settings, log } = this.#parts;
     try {
       await fireTimers(store, clock, settings.tenants);
@@ -178,14 +178,14 @@ export class LeaseLoop {
   async #sleep(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, await this.#longestSleep());
+    const timer = setTimeout(resolve, await this.#maxSleep());
     // A nudge may have come while the next timer was looked up.
     if (this.#isNudged || this.#isStopped) resolve();
     await promise;
     clearTimeout(timer);
   }
 
-  async #longestSleep(): Promise<number> {
+  async #maxSleep(): Promise<number> {
     const { store, clock, settings, log } = this.#parts;
     try {
       return await untilNextTimer(store, clock, settings.tenants, settings.pollMs);

@@ -6,7 +6,7 @@ import { reactTo } from '../domain/calls/reaction.ts';
 import type { Credentials } from './credentials.ts';
 import type { Session } from './session.ts';
 import type { HeldSlot } from './slots/held-slot.ts';
-import { EndedElsewhere, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
+import { AlreadyEnded, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
 
 /** How calls are bounded and repeated. Times are milliseconds. */
 export interface CallSettings {
@@ -32,7 +32,7 @@ export interface CallTerms {
 }
 
 /** A call may be refused for its tokens once after they were renewed; more often they are not it. */
-const MOST_RENEWALS = 3;
+const MAX_RENEWALS = 3;
 /** How much sooner a call ends than its run. */
 const BEFORE_DEADLINE_MS = 20;
 
@@ -82,7 +82,7 @@ export class PeerCalls {
           case 'refresh_tokens':
           case 'renew_writ':
             renewals += 1;
-            if (renewals > MOST_RENEWALS) throw refusal(error);
+            if (renewals > MAX_RENEWALS) throw refusal(error);
             await this.#renew(reaction.kind, terms, error);
             break;
           case 'renew_slot':
@@ -96,7 +96,7 @@ export class PeerCalls {
           case 'abandon':
             throw new LeaseLost(error.message);
           case 'ended':
-            throw new EndedElsewhere(reaction.stopReason);
+            throw new AlreadyEnded(reaction.stopReason);
           case 'stop':
             throw new PeerRefusal(reaction.stopReason, error.message, { cause: error });
         }

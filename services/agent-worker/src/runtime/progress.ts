@@ -1,6 +1,6 @@
 import type { RunState } from '@writ/kernel';
 import type { DeltaListener, TextPiece } from '../domain/calls/model-call.ts';
-import type { AgentNews, Watchers } from '../peers/progress-publisher.ts';
+import type { ProgressPublisher, ProgressUpdate } from '../peers/progress-publisher.ts';
 import type { Session } from './session.ts';
 
 /**
@@ -9,23 +9,23 @@ import type { Session } from './session.ts';
  */
 export class AgentProgress {
   readonly #session: Session;
-  readonly #watchers: Watchers;
+  readonly #publisher: ProgressPublisher;
   #step: number;
   #shown = 0;
 
-  constructor(session: Session, watchers: Watchers) {
+  constructor(session: Session, publisher: ProgressPublisher) {
     this.#session = session;
-    this.#watchers = watchers;
+    this.#publisher = publisher;
     this.#step = session.row.step_started;
   }
 
   /** The agent is in this step from now on; shown with what it does there. */
-  entered(step: number): void {
+  enterStep(step: number): void {
     this.#step = step;
   }
 
   /** Shows what the agent does from now on. */
-  stands(state: RunState): void {
+  publishState(state: RunState): void {
     this.#show({ step: this.#step, state });
   }
 
@@ -36,9 +36,9 @@ export class AgentProgress {
     return new DeltaText((piece) => this.#show({ step, text: { ...piece, callId } }));
   }
 
-  #show(news: AgentNews): void {
+  #show(news: ProgressUpdate): void {
     this.#shown += 1;
-    this.#watchers.show(this.#session.lease, this.#shown, news);
+    this.#publisher.show(this.#session.lease, this.#shown, news);
   }
 }
 

@@ -3,7 +3,7 @@ import { type Action, type Decision, phaseOfRefusal, refusalOf } from '../domain
 import { observationOf, type ToolOutcome } from '../domain/calls/tool-call.ts';
 import type { Operation } from '../domain/journal/entry.ts';
 import type { Proposal, ProposalOutcome } from './agent.ts';
-import { execute, orStop } from './execution.ts';
+import { execute, stopOnRefusal } from './execution.ts';
 import type { NumberedCall } from './journal.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
@@ -18,7 +18,7 @@ const PART = { review: 0, approval: 1, execution: 2, resolution: 3, outcome: 4 }
  * own, so that an agent that runs again goes on after the last one that is recorded.
  */
 export async function propose(scope: RunScope, proposal: Proposal): Promise<ProposalOutcome> {
-  const call = scope.lane.next();
+  const call = scope.cursor.next();
   const { callId } = call;
   const reviewed = await review(scope, call, proposal);
   const decision = reviewed.settled ? reviewed : await answer(scope, call, PART.approval);
@@ -54,13 +54,13 @@ async function review(
   };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
-    carried.deliveredBefore();
+    carried.acknowledgeAll();
     return recorded.value as Decision;
   }
   session.check();
   await commits.beforeEffect();
   const shown = carried.peek();
-  const decision = await orStop('supervisor', callId, () =>
+  const decision = await stopOnRefusal('supervisor', callId, () =>
     calls.call({ audience: 'supervisor', acts: true }, (options) =>
       peers.supervisor.reviewAction({ callId, ...proposal, ...shown }, options),
     ),
@@ -97,7 +97,7 @@ async function executeAndResolve(
 ): Promise<ToolOutcome> {
   const result = await execute(scope, { ...call, part: PART.execution }, decision, action);
   if (result.status !== 'unknown') {
-    scope.journal.forgetWrit({ ...call, part: PART.review });
+    scope.journal.dropWrit({ ...call, part: PART.review });
     return result;
   }
   scope.steps.note(result.stopReason);

@@ -20,7 +20,7 @@ import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { AgentKind } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
-import type { Watchers } from '../peers/progress-publisher.ts';
+import type { ProgressPublisher } from '../peers/progress-publisher.ts';
 import { loadInbox } from '../store/inbox.ts';
 import { loadJournal } from '../store/journal.ts';
 import { findSnapshot } from '../store/snapshots.ts';
@@ -33,7 +33,7 @@ import { Credentials } from './credentials.ts';
 import { type EndingSettings, endReturned, endThrown, type LeaseOutcome } from './ending.ts';
 import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
-import { CarriedReceipts } from './pending-receipts.ts';
+import { PendingReceipts } from './pending-receipts.ts';
 import { AgentProgress } from './progress.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
@@ -45,10 +45,10 @@ import { Unwinding } from './unwinding.ts';
 export interface RunParts {
   readonly store: WorkerStore;
   readonly peers: WorkerPeers;
-  readonly slots: Pick<SlotRenewer, 'hold' | 'letGo'>;
+  readonly slots: Pick<SlotRenewer, 'hold' | 'release'>;
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
-  readonly watchers: Watchers;
+  readonly publisher: ProgressPublisher;
   /** Finds what runs agents of a kind and name. */
   readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
@@ -88,7 +88,7 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
       try {
         outcome = await runToAnEnd(parts, session);
       } finally {
-        parts.slots.letGo(session, outcome === 'suspended' || outcome === 'preempted');
+        parts.slots.release(session, outcome === 'suspended' || outcome === 'preempted');
       }
       span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
       parts.events.leaseEnded(outcome);
@@ -104,7 +104,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   const context = new RuntimeContext(scope, parts.telemetry.log.child(ids));
   let thrown: unknown;
   try {
-    scope.progress.stands('RUNNING');
+    scope.progress.publishState('RUNNING');
     const inbox = await loadInbox(parts.store.db, session.lease);
     await parts.factoryOf(manifest.kind, manifest.name)(manifest, row.instance).run(context, inbox);
     return await endReturned(scope, context);
@@ -132,8 +132,8 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     length: row.journal_length,
     foldedAt: latest,
   });
-  const carried = new CarriedReceipts();
-  const progress = new AgentProgress(session, parts.watchers);
+  const carried = new PendingReceipts();
+  const progress = new AgentProgress(session, parts.publisher);
   const commits = new Commits({ session, journal, events, onEvents, progress });
   const credentials = new Credentials({
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
@@ -149,7 +149,7 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   return {
     session,
     journal,
-    lane: journal.lane(''),
+    cursor: journal.cursor(''),
     commits,
     steps: new Steps(session, commits, progress),
     progress,

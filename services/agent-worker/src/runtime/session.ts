@@ -14,14 +14,7 @@ import { type AgentChanges, type AgentRow, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
 import { type LeasedAgent, saveLeased } from '../store/leases.ts';
 import type { WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
-import {
-  Drained,
-  EndedElsewhere,
-  LeaseLost,
-  Parked,
-  Stopped,
-  type Unwinding,
-} from './unwinding.ts';
+import { AlreadyEnded, Drained, LeaseLost, Parked, Stopped, type Unwinding } from './unwinding.ts';
 
 /** Why a session comes to its end before the agent does. */
 export type Interruption =
@@ -64,7 +57,7 @@ export class Session {
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();
   #interruption: Interruption | undefined;
-  #barrier: Unwinding | undefined;
+  #blocked: Unwinding | undefined;
   #status: AgentStatus;
   #lastWrite: Promise<unknown> = Promise.resolve();
 
@@ -119,8 +112,8 @@ export class Session {
    * Has the agent start nothing new, while what is under way goes on; undefined lets it go on. How it
    * ended can be told in any case (SB-4).
    */
-  bar(barrier: Unwinding | undefined): void {
-    this.#barrier = barrier;
+  block(blocked: Unwinding | undefined): void {
+    this.#blocked = blocked;
   }
 
   /**
@@ -139,7 +132,7 @@ export class Session {
       }
       throw error;
     }
-    if (this.#barrier !== undefined) throw this.#barrier;
+    if (this.#blocked !== undefined) throw this.#blocked;
   }
 
   /**
@@ -188,7 +181,7 @@ export class Session {
   #unwinding(why: Interruption): Unwinding {
     switch (why) {
       case 'cancelled':
-        return new EndedElsewhere(undefined);
+        return new AlreadyEnded(undefined);
       case 'halted':
         return new Parked('The agent is halted.');
       case 'lost':

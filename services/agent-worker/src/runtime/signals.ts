@@ -6,7 +6,7 @@ import { pendingSignals, type SignalRow } from '../store/signals.ts';
 import { insertTimer } from '../store/timers.ts';
 import type { WorkerReader } from '../store/worker-store.ts';
 import type { RunScope } from './scope.ts';
-import { BranchWaits, Suspended } from './unwinding.ts';
+import { BranchSuspended, Suspended } from './unwinding.ts';
 
 /** What a signal brought, as an agent's journal keeps it. */
 export interface SignalValue {
@@ -19,7 +19,7 @@ export interface SignalValue {
 /**
  * Gives the next signal of a name; while there is none, the agent sleeps as rows. Going to sleep and
  * looking for a signal are one transaction, so one that comes at that moment is not lost (RT-3).
- * @throws Suspended when there is none; in a branch, BranchWaits
+ * @throws Suspended when there is none; in a branch, BranchSuspended
  */
 export async function awaitSignal(
   scope: RunScope,
@@ -33,7 +33,7 @@ export async function awaitSignal(
   session.check();
   let signal: SignalRow;
   do {
-    signal = (await firstUnused(scope, store.db, name)) ?? (await wait(scope, name));
+    signal = (await firstUnconsumed(scope, store.db, name)) ?? (await wait(scope, name));
     // Another branch may have taken it meanwhile.
   } while (commits.isUsed(signal.position));
   const value: SignalValue = { payload: signal.payload, decision: signal.decision };
@@ -43,8 +43,8 @@ export async function awaitSignal(
 }
 
 async function wait(scope: RunScope, name: string): Promise<SignalRow> {
-  if (scope.lane.branch !== '') throw new BranchWaits([name]);
-  return await sleepUntil(scope, [name]);
+  if (scope.cursor.branch !== '') throw new BranchSuspended([name]);
+  return await suspendUntil(scope, [name]);
 }
 
 /**
@@ -52,7 +52,7 @@ async function wait(scope: RunScope, name: string): Promise<SignalRow> {
  * @returns one that came while it fell asleep: nothing was committed then
  * @throws Suspended
  */
-export async function sleepUntil(scope: RunScope, names: readonly string[]): Promise<SignalRow> {
+export async function suspendUntil(scope: RunScope, names: readonly string[]): Promise<SignalRow> {
   const { session, commits } = scope;
   const suspended = reduceAgent(session.status, { type: 'suspended', waitingFor: names });
   try {
@@ -64,19 +64,19 @@ export async function sleepUntil(scope: RunScope, names: readonly string[]): Pro
       },
       also: async (trx) => {
         for (const name of names) {
-          const signal = await firstUnused(scope, trx, name);
-          if (signal !== undefined) throw new StaysAwake(signal);
+          const signal = await firstUnconsumed(scope, trx, name);
+          if (signal !== undefined) throw new SignalPending(signal);
         }
       },
     });
   } catch (error) {
-    if (error instanceof StaysAwake) return error.signal;
+    if (error instanceof SignalPending) return error.signal;
     throw error;
   }
   throw new Suspended(`The agent waits for ${names.join(', ')}.`);
 }
 
-async function firstUnused(
+async function firstUnconsumed(
   { session, commits }: RunScope,
   db: WorkerReader,
   name: string,
@@ -86,7 +86,7 @@ async function firstUnused(
 }
 
 /** Undoes going to sleep: what the agent did stays uncommitted until its step ends. */
-class StaysAwake extends Error {
+class SignalPending extends Error {
   readonly signal: SignalRow;
 
   constructor(signal: SignalRow) {
@@ -97,8 +97,8 @@ class StaysAwake extends Error {
 
 /** Sleeps for a time, as rows; the end of it is durable with the sleep itself (RT-3). */
 export async function sleep(scope: RunScope, ms: number): Promise<void> {
-  const { session, journal, commits, lane } = scope;
-  const { branch, position, callId } = lane.next();
+  const { session, journal, commits, cursor } = scope;
+  const { branch, position, callId } = cursor.next();
   const name = `timer:${callId}`;
   const argsDigest = canonicalDigest({ ms });
   const operation: Operation = { branch, position, part: 0, kind: 'sleep', argsDigest };

@@ -38,12 +38,12 @@ export class Steps {
     this.#session.check();
     this.#current = step;
     this.#status = 'ok';
-    this.#progress.entered(step);
+    this.#progress.enterStep(step);
     if (step > this.#started) {
       this.#started = step;
       this.#commits.stepStarted({ step, waitsFor });
       await this.#commits.commit();
-      this.#progress.stands(this.#session.status.state);
+      this.#progress.publishState(this.#session.status.state);
     }
     const result = await work();
     this.close();

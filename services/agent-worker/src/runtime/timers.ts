@@ -1,10 +1,10 @@
 import type { Clock } from '@writ/kernel';
-import { tellAgent } from '../app/agents/send-signal.ts';
+import { sendSignal } from '../app/agents/send-signal.ts';
 import { deleteTimer, dueTimers, nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 
 /** Timers that go off in one look. */
-const MOST_AT_ONCE = 256;
+const MAX_BATCH = 256;
 
 /**
  * Turns the timers whose time has come into signals, in one transaction for all of them; each goes
@@ -16,7 +16,7 @@ export async function fireTimers(
   tenants: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const due = await dueTimers(store.db, at, MOST_AT_ONCE, tenants);
+  const due = await dueTimers(store.db, at, MAX_BATCH, tenants);
   if (due.length === 0) return;
   await store.transaction(
     async (trx) => {
@@ -24,7 +24,7 @@ export async function fireTimers(
         const key = { tenant: timer.tenant, runId: timer.run_id, instance: timer.instance };
         if (!(await deleteTimer(trx, key, timer.timer_id))) continue;
         const { timer_id: id, name, payload } = timer;
-        await tellAgent(trx, key, { id: `timer-${id}`, name, payload }, at);
+        await sendSignal(trx, key, { id: `timer-${id}`, name, payload }, at);
       }
     },
     { background: true },
@@ -32,7 +32,7 @@ export async function fireTimers(
 }
 
 /** Shortest wait for a timer, in milliseconds, so that one that cannot be fired keeps nobody busy. */
-const SHORTEST_MS = 5;
+const MIN_WAIT_MS = 5;
 
 /** How long nothing is due, in milliseconds, at most `most`. */
 export async function untilNextTimer(
@@ -43,5 +43,5 @@ export async function untilNextTimer(
 ): Promise<number> {
   const next = await nextDue(store.db, tenants);
   if (next === undefined) return most;
-  return Math.max(SHORTEST_MS, Math.min(most, next.getTime() - clock.now().getTime()));
+  return Math.max(MIN_WAIT_MS, Math.min(most, next.getTime() - clock.now().getTime()));
 }

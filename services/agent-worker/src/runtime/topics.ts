@@ -1,5 +1,5 @@
 import { canonicalDigest, type JsonObject, PermissionDeniedError } from '@writ/kernel';
-import { tellAgent } from '../app/agents/send-signal.ts';
+import { sendSignal } from '../app/agents/send-signal.ts';
 import { FEED_ITEM } from '../domain/agent/message.ts';
 import type { Operation } from '../domain/journal/entry.ts';
 import { followersOf, insertFollow } from '../store/follows.ts';
@@ -11,8 +11,8 @@ import type { RunScope } from './scope.ts';
  * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
  */
 export async function emit(scope: RunScope, topic: string, item: JsonObject): Promise<void> {
-  const { session, journal, commits, lane, onRunnable } = scope;
-  const { branch, position, callId } = lane.next();
+  const { session, journal, commits, cursor, onRunnable } = scope;
+  const { branch, position, callId } = cursor.next();
   assertTopic(topic, [session.manifest.outputTopic], session.manifest.name, 'output_topic');
   const argsDigest = canonicalDigest({ topic, item });
   const operation: Operation = { branch, position, part: 0, kind: 'emit', argsDigest };
@@ -29,7 +29,7 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
   await commits.commit({
     also: async (trx, at) => {
       for (const follower of await followersOf(trx, tenant, topic)) {
-        await tellAgent(trx, follower, signal, at);
+        await sendSignal(trx, follower, signal, at);
       }
     },
   });
@@ -41,8 +41,8 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
  * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
  */
 export async function follow(scope: RunScope, topic: string): Promise<void> {
-  const { session, journal, commits, lane } = scope;
-  const { branch, position } = lane.next();
+  const { session, journal, commits, cursor } = scope;
+  const { branch, position } = cursor.next();
   assertTopic(topic, session.manifest.followTopics, session.manifest.name, 'follow_topics');
   const argsDigest = canonicalDigest({ topic });
   const operation: Operation = { branch, position, part: 0, kind: 'follow', argsDigest };

@@ -13,7 +13,7 @@ export class Suspended extends Unwinding {}
  * A branch that runs beside others waits. The agent sleeps when each of them waits or is done; until
  * then only this branch is taken down.
  */
-export class BranchWaits extends Unwinding {
+export class BranchSuspended extends Unwinding {
   /** The signals that it waits for. */
   readonly names: readonly string[];
 
@@ -24,7 +24,7 @@ export class BranchWaits extends Unwinding {
 }
 
 /** What the agent waits for has come while it fell asleep: it is taken up again at once. */
-export class CameMeanwhile extends Unwinding {}
+export class SignalArrived extends Unwinding {}
 
 /** The agent may not act now: halted or frozen. */
 export class Parked extends Unwinding {}
@@ -39,7 +39,7 @@ export class LeaseLost extends Unwinding {}
 export class Drained extends Unwinding {}
 
 /** A peer says that the agent has ended; with this reason, if it told. */
-export class EndedElsewhere extends Unwinding {
+export class AlreadyEnded extends Unwinding {
   readonly stopReason: string | undefined;
 
   constructor(stopReason: string | undefined) {

@@ -3,7 +3,7 @@ import type { AgentRow } from './agents.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** The most turns of a session that an agent is given; older ones stay where they are. */
-const MOST_TURNS = 1_000;
+const MAX_TURNS = 1_000;
 
 /** Whose history it is: runs of one agent in one session (SUP-2). */
 type Historian = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
@@ -17,7 +17,7 @@ export async function loadHistory(db: WorkerReader, agent: Historian): Promise<C
     .orderBy('kept_at', 'desc')
     .orderBy('run_id', 'desc')
     .orderBy('position', 'desc')
-    .limit(MOST_TURNS)
+    .limit(MAX_TURNS)
     .execute();
   return rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
 }

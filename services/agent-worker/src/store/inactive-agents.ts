@@ -4,11 +4,11 @@ import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from './
 import { type AgentKey, keyOf } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
 import type { WorkerDatabase } from './schema.ts';
-import { followParking } from './timers.ts';
+import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Which agents at rest are read, at most `most` of them in the order of their keys. */
-export interface RestingPage {
+export interface InactivePage {
   /** Of these tenants, or of all when none is given (SYS-6). */
   readonly tenants: readonly string[];
   /** Only those that come after this one. */
@@ -17,7 +17,7 @@ export interface RestingPage {
 }
 
 /** What is kept of an agent that does not run, as far as its slot goes. */
-export type RestingRow = Pick<
+export type InactiveAgentRow = Pick<
   AgentRow,
   'tenant' | 'run_id' | 'instance' | 'state' | 'wake_at' | 'epoch' | 'credentials'
 >;
@@ -33,7 +33,7 @@ const COLUMNS = [
 ] as const;
 
 /** A page of the agents that sleep. */
-export async function sleepingAgents(db: WorkerReader, page: RestingPage): Promise<AgentKey[]> {
+export async function suspendedAgents(db: WorkerReader, page: InactivePage): Promise<AgentKey[]> {
   const asleep = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
@@ -43,7 +43,10 @@ export async function sleepingAgents(db: WorkerReader, page: RestingPage): Promi
 }
 
 /** A page of the agents that are parked until they have a slot again: those that do not look by themselves. */
-export async function preemptedAgents(db: WorkerReader, page: RestingPage): Promise<RestingRow[]> {
+export async function preemptedAgents(
+  db: WorkerReader,
+  page: InactivePage,
+): Promise<InactiveAgentRow[]> {
   const preempted = db
     .selectFrom('agents')
     .select(COLUMNS)
@@ -54,10 +57,10 @@ export async function preemptedAgents(db: WorkerReader, page: RestingPage): Prom
 }
 
 /** An agent as far as its slot goes; undefined when there is none. */
-export async function findResting(
+export async function findInactive(
   db: WorkerReader,
   { tenant, runId, instance }: AgentKey,
-): Promise<RestingRow | undefined> {
+): Promise<InactiveAgentRow | undefined> {
   return await db
     .selectFrom('agents')
     .select(COLUMNS)
@@ -80,7 +83,7 @@ export async function resumePreempted(
  * Parks an agent that lost its slot while it slept, so that whoever asked it waits on (SB-4): what wakes
  * it is kept until it has a slot again. Answers false when it sleeps no more.
  */
-export async function parkSleeper(
+export async function parkSuspended(
   trx: WorkerTransaction,
   agent: LeasedAgent,
   at: Date,
@@ -99,7 +102,7 @@ async function turn(
   const row = await findAgent(trx, agent);
   if (row === undefined || row.epoch !== agent.epoch || row.state !== from) return false;
   const status = reduceAgent(statusOf(row), event);
-  await followParking(trx, agent, from, status.state, at);
+  await pauseTimersWhileParked(trx, agent, from, status.state, at);
   await saveAgent(trx, agent, statusColumns(status, at));
   return true;
 }
@@ -110,7 +113,7 @@ async function turn(
  */
 async function pageOf<Row extends { tenant: string; run_id: string; instance: string }>(
   agents: SelectQueryBuilder<WorkerDatabase, 'agents', Row>,
-  { tenants, after, most }: RestingPage,
+  { tenants, after, most }: InactivePage,
 ): Promise<Row[]> {
   const { tenant = '', runId = '', instance = '' } = after ?? {};
   const inOrder = agents.orderBy('tenant').orderBy('run_id').orderBy('instance');

@@ -11,7 +11,7 @@ import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 const LARGE = 2_048;
 
 /** An entry, and the segment of the journal that it lies in. */
-export interface PlacedEntry extends JournalEntry {
+export interface SegmentEntry extends JournalEntry {
   readonly segment: number;
 }
 
@@ -67,7 +67,7 @@ export async function loadJournal(
 export async function appendJournal(
   trx: WorkerTransaction,
   lease: LeasedAgent,
-  entries: readonly PlacedEntry[],
+  entries: readonly SegmentEntry[],
   at: Date,
 ): Promise<void> {
   if (entries.length === 0) return;
@@ -104,7 +104,7 @@ export async function appendJournal(
       .onConflict((conflict) => conflict.columns(['tenant', 'run_id', 'digest']).doNothing())
       .execute();
   }
-  if (rows.length > MOST_PREPARED) {
+  if (rows.length > MAX_PREPARED) {
     const values = rows.map(({ row }) => row);
     await trx.insertInto('journal').values(values).execute();
     return;
@@ -116,7 +116,7 @@ export async function appendJournal(
 }
 
 /** Entries of one commit up to which their insert is kept prepared: a step has a few. */
-const MOST_PREPARED = 8;
+const MAX_PREPARED = 8;
 
 const COLUMNS = [
   'tenant',

@@ -5,7 +5,7 @@ import { reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, type AgentRow, statusColumns, statusOf } from './agents.ts';
 import { type AgentKey, agentColumns, keyOf } from './keys.ts';
 import type { WorkerDatabase } from './schema.ts';
-import { followParking } from './timers.ts';
+import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** The right to run an agent until a moment (RT-2). */
@@ -82,7 +82,7 @@ export async function claimAgent(
     .where((eb) => eb.and({ ...agentColumns(key), epoch: seen }))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return undefined;
-  await followParking(trx, key, statusOf(row).state, status.state, at);
+  await pauseTimersWhileParked(trx, key, statusOf(row).state, status.state, at);
   return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
 }
 

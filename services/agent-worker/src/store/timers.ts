@@ -41,7 +41,7 @@ export async function insertTimer(
   if (waitsWith === undefined) return;
   const target = { ...timer, instance: waitsWith };
   const agent = await findAgent(trx, target);
-  if (agent?.state === 'PARKED') await stopTimers(trx, target, at);
+  if (agent?.state === 'PARKED') await pauseTimers(trx, target, at);
 }
 
 /** Takes a timer away; answers false when it is gone already. */
@@ -94,15 +94,15 @@ export async function nextDue(
  * Called whenever an agent changes its state: what waits for it stands still while it is parked, and
  * goes on with what was left then (SB-4).
  */
-export async function followParking(
+export async function pauseTimersWhileParked(
   trx: WorkerTransaction,
   agent: AgentKey,
   before: RunState,
   after: RunState,
   at: Date,
 ): Promise<void> {
-  if (before !== 'PARKED' && after === 'PARKED') await stopTimers(trx, agent, at);
-  if (before === 'PARKED' && after !== 'PARKED') await restartTimers(trx, agent, at);
+  if (before !== 'PARKED' && after === 'PARKED') await pauseTimers(trx, agent, at);
+  if (before === 'PARKED' && after !== 'PARKED') await resumeTimers(trx, agent, at);
 }
 
 /** Deletes the timers of a run. */
@@ -114,23 +114,23 @@ export async function deleteTimers(trx: WorkerTransaction, run: RunKey): Promise
     .execute();
 }
 
-async function stopTimers(trx: WorkerTransaction, agent: AgentKey, at: Date): Promise<void> {
-  for (const timer of await waitingWith(trx, agent)) {
+async function pauseTimers(trx: WorkerTransaction, agent: AgentKey, at: Date): Promise<void> {
+  for (const timer of await timersPausedWith(trx, agent)) {
     if (timer.due_at === null) continue;
     const left = BigInt(Math.max(0, timer.due_at.getTime() - at.getTime()));
     await saveTimer(trx, timer, { due_at: null, remaining_ms: left });
   }
 }
 
-async function restartTimers(trx: WorkerTransaction, agent: AgentKey, at: Date): Promise<void> {
-  for (const timer of await waitingWith(trx, agent)) {
+async function resumeTimers(trx: WorkerTransaction, agent: AgentKey, at: Date): Promise<void> {
+  for (const timer of await timersPausedWith(trx, agent)) {
     if (timer.remaining_ms === null) continue;
     const dueAt = new Date(at.getTime() + Number(timer.remaining_ms));
     await saveTimer(trx, timer, { due_at: dueAt, remaining_ms: null });
   }
 }
 
-async function waitingWith(
+async function timersPausedWith(
   trx: WorkerTransaction,
   { tenant, runId, instance }: AgentKey,
 ): Promise<TimerRow[]> {

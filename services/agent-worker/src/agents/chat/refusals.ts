@@ -1,4 +1,4 @@
-import { isTellable } from '../../domain/calls/decision.ts';
+import { isReportableToModel } from '../../domain/calls/decision.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
 
@@ -30,6 +30,7 @@ export class Refusals {
     const { onRefusal = this.#default, limits } = this.#ctx.manifest;
     this.#count += 1;
     const isTooMuch = this.#count > (limits.maxRefusals ?? DEFAULT_MAX_REFUSALS);
-    if (onRefusal === 'stop' || isTooMuch || !isTellable(stop.stopReason)) this.#ctx.stop(stop);
+    if (onRefusal === 'stop' || isTooMuch || !isReportableToModel(stop.stopReason))
+      this.#ctx.stop(stop);
   }
 }

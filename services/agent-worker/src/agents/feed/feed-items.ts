@@ -22,7 +22,7 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
 }
 
 /** How many items an agent works on before it answers; without a limit it goes on until its run ends. */
-export function mostItems({ options }: AgentManifest): number {
+export function maxItems({ options }: AgentManifest): number {
   const { max_items: most } = options;
   return typeof most === 'number' && Number.isInteger(most) && most >= 0
     ? most

@@ -3,7 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { SOURCE_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
-import { mostItems, summarize } from './feed-items.ts';
+import { maxItems, summarize } from './feed-items.ts';
 
 /**
  * Creates an agent that sums up each item of a source and tells whoever follows its topic (AG-5). The
@@ -14,7 +14,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
     id: instance,
     kind: manifest.kind,
     async run(ctx, inbox) {
-      const most = mostItems(manifest);
+      const most = maxItems(manifest);
       const message = firstMessage(ctx, inbox);
       const summaries: string[] = [];
       if (most > 0) {

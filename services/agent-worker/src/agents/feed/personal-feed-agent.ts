@@ -3,7 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
-import { mostItems, summarize } from './feed-items.ts';
+import { maxItems, summarize } from './feed-items.ts';
 
 /**
  * Creates an agent that follows topics and makes of each item what its reader wants, who is described
@@ -16,7 +16,7 @@ export function createPersonalFeedAgent(manifest: AgentManifest, instance: strin
     async run(ctx, inbox) {
       const reader = textOf(firstMessage(ctx, inbox));
       for (const topic of manifest.followTopics) await ctx.follow(topic);
-      const most = mostItems(manifest);
+      const most = maxItems(manifest);
       const curated: string[] = [];
       while (curated.length < most) {
         const next = async () => {

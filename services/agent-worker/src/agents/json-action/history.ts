@@ -15,7 +15,7 @@ export interface HistoryEntry {
 }
 
 /** Most characters of an observation that the model is shown. */
-const MOST_OBSERVED = 4_096;
+const MAX_OBSERVED = 4_096;
 
 /** Tells of a step: what was proposed, decided, executed and seen. */
 export function historyEntry(
@@ -60,12 +60,12 @@ function shown(action: Action | undefined): JsonObject | null {
 /** A large result would cost its tokens again with every step: the model sees its beginning. */
 function capped(observation: JsonObject): JsonObject {
   const text = JSON.stringify(observation);
-  if (text.length <= MOST_OBSERVED) return observation;
+  if (text.length <= MAX_OBSERVED) return observation;
   const { status } = observation;
   return {
     ...(typeof status === 'string' && status.length < 64 && { status }),
     truncated: true,
     full_characters: text.length,
-    beginning: text.slice(0, MOST_OBSERVED).toWellFormed(),
+    beginning: text.slice(0, MAX_OBSERVED).toWellFormed(),
   };
 }

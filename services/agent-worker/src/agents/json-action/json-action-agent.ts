@@ -1,5 +1,5 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import { isTellable } from '../../domain/calls/decision.ts';
+import { isReportableToModel } from '../../domain/calls/decision.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Agent, AgentContext, ModelAnswer, ProposalOutcome } from '../../runtime/agent.ts';
 import { firstMessage } from '../first-message.ts';
@@ -111,7 +111,8 @@ class JsonActionRun {
     const { onRefusal = 'stop', limits } = this.#ctx.manifest;
     this.#refusals += 1;
     const isTooMuch = this.#refusals > (limits.maxRefusals ?? DEFAULT_MAX_REFUSALS);
-    if (onRefusal === 'stop' || isTooMuch || !isTellable(stop.stopReason)) this.#ctx.stop(stop);
+    if (onRefusal === 'stop' || isTooMuch || !isReportableToModel(stop.stopReason))
+      this.#ctx.stop(stop);
     return {
       status: outcome.kind,
       error: stop.stopReason,

@@ -2,9 +2,9 @@ import { type Reply, replyFor, replySignal } from '../../domain/agent/message.ts
 import type { AgentRow } from '../../store/agents.ts';
 import { deleteFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
-import { followParking } from '../../store/timers.ts';
+import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
-import { tellAgent } from './send-signal.ts';
+import { sendSignal } from './send-signal.ts';
 
 /** What an agent's end came to. */
 export interface AgentEnd {
@@ -17,7 +17,7 @@ export interface AgentEnd {
  * Called in the transaction that ends an agent: whoever asked it is told, and it follows nothing any
  * more (RT-3, AG-3). Answers whether somebody was woken.
  */
-export async function agentEnded(
+export async function onAgentEnded(
   trx: WorkerTransaction,
   agent: AgentRow,
   { stopReason, answer }: AgentEnd,
@@ -26,12 +26,12 @@ export async function agentEnded(
   const key = keyOf(agent);
   await deleteFollows(trx, key);
   if (agent.reply_to === null) return false;
-  await followParking(trx, key, 'PARKED', 'COMPLETED', at);
+  await pauseTimersWhileParked(trx, key, 'PARKED', 'COMPLETED', at);
   const reply: Reply = replyFor(stopReason, answer);
   const signal = {
     id: `reply-${agent.instance}`,
     name: replySignal(agent.instance),
     payload: JSON.stringify(reply),
   };
-  return await tellAgent(trx, { ...key, instance: agent.reply_to }, signal, at);
+  return await sendSignal(trx, { ...key, instance: agent.reply_to }, signal, at);
 }

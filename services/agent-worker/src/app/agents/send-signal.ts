@@ -10,11 +10,11 @@ import {
 } from '../../store/agents.ts';
 import { type AgentKey, agentColumns, keyOf } from '../../store/keys.ts';
 import { findSignal, insertSignal } from '../../store/signals.ts';
-import { followParking } from '../../store/timers.ts';
+import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 
 /** A signal that comes from within the worker: an agent's word, or a time. */
-export interface InnerSignal {
+export interface InternalSignal {
   /** What makes it the same signal when it is told again. */
   readonly id: string;
   readonly name: string;
@@ -26,10 +26,10 @@ export interface InnerSignal {
  * Gives an agent a signal and wakes it if it waits for that, in the transaction of what the signal
  * tells (RT-3). Answers false when there is nobody to tell, or it was told before.
  */
-export async function tellAgent(
+export async function sendSignal(
   trx: WorkerTransaction,
   key: AgentKey,
-  { id, name, payload }: InnerSignal,
+  { id, name, payload }: InternalSignal,
   at: Date,
 ): Promise<boolean> {
   const agent = await findAgent(trx, key);
@@ -60,7 +60,7 @@ export async function wakeAgent(
   const status = statusOf(agent);
   const next = reduceAgent(status, { type: 'signalled', name });
   const key = keyOf(agent);
-  await followParking(trx, key, status.state, next.state, at);
+  await pauseTimersWhileParked(trx, key, status.state, next.state, at);
   await saveAgent(trx, key, {
     ...(next !== status && statusColumns(next, at)),
     // Even when nothing changes, so that the write is never empty.

@@ -15,12 +15,12 @@ export interface SlotRenewal {
 }
 
 /** Where an agent stands in its run's headcount. */
-export type SlotStanding = 'active' | 'suspended' | 'paused' | 'waiting' | 'released';
+export type SlotStatus = 'active' | 'suspended' | 'paused' | 'waiting' | 'released';
 
 /** What a renewal came to for one agent. */
 export type SlotAnswer =
   | {
-      readonly standing: SlotStanding;
+      readonly state: SlotStatus;
       /** Proof that the agent may act; empty when it may not. */
       readonly grant: string;
       /** When the grant stops working, in milliseconds since 1970. */
@@ -28,4 +28,4 @@ export type SlotAnswer =
       readonly refusal?: never;
     }
   /** Reason why this agent was refused; the others of the batch were not. */
-  | { readonly refusal: string; readonly standing?: never };
+  | { readonly refusal: string; readonly state?: never };

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type Decision, isTellable, phaseOfRefusal, refusalOf, withoutWrit } from './decision.ts';
+import {
+  type Decision,
+  isReportableToModel,
+  phaseOfRefusal,
+  refusalOf,
+  withoutWrit,
+} from './decision.ts';
 
 const decision: Decision = {
   decisionId: 'dec-1',
@@ -36,7 +42,7 @@ describe('a decision', () => {
   it('is told to the model when policy, a person or a tool refused, not when a limit of the run did (AG-10)', () => {
     const told = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
     const stops = ['max_steps', 'max_tool_calls', 'deadline', 'budget_exhausted:cost', 'nonsense'];
-    expect(told.filter(isTellable)).toEqual(told);
-    expect(stops.filter(isTellable)).toEqual([]);
+    expect(told.filter(isReportableToModel)).toEqual(told);
+    expect(stops.filter(isReportableToModel)).toEqual([]);
   });
 });

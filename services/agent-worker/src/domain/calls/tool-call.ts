@@ -26,7 +26,7 @@ export interface ToolOutcome {
 }
 
 /** What the supervisor is shown of a call whose receipt it gets (SV-7). */
-export interface ReceiptToCarry {
+export interface PendingReceipt {
   readonly callId: string;
   readonly receipt: string;
   readonly content?: string;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assertAllAsked, assertSameOperation, callIdOf, type Operation } from './entry.ts';
+import { assertAllReplayed, assertSameOperation, callIdOf, type Operation } from './entry.ts';
 
 const recorded: Operation = {
   branch: '',
@@ -30,8 +30,8 @@ describe('a journal entry', () => {
   });
 
   it('misses what an agent did not ask for (RT-1)', () => {
-    expect(() => assertAllAsked([recorded], () => 4, 'desk-1')).not.toThrow();
-    expect(() => assertAllAsked([recorded], () => 3, 'desk-1')).toThrow('at index 3');
+    expect(() => assertAllReplayed([recorded], () => 4, 'desk-1')).not.toThrow();
+    expect(() => assertAllReplayed([recorded], () => 3, 'desk-1')).toThrow('at index 3');
   });
 
   it('gives an operation the same id whenever it is asked for (RT-1)', () => {
@@ -56,6 +56,6 @@ describe('a journal entry', () => {
 
   it('names the branch of what diverges (RT-1)', () => {
     const inBranch = { ...recorded, branch: '3.1' };
-    expect(() => assertAllAsked([inBranch], () => 0, 'desk-1')).toThrow('at index 3.1.3');
+    expect(() => assertAllReplayed([inBranch], () => 0, 'desk-1')).toThrow('at index 3.1.3');
   });
 });

@@ -48,13 +48,13 @@ export interface JournalEntry extends Operation {
 }
 
 /** Longest id that services take. */
-const MOST_ID_LENGTH = 64;
+const MAX_ID_LENGTH = 64;
 
 /** The id under which services know an operation: the same whenever the agent runs again (RT-1). */
 export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'>): string {
   const path = branch === '' ? '' : `${branch.replaceAll('.', '-')}-`;
   const id = `op-${path}${position}`;
-  return id.length <= MOST_ID_LENGTH ? id : derivedId('op', branch, String(position));
+  return id.length <= MAX_ID_LENGTH ? id : derivedId('op', branch, String(position));
 }
 
 /**
@@ -78,7 +78,7 @@ export function assertSameOperation(recorded: Operation, asked: Operation, agent
  * @param asked how many operations a branch has asked for
  * @throws DataLossError JOURNAL_DIVERGENCE naming the first entry that was not asked for
  */
-export function assertAllAsked(
+export function assertAllReplayed(
   entries: Iterable<Operation>,
   asked: (branch: string) => number,
   agent: string,

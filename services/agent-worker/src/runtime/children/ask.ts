@@ -15,7 +15,7 @@ const PART = { ask: 0, reply: 1, end: 2 } as const;
  * (AG-3). The time that is set for it stands still while the child is parked (SB-4).
  */
 export async function ask(scope: RunScope, child: AgentRef, timeoutMs: number): Promise<Reply> {
-  const call = scope.lane.next();
+  const call = scope.cursor.next();
   startTimer(scope, call, child, timeoutMs);
   const { branch, position } = call;
   const place = { branch, position, part: PART.reply };

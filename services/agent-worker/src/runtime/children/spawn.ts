@@ -21,7 +21,7 @@ export async function spawn(
   task: string,
   options: SpawnOptions,
 ): Promise<SpawnOutcome> {
-  const call = scope.lane.next();
+  const call = scope.cursor.next();
   const { callId } = call;
   const { runId, instance } = scope.session.lease;
   const correlationId = derivedId('ask', runId, instance, callId);
@@ -64,7 +64,7 @@ async function spawnChild(
   };
   const recorded = journal.recall(operation);
   if (recorded !== undefined) {
-    carried.deliveredBefore();
+    carried.acknowledgeAll();
     return recorded.value as Recorded;
   }
   session.check();

@@ -1,12 +1,12 @@
 import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
-import { EndedElsewhere, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
+import { AlreadyEnded, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
 
 /** How long before its end a grant is not used any more: it must arrive. */
 const MARGIN_MS = 250;
 /** Longest time that a timer can be set for. */
-const MOST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** What a {@link HeldSlot} belongs to. */
 export interface HeldSlotParts {
@@ -23,7 +23,7 @@ export interface HeldSlotParts {
 export class HeldSlot {
   readonly #parts: HeldSlotParts;
   readonly #waiting = new Set<() => void>();
-  #isAsked = false;
+  #isRequested = false;
   #grant: { readonly token: string; readonly expiresAt: number } | undefined;
 
   constructor(parts: HeldSlotParts) {
@@ -44,13 +44,13 @@ export class HeldSlot {
 
   /**
    * A grant that works, waited for if need be: while spawn-budget is out of reach, nothing is done.
-   * @throws Preempted when the slot is lost; EndedElsewhere when it was released; and what the
+   * @throws Preempted when the slot is lost; AlreadyEnded when it was released; and what the
    *   session's check throws
    */
   async grant(): Promise<string> {
     this.#parts.session.check();
     if (this.current !== undefined) return this.current;
-    if (!this.#isAsked) this.ask();
+    if (!this.#isRequested) this.ask();
     return await this.#fresh();
   }
 
@@ -66,13 +66,13 @@ export class HeldSlot {
 
   /** Has it renewed at once. */
   ask(): void {
-    this.#isAsked = true;
+    this.#isRequested = true;
     this.#parts.ask();
   }
 
   async #fresh(): Promise<string> {
     for (;;) {
-      await this.#nextAnswer();
+      await this.#nextRenewal();
       this.#parts.session.check();
       // Taken as it is: a clock that runs ahead must not make every grant look spent.
       if (this.#grant !== undefined) return this.#grant.token;
@@ -89,25 +89,25 @@ export class HeldSlot {
 
   /** Takes what a renewal came to. */
   answered(answer: SlotAnswer): void {
-    this.#isAsked = false;
+    this.#isRequested = false;
     if (answer.refusal !== undefined) this.#refused(answer.refusal);
-    else this.#stands(answer);
+    else this.#update(answer);
     this.#tell();
   }
 
-  #stands({ standing, grant, grantExpiresAt }: SlotAnswer & { readonly standing: string }): void {
+  #update({ state, grant, grantExpiresAt }: SlotAnswer & { readonly state: string }): void {
     const { session } = this.#parts;
     this.#grant = grant === '' ? undefined : { token: grant, expiresAt: grantExpiresAt };
-    switch (standing) {
+    switch (state) {
       case 'paused':
       case 'waiting':
-        session.bar(new Preempted(`The slot of ${this.lease.instance} is ${standing}.`));
+        session.block(new Preempted(`The slot of ${this.lease.instance} is ${state}.`));
         break;
       case 'released':
-        session.bar(new EndedElsewhere(undefined));
+        session.block(new AlreadyEnded(undefined));
         break;
       default:
-        session.bar(undefined);
+        session.block(undefined);
     }
   }
 
@@ -124,23 +124,23 @@ export class HeldSlot {
     const ask = () => this.ask();
     credentials.renew().then(ask, (error: unknown) => {
       if (error instanceof PeerRefusal) this.#stop(error.stopReason, error.message);
-      else if (error instanceof Unwinding) session.bar(error);
+      else if (error instanceof Unwinding) session.block(error);
       // Whatever else it was, the next round tries again.
       this.#tell();
     });
   }
 
   #stop(stopReason: string, detail: string): void {
-    this.#parts.session.bar(new Stopped({ stopReason, phase: 'worker', detail }));
+    this.#parts.session.block(new Stopped({ stopReason, phase: 'worker', detail }));
   }
 
   /** Resolves at the next answer, and when the agent may wait no longer. */
-  async #nextAnswer(): Promise<void> {
+  async #nextRenewal(): Promise<void> {
     const { session } = this.#parts;
     const { promise, resolve } = Promise.withResolvers<void>();
     const left = session.meta.remainingMs();
     const timer =
-      left === undefined ? undefined : setTimeout(resolve, Math.min(left, MOST_TIMER_MS));
+      left === undefined ? undefined : setTimeout(resolve, Math.min(left, MAX_TIMER_MS));
     const wake = () => resolve();
     session.interrupted.addEventListener('abort', wake, { once: true });
     if (session.interrupted.aborted) resolve();

@@ -3,26 +3,26 @@ import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
 import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
 import {
-  findResting,
-  parkSleeper,
+  findInactive,
+  type InactiveAgentRow,
+  parkSuspended,
   preemptedAgents,
-  type RestingRow,
   resumePreempted,
-  sleepingAgents,
+  suspendedAgents,
 } from '../../store/inactive-agents.ts';
 import { type AgentKey, keyOf } from '../../store/keys.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 
 /** Agents that are told of, or asked about, in one call: a hundred thousand would fill the memory. */
-const MOST_AT_ONCE = 256;
+const MAX_BATCH = 256;
 /** Agents that are taken up in one round only because their tokens have expired. */
-const MOST_TAKEN_UP = 16;
+const MAX_TOKEN_RENEWALS = 16;
 
 const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
 /** What is needed to speak for agents that are rows only. */
-export interface RestingParts {
+export interface InactiveAgentsParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -40,32 +40,32 @@ export interface RestingParts {
  * bounded part of the preempted ones, one part after the other; whoever was just parked, or whose slot
  * moved, is asked about with the next call.
  */
-export class RestingAgents {
-  readonly #parts: RestingParts;
-  readonly #untold = new Map<string, AgentKey>();
+export class InactiveAgents {
+  readonly #parts: InactiveAgentsParts;
+  readonly #unreported = new Map<string, AgentKey>();
   /** Up to where the sleepers of a former process were looked at; undefined when none are left. */
-  #lookedAt: AgentKey | undefined;
+  #scanCursor: AgentKey | undefined;
   /** Up to where the preempted agents were asked about. */
-  #askedUpTo: AgentKey = BEFORE_ALL;
+  #pollCursor: AgentKey = BEFORE_ALL;
 
-  constructor(parts: RestingParts) {
+  constructor(parts: InactiveAgentsParts) {
     this.#parts = parts;
   }
 
   /** What a former process may not have told any more is told again, a few at a time (RT-2). */
   start(): void {
-    this.#lookedAt = BEFORE_ALL;
+    this.#scanCursor = BEFORE_ALL;
   }
 
   /** Whether agents are left to be told of. */
   get isBehind(): boolean {
-    return this.#lookedAt !== undefined || this.#untold.size > 0;
+    return this.#scanCursor !== undefined || this.#unreported.size > 0;
   }
 
   /** Notes an agent that came to rest, or whose slot moved while it rests. */
   note({ tenant, runId, instance }: AgentKey): void {
     const key = { tenant, runId, instance };
-    this.#untold.set(JSON.stringify(key), key);
+    this.#unreported.set(JSON.stringify(key), key);
   }
 
   /** What the next renewal tells and asks; at the end of a round also about those that nobody spoke of. */
@@ -83,18 +83,18 @@ export class RestingAgents {
     const { store, settings } = this.#parts;
     const entries: RenewalEntry[] = [];
     do {
-      if (this.#untold.size < MOST_AT_ONCE && this.#lookedAt !== undefined) {
+      if (this.#unreported.size < MAX_BATCH && this.#scanCursor !== undefined) {
         const { tenants } = settings;
-        const page = { tenants, after: this.#lookedAt, most: MOST_AT_ONCE };
-        const found = await sleepingAgents(store.db, page);
-        this.#lookedAt = found.at(-1);
+        const page = { tenants, after: this.#scanCursor, most: MAX_BATCH };
+        const found = await suspendedAgents(store.db, page);
+        this.#scanCursor = found.at(-1);
         for (const key of found) this.note(key);
       }
-      for (const [id, key] of [...this.#untold].slice(0, MOST_AT_ONCE)) {
-        const entry = await this.#entry(await findResting(store.db, key), () => {
-          this.#untold.delete(id);
+      for (const [id, key] of [...this.#unreported].slice(0, MAX_BATCH)) {
+        const entry = await this.#entry(await findInactive(store.db, key), () => {
+          this.#unreported.delete(id);
         });
-        if (entry === undefined) this.#untold.delete(id);
+        if (entry === undefined) this.#unreported.delete(id);
         else entries.push(entry);
       }
       // Those whose tokens have expired are passed over: their leases lapse by themselves.
@@ -105,18 +105,18 @@ export class RestingAgents {
   async #preempted(): Promise<RenewalEntry[]> {
     const { store, settings } = this.#parts;
     const { tenants } = settings;
-    const page = { tenants, after: this.#askedUpTo, most: MOST_AT_ONCE };
+    const page = { tenants, after: this.#pollCursor, most: MAX_BATCH };
     const rows = await preemptedAgents(store.db, page);
-    this.#askedUpTo = BEFORE_ALL;
+    this.#pollCursor = BEFORE_ALL;
     const entries: RenewalEntry[] = [];
-    let left = MOST_TAKEN_UP;
+    let left = MAX_TOKEN_RENEWALS;
     for (const row of rows) {
       const entry = await this.#entry(row);
       if (entry !== undefined) entries.push(entry);
       else left -= 1;
-      if (left > 0 && row !== rows[MOST_AT_ONCE - 1]) continue;
+      if (left > 0 && row !== rows[MAX_BATCH - 1]) continue;
       // The next round goes on from here; after the last one it begins again.
-      this.#askedUpTo = keyOf(row);
+      this.#pollCursor = keyOf(row);
       break;
     }
     return entries;
@@ -124,7 +124,7 @@ export class RestingAgents {
 
   /** What is told or asked about an agent at rest; undefined when there is nothing, or nobody may say it. */
   async #entry(
-    row: RestingRow | undefined,
+    row: InactiveAgentRow | undefined,
     told: () => void = () => undefined,
   ): Promise<RenewalEntry | undefined> {
     if (row?.state === 'SUSPENDED') return this.#sleeper(row, told);
@@ -132,21 +132,21 @@ export class RestingAgents {
     return undefined;
   }
 
-  #sleeper(row: RestingRow, told: () => void): RenewalEntry | undefined {
+  #sleeper(row: InactiveAgentRow, told: () => void): RenewalEntry | undefined {
     const agentToken = this.#token(row);
     // Its lease lapses by itself then.
     if (agentToken === undefined) return undefined;
     return {
       tenant: row.tenant,
       renewal: { agentToken, epoch: row.epoch, intent: 'suspend' },
-      answered: async ({ standing }) => {
+      answered: async ({ state }) => {
         told();
-        if (standing === 'paused') await this.#orAgain(row, this.#park(row));
+        if (state === 'paused') await this.#retryOnFailure(row, this.#park(row));
       },
     };
   }
 
-  async #parked(row: RestingRow, told: () => void): Promise<RenewalEntry | undefined> {
+  async #parked(row: InactiveAgentRow, told: () => void): Promise<RenewalEntry | undefined> {
     const agentToken = this.#token(row);
     if (agentToken === undefined) {
       // Taken up, it gets fresh tokens, and is parked again with them if it is still paused.
@@ -158,13 +158,13 @@ export class RestingAgents {
       renewal: { agentToken, epoch: row.epoch, intent: 'park' },
       answered: async (answer) => {
         told();
-        if (!isStillParked(answer)) await this.#orAgain(row, this.#resume(row));
+        if (!isStillParked(answer)) await this.#retryOnFailure(row, this.#resume(row));
       },
     };
   }
 
   /** What a store that fails does not take is asked for again: nobody else speaks for one that sleeps. */
-  async #orAgain(row: RestingRow, work: Promise<void>): Promise<void> {
+  async #retryOnFailure(row: InactiveAgentRow, work: Promise<void>): Promise<void> {
     try {
       await work;
     } catch (error) {
@@ -173,14 +173,14 @@ export class RestingAgents {
     }
   }
 
-  async #park(row: RestingRow): Promise<void> {
+  async #park(row: InactiveAgentRow): Promise<void> {
     const { store, clock, log } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
-    const parked = await store.transaction((trx) => parkSleeper(trx, key, clock.now()));
+    const parked = await store.transaction((trx) => parkSuspended(trx, key, clock.now()));
     if (parked) log.info(idsOf(row), 'agent parked while it slept');
   }
 
-  async #resume(row: RestingRow): Promise<void> {
+  async #resume(row: InactiveAgentRow): Promise<void> {
     const { store, clock, log, onRunnable } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
     const resumed = await store.transaction((trx) => resumePreempted(trx, key, clock.now()));
@@ -189,7 +189,7 @@ export class RestingAgents {
     onRunnable();
   }
 
-  #token(row: RestingRow): string | undefined {
+  #token(row: InactiveAgentRow): string | undefined {
     const credentials = JSON.parse(row.credentials ?? 'null') as AgentCredentials | null;
     if (credentials === null || !areFresh(credentials, this.#parts.clock.now().getTime())) {
       return undefined;
@@ -198,13 +198,13 @@ export class RestingAgents {
   }
 }
 
-function idsOf({ tenant, run_id, instance }: RestingRow) {
+function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
   return { tenant, run_id, agent: instance };
 }
 
 /** Whoever was refused finds out why when it is taken up; a later epoch means that it was already. */
-function isStillParked({ standing, refusal }: SlotAnswer): boolean {
-  return standing === 'paused' || standing === 'waiting' || refusal === 'STALE_EPOCH';
+function isStillParked({ state, refusal }: SlotAnswer): boolean {
+  return state === 'paused' || state === 'waiting' || refusal === 'STALE_EPOCH';
 }
 
 /** One entry of a renewal, and who is told what it came to. */

@@ -5,7 +5,7 @@ import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { HeldSlot } from './held-slot.ts';
 import type { RenewalEntry } from './inactive-agents.ts';
-import { RestingAgents, type RestingParts } from './inactive-agents.ts';
+import { InactiveAgents, type InactiveAgentsParts } from './inactive-agents.ts';
 import { PauseWatch } from './pause-watch.ts';
 
 /** How slots are renewed. Times are milliseconds. */
@@ -16,9 +16,9 @@ export interface SlotSettings {
 }
 
 /** What the renewer works with. */
-export interface SlotRenewerParts extends RestingParts {
+export interface SlotRenewerParts extends InactiveAgentsParts {
   readonly peer: SpawnBudgetPeer;
-  readonly settings: SlotSettings & RestingParts['settings'];
+  readonly settings: SlotSettings & InactiveAgentsParts['settings'];
 }
 
 /** Longest that one renewal may take: a lost one must not outlast a grant. */
@@ -32,7 +32,7 @@ const CALL_TIMEOUT_MS = 2_000;
  */
 export class SlotRenewer {
   readonly #parts: SlotRenewerParts;
-  readonly #resting: RestingAgents;
+  readonly #inactive: InactiveAgents;
   readonly #watch: PauseWatch;
   readonly #held = new Set<HeldSlot>();
   readonly #asked = new Set<HeldSlot>();
@@ -40,7 +40,7 @@ export class SlotRenewer {
   // A slot is asked for from inside an agent's run, whose span it must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   #nextRound = 0;
-  #isRestDue = false;
+  #isInactiveDue = false;
   #failures = 0;
   #wake: () => void = () => undefined;
   #isAwake = false;
@@ -48,7 +48,7 @@ export class SlotRenewer {
 
   constructor(parts: SlotRenewerParts) {
     this.#parts = parts;
-    this.#resting = new RestingAgents(parts);
+    this.#inactive = new InactiveAgents(parts);
     this.#watch = new PauseWatch({
       peer: parts.peer,
       log: parts.log,
@@ -59,7 +59,7 @@ export class SlotRenewer {
 
   /** Begins, also with the agents that a former process left asleep or parked. */
   start(): void {
-    this.#resting.start();
+    this.#inactive.start();
     this.#loop ??= this.#outside(() => this.#run());
   }
 
@@ -88,26 +88,26 @@ export class SlotRenewer {
   }
 
   /** The lease of an agent is over; one that sleeps, or lost its slot, is spoken for as rows. */
-  letGo(session: Session, isAtRest: boolean): void {
+  release(session: Session, isInactive: boolean): void {
     for (const slot of this.#held) {
       if (slot.lease !== session.lease) continue;
       this.#held.delete(slot);
       this.#asked.delete(slot);
     }
-    if (!isAtRest) return;
-    this.#noteResting(session.lease);
+    if (!isInactive) return;
+    this.#reportInactive(session.lease);
     this.#nudge();
   }
 
-  #noteResting(agent: AgentKey): void {
-    this.#resting.note(agent);
-    this.#isRestDue = true;
+  #reportInactive(agent: AgentKey): void {
+    this.#inactive.note(agent);
+    this.#isInactiveDue = true;
   }
 
   #moved(agent: AgentKey): void {
     const held = [...this.#held].find(({ lease }) => isSame(lease, agent));
     if (held !== undefined) held.ask();
-    else this.#noteResting(agent);
+    else this.#reportInactive(agent);
     this.#nudge();
   }
 
@@ -130,15 +130,15 @@ export class SlotRenewer {
       if (renewal === undefined) return [];
       return [{ tenant: slot.lease.tenant, renewal, answered: slot.answered.bind(slot) }];
     });
-    if (!isRound && !this.#isRestDue) return held;
-    this.#isRestDue = false;
+    if (!isRound && !this.#isInactiveDue) return held;
+    this.#isInactiveDue = false;
     // Workers that were started together must not ask together for ever.
     const pause = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
     if (isRound) this.#nextRound = performance.now() + pause;
-    const resting = await this.#resting.entries(isRound);
+    const inactive = await this.#inactive.entries(isRound);
     // Nobody else watches for those that a former process left behind.
-    for (const { tenant } of resting) this.#watch.add(tenant);
-    return [...held, ...resting];
+    for (const { tenant } of inactive) this.#watch.add(tenant);
+    return [...held, ...inactive];
   }
 
   async #renew(entries: readonly RenewalEntry[]): Promise<void> {
@@ -153,7 +153,7 @@ export class SlotRenewer {
         const answer = answers[index];
         if (answer !== undefined) await entry.answered(answer);
       }
-      if (this.#resting.isBehind) this.#isRestDue = true;
+      if (this.#inactive.isBehind) this.#isInactiveDue = true;
     } catch (error) {
       if (signal.aborted) return;
       this.#failures += 1;
