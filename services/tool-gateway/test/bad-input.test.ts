@@ -19,9 +19,9 @@ const call = (argumentsJson: string) => {
   return fixture.call({ argumentsJson, callId: `op-${calls}` });
 };
 
-describe('arguments that no tool may get (TG-3, SYS-4)', () => {
+describe('invalid arguments (TG-3, SYS-4)', () => {
   it.each(Object.entries(INVALID_ARGUMENTS))(
-    'refuses %s in a sentence',
+    'refuses %s with one sentence',
     async (_, argumentsJson) => {
       const { executions } = fixture.world;
       const before = executions.length;
@@ -35,12 +35,12 @@ describe('arguments that no tool may get (TG-3, SYS-4)', () => {
     },
   );
 
-  it('refuses more than 256 KiB before anything is recorded', async () => {
+  it('rejects more than 256 KiB before anything is recorded', async () => {
     const huge = JSON.stringify({ to: 'x'.repeat(262_144) });
     await expect(call(huge)).rejects.toMatchObject({ kind: 'invalid_argument' });
   });
 
-  it('names arguments that nobody knows, and no more of them than can be read', async () => {
+  it('names unknown arguments, in a message of limited length', async () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`arg_${n}`, n]));
     const answer = await call(JSON.stringify({ to: 'anna', ...many }));
     expect(answer).toMatchObject({ stopReason: 'tool_bad_args:pay' });

@@ -28,7 +28,7 @@ beforeAll(async () => {
     sources: { own: { kind: 'builtin', allow_hosts: [`$\{PAGE}`] } },
   });
   fixture = await startFixture({
-    config: { tools: { text, file: '/desk/tools.yaml' }, variables: { PAGE: address } },
+    config: { tools: { text, file: '/bank/tools.yaml' }, variables: { PAGE: address } },
   });
 });
 
@@ -48,8 +48,8 @@ async function call(tool: string, args: object, runId = 'run_1') {
 const get = (path = '/', more = {}) =>
   call('http_fetch', { url: `http://${address}${path}`, ...more });
 
-describe('the tools that come with the gateway (TG-6)', () => {
-  it('describe themselves, and tools.yaml has the last word', async () => {
+describe('built-in tools (TG-6)', () => {
+  it('define themselves, with overrides from tools.yaml', async () => {
     const { tools } = await fixture.asSupervisor.listTools({});
     expect(tools.map(({ name, timeout }) => [name, timeout?.nanos])).toEqual([
       ['calculator', 0],
@@ -59,7 +59,7 @@ describe('the tools that come with the gateway (TG-6)', () => {
     ]);
   });
 
-  it('calculator works out an expression, or says what is wrong with it', async () => {
+  it('calculator evaluates an expression or reports its error', async () => {
     expect(await call('calculator', { expression: '(2 + 3) * 4' })).toMatchObject({
       status: CallStatus.OK,
       result: { result: 20 },
@@ -71,7 +71,7 @@ describe('the tools that come with the gateway (TG-6)', () => {
     });
   });
 
-  it('now tells the time of a zone', async () => {
+  it('now returns the time in a time zone', async () => {
     const { result } = await call('now', { time_zone: 'Asia/Kolkata' });
     const { utc, unix_seconds, local } = result;
     expect(Date.parse(utc)).toBeGreaterThanOrEqual(unix_seconds * 1_000);
@@ -84,7 +84,7 @@ describe('the tools that come with the gateway (TG-6)', () => {
 });
 
 describe('http_fetch', () => {
-  it('gives back JSON as JSON and anything readable as text', async () => {
+  it('returns JSON as JSON and other text types as text', async () => {
     page = (_, response) => response.setHeader('content-type', 'application/json').end('{"a":[1]}');
     expect((await get('/api?q=1')).result).toEqual({
       url: `http://${address}/api?q=1`,
@@ -100,7 +100,7 @@ describe('http_fetch', () => {
     expect((await get()).result).toMatchObject({ status: 404, text: 'Größe' });
   });
 
-  it('asks with HEAD, and with nothing that writes (TG-3)', async () => {
+  it('supports HEAD, and no method that writes (TG-3)', async () => {
     const methods: (string | undefined)[] = [];
     page = ({ method }, response) => {
       methods.push(method);
@@ -119,12 +119,12 @@ describe('http_fetch', () => {
       expect(await attempt).toMatchObject({
         status: CallStatus.ERROR,
         stopReason: 'tool_error:http_fetch',
-        message: expect.stringContaining('tools may not reach it'),
+        message: expect.stringContaining('Tools may not connect to it'),
       });
     }
   });
 
-  it('reads no body without an end, and none that it cannot read', async () => {
+  it('cuts an endless body and skips a binary body', async () => {
     page = (_, response) => {
       const more = () => {
         while (!response.destroyed && response.write('x'.repeat(65_536)));
@@ -146,11 +146,11 @@ describe('http_fetch', () => {
     expect((await get()).message).toContain('compressed body');
   });
 
-  it('gives up at its limit, and says who did not answer', async () => {
+  it('ends at its timeout and reports an aborted response', async () => {
     page = () => undefined;
     expect((await get()).message).toContain('within its timeout of 300 ms');
     page = (request) => request.socket.destroy();
-    expect((await get()).message).toBe('The server cannot be reached, or broke off its answer.');
+    expect((await get()).message).toBe('The server is unreachable or aborted its response.');
   });
 });
 
@@ -159,7 +159,7 @@ describe('note', () => {
     call('note', { action: 'write', name, text }, runId);
   const read = (name: string, runId?: string) => call('note', { action: 'read', name }, runId);
 
-  it('keeps texts of a run, for that run, over a crash', async () => {
+  it('keeps the texts of a run across a crash', async () => {
     await write('plan', 'first');
     await write('plan', 'Größe');
     await fixture.crash();
@@ -167,10 +167,10 @@ describe('note', () => {
     expect((await call('note', { action: 'list' })).result).toEqual({
       notes: [{ name: 'plan', size_bytes: 7 }],
     });
-    expect((await read('plan', 'run_2')).message).toBe('There is no note plan.');
+    expect((await read('plan', 'run_2')).message).toBe('Note plan does not exist.');
   });
 
-  it('names the limit that a note is over, and the argument that is missing', async () => {
+  it('names the exceeded limit or the missing argument', async () => {
     const text = 'x'.repeat(16_384);
     expect((await write('big', `${text}x`)).message).toContain('at most 16384 bytes');
     expect((await call('note', { action: 'write', name: 'a' })).message).toContain('text is');
@@ -180,8 +180,8 @@ describe('note', () => {
     expect((await write('n0', 'x', 'run_full')).status).toBe(CallStatus.OK);
   });
 
-  it('goes with its run when the run is not to be kept (SUP-4)', async () => {
-    await write('secret', 'gone soon', 'run_ends');
+  it('is deleted at the end of a run that keeps nothing (SUP-4)', async () => {
+    await write('secret', 'lost soon', 'run_ends');
     const scope = { kind: { case: 'run', value: { tenant: 'acme', runId: 'run_ends' } } } as const;
     await fixture.asSupervisor.freeze({
       order: {

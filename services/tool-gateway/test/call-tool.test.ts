@@ -19,8 +19,8 @@ beforeAll(async () => {
 
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-describe('CallTool under a writ that fits', () => {
-  it('runs the tool and answers with its result and a receipt that proves it (TG-1, TG-8)', async () => {
+describe('CallTool under a matching writ', () => {
+  it('runs the tool and returns its result with a signed receipt (TG-1, TG-8)', async () => {
     fixture.world.on('pay', async () => ({ status: 'ok', refund: { usd: 12.5, note: 'secret' } }));
     const answer = await fixture.call({
       callId: 'op-1',
@@ -62,7 +62,7 @@ describe('CallTool under a writ that fits', () => {
     expect(claims.registryVersion).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('commits twice, and once when it refuses (TG-5)', async () => {
+  it('commits twice, or once for a refusal (TG-5)', async () => {
     const { store } = fixture.gateway;
     const before = store.commits;
     await fixture.call({ callId: 'op-2' });
@@ -72,15 +72,15 @@ describe('CallTool under a writ that fits', () => {
     expect(store.commits - before).toBe(3);
   });
 
-  it('tells of start and end once, in the transactions of intent and outcome (HK-1, HK-2)', async () => {
+  it('publishes start and end once, in the transactions of intent and outcome (HK-1, HK-2)', async () => {
     await fixture.call({ callId: 'op-4' });
-    const told = await vi.waitUntil(() => {
+    const published = await vi.waitUntil(() => {
       const events = fixture.events
         .map(({ payload }) => fromBinary(HookEventSchema, payload))
         .filter(({ callId }) => callId === 'op-4');
       return events.length === 2 ? events : undefined;
     });
-    expect(told).toMatchObject([
+    expect(published).toMatchObject([
       { type: HookEventType.TOOL_START, status: 'ok', toolName: 'pay', step: 3 },
       {
         type: HookEventType.TOOL_END,
@@ -89,12 +89,14 @@ describe('CallTool under a writ that fits', () => {
         agent: { name: 'payer', instance: 'payer-1' },
       },
     ]);
-    expect(told[1]?.duration).toBeDefined();
-    const subject = fixture.events.find(({ eventId }) => eventId === told[1]?.eventId)?.subject;
+    expect(published[1]?.duration).toBeDefined();
+    const subject = fixture.events.find(
+      ({ eventId }) => eventId === published[1]?.eventId,
+    )?.subject;
     expect(subject).toBe('writ.hooks.v1.acme.run_1.payer-1.TOOL_END');
   });
 
-  it('runs the tool in a span of the trace that the call came with (SYS-1)', async () => {
+  it('runs the tool in a span of the trace of the request (SYS-1)', async () => {
     const traceId = '0af7651916cd43dd8448eb211c80319c';
     const caller = contextFromTraceparent(`00-${traceId}-b7ad6b7169203331-01`);
     await context.with(caller, () => fixture.call({ callId: 'op-5' }));
@@ -111,7 +113,7 @@ describe('CallTool under a writ that fits', () => {
     expect(JSON.stringify(span.attributes)).not.toContain('anna');
   });
 
-  it('cuts a result that is too large, marks it, and keeps the digest of the whole (TG-6)', async () => {
+  it('truncates a result that is too large and keeps the digest of the full result (TG-6)', async () => {
     const text = 'x'.repeat(100);
     fixture.world.on('big', async () => ({ text }));
     const whole = JSON.stringify({ text });
@@ -133,7 +135,7 @@ describe('CallTool under a writ that fits', () => {
     expect(claims.resultFields).toEqual({ text });
   });
 
-  it('gives the receipt again to the agent and to the supervisor, and to no other agent (TG-8)', async () => {
+  it('returns the receipt to the agent and to the supervisor, and to no other agent (TG-8)', async () => {
     const { receipt } = await fixture.call({ callId: 'op-7' });
     const call = keyOf({ callId: 'op-7' });
     const tokenOf = async (instance: string) => {

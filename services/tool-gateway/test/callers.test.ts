@@ -13,8 +13,8 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const denied = { kind: 'permission_denied', reason: 'CALLER_NOT_ALLOWED' };
 
-describe('who may call what (SYS-6)', () => {
-  it('lets no worker void, resolve, freeze or unfreeze', async () => {
+describe('permissions (SYS-6)', () => {
+  it('denies a worker VoidWrit, ResolveOutcome, Freeze and Unfreeze', async () => {
     const { asWorker } = fixture;
     const call = keyOf();
     const order = {
@@ -37,12 +37,12 @@ describe('who may call what (SYS-6)', () => {
     expect(fixture.gateway.store.commits).toBe(0);
   });
 
-  it('lets nobody but a worker call a tool, not even the supervisor', async () => {
+  it('denies CallTool to every caller except workers, including the supervisor', async () => {
     const request = await fixture.request();
     await expect(fixture.asSupervisor.callTool(request)).rejects.toMatchObject(denied);
   });
 
-  it('wants the epoch of the worker with every call (RT-2)', async () => {
+  it('requires the epoch of the worker in every call (RT-2)', async () => {
     const request = await fixture.request();
     await expect(fixture.asWorker.callTool(request)).rejects.toMatchObject({
       kind: 'invalid_argument',
@@ -53,7 +53,7 @@ describe('who may call what (SYS-6)', () => {
 });
 
 describe('ListTools (TG-6)', () => {
-  it('lists everything to the supervisor, with schema, limits and digest', async () => {
+  it('lists every tool to the supervisor, with schema, limits and digest', async () => {
     const { tools, registryVersion, emitsHookEvents } = await fixture.asSupervisor.listTools({});
     expect(emitsHookEvents).toBe(true);
     expect(tools.map(({ name }) => name)).toEqual(['charge', 'look', 'pay']);
@@ -62,7 +62,7 @@ describe('ListTools (TG-6)', () => {
     expect(registryVersion).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('lists to a worker what its agent may call, and nothing when that is nothing', async () => {
+  it('lists to a worker only the tools that its agent may call', async () => {
     const listed = async (tools: readonly string[]) => {
       const { toolGatewayToken } = await fixture.supervisor.agentCredentials({
         tenant: 'acme',
@@ -80,7 +80,7 @@ describe('ListTools (TG-6)', () => {
     expect(await listed([])).toEqual([]);
   });
 
-  it('sends nothing to whoever has the current version', async () => {
+  it('returns no tools when the caller has the current version', async () => {
     const { registryVersion } = await fixture.asSupervisor.listTools({});
     expect(await fixture.asSupervisor.listTools({ knownVersion: registryVersion })).toMatchObject({
       tools: [],

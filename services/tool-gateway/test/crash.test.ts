@@ -2,7 +2,7 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Fixture, keyOf, startFixture, type TestCall } from './gateway-fixture.ts';
-import { neverAnswers } from './world.ts';
+import { neverReturns } from './world.ts';
 
 let fixture: Fixture;
 
@@ -12,21 +12,21 @@ beforeEach(async () => {
 
 afterEach(() => fixture[Symbol.asyncDispose]());
 
-/** Lets the gateway die between intent and outcome of a call. */
+/** Crashes the gateway between intent and outcome of a call. */
 async function dieDuring(call: TestCall): Promise<void> {
   const tool = call.tool ?? 'pay';
-  fixture.world.on(tool, neverAnswers);
+  fixture.world.on(tool, neverReturns);
   const lost = fixture.call(call).catch(() => undefined);
   await fixture.world.executed(fixture.world.executions.length + 1);
   await fixture.crash();
   fixture.world.on(tool, async () => ({ status: 'ok' }));
-  // The old process still holds the connection; what it would say, nobody hears.
+  // The crashed process still holds the connection; its response is ignored.
   lost.catch(() => undefined);
 }
 
 describe('a crash between intent and outcome (TG-5)', () => {
   it.each(['look', 'charge'])(
-    'runs %s, which may run again, when its call is repeated, under the same key',
+    'runs %s again for a repeated call, with the same idempotency key',
     async (tool) => {
       await dieDuring({ tool });
       expect(fixture.world.executions).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     },
   );
 
-  it('leaves an UNKNOWN receipt of a destructive tool, which never runs again', async () => {
+  it('records an UNKNOWN receipt for a destructive tool, which never runs again', async () => {
     await dieDuring({});
     const answer = await fixture.call();
     expect(answer).toMatchObject({
@@ -63,7 +63,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('counts a call once, however often it is begun (TG-2)', async () => {
+  it('counts a call once for any number of attempts (TG-2)', async () => {
     const writ = { maxToolCalls: 2 };
     await dieDuring({ tool: 'charge', writ });
     await fixture.call({ tool: 'charge', writ });
@@ -75,7 +75,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     );
   });
 
-  it('wants a valid writ to run a tool again', async () => {
+  it('requires an unexpired writ to run a tool again', async () => {
     await dieDuring({ tool: 'charge' });
     await expect(fixture.call({ tool: 'charge', ttlMs: -1 })).rejects.toMatchObject({
       reason: 'WRIT_EXPIRED',
@@ -83,7 +83,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('lets the supervisor settle a call that nobody repeats (TG-8)', async () => {
+  it('lets the supervisor settle a call without a repeat (TG-8)', async () => {
     await dieDuring({ tool: 'charge' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);
@@ -95,7 +95,7 @@ describe('a crash between intent and outcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('settles a read-only call that nobody repeats as failed: it changed nothing', async () => {
+  it('settles a read-only call without a repeat as ERROR', async () => {
     await dieDuring({ tool: 'look' });
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf() });
     expect(voided.state).toBe(VoidState.RECEIPT);
@@ -106,8 +106,8 @@ describe('a crash between intent and outcome (TG-5)', () => {
   });
 });
 
-describe('a tool that does not answer in time (TG-6)', () => {
-  it('fails when it changes nothing; else nobody knows what it did (SYS-4)', async () => {
+describe('a tool that exceeds its timeout (TG-6)', () => {
+  it('ends as ERROR when read-only and as UNKNOWN otherwise (SYS-4)', async () => {
     const limited = await startFixture({
       tools: {
         look: { side_effect: 'read_only', timeout: '20ms' },
@@ -116,7 +116,7 @@ describe('a tool that does not answer in time (TG-6)', () => {
       },
     });
     try {
-      for (const tool of ['look', 'charge', 'pay']) limited.world.on(tool, neverAnswers);
+      for (const tool of ['look', 'charge', 'pay']) limited.world.on(tool, neverReturns);
       const look = await limited.call({ tool: 'look', callId: 'op-1' });
       expect(look).toMatchObject({
         status: CallStatus.ERROR,

@@ -1,11 +1,11 @@
 import type { ToolDefinition } from '../src/domain/tool.ts';
 import type { Writ } from '../src/domain/writ.ts';
 
-/** A tool with everything that a test does not care about. */
+/** A tool definition with defaults for tests. */
 export function definition(over: Partial<ToolDefinition> = {}): ToolDefinition {
   return {
     name: 'pay',
-    description: 'Pays somebody.',
+    description: 'Pays a person.',
     inputSchema: {
       type: 'object',
       properties: { to: { type: 'string' }, cents: { type: 'integer' } },
@@ -22,7 +22,7 @@ export function definition(over: Partial<ToolDefinition> = {}): ToolDefinition {
   };
 }
 
-/** A writ with everything that a test does not care about. */
+/** A writ with defaults for tests. */
 export function writ(over: Partial<Writ> = {}): Writ {
   return {
     id: 'writ_1',

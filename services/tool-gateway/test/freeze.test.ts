@@ -5,7 +5,7 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
-import { held, neverAnswers, stopsWhenTold } from './world.ts';
+import { failsOnAbort, held, neverReturns } from './world.ts';
 
 let fixture: Fixture;
 
@@ -15,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => fixture[Symbol.asyncDispose]());
 
-/** Too short for what does not stop. */
+/** A wait that ends before a call that does not stop. */
 const BRIEFLY = durationFromMs(30);
 
 type Scope = MessageInitShape<typeof ScopeSchema>;
@@ -43,7 +43,7 @@ function order(over: Order = {}) {
 const halted = { kind: 'failed_precondition', reason: 'HALTED' };
 
 describe('Freeze (SV-9)', () => {
-  it('refuses calls without a receipt, and without burning them (TG-8)', async () => {
+  it('rejects calls without a receipt and without burning them (TG-8)', async () => {
     await fixture.asSupervisor.freeze({ order: order() });
     const before = fixture.gateway.store.commits;
     await expect(fixture.call({ writ: { maxToolCalls: 1 } })).rejects.toMatchObject({
@@ -57,12 +57,12 @@ describe('Freeze (SV-9)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('comes after the checks: what is refused anyway is refused with a receipt (TG-2)', async () => {
+  it('is checked after the other checks: a call that fails them is refused with a receipt (TG-2)', async () => {
     await fixture.asSupervisor.freeze({ order: order() });
     expect(await fixture.call({ args: {} })).toMatchObject({ stopReason: 'tool_bad_args:pay' });
   });
 
-  it('answers repeats of what is recorded', async () => {
+  it('returns recorded outcomes to repeats', async () => {
     const first = await fixture.call();
     await fixture.asSupervisor.freeze({ order: order() });
     expect(await fixture.call()).toMatchObject({ receipt: first.receipt });
@@ -80,19 +80,20 @@ describe('Freeze (SV-9)', () => {
         },
       },
     ],
-  ])('stops %s and nothing else, also after a restart', async (name, scope) => {
+  ])('freezes %s and nothing else, also after a restart', async (name, scope) => {
     await fixture.asSupervisor.freeze({ order: order({ scope, cause: FreezeCause.CANCEL }) });
     await fixture.crash();
     await expect(fixture.call()).rejects.toMatchObject({ reason: 'FROZEN' });
-    const elsewhere = fixture.call({ tenant: 'other', callId: 'op-2' });
-    if (name === 'everything') await expect(elsewhere).rejects.toMatchObject({ reason: 'FROZEN' });
-    else expect(await elsewhere).toMatchObject({ status: CallStatus.OK });
+    const otherTenant = fixture.call({ tenant: 'other', callId: 'op-2' });
+    if (name === 'everything')
+      await expect(otherTenant).rejects.toMatchObject({ reason: 'FROZEN' });
+    else expect(await otherTenant).toMatchObject({ status: CallStatus.OK });
     const sibling = fixture.call({ agent: 'payer-2', callId: 'op-2' });
     if (name === 'an agent') expect(await sibling).toMatchObject({ status: CallStatus.OK });
     else await expect(sibling).rejects.toMatchObject({ reason: 'FROZEN' });
   });
 
-  it('is one order among others: lifting one lifts no other, and the same again changes nothing', async () => {
+  it('keeps orders independent: lifting one lifts no other, and a repeated order changes nothing', async () => {
     const { asSupervisor } = fixture;
     await asSupervisor.freeze({ order: order() });
     await asSupervisor.freeze({ order: order() });
@@ -101,7 +102,7 @@ describe('Freeze (SV-9)', () => {
     expect(await asSupervisor.unfreeze({ orderId: 'halt_1' })).toMatchObject({ lifted: false });
     expect(await asSupervisor.unfreeze({ orderId: 'halt_9' })).toMatchObject({ lifted: false });
     await expect(fixture.call()).rejects.toMatchObject({ reason: 'FROZEN' });
-    // A late repeat of a lifted order does not bring it back.
+    // A late repeat of a lifted order has no effect.
     await asSupervisor.unfreeze({ orderId: 'end_1' });
     await asSupervisor.freeze({ order: order() });
     expect(await fixture.call()).toMatchObject({ status: CallStatus.OK });
@@ -110,10 +111,10 @@ describe('Freeze (SV-9)', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('stops what is in flight; what may run again is not burnt', async () => {
-    fixture.world.on('charge', stopsWhenTold);
-    const under = fixture.call({ tool: 'charge' });
-    const refused = expect(under).rejects.toMatchObject(halted);
+  it('cancels in-flight calls; a call that may run again is not burnt', async () => {
+    fixture.world.on('charge', failsOnAbort);
+    const running = fixture.call({ tool: 'charge' });
+    const refused = expect(running).rejects.toMatchObject(halted);
     await fixture.world.executed(1);
     expect(await fixture.asSupervisor.freeze({ order: order() })).toMatchObject({ inFlight: [] });
     await refused;
@@ -123,31 +124,31 @@ describe('Freeze (SV-9)', () => {
     expect(await fixture.call({ tool: 'charge' })).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('stops a destructive tool, of which then nobody knows what it did (TG-5)', async () => {
-    fixture.world.on('pay', stopsWhenTold);
-    const under = fixture.call();
+  it('cancels a destructive tool, whose outcome is then unknown (TG-5)', async () => {
+    fixture.world.on('pay', failsOnAbort);
+    const running = fixture.call();
     await fixture.world.executed(1);
     await fixture.asSupervisor.freeze({ order: order() });
-    expect(await under).toMatchObject({
+    expect(await running).toMatchObject({
       status: CallStatus.UNKNOWN,
       stopReason: 'outcome_unknown:pay',
     });
   });
 
-  it('lists what does not stop in time, and takes what it says in the end', async () => {
+  it('lists calls that do not stop in time, and records their later outcome', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
-    const under = fixture.call();
+    const running = fixture.call();
     await fixture.world.executed(1);
     const { inFlight } = await fixture.asSupervisor.freeze({ order: order({ wait: BRIEFLY }) });
     expect(inFlight).toMatchObject([{ ...keyOf(), target: 'pay' }]);
     expect(inFlight[0]?.startTime).toBeDefined();
     gate.release();
-    expect(await under).toMatchObject({ status: CallStatus.OK });
+    expect(await running).toMatchObject({ status: CallStatus.OK });
     expect(await fixture.asSupervisor.freeze({ order: order() })).toMatchObject({ inFlight: [] });
   });
 
-  it('lets no call begin that waits for its turn (SUP-8)', async () => {
+  it('rejects calls that wait for a slot (SUP-8)', async () => {
     const narrow = await startFixture({ world: { max_in_flight: 1 } });
     try {
       const gate = held();
@@ -165,18 +166,18 @@ describe('Freeze (SV-9)', () => {
     }
   });
 
-  it('deletes recorded results when it ends a run of which nothing is kept (SUP-4)', async () => {
+  it('deletes recorded results at the end of a run that keeps nothing (SUP-4)', async () => {
     const gate = held();
     await fixture.call({ callId: 'op-1' });
     await fixture.call({ callId: 'op-1', runId: 'run_2' });
     fixture.world.on('pay', gate.behaviour);
-    const under = fixture.call({ callId: 'op-2' });
+    const running = fixture.call({ callId: 'op-2' });
     await fixture.world.executed(3);
     await fixture.asSupervisor.freeze({
       order: order({ cause: FreezeCause.END, retention: HistoryRetention.RUN, wait: BRIEFLY }),
     });
     gate.release();
-    await under;
+    await running;
     const rows = await fixture.gateway.store.db
       .selectFrom('calls')
       .select(['run_id', 'call_id', 'result_content', 'receipt'])
@@ -188,8 +189,8 @@ describe('Freeze (SV-9)', () => {
   });
 });
 
-describe('a source that is too busy (TG-8)', () => {
-  it('executes nothing whose writ ran out while it waited for its place (TG-1)', async () => {
+describe('an overloaded source (TG-8)', () => {
+  it('rejects a call whose writ expired while it waited for a slot (TG-1)', async () => {
     const narrow = await startFixture({ world: { max_in_flight: 1 } });
     try {
       const gate = held();
@@ -210,12 +211,12 @@ describe('a source that is too busy (TG-8)', () => {
     }
   });
 
-  it('refuses a call without a receipt, and without burning it', async () => {
+  it('rejects a call without a receipt and without burning it', async () => {
     const narrow = await startFixture({ world: { max_in_flight: 1, max_queued: 0 } });
     try {
-      narrow.world.on('look', neverAnswers);
-      const gone = new AbortController();
-      const first = narrow.call({ tool: 'look', callId: 'op-1' }, { signal: gone.signal });
+      narrow.world.on('look', neverReturns);
+      const caller = new AbortController();
+      const first = narrow.call({ tool: 'look', callId: 'op-1' }, { signal: caller.signal });
       first.catch(() => undefined);
       await narrow.world.executed(1);
       const before = narrow.gateway.store.commits;

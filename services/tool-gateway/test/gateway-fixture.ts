@@ -35,18 +35,18 @@ import { loadToolsFile } from '../src/sources/tools-file.ts';
 import { TOOLS, type ToolsSettings, toolsYaml } from './tools-yaml.ts';
 import { type World, worldOf } from './world.ts';
 
-/** What may be said about a gateway under test. */
+/** Options of {@link startFixture}. */
 export interface FixtureOptions extends ToolsSettings {
-  /** A tools.yaml of its own instead of the world's tools. */
+  /** Path of a tools.yaml that replaces the tools of the world. */
   readonly toolsFile?: string;
   readonly config?: Partial<ToolGatewayConfig>;
-  /** What the supervisor does with receipts; default acknowledges none. */
-  readonly takeReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
-  /** The same of refused attempts. */
-  readonly takeRefusals?: (attempts: readonly RefusedAttempt[]) => readonly string[];
+  /** Returns the ids of the receipts that the supervisor acknowledges; default none. */
+  readonly onReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
+  /** Returns the ids of the refusals that the supervisor acknowledges; default none. */
+  readonly onRefusals?: (attempts: readonly RefusedAttempt[]) => readonly string[];
 }
 
-/** A call as a test says it: what is asked, and where the writ differs from it. */
+/** A call of a test, and how its writ differs from a matching writ. */
 export interface TestCall {
   readonly tool?: string;
   readonly args?: unknown;
@@ -55,7 +55,7 @@ export interface TestCall {
   readonly tenant?: string;
   readonly runId?: string;
   readonly agent?: string;
-  /** Claims that replace those that would fit. */
+  /** Claims that replace the matching ones. */
   readonly writ?: Partial<ClaimsInit<'writ'>>;
   readonly ttlMs?: number;
 }
@@ -77,38 +77,38 @@ export interface Fixture extends AsyncDisposable {
   readonly supervisor: KeyPeer;
   readonly worker: KeyPeer;
   readonly spans: InMemorySpans;
-  /** Events that the bus took. */
+  /** Published events. */
   readonly events: BusMessage[];
   readonly verifier: Verifier;
-  /** The gateway that runs now. */
+  /** The current gateway. */
   readonly gateway: ToolGateway;
-  /** Clients of the gateway that runs now. */
+  /** Clients of the current gateway. */
   readonly asWorker: Gateway;
   readonly asSupervisor: Gateway;
-  /** A request with a writ that fits, unless the test says otherwise. */
+  /** A request with a matching writ, unless `call` says otherwise. */
   request(call?: TestCall): Promise<CallRequest>;
-  /** Asks for a call as the worker, under epoch 1 unless said otherwise. */
+  /** Calls a tool as the worker, with epoch 1 unless `options` says otherwise. */
   call(call?: TestCall, options?: CallOptions): ReturnType<Gateway['callTool']>;
-  /** Lets the process die: nothing of it can write any more. Then starts another on the same state. */
+  /** Crashes the gateway: its store is closed. Then starts another gateway on the same store. */
   crash(): Promise<void>;
-  /** Starts another gateway on the same state, beside the one that runs. */
-  beside(): Promise<Replica>;
+  /** Starts a second gateway on the same store. */
+  startReplica(): Promise<Replica>;
   /** The claims of a receipt of this gateway. */
   receipt(token: string): ReturnType<typeof readReceipt>;
 }
 
 const AGENT = { name: 'payer', instance: 'payer-1' };
 
-/** The key of the call that {@link Fixture.call} makes. */
+/** The key of a call of {@link Fixture.call}. */
 export function keyOf({ tenant = 'acme', runId = 'run_1', agent, callId = 'op-1' }: TestCall = {}) {
   return { tenant, runId, agentInstance: agent ?? AGENT.instance, callId };
 }
 
-/** Starts a gateway on a free port, with state in a fresh folder that is gone with it. */
+/** Starts a gateway on a free port, with its store in a temporary folder that is deleted with it. */
 export async function startFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
   const worldName = newId('world');
-  const { tools = TOOLS, takeReceipts = async () => [], takeRefusals = () => [] } = options;
+  const { tools = TOOLS, onReceipts = async () => [], onRefusals = () => [] } = options;
   const notHere = unimplemented('This is a test.');
   const supervisor = await startKeyPeer('supervisor', {
     routes: [
@@ -119,8 +119,8 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         refreshTokens: notHere,
         reportOutcome: notHere,
         reportReceipts: async ({ receipts, refusals }) => ({
-          acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await takeReceipts(receipts))],
-          acknowledgedRefusalIds: [...takeRefusals(refusals)],
+          acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await onReceipts(receipts))],
+          acknowledgedRefusalIds: [...onRefusals(refusals)],
         }),
       }),
     ],
@@ -205,7 +205,7 @@ class RunningFixture implements Fixture {
     this.#running = await this.#open();
   }
 
-  async beside(): Promise<Replica> {
+  async startReplica(): Promise<Replica> {
     const replica = await this.#open();
     replica.close();
     this.#old.push(replica.gateway);
@@ -280,11 +280,11 @@ class RunningFixture implements Fixture {
     const { id } = gateway.store.replicas;
     await gateway.store.close();
     await this.start();
-    // Among replicas it takes a while to see that one has ended.
+    // Replicas take a while to declare another replica dead.
     await expect.poll(() => this.#leftBy(id)).toBe(0);
   }
 
-  /** Calls that a process was at when it ended, and that nobody has taken care of. */
+  /** Number of calls that a dead process owned and that have not been recovered. */
   async #leftBy(owner: string): Promise<number> {
     const left = this.gateway.store.db
       .selectFrom('calls')

@@ -20,7 +20,7 @@ beforeAll(async () => {
     { name: `${source}__trigger-long-running-operation`, source, timeout: '300ms', ...loose },
   ]);
   const text = JSON.stringify({
-    tools: [...tools, { name: 'gone__look', source: 'gone' }],
+    tools: [...tools, { name: 'down__look', source: 'down' }],
     sources: {
       near: {
         kind: 'mcp',
@@ -29,7 +29,7 @@ beforeAll(async () => {
         env: { GIVEN: `$\{GIVEN}` },
       },
       far: { kind: 'mcp', url: server.url },
-      gone: { kind: 'mcp', url: 'http://127.0.0.1:1/mcp' },
+      down: { kind: 'mcp', url: 'http://127.0.0.1:1/mcp' },
     },
   });
   vi.stubEnv('GATEWAY_SECRET', 'not for tools');
@@ -52,7 +52,7 @@ function call(tool: string, args: object = {}) {
 }
 
 describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source) => {
-  it('has its tools listed under its own name, and its hints are not believed', () => {
+  it('has its tools listed with its prefix and its hints ignored', () => {
     expect(definitions.get(`${source}__get-tiny-image`)).toMatchObject({
       sideEffect: SideEffect.DESTRUCTIVE,
       risk: 1,
@@ -64,7 +64,7 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
     });
   });
 
-  it('runs its tools, and gives back text, structure and other content', async () => {
+  it('runs its tools and returns text, structured and other content', async () => {
     expect(await call(`${source}__echo`, { message: 'hello' })).toMatchObject({
       status: CallStatus.OK,
       result: { kind: ResultKind.TEXT, content: 'Echo: hello' },
@@ -77,14 +77,14 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
     });
   });
 
-  it('gets no arguments that its schema does not know (TG-3)', async () => {
+  it('receives no arguments that its schema does not allow (TG-3)', async () => {
     expect(await call(`${source}__echo`, { message: 1 })).toMatchObject({
       status: CallStatus.REFUSED,
       stopReason: `tool_bad_args:${source}__echo`,
     });
   });
 
-  it('is told to stop at the limit of a call, and answers the next one', async () => {
+  it('receives a cancellation at the timeout and serves the next call', async () => {
     const slow = `${source}__trigger-long-running-operation`;
     expect(await call(slow, { duration: 60, steps: 1 })).toMatchObject({
       status: CallStatus.UNKNOWN,
@@ -93,7 +93,7 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
     expect((await call(`${source}__echo`, { message: 'again' })).status).toBe(CallStatus.OK);
   });
 
-  it('has its output cut at the limit of the tool', async () => {
+  it('has its output truncated at the limit of the tool', async () => {
     const { result } = await call(`${source}__get-sum`, { a: 2, b: 3 });
     expect(result).toMatchObject({ truncated: true, kind: ResultKind.TEXT });
     expect(result?.content).toHaveLength(20);
@@ -102,23 +102,23 @@ describe.each(['near', 'far'])('the MCP server "everything", %s (TG-6)', (source
 });
 
 describe('an MCP server over stdio', () => {
-  it('sees of the environment only what it is given', async () => {
+  it('sees only the configured environment', async () => {
     const { result } = await call('near__get-env');
     expect(JSON.parse(result?.content ?? '')).toMatchObject({ GIVEN: 'for tools' });
     expect(result?.content).not.toContain('GATEWAY_SECRET');
   });
 });
 
-describe('an MCP server that is away', () => {
-  it('has no tools, and keeps nobody from starting (SYS-4)', async () => {
-    expect(definitions.has('gone__look')).toBe(false);
-    expect((await call('gone__look')).stopReason).toBe('tool_missing:gone__look');
+describe('an unreachable MCP server', () => {
+  it('offers no tools and does not fail the start (SYS-4)', async () => {
+    expect(definitions.has('down__look')).toBe(false);
+    expect((await call('down__look')).stopReason).toBe('tool_missing:down__look');
   });
 
-  it('fails its own calls, and is found again when it is back', async () => {
+  it('fails only its own calls, and is used again after it recovers', async () => {
     const port = Number(new URL(server.url).port);
     await server.stop();
-    expect(await call('far__echo', { message: 'anybody?' })).toMatchObject({
+    expect(await call('far__echo', { message: 'hello?' })).toMatchObject({
       status: CallStatus.ERROR,
       stopReason: 'tool_error:far__echo',
     });

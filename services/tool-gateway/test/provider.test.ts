@@ -73,8 +73,8 @@ afterEach(async () => {
 
 const call = (tool: string, callId = 'op-1') => fixture.call({ tool, callId });
 
-describe('a program that serves tools (TG-6)', () => {
-  it('gets the bytes that were signed, the key, the deadline and the trace, and proof of who calls (SYS-1)', async () => {
+describe('a tool provider (TG-6)', () => {
+  it('receives the signed bytes, the idempotency key, the deadline, the trace and a service token (SYS-1)', async () => {
     answer = async () => json('{ "status": "ok" }');
     const argumentsJson = '{ "to" : "anna" }';
     const given = await fixture.call({ tool: 'far_pay', argumentsJson });
@@ -95,7 +95,7 @@ describe('a program that serves tools (TG-6)', () => {
     expect(seen[0]?.call.header('authorization')).toMatch(/^Bearer /);
     expect(seen[0]?.call.header('writ-agent-token')).toBeUndefined();
     expect(seen[0]?.call.deadline).toBeDefined();
-    // The call to it is the child of the execution.
+    // The outgoing call is a child span of the execution.
     const spans = fixture.spans.spans();
     const execution = spans.find(({ name }) => name === 'execute_tool far_pay');
     const outgoing = spans.find(({ parentSpanId }) => parentSpanId === execution?.spanId);
@@ -104,7 +104,7 @@ describe('a program that serves tools (TG-6)', () => {
     );
   });
 
-  it('may give back text or the URL of an image', async () => {
+  it('may return text or the URL of an image', async () => {
     answer = async () => ({
       outcome: { case: 'result', value: { kind: ResultKind.TEXT, content: 'Hello.' } },
     });
@@ -120,11 +120,11 @@ describe('a program that serves tools (TG-6)', () => {
 
   it.each<[string, Answer]>([
     ['an array', json('[]')],
-    ['no JSON', json('{')],
+    ['invalid JSON', json('{')],
     ['a duplicate key', json('{"a":1,"a":2}')],
     ['nothing', { outcome: { case: undefined } }],
     [
-      'an image that is no link',
+      'an image without an http URL',
       {
         outcome: {
           case: 'result',
@@ -133,7 +133,7 @@ describe('a program that serves tools (TG-6)', () => {
       },
     ],
     ['an unknown kind', { outcome: { case: 'result', value: { content: '{}' } } }],
-  ])('that gives back %s has given no result', async (_, given) => {
+  ])('gets `tool_bad_result` for %s', async (_, given) => {
     answer = async () => given;
     expect(await call('far_look')).toMatchObject({
       status: CallStatus.ERROR,
@@ -141,7 +141,7 @@ describe('a program that serves tools (TG-6)', () => {
     });
   });
 
-  it('says itself that it failed, by a refusal, or by an error of its own', async () => {
+  it('fails with its own message, by a rejection, or by an unexpected error', async () => {
     answer = async () => ({ outcome: { case: 'failure', value: { message: 'No such payee.' } } });
     expect(await call('far_pay', 'op-1')).toMatchObject({
       status: CallStatus.ERROR,
@@ -153,7 +153,7 @@ describe('a program that serves tools (TG-6)', () => {
     };
     expect(await call('far_pay', 'op-2')).toMatchObject({
       stopReason: 'tool_error:far_pay',
-      message: 'The provider of far_pay refused the call.',
+      message: 'The provider of far_pay rejected the call.',
     });
     answer = async () => {
       throw new Error('A secret.');
@@ -165,8 +165,8 @@ describe('a program that serves tools (TG-6)', () => {
   });
 });
 
-describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
-  it('dies during a call: of what it may have done, nobody knows', async () => {
+describe('a faulty provider affects only its own calls (SYS-4)', () => {
+  it('leaves unknown outcomes when it dies during calls', async () => {
     answer = hang;
     const lost = Promise.all([call('far_pay', 'op-1'), call('far_look', 'op-2')]);
     await vi.waitFor(() => expect(seen).toHaveLength(2));
@@ -178,17 +178,17 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     expect(await call('pay', 'op-3')).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('is away: nothing was sent, and that is known', async () => {
+  it('fails calls when it is unreachable and nothing was sent', async () => {
     await provider.close(0);
     expect(await call('far_pay', 'op-1')).toMatchObject({
       status: CallStatus.ERROR,
       stopReason: 'tool_error:far_pay',
-      message: 'The provider of far_pay cannot be reached.',
+      message: 'The provider of far_pay is unreachable.',
     });
     expect(await call('pay', 'op-2')).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('hangs: its calls end at their limit, and it is told to stop', async () => {
+  it('has its calls ended at their timeout, and cancelled, when it hangs', async () => {
     answer = hang;
     const hanging = Promise.all([call('far_brief_look', 'op-1'), call('far_brief_charge', 'op-2')]);
     await arrived.promise;
@@ -200,7 +200,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     expect(seen.every(({ call: { signal } }) => signal.aborted)).toBe(true);
   });
 
-  it('is told to stop by a freeze: of what a destructive tool did by then, nobody knows (TG-5)', async () => {
+  it('has its calls cancelled by a freeze, with unknown outcomes for destructive tools (TG-5)', async () => {
     answer = hang;
     const stopped = call('far_pay');
     await arrived.promise;
@@ -215,7 +215,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     expect(await stopped).toMatchObject({ status: CallStatus.UNKNOWN });
   });
 
-  it('is slow: its places are taken, and no others', async () => {
+  it('uses up only its own slots when it is slow', async () => {
     const { promise, resolve } = Promise.withResolvers<Answer>();
     answer = () => promise;
     const slow = Promise.all([call('far_look', 'op-1'), call('far_look', 'op-2')]);
@@ -227,7 +227,7 @@ describe('a provider that misbehaves harms only its own calls (SYS-4)', () => {
     expect(await call('far_look', 'op-3')).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('floods: what is larger than a message never arrives', async () => {
+  it('has responses rejected that exceed the message limit', async () => {
     answer = async () => json(JSON.stringify({ flood: 'x'.repeat(5 * 1024 * 1024) }));
     expect(await call('far_look', 'op-1')).toMatchObject({
       status: CallStatus.ERROR,

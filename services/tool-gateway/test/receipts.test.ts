@@ -5,17 +5,17 @@ import { startFixture } from './gateway-fixture.ts';
 
 const QUICK = { receiptDelayMs: 0, receiptPollMs: 5, receiptRetryMaxMs: 10 };
 
-describe('receipts that nobody has acknowledged (TG-8)', () => {
-  it('are delivered again until the supervisor has them, and then no more', async () => {
+describe('unacknowledged receipts (TG-8)', () => {
+  it('are delivered until the supervisor acknowledges them', async () => {
     const delivered: (readonly string[])[] = [];
-    let take: (tokens: readonly string[]) => Promise<readonly string[]> = async () => {
-      throw new UnavailableError('UNAVAILABLE', 'The supervisor is away.');
+    let acknowledge: (tokens: readonly string[]) => Promise<readonly string[]> = async () => {
+      throw new UnavailableError('UNAVAILABLE', 'The supervisor is unreachable.');
     };
     const fixture = await startFixture({
       config: QUICK,
-      takeReceipts: async (tokens) => {
+      onReceipts: async (tokens) => {
         delivered.push(tokens);
-        return await take(tokens);
+        return await acknowledge(tokens);
       },
     });
     try {
@@ -23,13 +23,13 @@ describe('receipts that nobody has acknowledged (TG-8)', () => {
       const { receipt: second } = await fixture.call({ callId: 'op-2', args: {} });
       await vi.waitUntil(() => delivered.length >= 3);
       expect(delivered.at(-1)).toContain(first);
-      // It takes one of two: the other one comes again, alone.
+      // It acknowledges one of two; only the other one is delivered again.
       const idOf = async (token: string) => (await fixture.receipt(token)).id;
       const firstId = await idOf(first);
-      take = async () => [firstId];
+      acknowledge = async () => [firstId];
       await vi.waitUntil(() => delivered.at(-1)?.[0] === second);
       expect(delivered.at(-1)).toEqual([second]);
-      take = (tokens) => Promise.all(tokens.map(idOf));
+      acknowledge = (tokens) => Promise.all(tokens.map(idOf));
       const open = () =>
         fixture.gateway.store.db
           .selectFrom('receipts')
@@ -43,11 +43,11 @@ describe('receipts that nobody has acknowledged (TG-8)', () => {
     }
   });
 
-  it('are delivered after a restart, too', async () => {
+  it('are delivered after a restart', async () => {
     const delivered = new Set<string>();
     const fixture = await startFixture({
       config: { receiptPollMs: 5, receiptDelayMs: 0 },
-      takeReceipts: async (tokens) => {
+      onReceipts: async (tokens) => {
         for (const token of tokens) delivered.add(token);
         return [];
       },
@@ -64,15 +64,15 @@ describe('receipts that nobody has acknowledged (TG-8)', () => {
   });
 });
 
-describe('attempts to call without a writ that fits (TG-1)', () => {
-  it('are told to the supervisor, each once, and then kept no longer (SV-8)', async () => {
-    const told: RefusedAttempt[] = [];
-    let isTaken = false;
+describe('calls without a matching writ (TG-1)', () => {
+  it('are reported to the supervisor, each once, and then deleted (SV-8)', async () => {
+    const reported: RefusedAttempt[] = [];
+    let isAcknowledged = false;
     const fixture = await startFixture({
       config: QUICK,
-      takeRefusals: (attempts) => {
-        told.push(...attempts);
-        return isTaken ? attempts.map(({ refusalId }) => refusalId) : [];
+      onRefusals: (attempts) => {
+        reported.push(...attempts);
+        return isAcknowledged ? attempts.map(({ refusalId }) => refusalId) : [];
       },
     });
     try {
@@ -82,8 +82,8 @@ describe('attempts to call without a writ that fits (TG-1)', () => {
           reason: 'WRIT_MISMATCH',
         });
       }
-      await vi.waitUntil(() => told.length >= 2);
-      expect(told[0]).toMatchObject({
+      await vi.waitUntil(() => reported.length >= 2);
+      expect(reported[0]).toMatchObject({
         tenant: 'acme',
         runId: 'run_1',
         agentInstance: 'payer-1',
@@ -93,8 +93,8 @@ describe('attempts to call without a writ that fits (TG-1)', () => {
         writSha256: sha256Hex(request.writ ?? ''),
         presentedBy: 'test-1',
       });
-      expect(new Set(told.map(({ refusalId }) => refusalId)).size).toBe(1);
-      isTaken = true;
+      expect(new Set(reported.map(({ refusalId }) => refusalId)).size).toBe(1);
+      isAcknowledged = true;
       const kept = () => fixture.gateway.store.db.selectFrom('refusals').selectAll().execute();
       await vi.waitUntil(async () => (await kept()).length === 0);
     } finally {

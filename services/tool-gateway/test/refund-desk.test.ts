@@ -28,7 +28,7 @@ const REFUND = {
 };
 
 describe('the refund desk behind the gateway', () => {
-  it('declares its tools with the limits and risks of the desk', async () => {
+  it('declares its tools with their limits and risks', async () => {
     const { tools } = await fixture.asSupervisor.listTools({});
     expect(
       tools.map((tool) => [tool.name, tool.maxCallsPerAgent, tool.maxRepeats, tool.risk]),
@@ -39,7 +39,7 @@ describe('the refund desk behind the gateway', () => {
     ]);
   });
 
-  it('refunds once, and proves to the supervisor what the policy asks for (TG-1, TG-8)', async () => {
+  it('refunds once and returns the receipt fields that the policy requires (TG-1, TG-8)', async () => {
     expect(refundsIn(fixture.dataDir)).toBe(0);
     await expect(fixture.call({ ...REFUND, ttlMs: -1 })).rejects.toMatchObject({
       reason: 'WRIT_EXPIRED',
@@ -56,7 +56,7 @@ describe('the refund desk behind the gateway', () => {
     expect(refundsIn(fixture.dataDir)).toBe(1);
   });
 
-  it('wants the reason that policy fills in (TG-3)', async () => {
+  it('requires the reason that the policy fills in (TG-3)', async () => {
     const args = { amount_usd: 1, user_id: 42 };
     expect(await fixture.call({ ...REFUND, callId: 'op-3', args })).toMatchObject({
       stopReason: 'tool_bad_args:issue_refund',

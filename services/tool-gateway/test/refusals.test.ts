@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Asks for a call that is refused, and checks its receipt; gives the answer. */
+/** Makes a call that is refused, checks its receipt and returns the response. */
 async function refusal(call: TestCall): Promise<CallToolResponse> {
   const before = fixture.world.executions.length;
   const answer = await fixture.call(call);
@@ -41,7 +41,7 @@ async function allowed(call: TestCall): Promise<void> {
 }
 
 describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
-  it('max_tool_calls, counted over the agents of the run, refused ones included (TG-2)', async () => {
+  it('for max_tool_calls, counted over all agents of the run, including refused calls (TG-2)', async () => {
     const runId = 'run_max';
     const writ = { maxToolCalls: 2 };
     await allowed({ runId, callId: 'op-1', agent: 'payer-1', writ });
@@ -52,12 +52,12 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     });
   });
 
-  it('a run of zero tool calls makes none: zero means zero (TG-2)', async () => {
+  it('for a run with max_tool_calls 0 (TG-2)', async () => {
     const call = { runId: 'run_zero', callId: 'op-1', writ: { maxToolCalls: 0 } };
     expect((await refusal(call)).stopReason).toBe('max_tool_calls');
   });
 
-  it('tool_denied, by the writ and by the gateway (TG-2)', async () => {
+  it('for tool_denied, by the writ and by the gateway (TG-2)', async () => {
     const runId = 'run_denied';
     const byWrit = { runId, callId: 'op-1', writ: { allowedTools: ['look'] } };
     expect((await refusal(byWrit)).stopReason).toBe('tool_denied:pay');
@@ -65,25 +65,25 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     expect((await refusal(byGateway)).stopReason).toBe('tool_denied:hidden');
   });
 
-  it('tool_missing is told only to whom the tool would be allowed (TG-2)', async () => {
-    const elsewhere = await startFixture();
+  it('for tool_missing, only to an agent that may call the tool (TG-2)', async () => {
+    const unrestricted = await startFixture();
     try {
-      const answer = await elsewhere.call({ tool: 'hidden', callId: 'op-1' });
+      const answer = await unrestricted.call({ tool: 'hidden', callId: 'op-1' });
       expect(answer).toMatchObject({
         status: CallStatus.REFUSED,
         stopReason: 'tool_missing:hidden',
       });
     } finally {
-      await elsewhere[Symbol.asyncDispose]();
+      await unrestricted[Symbol.asyncDispose]();
     }
   });
 
-  it('tool_changed (TG-2)', async () => {
+  it('for tool_changed (TG-2)', async () => {
     const call = { runId: 'run_changed', callId: 'op-1', writ: { definitionDigest: 'older' } };
     expect((await refusal(call)).stopReason).toBe('tool_changed:pay');
   });
 
-  it('tool_bad_args, naming each argument (TG-2, TG-3)', async () => {
+  it('for tool_bad_args, naming each argument (TG-2, TG-3)', async () => {
     const runId = 'run_args';
     const answer = await refusal({ runId, callId: 'op-1', args: { cents: 1.5, bcc: 'eve' } });
     expect(answer.stopReason).toBe('tool_bad_args:pay');
@@ -100,7 +100,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     }
   });
 
-  it('loop_detected:per_tool_limit, per agent (TG-2)', async () => {
+  it('for loop_detected:per_tool_limit, per agent (TG-2)', async () => {
     const runId = 'run_limit';
     await allowed({ runId, callId: 'op-1', args: { to: 'anna' } });
     await allowed({ runId, callId: 'op-2', args: { to: 'max' } });
@@ -112,12 +112,12 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     await allowed({ runId, callId: 'op-1', agent: 'payer-2', args: { to: 'eve' } });
   });
 
-  it('loop_detected:signature_repeat, at the same arguments however they are written (TG-2, TG-4)', async () => {
+  it('for loop_detected:signature_repeat, independent of the spelling of the arguments (TG-2, TG-4)', async () => {
     const runId = 'run_repeat';
     await allowed({ runId, callId: 'op-1', args: { to: 'anna', cents: 5 } });
     const again = { runId, callId: 'op-2', argumentsJson: '{ "cents": 5.0, "to": " anna " }' };
-    const told = await refusal(again);
-    expect(told).toMatchObject({
+    const first = await refusal(again);
+    expect(first).toMatchObject({
       stopReason: 'loop_detected:signature_repeat',
       message: expect.stringMatching(/1 call of pay with these same arguments/),
       repetition: {
@@ -128,15 +128,15 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
         limit: 1,
       },
     });
-    // Whoever asks again is told again, though the counters have gone on.
-    expect((await fixture.call(again)).repetition).toEqual(told.repetition);
-    // The repeat counted for the tool, too.
+    // A repeat returns the recorded repetition, although the counters have changed.
+    expect((await fixture.call(again)).repetition).toEqual(first.repetition);
+    // The repeat also counts for the tool.
     expect((await refusal({ runId, callId: 'op-3', args: { to: 'max' } })).stopReason).toBe(
       'loop_detected:per_tool_limit',
     );
   });
 
-  it("a read-only tool's own limit of repeats (TG-2)", async () => {
+  it("for a read-only tool's own max_repeats (TG-2)", async () => {
     const runId = 'run_look';
     await allowed({ runId, tool: 'look', callId: 'op-1' });
     await allowed({ runId, tool: 'look', callId: 'op-2' });
@@ -148,7 +148,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     );
   });
 
-  it('is answered again to a repeat of the call, and counts no second time', async () => {
+  it('that a repeat of the call returns without counting again', async () => {
     const runId = 'run_again';
     const first = await fixture.call({
       runId,
@@ -168,7 +168,7 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
 });
 
 describe('a tool that fails (TG-2)', () => {
-  it('tool_error, and tool_bad_result, with receipts of status ERROR', async () => {
+  it('gets a receipt of status ERROR with tool_error or tool_bad_result', async () => {
     const runId = 'run_fails';
     fixture.world.on('pay', async () => {
       throw new Error('a secret');

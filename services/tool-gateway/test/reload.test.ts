@@ -30,7 +30,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** Changes the file, and waits until the gateway says so. */
+/** Changes the file and waits until the gateway lists the new tools. */
 async function change(settings: ToolsSettings): Promise<void> {
   const { registryVersion: knownVersion } = await fixture.asSupervisor.listTools({});
   await writeFile(file, toolsYaml(settings));
@@ -39,8 +39,8 @@ async function change(settings: ToolsSettings): Promise<void> {
   });
 }
 
-describe('tools.yaml, changed while the gateway runs', () => {
-  it('shows in ListTools, and refuses a writ for the definition that was (TG-2)', async () => {
+describe('a change of tools.yaml', () => {
+  it('appears in ListTools, and refuses a writ for the previous definition (TG-2)', async () => {
     const old = await fixture.request({ callId: 'op-1' });
     await change({ tools: { pay: { ...PAY, max_output_bytes: 99 } }, world });
     const { tools } = await fixture.asSupervisor.listTools({});
@@ -55,7 +55,7 @@ describe('tools.yaml, changed while the gateway runs', () => {
     });
   });
 
-  it('breaks no call that runs, and leads those that wait to the source that is there now (TG-5)', async () => {
+  it('keeps running calls and moves waiting calls to the new source (TG-5)', async () => {
     const { behaviour, release } = held();
     fixture.world.on('pay', behaviour);
     const running = fixture.call({ callId: 'op-1' });

@@ -1,7 +1,7 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
-import { held, stopsWhenTold } from './world.ts';
+import { failsOnAbort, held } from './world.ts';
 
 let fixture: Fixture;
 
@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => fixture[Symbol.asyncDispose]());
 
 describe('a repeat of a call (TG-1)', () => {
-  it('answers with the record and executes nothing more', async () => {
+  it('returns the recorded outcome without another execution', async () => {
     const first = await fixture.call();
     const before = fixture.gateway.store.commits;
     const again = await fixture.call();
@@ -22,14 +22,14 @@ describe('a repeat of a call (TG-1)', () => {
     expect(fixture.gateway.store.commits).toBe(before);
   });
 
-  it("answers with the record also after the writ's expiry, and after a restart", async () => {
+  it("returns the recorded outcome after the writ's expiry and after a restart", async () => {
     const first = await fixture.call();
     await fixture.crash();
     const again = await fixture.call({ ttlMs: -1 });
     expect(again).toMatchObject({ receipt: first.receipt, replayed: true });
   });
 
-  it('with other arguments or for another tool is denied, even under a writ of its own', async () => {
+  it('with other arguments or another tool is denied, even with a matching writ', async () => {
     await fixture.call();
     await expect(fixture.call({ args: { to: 'eve' } })).rejects.toMatchObject({
       kind: 'permission_denied',
@@ -44,14 +44,14 @@ describe('a repeat of a call (TG-1)', () => {
     expect(refusals).toHaveLength(2);
   });
 
-  it('needs a writ that fits, all the same', async () => {
+  it('requires a matching writ', async () => {
     await fixture.call();
     await expect(fixture.call({ writ: { runId: 'run_2' } })).rejects.toMatchObject({
       reason: 'WRIT_MISMATCH',
     });
   });
 
-  it('a hundred at once are one execution, and all get the same answer', async () => {
+  it('executes once for a hundred concurrent calls, which all get the same response', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
     const request = await fixture.request();
@@ -69,7 +69,7 @@ describe('a repeat of a call (TG-1)', () => {
 });
 
 describe('the epoch of a worker (RT-2)', () => {
-  it('shuts out a worker that lost its lease, for new calls and for repeats', async () => {
+  it('fences a worker that lost its lease, for new calls and for repeats', async () => {
     await fixture.call({ callId: 'op-1' }, { epoch: 1n });
     await fixture.call({ callId: 'op-1' }, { epoch: 2n });
     const stale = { kind: 'failed_precondition', reason: 'STALE_EPOCH' };
@@ -82,13 +82,13 @@ describe('the epoch of a worker (RT-2)', () => {
   });
 });
 
-describe('a caller that goes away (SUP-6)', () => {
-  it('tells a tool that may run again; a repeat runs it again under the same key', async () => {
-    fixture.world.on('charge', stopsWhenTold);
-    const gone = new AbortController();
-    const first = fixture.call({ tool: 'charge' }, { signal: gone.signal });
+describe('a caller that disconnects (SUP-6)', () => {
+  it('cancels a tool that may run again; a repeat runs it with the same idempotency key', async () => {
+    fixture.world.on('charge', failsOnAbort);
+    const caller = new AbortController();
+    const first = fixture.call({ tool: 'charge' }, { signal: caller.signal });
     const { call } = await fixture.world.executed(1);
-    gone.abort();
+    caller.abort();
     await expect(first).rejects.toMatchObject({ kind: 'cancelled' });
     await vi.waitUntil(() => call.signal.aborted);
     fixture.world.on('charge', async () => ({ status: 'ok' }));
@@ -99,15 +99,15 @@ describe('a caller that goes away (SUP-6)', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  it('leaves a destructive tool to its work, whose outcome a repeat is told', async () => {
+  it('does not cancel a destructive tool, whose outcome a repeat returns', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
-    const gone = new AbortController();
-    const first = fixture.call({}, { signal: gone.signal });
+    const caller = new AbortController();
+    const first = fixture.call({}, { signal: caller.signal });
     const { call } = await fixture.world.executed(1);
-    gone.abort();
+    caller.abort();
     await expect(first).rejects.toMatchObject({ kind: 'cancelled' });
-    // The server has noticed once it has ended its own span of the call.
+    // The server span ends when the server has noticed the disconnect.
     await vi.waitUntil(() => fixture.spans.spans().some(({ kind }) => kind === 'server'));
     expect(call.signal.aborted).toBe(false);
     const again = fixture.call();
@@ -116,9 +116,9 @@ describe('a caller that goes away (SUP-6)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('is told of by its deadline, too', async () => {
-    fixture.world.on('look', stopsWhenTold);
-    // A busy machine may need longer than that to come as far as the tool.
+  it('is treated the same at its deadline', async () => {
+    fixture.world.on('look', failsOnAbort);
+    // A busy machine may take longer to start the tool.
     for (let timeoutMs = 500; fixture.world.executions.length === 0; timeoutMs *= 2) {
       const late = fixture.call({ tool: 'look' }, { timeoutMs });
       await expect(late).rejects.toMatchObject({ kind: 'deadline_exceeded' });

@@ -11,12 +11,12 @@ import {
   startFixture,
   type TestCall,
 } from './gateway-fixture.ts';
-import { held, neverAnswers, stopsWhenTold } from './world.ts';
+import { failsOnAbort, held, neverReturns } from './world.ts';
 
 let fixture: Fixture;
 let other: Replica;
 
-/** The same call at the other gateway. */
+/** Sends the call to the other replica. */
 async function callOther(call: TestCall = {}) {
   return await other.asWorker.callTool(await fixture.request(call), { epoch: 1n });
 }
@@ -42,12 +42,12 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
       config: { store: await postgresLocation() },
       world: { max_in_flight: 64, max_queued: 500 },
     });
-    other = await fixture.beside();
+    other = await fixture.startReplica();
   });
 
   afterEach(() => fixture[Symbol.asyncDispose]());
 
-  it('execute a destructive call once when 200 equal calls race (TG-1)', async () => {
+  it('execute a destructive call once for 200 concurrent requests (TG-1)', async () => {
     const requests = await Promise.all(Array.from({ length: 200 }, () => fixture.request()));
     const answers = await Promise.all(
       requests.map((request, index) =>
@@ -63,7 +63,7 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1);
   });
 
-  it('wait for each other: a repeat at the other one is given the outcome (TG-1, TG-5)', async () => {
+  it('return the outcome to a repeat at the other replica (TG-1, TG-5)', async () => {
     const pay = held();
     fixture.world.on('pay', pay.behaviour);
     const first = fixture.call();
@@ -78,8 +78,8 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('call off what the other one runs when it is frozen here, and answer when that has ended (SV-9, SUP-8)', async () => {
-    fixture.world.on('look', stopsWhenTold);
+  it('cancel calls of the other replica on a freeze, and wait until they end (SV-9, SUP-8)', async () => {
+    fixture.world.on('look', failsOnAbort);
     const running = callOther({ tool: 'look', args: { to: 'sky' } });
     running.catch(() => undefined);
     await fixture.world.executed(1);
@@ -88,8 +88,8 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     await expect(running).rejects.toMatchObject({ reason: 'HALTED' });
   });
 
-  it('list what the other one still runs when the wait is over (SV-9)', async () => {
-    fixture.world.on('pay', neverAnswers);
+  it('list calls of the other replica that are in flight after the wait (SV-9)', async () => {
+    fixture.world.on('pay', neverReturns);
     const running = callOther();
     running.catch(() => undefined);
     await fixture.world.executed(1);
@@ -97,7 +97,7 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     expect(inFlight).toMatchObject([{ ...keyOf(), target: 'pay' }]);
   });
 
-  it('let nothing begin at the other one once a freeze is answered (SV-9)', async () => {
+  it('start no call at the other replica after a freeze returns (SV-9)', async () => {
     let frozen = false;
     let late = 0;
     fixture.world.on('look', async () => {
@@ -116,8 +116,8 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     expect(late).toBe(0);
   });
 
-  it('settle what one leaves behind that dies: unknown where it may have been done (TG-5)', async () => {
-    fixture.world.on('pay', neverAnswers);
+  it('recover the calls of a dead replica, as UNKNOWN for a destructive tool (TG-5)', async () => {
+    fixture.world.on('pay', neverReturns);
     const running = fixture.call();
     running.catch(() => undefined);
     await fixture.world.executed(1);
@@ -129,13 +129,13 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('run no more calls of a source together than max_in_flight, and all of them in the end (TG-6)', async () => {
+  it('share max_in_flight of a source and complete every call (TG-6)', async () => {
     await fixture[Symbol.asyncDispose]();
     fixture = await startFixture({
       config: { store: await postgresLocation() },
       world: { max_in_flight: 3, max_queued: 100 },
     });
-    other = await fixture.beside();
+    other = await fixture.startReplica();
     let running = 0;
     let most = 0;
     fixture.world.on('look', async () => {

@@ -3,7 +3,7 @@ import { ResolvedOutcome, VoidState } from '@writ/contracts/writ/tool/v1/tool_ga
 import { sha256Hex } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
-import { held, neverAnswers } from './world.ts';
+import { held, neverReturns } from './world.ts';
 
 let fixture: Fixture;
 
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => fixture[Symbol.asyncDispose]());
 
 describe('VoidWrit (TG-8)', () => {
-  it('burns a call that was never made, for ever', async () => {
+  it('burns a call that was never made', async () => {
     const voided = await fixture.asSupervisor.voidWrit({ call: keyOf(), reason: 'The run ended.' });
     expect(voided.state).toBe(VoidState.BURNT);
     expect((await fixture.receipt(voided.receipt)).claims).toMatchObject({
@@ -29,7 +29,7 @@ describe('VoidWrit (TG-8)', () => {
     expect(fixture.world.executions).toEqual([]);
   });
 
-  it('answers with the receipt of a call with an outcome', async () => {
+  it('returns the receipt of a call with an outcome', async () => {
     const { receipt } = await fixture.call();
     expect(await fixture.asSupervisor.voidWrit({ call: keyOf() })).toMatchObject({
       state: VoidState.RECEIPT,
@@ -37,20 +37,20 @@ describe('VoidWrit (TG-8)', () => {
     });
   });
 
-  it('says that a call is in flight, and changes nothing about it', async () => {
+  it('reports a call in flight without changing it', async () => {
     const gate = held();
     fixture.world.on('pay', gate.behaviour);
-    const under = fixture.call();
+    const running = fixture.call();
     await fixture.world.executed(1);
     expect(await fixture.asSupervisor.voidWrit({ call: keyOf() })).toMatchObject({
       state: VoidState.IN_FLIGHT,
       receipt: '',
     });
     gate.release();
-    expect(await under).toMatchObject({ status: CallStatus.OK });
+    expect(await running).toMatchObject({ status: CallStatus.OK });
   });
 
-  it('and a call racing it: either it is burnt or it is executed, never both', async () => {
+  it('burns or executes a concurrent call, never both', async () => {
     const races = Array.from({ length: 20 }, async (_, index) => {
       const callId = `race-${index}`;
       const [voided, answer] = await Promise.all([
@@ -67,7 +67,7 @@ describe('VoidWrit (TG-8)', () => {
 
 describe('ResolveOutcome (TG-5)', () => {
   beforeEach(async () => {
-    fixture.world.on('pay', neverAnswers);
+    fixture.world.on('pay', neverReturns);
     fixture.call({ writ: { resultFields: ['refund.usd'] } }).catch(() => undefined);
     await fixture.world.executed(1);
     await fixture.crash();
@@ -79,10 +79,10 @@ describe('ResolveOutcome (TG-5)', () => {
     outcome: ResolvedOutcome.DONE,
     resultJson: '{"refund":{"usd":12}}',
     resolvedBy: 'olga',
-    comment: 'I looked it up.',
+    comment: 'Checked in the ledger.',
   };
 
-  it('replaces an unknown outcome by what a person found out, with a second receipt', async () => {
+  it('replaces an unknown outcome with the resolution, with a second receipt', async () => {
     const { receipt, resolveTime } = await fixture.asSupervisor.resolveOutcome(resolution);
     expect(resolveTime).toBeDefined();
     expect((await fixture.receipt(receipt)).claims).toMatchObject({
@@ -101,7 +101,7 @@ describe('ResolveOutcome (TG-5)', () => {
     expect(fixture.world.executions).toHaveLength(1);
   });
 
-  it('records that nothing was done', async () => {
+  it('records that the call was not executed', async () => {
     const { receipt } = await fixture.asSupervisor.resolveOutcome({
       ...resolution,
       outcome: ResolvedOutcome.NOT_DONE,
@@ -115,7 +115,7 @@ describe('ResolveOutcome (TG-5)', () => {
     });
   });
 
-  it('happens once: whoever comes later gets the resolution that stands', async () => {
+  it('returns the first resolution to later requests', async () => {
     const first = await fixture.asSupervisor.resolveOutcome(resolution);
     expect(await fixture.asSupervisor.resolveOutcome(resolution)).toMatchObject(first);
     const other = { ...resolution, requestId: 'resolve_2', outcome: ResolvedOutcome.NOT_DONE };
@@ -127,7 +127,7 @@ describe('ResolveOutcome (TG-5)', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('refuses what is not unknown, not there, or no result', async () => {
+  it('rejects a known outcome, a missing call and an invalid result', async () => {
     const done = { ...resolution, call: keyOf({ callId: 'op-2' }) };
     await expect(fixture.asSupervisor.resolveOutcome(done)).rejects.toMatchObject({
       reason: 'CALL_NOT_FOUND',

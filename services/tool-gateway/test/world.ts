@@ -1,6 +1,6 @@
 import type { JsonObject, ToolCall } from '@writ/kernel';
 
-/** What a tool of the world does when it is run. */
+/** Behaviour of a tool. */
 export type Behaviour = (args: JsonObject, call: ToolCall) => Promise<unknown>;
 
 /** One run of a tool. */
@@ -10,18 +10,18 @@ export interface Execution {
   readonly call: ToolCall;
 }
 
-/** The world that a test's tools act on: it remembers every execution, whatever the gateway says. */
+/** Records every execution of a test's tools, independently of the gateway. */
 export class World {
   readonly executions: Execution[] = [];
   readonly #behaviours = new Map<string, Behaviour>();
   readonly #watchers = new Set<() => void>();
 
-  /** Makes `tool` behave so from now on. */
+  /** Sets the behaviour of `tool`. */
   on(tool: string, behaviour: Behaviour): void {
     this.#behaviours.set(tool, behaviour);
   }
 
-  /** What the tools of the module call. */
+  /** Runs a tool; called by the tools of the module. */
   async run(tool: string, args: JsonObject, call: ToolCall): Promise<unknown> {
     this.executions.push({ tool, args, call });
     for (const look of this.#watchers) look();
@@ -29,7 +29,7 @@ export class World {
     return behaviour === undefined ? { status: 'ok', tool } : await behaviour(args, call);
   }
 
-  /** Names of the tools that were run, in order. */
+  /** Names of the executed tools, in order. */
   ran(): readonly string[] {
     return this.executions.map(({ tool }) => tool);
   }
@@ -47,27 +47,27 @@ export class World {
   }
 }
 
-/** A tool that answers when the test says so. */
+/** A tool that returns when the test releases it. */
 export function held(): { readonly behaviour: Behaviour; release(result?: unknown): void } {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   return { behaviour: () => promise, release: (result = { status: 'ok' }) => resolve(result) };
 }
 
-/** A tool that stops, with an error, when it is told to, and never before. */
-export const stopsWhenTold: Behaviour = (_, { signal }) =>
+/** A tool that fails when its signal aborts. */
+export const failsOnAbort: Behaviour = (_, { signal }) =>
   new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener('abort', () => reject(signal.reason));
   });
 
-/** A tool that never answers, whatever it is told. */
-export const neverAnswers: Behaviour = () => new Promise(() => undefined);
+/** A tool that never returns and ignores its signal. */
+export const neverReturns: Behaviour = () => new Promise(() => undefined);
 
-// Modules of tools are imported by the gateway, perhaps as a second copy: the worlds must be shared.
+// The gateway may import a second copy of this module, so worlds are shared through a global symbol.
 const SHARED = Symbol.for('writ.test.worlds');
 const shared = globalThis as { [SHARED]?: Map<string, World> };
 
-/** The world of this name. */
+/** The world with this name. */
 export function worldOf(name: string): World {
   shared[SHARED] ??= new Map();
   const world = shared[SHARED].get(name) ?? new World();

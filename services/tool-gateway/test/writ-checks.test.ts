@@ -7,26 +7,26 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
 
 let fixture: Fixture;
-let stranger: KeyPeer;
+let otherPeer: KeyPeer;
 
 beforeAll(async () => {
   fixture = await startFixture();
-  stranger = await startKeyPeer('supervisor');
+  otherPeer = await startKeyPeer('supervisor');
 });
 
 afterAll(async () => {
-  await stranger.close();
+  await otherPeer.close();
   await fixture[Symbol.asyncDispose]();
 });
 
-// Whatever was tried, the world has not changed and no call is on record.
+// No tool ran and no call was recorded.
 afterEach(async () => {
   expect(fixture.world.executions).toEqual([]);
   expect(await fixture.gateway.store.db.selectFrom('calls').selectAll().execute()).toEqual([]);
   expect(await fixture.gateway.store.db.selectFrom('receipts').selectAll().execute()).toEqual([]);
 });
 
-/** The newest refusal on record. */
+/** The latest recorded refusal. */
 async function refusal() {
   return await fixture.gateway.store.db
     .selectFrom('refusals')
@@ -49,7 +49,7 @@ async function refusedToken(token: string, reason = 'WRIT_INVALID'): Promise<voi
   expect((await refusal())?.reason).toBe(reason);
 }
 
-/** A writ that would fit, signed otherwise than the supervisor signs writs for the gateway. */
+/** A token with matching claims and other signing options than a writ. */
 async function signed<K extends TokenKind>(
   kind: K,
   over: Partial<SignOptions<K>>,
@@ -66,7 +66,7 @@ async function signed<K extends TokenKind>(
     decisionId: 'decision_1',
     executedFrom: 'original',
     allowedTools: ['pay'],
-    // Fields of the other kinds, so that nothing but the kind is wrong.
+    // Claims of the other kinds, so that only the kind is wrong.
     sessionId: 'session_1',
     priority: 3,
     status: CallStatus.OK,
@@ -76,7 +76,7 @@ async function signed<K extends TokenKind>(
   return (await by.signer.sign(kind, options as unknown as SignOptions<K>)).token;
 }
 
-describe('a call whose writ does not fit executes nothing and is put on record', () => {
+describe('a call without a matching writ is rejected and recorded', () => {
   it('without a writ (TG-1)', async () => {
     const request = { ...(await fixture.request()), writ: '' };
     await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
@@ -85,9 +85,9 @@ describe('a call whose writ does not fit executes nothing and is put on record',
     });
   });
 
-  it('with something else for a writ (TG-1)', () => refusedToken('not.a.token'));
+  it('with a writ that is not a token (TG-1)', () => refusedToken('not.a.token'));
 
-  it('with a writ for other arguments, be it by a space (TG-1)', () =>
+  it('with a writ for arguments that differ by a space (TG-1)', () =>
     refused(
       { writ: { argsSha256: sha256Hex('{"to": "anna"}') } },
       'WRIT_MISMATCH',
@@ -123,16 +123,16 @@ describe('a call whose writ does not fit executes nothing and is put on record',
     await refusedToken(await signed('receipt', { audience: 'supervisor' }, await gatewayPeer()));
   });
 
-  it('with a writ that somebody else signed, also under the name of the right key (TG-1)', async () => {
+  it('with a writ of another signer, also with the right key id (TG-1)', async () => {
     const [header] = (await signed('writ', {})).split('.');
-    const [ownHeader, payload, signature] = (await signed('writ', {}, stranger)).split('.');
+    const [ownHeader, payload, signature] = (await signed('writ', {}, otherPeer)).split('.');
     await refusedToken([header, payload, signature].join('.'));
     const request = {
       ...(await fixture.request()),
       writ: [ownHeader, payload, signature].join('.'),
     };
     await expect(fixture.asWorker.callTool(request, { epoch: 1n })).rejects.toMatchObject({
-      // Keys are looked for at most once a second; meanwhile nobody can tell.
+      // Keys are fetched at most once a second; until then the signer is unknown.
       reason: expect.stringMatching(/^(WRIT_INVALID|KEYS_UNAVAILABLE)$/),
     });
   });
@@ -144,20 +144,22 @@ describe('a call whose writ does not fit executes nothing and is put on record',
     await refusedToken([header, changed.toString('base64url'), signature].join('.'));
   });
 
-  it('with a writ that asks for more fields than a receipt can carry (TG-8)', () =>
+  it('with a writ that requests more fields than a receipt can hold (TG-8)', () =>
     refused({ writ: { resultFields: Array(65).fill('a') } }, 'WRIT_INVALID', 'result_fields'));
 
   it('from a worker that does not serve the tenant (SYS-6)', async () => {
-    const elsewhere = fixture.worker.client(
+    const otherTenant = fixture.worker.client(
       ToolGatewayService,
       { audience: 'tool-gateway', address: fixture.gateway.address },
       { replica: 'test-2', tenants: ['other'] },
     );
     const before = await refusal();
-    await expect(elsewhere.callTool(await fixture.request(), { epoch: 1n })).rejects.toMatchObject({
+    await expect(
+      otherTenant.callTool(await fixture.request(), { epoch: 1n }),
+    ).rejects.toMatchObject({
       reason: 'TENANT_NOT_SERVED',
     });
-    // It would go into the chain of a tenant that the caller has nothing to do with.
+    // A record would enter the audit chain of a tenant that the caller does not serve.
     expect(await refusal()).toEqual(before);
   });
 });

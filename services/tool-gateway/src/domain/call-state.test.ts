@@ -14,7 +14,7 @@ const event: fc.Arbitrary<CallEvent> = fc.oneof(
   fc.record({ kind: fc.constant('resolve' as const), done: fc.boolean() }),
 );
 
-/** The world and the ledger as a plain reader of TG-5 would keep them. */
+/** A plain model of TG-5: executions and receipts. */
 class Model {
   executions = 0;
   isRunning = false;
@@ -31,7 +31,7 @@ class Model {
   }
 }
 
-function play(sideEffect: SideEffect, events: readonly CallEvent[]): Model {
+function apply(sideEffect: SideEffect, events: readonly CallEvent[]): Model {
   const model = new Model();
   let state: CallState = 'none';
   for (const given of events) {
@@ -39,7 +39,7 @@ function play(sideEffect: SideEffect, events: readonly CallEvent[]): Model {
     const wasRunning = model.isRunning;
     const { next, effect } = transition(state, given, sideEffect);
     model.apply(effect, next, given);
-    // Never two at a time, never after a receipt, never after it was burnt.
+    // One execution at a time, none after a receipt.
     if (effect === 'execute') {
       expect(wasRunning).toBe(false);
       expect(before).toBe(0);
@@ -51,23 +51,23 @@ function play(sideEffect: SideEffect, events: readonly CallEvent[]): Model {
   return model;
 }
 
-describe('the life of a call (TG-1, TG-5, TG-8)', () => {
-  it('executes a destructive tool at most once, whatever repeats, crashes, voids and resolutions come', () => {
+describe('the state machine of a call (TG-1, TG-5, TG-8)', () => {
+  it('executes a destructive tool at most once under any repeats, crashes, voids and resolutions', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), (events) => {
-        expect(play('destructive', events).executions).toBeLessThanOrEqual(1);
+        expect(apply('destructive', events).executions).toBeLessThanOrEqual(1);
       }),
       { numRuns: 500 },
     );
   });
 
-  it('records one outcome, and another one only where a person resolves an unknown one', () => {
+  it('records one outcome, and a second one only when an operator resolves an unknown outcome', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...SIDE_EFFECTS),
         fc.array(event, { maxLength: 30 }),
         (sideEffect, events) => {
-          const { receipts } = play(sideEffect, events);
+          const { receipts } = apply(sideEffect, events);
           const [first, second] = receipts;
           expect(receipts.length).toBeLessThanOrEqual(first === 'unknown' ? 2 : 1);
           if (second !== undefined) expect(['ok', 'error']).toContain(second);
@@ -77,17 +77,17 @@ describe('the life of a call (TG-1, TG-5, TG-8)', () => {
     );
   });
 
-  it('never leaves a destructive call open once nobody runs it', () => {
+  it('leaves no destructive call without a receipt after its run has ended', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), (events) => {
-        const { executions, isRunning, receipts } = play('destructive', events);
+        const { executions, isRunning, receipts } = apply('destructive', events);
         if (executions === 1 && !isRunning) expect(receipts).not.toHaveLength(0);
       }),
       { numRuns: 500 },
     );
   });
 
-  it('runs read-only and idempotent tools again after a crash, and no other (TG-5)', () => {
+  it('runs read-only and idempotent tools again after a crash, and no destructive tool (TG-5)', () => {
     const after = (sideEffect: SideEffect) => transition('running', { kind: 'crash' }, sideEffect);
     expect(after('read_only')).toEqual({ next: 'interrupted', effect: 'keep' });
     expect(after('idempotent')).toEqual({ next: 'interrupted', effect: 'keep' });
@@ -97,13 +97,13 @@ describe('the life of a call (TG-1, TG-5, TG-8)', () => {
     );
   });
 
-  it('calls a lost answer a failure only where the tool can have changed nothing (SYS-4)', () => {
+  it('treats a lost response as an error only for a read-only tool (SYS-4)', () => {
     const lost = (sideEffect: SideEffect) =>
       transition('running', { kind: 'end', ending: 'lost' }, sideEffect).next;
     expect(SIDE_EFFECTS.map(lost)).toEqual(['error', 'unknown', 'unknown']);
   });
 
-  it('burns a call that was never made, and settles one that was interrupted (TG-8)', () => {
+  it('burns a call that was never made and settles an interrupted call (TG-8)', () => {
     const voided = (state: CallState, sideEffect: SideEffect) =>
       transition(state, { kind: 'void' }, sideEffect);
     expect(voided('none', 'destructive')).toEqual({ next: 'burnt', effect: 'record' });
@@ -113,7 +113,7 @@ describe('the life of a call (TG-1, TG-5, TG-8)', () => {
     expect(voided('interrupted', 'read_only')).toEqual({ next: 'error', effect: 'record' });
   });
 
-  it('never runs a destructive tool again, even where its outcome could not be written (TG-5)', () => {
+  it('never runs a destructive tool again, even when its outcome could not be written (TG-5)', () => {
     expect(transition('interrupted', { kind: 'call', admitted: true }, 'destructive')).toEqual({
       next: 'unknown',
       effect: 'record',

@@ -38,7 +38,7 @@ function message(given: Case): string {
 }
 
 describe('judgeCall (TG-2)', () => {
-  it('lets a call through that passes every check', () => {
+  it('admits a call that passes every check', () => {
     expect(judge({})).toMatchObject({
       kind: 'execute',
       args: { to: 'anna' },
@@ -46,8 +46,8 @@ describe('judgeCall (TG-2)', () => {
     });
   });
 
-  it('refuses in the order of TG-2: each check hides those after it', () => {
-    // Everything is wrong at first; each step mends what was refused.
+  it('refuses in the order of TG-2: the first failed check decides', () => {
+    // Every check fails at first; each step fixes the one that was reported.
     const wrong: Case = {
       writ: { maxToolCalls: 5, allowedTools: [], tool: 'steal', definitionDigest: 'old' },
       counters: { ofRun: 5, ofTool: TWICE, ofSignature: ONCE },
@@ -80,7 +80,7 @@ describe('judgeCall (TG-2)', () => {
     expect(stopReason({ writ: { allowedTools: [] } })).toBe('tool_denied:pay');
   });
 
-  it('denies a tool that the gateway keeps from the agent or its tenant, whatever the writ says', () => {
+  it('denies a tool that the gateway does not allow for the agent or its tenant, even if the writ allows it', () => {
     expect(stopReason({ allow: { agents: { clerk: ['pay'] } } })).toBe('tool_denied:pay');
     expect(stopReason({ allow: { agents: { '*': ['pay'], payer: [] } } })).toBe('tool_denied:pay');
     expect(stopReason({ allow: { tenants: { other: ['*'] } } })).toBe('tool_denied:pay');
@@ -90,13 +90,13 @@ describe('judgeCall (TG-2)', () => {
   });
 
   it('names each argument that is unknown, missing or of the wrong type (TG-3)', () => {
-    const said = message({ args: '{"cents":true,"bcc":"eve"}' });
-    expect(said).toContain('Argument bcc is not defined by the tool.');
-    expect(said).toContain('Argument to is required and missing.');
-    expect(said).toContain('Argument cents does not fit its schema.');
+    const text = message({ args: '{"cents":true,"bcc":"eve"}' });
+    expect(text).toContain('Argument bcc is not defined by the tool.');
+    expect(text).toContain('Argument to is required and missing.');
+    expect(text).toContain('Argument cents does not fit its schema.');
   });
 
-  it('wants fillable arguments to be there when executed (TG-3)', () => {
+  it('requires fillable arguments at execution (TG-3)', () => {
     const tool = compileTool(
       definition({
         inputSchema: {
@@ -116,7 +116,7 @@ describe('judgeCall (TG-2)', () => {
   });
 
   it.each([
-    ['no JSON', '{'],
+    ['invalid JSON', '{'],
     ['nothing', ''],
     ['an array', '[]'],
     ['null', 'null'],
@@ -126,12 +126,12 @@ describe('judgeCall (TG-2)', () => {
     ['half a surrogate pair', '{"to":"\\ud800"}'],
     ['an integer past 2^53', '{"to":"a","cents":9007199254740993}'],
     ['33 levels', `{"to":${'['.repeat(32)}${']'.repeat(32)}}`],
-  ])('refuses arguments that are %s, in one sentence (TG-4)', (_, args) => {
+  ])('refuses arguments that are %s with one sentence (TG-4)', (_, args) => {
     expect(stopReason({ args })).toBe('tool_bad_args:pay');
     expect(message({ args })).toMatch(/arguments_json/);
   });
 
-  it('says which call repeated and how often, so that a model can recover', () => {
+  it('names the repeated call and its count in the message', () => {
     expect(message({ counters: { ofTool: TWICE } })).toBe(
       'This agent has made 2 calls of pay, the last one as op-8; the limit is 2 (max_calls_per_agent). Use the earlier results, or continue without pay.',
     );
@@ -147,7 +147,7 @@ describe('judgeCall (TG-2)', () => {
     );
   });
 
-  it('counts a repeat for the tool, and a call without good arguments for the run alone', () => {
+  it('counts a repeat for the tool, and a call with invalid arguments only for the run', () => {
     expect(judge({ counters: { ofSignature: ONCE } })).toMatchObject({
       counted: { ofTool: true, ofSignature: false },
     });
@@ -156,7 +156,7 @@ describe('judgeCall (TG-2)', () => {
 });
 
 describe('the registry', () => {
-  it('changes its version with any definition and any allowlist (TG-2)', () => {
+  it('changes its version with every definition and every allowlist (TG-2)', () => {
     const versions = [
       createRegistry([PAY]),
       createRegistry([compileTool(definition({ risk: 0.6 }))]),

@@ -110,7 +110,7 @@ export function judgeCall(
   if (tool.digest !== writ.definitionDigest) {
     return refuse(
       `tool_changed:${name}`,
-      `The definition of ${name} changed after the review. Propose the call again.`,
+      `The definition of ${name} changed after the review. Propose a new call.`,
     );
   }
   const bad = badArguments(tool, parsed);

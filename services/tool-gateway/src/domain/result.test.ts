@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { capOutput, fieldsFit, pickFields } from './result.ts';
 
 describe('capOutput (TG-6)', () => {
-  it('leaves a result alone that fits', () => {
+  it('returns a result within the limit unchanged', () => {
     const content = '{"status":"ok"}';
     expect(capOutput({ kind: 'json', content, value: { status: 'ok' } }, 15)).toEqual({
       kind: 'json',
@@ -16,7 +16,7 @@ describe('capOutput (TG-6)', () => {
     });
   });
 
-  it('cuts what is over, marks it as text, and keeps size and digest of the whole', () => {
+  it('cuts a longer result to text and keeps the size and digest of the full content', () => {
     const content = '{"status":"ok"}';
     expect(capOutput({ kind: 'json', content, value: {} }, 8)).toEqual({
       kind: 'text',
@@ -28,7 +28,7 @@ describe('capOutput (TG-6)', () => {
     });
   });
 
-  it('cuts between characters, at any byte', () => {
+  it('cuts between characters at any limit', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.nat(40), (content, maxBytes) => {
         const result = capOutput({ kind: 'text', content }, maxBytes);
@@ -44,24 +44,24 @@ describe('capOutput (TG-6)', () => {
 });
 
 describe('pickFields (TG-8)', () => {
-  it('picks what is there, by dotted path', () => {
+  it('returns existing values by dotted path', () => {
     const result = { status: 'ok', refund: { amount_usd: 12.5, note: null } };
     expect(
       pickFields(result, ['refund.amount_usd', 'status', 'error', 'refund.note', 'status.x']),
     ).toEqual({ 'refund.amount_usd': 12.5, status: 'ok', 'refund.note': null });
   });
 
-  it('never follows a prototype', () => {
+  it('ignores inherited properties', () => {
     expect(pickFields({}, ['constructor', '__proto__', 'toString.name'])).toEqual({});
   });
 
-  it('shows that a large field is there without its content, so that no gate opens by size (SYS-4)', () => {
+  it('keeps a large field without its content, so that a policy never treats it as missing (SYS-4)', () => {
     const long = 'é'.repeat(1_000);
     const fields = pickFields({ error: long, list: [1], map: { a: 1 } }, ['error', 'list', 'map']);
     expect(fields).toEqual({ error: 'é'.repeat(128), list: [], map: {} });
   });
 
-  it('stays within what a receipt can carry', () => {
+  it('stays within the size limit of a receipt', () => {
     const paths = Array.from({ length: 64 }, (_, index) => `field_${index}`);
     const result = Object.fromEntries(paths.map((path) => [path, '\u0001'.repeat(256)]));
     const fields = pickFields(result, paths);
@@ -69,7 +69,7 @@ describe('pickFields (TG-8)', () => {
     expect(Buffer.byteLength(JSON.stringify(fields))).toBeLessThan(8_192);
   });
 
-  it('knows beforehand whether the paths that a writ asks for fit', () => {
+  it('checks before execution whether the requested paths fit', () => {
     expect(fieldsFit(['refund.amount_usd'])).toBe(true);
     expect(fieldsFit(Array(65).fill('a'))).toBe(false);
     expect(fieldsFit(['a'.repeat(4_000)])).toBe(false);

@@ -54,14 +54,14 @@ export function fieldsFit(paths: readonly string[]): boolean {
  */
 export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {
   const picked: [string, JsonValue][] = [];
-  let room = MAX_FIELDS_BYTES;
+  let left = MAX_FIELDS_BYTES;
   for (const path of paths) {
     const found = at(value, path.split('.'));
     if (found === undefined) continue;
     const shown = shorten(found);
     const size = Buffer.byteLength(JSON.stringify(shown));
-    picked.push([path, size <= room ? shown : emptied(shown)]);
-    room -= Math.min(size, room);
+    picked.push([path, size <= left ? shown : emptied(shown)]);
+    left -= Math.min(size, left);
   }
   return Object.fromEntries(picked);
 }

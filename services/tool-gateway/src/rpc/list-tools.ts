@@ -11,7 +11,7 @@ import type { Tool } from '../domain/tool.ts';
 type Definition = MessageInitShape<typeof ToolDefinitionSchema>;
 
 const DEFAULT_PAGE = 200;
-/** Schemas of one page, in bytes: an answer has to fit a message of 4 MiB. */
+/** Largest size of the schemas of one page, in bytes; a message has at most 4 MiB. */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
 const SIDE_EFFECTS = {
@@ -20,7 +20,7 @@ const SIDE_EFFECTS = {
   destructive: SideEffect.DESTRUCTIVE,
 } as const;
 
-/** Lists definitions: to the supervisor all of them, to a worker what its agent may call (TG-6). */
+/** Lists every tool to the supervisor, and to a worker the tools that its agent may call (TG-6). */
 export function listTools({
   tools,
   bus,
@@ -35,7 +35,7 @@ export function listTools({
     if (pageToken !== '' && !TOOL_NAME_PATTERN.test(pageToken)) {
       throw new InvalidRequestError(
         'INVALID_PAGE_TOKEN',
-        'page_token is not one of this service.',
+        'page_token is invalid. Use next_page_token of the previous response.',
         {
           field: 'page_token',
         },

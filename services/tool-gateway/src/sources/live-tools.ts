@@ -2,51 +2,49 @@ import { unwatchFile, watchFile } from 'node:fs';
 import { ConfigError, type YamlInput } from '@writ/config';
 import { canonicalDigest } from '@writ/kernel';
 import type { Registry } from '../domain/registry.ts';
-import type { OfferedTool } from './offered-tool.ts';
 import { type OpenSource, openSource, type SourceParts } from './open-source.ts';
+import type { OfferedTools } from './source.ts';
 import { loadToolsFile, type SourceDeclaration, type ToolsFile } from './tools-file.ts';
 
-/** The tools of a gateway at one moment: what can be called, and where it runs. */
+/** A snapshot of the tools of a gateway and their sources. */
 export interface ToolsInForce {
   readonly registry: Registry;
-  /** The source of this name; undefined when there is none. */
+  /** The source with this name; undefined when it does not exist. */
   find(source: string): OpenSource | undefined;
 }
 
-type Offered = Readonly<Record<string, OfferedTool>>;
-
 interface Opened {
   readonly source: OpenSource;
-  /** Of what it was opened with: another one needs another source. */
+  /** Digest of the declaration; a source is reopened when it changes. */
   readonly identity: string;
 }
 
 /**
- * The tools of a gateway as tools.yaml and the sources say now (TG-6). A document with an error
- * changes nothing; a source whose declaration stays the same stays open; one that is replaced or gone
- * is closed when its last call has ended. Whoever took {@link LiveTools.now} has all of one moment.
+ * The tools that tools.yaml declares and the sources offer, reloaded while the gateway runs (TG-6). An invalid file
+ * changes nothing. A source with an unchanged declaration stays open; a replaced or removed source is closed when
+ * its last call has ended. {@link LiveTools.now} is an immutable snapshot.
  */
 export class LiveTools {
   readonly #input: YamlInput;
   readonly #parts: SourceParts;
-  readonly #offers = new Map<string, Offered>();
+  readonly #offers = new Map<string, OfferedTools>();
   readonly #retired = new Set<OpenSource>();
   #opened: ReadonlyMap<string, Opened> = new Map();
   #file: ToolsFile;
   #now: ToolsInForce;
-  #turn: Promise<void> = Promise.resolve();
+  #queue: Promise<void> = Promise.resolve();
   #unwatch: () => void = () => undefined;
   #closed = false;
 
   /**
    * Reads tools.yaml and opens every source that it declares.
    * @throws ConfigError listing every problem with its line and column, or naming the module that
-   *   cannot be used; what was opened before is closed
+   *   cannot be used; sources that were opened are closed
    */
   static async open(input: YamlInput, parts: SourceParts): Promise<LiveTools> {
     const file = loadToolsFile(input, parts.variables);
     const live = new LiveTools(input, parts, file);
-    await live.#take(file);
+    await live.#apply(file);
     return live;
   }
 
@@ -57,12 +55,12 @@ export class LiveTools {
     this.#now = { registry: file.registry, find: () => undefined };
   }
 
-  /** What is in force now. */
+  /** The current snapshot. */
   get now(): ToolsInForce {
     return this.#now;
   }
 
-  /** Takes every change of the file from now on; looks every `intervalMs`. Only a file can change. */
+  /** Reloads the file when it changes, which is checked every `intervalMs`; 0 disables reloading. */
   watch(intervalMs: number): void {
     const file = this.#input;
     if (typeof file !== 'string' || intervalMs === 0) return;
@@ -71,38 +69,38 @@ export class LiveTools {
     this.#unwatch = () => unwatchFile(file, changed);
   }
 
-  /** Reads tools.yaml again. What cannot be used is logged with its place, and nothing changes. */
+  /** Reloads tools.yaml. An invalid file is logged with the positions of its errors and changes nothing. */
   reload(): Promise<void> {
     const { variables, telemetry } = this.#parts;
-    return this.#inTurn(async () => {
+    return this.#enqueue(async () => {
       try {
-        await this.#take(loadToolsFile(this.#input, variables));
+        await this.#apply(loadToolsFile(this.#input, variables));
       } catch (error) {
         const problems = error instanceof ConfigError ? error.problems : [String(error)];
         telemetry.log.error(
           { problems, registry_version: this.#now.registry.version },
-          'The tools file was changed and cannot be used; the tools stay as they were.',
+          'reloaded tools file is invalid; keeping the previous tools',
         );
       }
     });
   }
 
-  /** Closes every source, whatever runs there. */
+  /** Closes every source, also with calls in flight. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#unwatch();
-    await this.#turn;
+    await this.#queue;
     const open = Array.from(this.#opened.values(), ({ source }) => source);
     const all = [...open, ...this.#retired];
     this.#retired.clear();
     await Promise.all(all.map((source) => source.close()));
   }
 
-  /** Takes a document whole: its sources first, then what is in force, at once. */
-  async #take(file: ToolsFile): Promise<void> {
+  /** Applies a file: opens its sources, then replaces the snapshot. */
+  async #apply(file: ToolsFile): Promise<void> {
     const before = this.#opened;
     const { opened, fresh } = await this.#open(file.sources);
-    const offers = await Promise.all(fresh.map(([name, source]) => this.#ask(name, source)));
+    const offers = await Promise.all(fresh.map(([name, source]) => this.#list(name, source)));
     this.#file = file;
     this.#opened = opened;
     for (const { name, maxInFlight, maxQueued } of file.sources) {
@@ -110,13 +108,13 @@ export class LiveTools {
     }
     for (const name of before.keys()) if (!opened.has(name)) this.#offers.delete(name);
     for (const [index, [name]] of fresh.entries()) this.#offers.set(name, offers[index] ?? {});
-    this.#putInForce(file.warnings);
+    this.#publish(file.warnings);
     for (const [name, { source }] of before) {
       if (opened.get(name)?.source !== source) this.#retire(source);
     }
   }
 
-  /** What the declarations need: sources that are open as they are declared, and new ones. */
+  /** The sources of the declarations: reused when unchanged, opened otherwise. */
   async #open(declarations: readonly SourceDeclaration[]) {
     const opened = new Map<string, Opened>();
     const fresh: [string, OpenSource][] = [];
@@ -126,7 +124,7 @@ export class LiveTools {
         const identity = canonicalDigest(origin);
         const known = this.#opened.get(name);
         if (known?.identity === identity) {
-          refuseLacking(declaration, known.source);
+          rejectMissing(declaration, known.source);
           opened.set(name, known);
           continue;
         }
@@ -141,43 +139,45 @@ export class LiveTools {
     return { opened, fresh };
   }
 
-  /** Listens to a new source, and asks what it has. */
-  async #ask(name: string, source: OpenSource): Promise<Offered> {
-    source.watch?.((offered) => void this.#inTurn(async () => this.#hear(name, source, offered)));
+  /** Watches a new source and lists its tools. */
+  async #list(name: string, source: OpenSource): Promise<OfferedTools> {
+    source.watch?.(
+      (offered) => void this.#enqueue(async () => this.#update(name, source, offered)),
+    );
     try {
       return (await source.offer?.()) ?? {};
     } catch (error) {
       const error_type = error instanceof Error ? error.name : '';
       const { log } = this.#parts.telemetry;
-      log.warn({ source: name, error_type }, 'A source does not say what it has.');
+      log.warn({ source: name, error_type }, 'failed to list the tools of a source');
       return {};
     }
   }
 
-  #hear(name: string, source: OpenSource, offered: Offered): void {
+  #update(name: string, source: OpenSource, offered: OfferedTools): void {
     if (this.#opened.get(name)?.source !== source) return;
     this.#offers.set(name, offered);
-    this.#putInForce();
+    this.#publish();
   }
 
-  #putInForce(fileWarnings: readonly string[] = []): void {
+  #publish(fileWarnings: readonly string[] = []): void {
     const { log } = this.#parts.telemetry;
     const { registry, warnings } = this.#file.complete(this.#offers);
     const opened = this.#opened;
-    const isOther = registry.version !== this.#now.registry.version;
+    const isChanged = registry.version !== this.#now.registry.version;
     this.#now = { registry, find: (name) => opened.get(name)?.source };
     for (const warning of [...fileWarnings, ...warnings]) log.warn(warning);
     const figures = { registry_version: registry.version, tools: registry.tools.size };
-    if (isOther) log.info(figures, 'The tools are others now.');
+    if (isChanged) log.info(figures, 'tool catalog changed');
   }
 
   #retire(source: OpenSource): void {
     this.#retired.add(source);
-    const end = async (): Promise<void> => {
+    const close = async (): Promise<void> => {
       await source.slots.idle();
       if (this.#retired.delete(source)) await source.close();
     };
-    end().catch((error: unknown) => this.#warn(error, 'A source that was replaced did not close.'));
+    close().catch((error: unknown) => this.#warn(error, 'failed to close replaced source'));
   }
 
   #warn(error: unknown, what: string): void {
@@ -185,16 +185,18 @@ export class LiveTools {
     this.#parts.telemetry.log.warn({ error_type }, what);
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn
+  #enqueue(work: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue
       .then(() => (this.#closed ? undefined : work()))
-      .catch((error: unknown) => this.#warn(error, 'What a source says it has was not taken.'));
-    return this.#turn;
+      .catch((error: unknown) =>
+        this.#warn(error, 'failed to apply the offered tools of a source'),
+      );
+    return this.#queue;
   }
 }
 
-/** A module that is open may lack a tool that a later document declares. */
-function refuseLacking({ name, tools, place }: SourceDeclaration, source: OpenSource): void {
+/** Rejects a declaration of a tool that the open module does not have. */
+function rejectMissing({ name, tools, place }: SourceDeclaration, source: OpenSource): void {
   const missing = source.lacks?.(tools) ?? [];
   if (missing.length === 0) return;
   throw new ConfigError(place, [

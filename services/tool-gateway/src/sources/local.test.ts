@@ -18,7 +18,7 @@ const MODULES = {
 
 function open(module: keyof typeof MODULES, tools: readonly string[] = []) {
   return openLocalSource({
-    name: 'desk',
+    name: 'bank',
     module: fileURLToPath(MODULES[module]),
     tools,
     place: 'tools.yaml:3:9',
@@ -49,7 +49,7 @@ async function answer(tool: string) {
 }
 
 describe('a TypeScript module as a source (TG-6)', () => {
-  it('gives a tool its arguments and what it may know of the call, and its settings to the module', async () => {
+  it('passes arguments and call metadata to a tool, and variables to the module', async () => {
     const result = await answer('echo');
     expect(result).toMatchObject({
       kind: 'output',
@@ -60,7 +60,7 @@ describe('a TypeScript module as a source (TG-6)', () => {
     });
   });
 
-  it('shows the model why a tool did not do its work, and no other error (SYS-3)', async () => {
+  it('returns the message of a ToolFailure and hides every other error (SYS-3)', async () => {
     expect(await answer('fails')).toEqual({ kind: 'failed', message: 'There is no such payee.' });
     expect(await answer('throws')).toEqual({ kind: 'failed', message: 'throws failed.' });
     expect(await answer('throwsAtOnce')).toEqual({
@@ -70,28 +70,30 @@ describe('a TypeScript module as a source (TG-6)', () => {
   });
 
   it.each(['text', 'list', 'nothing', 'nil', 'bigint', 'cycle', 'date', 'map'])(
-    'takes %s for no result',
+    'rejects %s as a result',
     async (shape) => {
       expect((await answer(shape)).kind).toBe('bad_result');
     },
   );
 
-  it('names the file that cannot be loaded, and where it is declared', async () => {
+  it('names the module that cannot be loaded and the position of its declaration', async () => {
     await expect(open('missing')).rejects.toThrow(
-      /^tools\.yaml:3:9: the module \S+missing\.mjs of the source desk cannot be loaded: /,
+      /^tools\.yaml:3:9: the module \S+missing\.mjs of the source bank cannot be loaded: /,
     );
     await expect(open('broken')).rejects.toThrow(/broken\.ts .* cannot be loaded: it breaks/);
-    await expect(open('empty')).rejects.toThrow(/empty\.ts .* exports no function createTools/);
+    await expect(open('empty')).rejects.toThrow(
+      /empty\.ts .* does not export a function createTools/,
+    );
     await expect(open('failing')).rejects.toThrow(/failing\.ts .* failed in createTools: no key/);
   });
 
-  it('names the tools that the module lacks', async () => {
+  it('names the tools that the module does not have', async () => {
     await expect(open('shapes', ['echo', 'pay', 'toString'])).rejects.toThrow(
       /shapes\.ts .* has no function for pay, toString\./,
     );
   });
 
-  it('disposes of tools that hold something', async () => {
+  it('disposes the tools on close', async () => {
     const source = await open('shapes');
     await source.close();
     expect(await source.invoke(invocation('isDisposed'))).toMatchObject({

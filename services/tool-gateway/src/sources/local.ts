@@ -5,21 +5,21 @@ import type { Logger } from '@writ/telemetry';
 import { functionOf, runFunction } from './run-function.ts';
 import type { ToolSource } from './source.ts';
 
-/** What {@link openLocalSource} needs. */
+/** Options of {@link openLocalSource}. */
 export interface LocalSourceOptions {
   readonly name: string;
   /** Absolute path of the module. */
   readonly module: string;
-  /** Tools that it must have. */
+  /** Tools that the module must export. */
   readonly tools: readonly string[];
-  /** Where it is declared, for messages. */
+  /** `file:line:column` of the declaration, for messages. */
   readonly place: string;
   readonly context: ToolContext;
   readonly log: Logger;
 }
 
 /**
- * Opens a TypeScript module as a source of tools (TG-6): imports it and calls its `createTools`.
+ * Imports a TypeScript module and opens it as a source through its `createTools` (TG-6).
  * @throws ConfigError naming the module when it cannot be loaded or lacks a declared tool
  */
 export async function openLocalSource(options: LocalSourceOptions): Promise<ToolSource> {
@@ -47,7 +47,7 @@ async function loadTools(options: LocalSourceOptions): Promise<Tools> {
   }
   const { createTools } = module;
   if (typeof createTools !== 'function') {
-    throw unusable(options, 'exports no function createTools');
+    throw unusable(options, 'does not export a function createTools');
   }
   try {
     const tools: unknown = await createTools(options.context);
@@ -55,7 +55,7 @@ async function loadTools(options: LocalSourceOptions): Promise<Tools> {
   } catch (error) {
     throw unusable(options, `failed in createTools: ${firstLine(error)}`, error);
   }
-  throw unusable(options, 'gave no tools in createTools');
+  throw unusable(options, 'did not return tools from createTools');
 }
 
 async function dispose(tools: Tools): Promise<void> {

@@ -9,30 +9,30 @@ import { type ShareOf, Slots } from './slots.ts';
 import type { ToolSource } from './source.ts';
 import type { SourceDeclaration } from './tools-file.ts';
 
-/** A source and its places. */
+/** A source and its concurrency slots. */
 export interface OpenSource extends ToolSource {
   readonly slots: Slots;
 }
 
-/** What sources are made with. */
+/** Dependencies of sources. */
 export interface SourceParts {
-  /** The folder in which local tools may keep files. */
+  /** Folder for files of local tools. */
   readonly dataDir: string;
   readonly variables: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Where the built-in tool note keeps its notes. */
+  /** Storage of the built-in tool `note`. */
   readonly notes: Notes;
-  /** Of the places of a source, which all gateways have together. */
+  /** Creates this replica's share of a source's slots. */
   readonly shareOf: ShareOf;
-  /** Proves the gateway to tool providers. */
+  /** Service token of the gateway for tool providers. */
   readonly providerToken: () => Promise<string>;
-  /** Left out, tool providers are called in cleartext. */
+  /** TLS for tool providers; undefined selects cleartext. */
   readonly providerTls?: ChannelTls | undefined;
 }
 
 /**
- * Opens a source that tools.yaml declares, with places of its own.
+ * Opens a source that tools.yaml declares, with its own slots.
  * @throws ConfigError naming the module that cannot be used
  */
 export async function openSource(
@@ -73,7 +73,7 @@ async function open(declaration: SourceDeclaration, parts: SourceParts): Promise
         telemetry,
       });
     case 'mcp': {
-      // The client is large, and most gateways have no MCP server.
+      // Loaded on demand: the MCP client is large, and most gateways have no MCP server.
       const { openMcpSource } = await import('./mcp/mcp-source.ts');
       return openMcpSource({ name, server: origin.server, log: telemetry.log });
     }

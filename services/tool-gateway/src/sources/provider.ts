@@ -4,28 +4,31 @@ import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_
 import { type ErrorKind, isWritError } from '@writ/kernel';
 import { type ChannelTls, type ClosableRpcClient, createRpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
-import { badResult, toJsonAnswer } from './json-answer.ts';
-import type { ToolAnswer, ToolInvocation, ToolSource } from './source.ts';
+import {
+  badResult,
+  MAX_MESSAGE_LENGTH,
+  type ToolAnswer,
+  type ToolInvocation,
+  type ToolSource,
+  toJsonAnswer,
+} from './source.ts';
 
-/** What {@link openProviderSource} needs. */
+/** Options of {@link openProviderSource}. */
 export interface ProviderSourceOptions {
   readonly name: string;
   /** `host:port`. */
   readonly address: string;
-  /** The gateway's own, for the audience `tool-provider`. */
+  /** Service token of the gateway for the audience `tool-provider`. */
   readonly serviceToken: () => Promise<string>;
-  /** Left out, it is called in cleartext. */
+  /** Undefined selects cleartext. */
   readonly tls?: ChannelTls | undefined;
   readonly telemetry: Telemetry;
 }
 
-/** Longest sentence of a tool that is handed on, in characters. */
-const MAX_MESSAGE = 1_000;
-
-/** How much later gRPC's own deadline is, in milliseconds. */
+/** Added to the gRPC deadline, in milliseconds, so that the gateway's timeout fires first. */
 const DEADLINE_SLACK_MS = 500;
 
-/** Statuses that a server gives before it runs anything. */
+/** Statuses that a server returns before it runs a tool. */
 const REFUSALS: ReadonlySet<ErrorKind> = new Set([
   'invalid_argument',
   'unauthenticated',
@@ -35,16 +38,16 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
   'unimplemented',
 ]);
 
-/** What libs/rpc says of a call that found no connection; of an error that the provider sent it says nothing. */
+/** Message of libs/rpc for a call that was not sent; errors from the provider do not start with it. */
 const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica available: /;
 
 /**
- * Opens a program that serves ToolProviderService as a source of tools (TG-6). It is called when a
- * tool is; that it is away now harms nobody.
+ * Opens a server of ToolProviderService as a source of tools (TG-6). The connection is made on the first call, so an
+ * unreachable provider does not fail the start.
  */
 export function openProviderSource(options: ProviderSourceOptions): ToolSource {
   const { address, telemetry, serviceToken, tls } = options;
-  // Tool authors' servers may know no health checks, and be busy for long without being lost.
+  // Servers of tool authors may not serve health checks, and may be busy for a long time.
   const called = { address, telemetry, serviceToken, tls, health: 'unchecked' } as const;
   const client = createRpcClient(ToolProviderService, called);
   return {
@@ -62,7 +65,7 @@ async function invoke(
   try {
     const { outcome } = await client.invoke(
       { ...request, deadline: timestampFromDate(deadline) },
-      // The signal comes first, and says which limit it was.
+      // The signal aborts first and carries the reason.
       { signal, timeoutMs: timeoutMs + DEADLINE_SLACK_MS },
     );
     switch (outcome.case) {
@@ -74,15 +77,13 @@ async function invoke(
         return badResult(tool);
     }
   } catch (error) {
-    // What was called off ends with the reason for that, which is no word of the provider's.
+    // A cancelled call rejects with the reason of the signal, not with a response of the provider.
     const answer: ToolAnswer = signal.aborted
-      ? { kind: 'lost', message: `${tool} was called off.` }
+      ? { kind: 'lost', message: `${tool} was cancelled.` }
       : fromError(tool, error);
     telemetry.log.warn(
       { source, tool, call_id: callId, reason: isWritError(error) ? error.reason : 'INTERNAL' },
-      answer.kind === 'lost'
-        ? 'A tool provider did not answer.'
-        : 'A tool provider refused a call.',
+      answer.kind === 'lost' ? 'tool provider did not respond' : 'tool provider rejected call',
     );
     return answer;
   }
@@ -105,21 +106,21 @@ function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolA
 }
 
 /**
- * What an error says about the tool's work: a refusal came before it, an error of the program is the
- * tool's failure, and after anything else nobody knows.
+ * Maps an error to an answer: a rejection means that the tool did not run, INTERNAL means that the tool failed, and
+ * after any other error the outcome is unknown.
  */
 function fromError(tool: string, error: unknown): ToolAnswer {
-  if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not answer.` };
+  if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not respond.` };
   if (REFUSALS.has(error.kind)) {
-    return { kind: 'failed', message: `The provider of ${tool} refused the call.` };
+    return { kind: 'failed', message: `The provider of ${tool} rejected the call.` };
   }
   if (error.kind === 'internal') return { kind: 'failed', message: `${tool} failed.` };
   if (error.kind === 'unavailable' && UNSENT.test(error.message)) {
-    return { kind: 'failed', message: `The provider of ${tool} cannot be reached.` };
+    return { kind: 'failed', message: `The provider of ${tool} is unreachable.` };
   }
-  return { kind: 'lost', message: `The provider of ${tool} did not answer.` };
+  return { kind: 'lost', message: `The provider of ${tool} did not respond.` };
 }
 
 function sentence(text: string, fallback: string): string {
-  return text.trim() === '' ? fallback : text.slice(0, MAX_MESSAGE);
+  return text.trim() === '' ? fallback : text.slice(0, MAX_MESSAGE_LENGTH);
 }

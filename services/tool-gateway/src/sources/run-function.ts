@@ -1,49 +1,42 @@
 import { ToolFailure, type ToolFunction, type Tools } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { ToolAnswer, ToolInvocation } from './source.ts';
+import { badResult, MAX_MESSAGE_LENGTH, type ToolAnswer, type ToolInvocation } from './source.ts';
 
-/** Longest sentence of a tool that is handed on, in characters. */
-const MAX_MESSAGE = 1_000;
-
-/** Runs one of the functions that a source holds. Never rejects. */
+/** Runs a function of a source. Never rejects. */
 export async function runFunction(
   { log, name: source }: { readonly log: Logger; readonly name: string },
   tools: Tools,
   { tool, args, signal, idempotencyKey, tenant, runId, agentName, callId }: ToolInvocation,
 ): Promise<ToolAnswer> {
   const run = functionOf(tools, tool);
-  if (run === undefined) return { kind: 'failed', message: `${tool} is not there any more.` };
+  if (run === undefined) return { kind: 'failed', message: `${tool} no longer exists.` };
   const call = { idempotencyKey, tenant, runId, agentName, callId, signal };
   let value: unknown;
   try {
     value = await run(args, call);
   } catch (error) {
     if (error instanceof ToolFailure) {
-      return { kind: 'failed', message: error.message.slice(0, MAX_MESSAGE) };
+      return { kind: 'failed', message: error.message.slice(0, MAX_MESSAGE_LENGTH) };
     }
-    if (signal.aborted) return { kind: 'lost', message: `${tool} was called off.` };
+    if (signal.aborted) return { kind: 'lost', message: `${tool} was cancelled.` };
     log.warn(
       { source, tool, call_id: callId, error_type: kindOf(error) },
-      'A tool failed with an error of its own.',
+      'tool threw an unexpected error',
     );
     return { kind: 'failed', message: `${tool} failed.` };
   }
   return toAnswer(tool, value);
 }
 
-/** The value as JSON has it: what a caller in another language would get. */
+/** The value as its JSON reads, so that callers in other languages get the same. */
 function toAnswer(tool: string, value: unknown): ToolAnswer {
-  const bad: ToolAnswer = {
-    kind: 'bad_result',
-    message: `${tool} gave back something that is no JSON object.`,
-  };
-  if (!isPlainObject(value)) return bad;
+  if (!isPlainObject(value)) return badResult(tool);
   try {
     const content = JSON.stringify(value);
     return { kind: 'output', output: { kind: 'json', content, value: JSON.parse(content) } };
   } catch {
-    // A bigint or a cycle; the tool did its work, and its result cannot be told.
-    return bad;
+    // A bigint or a cycle: the tool ran, and its result has no JSON form.
+    return badResult(tool);
   }
 }
 
@@ -54,7 +47,7 @@ function isPlainObject(value: unknown): boolean {
   return isPlain && !('toJSON' in value && typeof value.toJSON === 'function');
 }
 
-/** The function of this name; undefined where there is none. */
+/** The function with this name; undefined when it does not exist. */
 export function functionOf(tools: Tools, name: string): ToolFunction | undefined {
   const found: unknown = Object.hasOwn(tools, name) ? tools[name] : undefined;
   return typeof found === 'function' ? (found as ToolFunction) : undefined;

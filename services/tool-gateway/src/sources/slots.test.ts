@@ -2,25 +2,25 @@ import { localSlotShare, type SlotUser } from '@writ/store';
 import { describe, expect, it } from 'vitest';
 import { type SlotLimits, Slots } from './slots.ts';
 
-/** The places of a gateway that has no other beside it. */
+/** Slots of a gateway without replicas. */
 const slotsOf = (limits: SlotLimits) =>
-  new Slots('desk', limits, (_, limit) => localSlotShare(limit));
+  new Slots('bank', limits, (_, limit) => localSlotShare(limit));
 
 const never = new AbortController().signal;
 
-describe('the places of a source (TG-6)', () => {
-  it('refuses whoever finds the queue full, and says which limits are met', async () => {
+describe('the slots of a source (TG-6)', () => {
+  it('rejects an acquire when the queue is full and names the limits', async () => {
     const slots = slotsOf({ maxInFlight: 1, maxQueued: 0 });
     const release = await slots.acquire(never);
     await expect(slots.acquire(never)).rejects.toMatchObject({
       reason: 'TOOL_QUEUE_FULL',
-      metadata: { source: 'desk', max_in_flight: '1', max_queued: '0' },
+      metadata: { source: 'bank', max_in_flight: '1', max_queued: '0' },
     });
     release();
     await expect(slots.acquire(never)).resolves.toBeTypeOf('function');
   });
 
-  it('serves those who wait in their order', async () => {
+  it('grants slots in FIFO order', async () => {
     const slots = slotsOf({ maxInFlight: 1, maxQueued: 2 });
     const release = await slots.acquire(never);
     const order: string[] = [];
@@ -31,13 +31,13 @@ describe('the places of a source (TG-6)', () => {
     expect(order).toEqual(['first', 'second']);
   });
 
-  it('lets go of whoever is called off while waiting, and gives no place twice', async () => {
+  it('removes a cancelled waiter, and grants no slot twice', async () => {
     const slots = slotsOf({ maxInFlight: 1, maxQueued: 1 });
     const release = await slots.acquire(never);
     const off = new AbortController();
     const waiting = slots.acquire(off.signal);
-    off.abort(new Error('gone'));
-    await expect(waiting).rejects.toThrow('gone');
+    off.abort(new Error('cancelled'));
+    await expect(waiting).rejects.toThrow('cancelled');
     release();
     release();
     const again = await slots.acquire(never);
@@ -46,24 +46,24 @@ describe('the places of a source (TG-6)', () => {
     await expect(next).resolves.toBeTypeOf('function');
   });
 
-  it('are idle as well when whoever waited has gone, or cannot be served, and nobody had a place', async () => {
+  it('become idle after the last waiter is cancelled or rejected', async () => {
     let user: SlotUser | undefined;
-    // As where other gateways have all of them.
+    // Other replicas have every slot.
     const none = { ...localSlotShare(() => 0), waiting: () => 0 };
-    const slots = new Slots('desk', { maxInFlight: 1, maxQueued: 1 }, (_, __, its) => {
+    const slots = new Slots('bank', { maxInFlight: 1, maxQueued: 1 }, (_, __, its) => {
       user = its;
       return none;
     });
     const off = new AbortController();
     const waiting = slots.acquire(off.signal);
     const idle = slots.idle();
-    off.abort(new Error('gone'));
-    await expect(waiting).rejects.toThrow('gone');
+    off.abort(new Error('cancelled'));
+    await expect(waiting).rejects.toThrow('cancelled');
     await idle;
     const unserved = slots.acquire(never);
     const idleAgain = slots.idle();
-    user?.failed(new Error('The store is away.'));
-    await expect(unserved).rejects.toThrow('The store is away.');
+    user?.failed(new Error('The store is unreachable.'));
+    await expect(unserved).rejects.toThrow('The store is unreachable.');
     await idleAgain;
   });
 });

@@ -1,35 +1,34 @@
 import { OverloadedError } from '@writ/kernel';
 import type { SlotShare, SlotUser } from '@writ/store';
 
-/** How many calls of one source may be under way, and how many may wait (TG-6). */
+/** Concurrency limits of one source (TG-6). */
 export interface SlotLimits {
   readonly maxInFlight: number;
   readonly maxQueued: number;
 }
 
-/** Makes this process's share of places that all replicas have together. */
+/** Creates this replica's share of slots that all replicas have together. */
 export type ShareOf = (name: string, limit: () => number, user: SlotUser) => SlotShare;
 
 /**
- * The places of one source, first come, first served; of replicas, each serves its own, and they share
- * the places by how many wait there. A call waits for its place before its intent
- * is recorded, so one that gets none leaves no trace (TG-8).
+ * Slots of one source, granted in FIFO order; replicas share the slots by the length of their queues. A call
+ * acquires its slot before its intent is recorded, so a rejected call leaves no record (TG-8).
  */
 export class Slots {
   readonly #name: string;
   readonly #share: SlotShare;
   #limits: SlotLimits;
   readonly #queue = new Set<PromiseWithResolvers<void>>();
-  #taken = 0;
+  #inUse = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
-  /** @param name the source's, for messages */
+  /** @param name name of the source */
   constructor(name: string, limits: SlotLimits, shareOf: ShareOf) {
     this.#name = name;
     this.#limits = limits;
     this.#share = shareOf(name, () => this.#limits.maxInFlight, {
       demand: () => ({
-        inUse: this.#taken,
+        inUse: this.#inUse,
         waiting: this.#queue.size,
         weight: this.#queue.size,
       }),
@@ -37,22 +36,22 @@ export class Slots {
       failed: (error) => {
         for (const waiting of this.#queue) waiting.reject(error);
         this.#queue.clear();
-        this.#sayIfIdle();
+        this.#resolveIfIdle();
       },
     });
   }
 
   /**
-   * Waits for a place; give it back by calling the result, once.
-   * @throws OverloadedError TOOL_QUEUE_FULL when too many wait; the reason of `signal` when it aborts
+   * Acquires a slot. Call the result to release it; further calls of it have no effect.
+   * @throws OverloadedError TOOL_QUEUE_FULL when the queue is full; the reason of `signal` when it aborts
    */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.#taken >= this.#share.allowance() || this.#queue.size > 0) {
+    if (this.#inUse >= this.#share.allowance() || this.#queue.size > 0) {
       if (this.#isFull()) throw this.#overloaded();
       await this.#wait(signal);
     } else {
-      this.#taken += 1;
+      this.#inUse += 1;
     }
     let held = true;
     return () => {
@@ -61,20 +60,20 @@ export class Slots {
     };
   }
 
-  /** Sets other limits; who has a place keeps it. */
+  /** Changes the limits; slots in use are kept. */
   resize({ maxInFlight, maxQueued }: SlotLimits): void {
     this.#limits = { maxInFlight, maxQueued };
     this.#admit();
   }
 
-  /** Gives this process's share back. */
+  /** Releases this replica's share. */
   async close(): Promise<void> {
     await this.#share.close();
   }
 
-  /** Resolves when nobody has a place or waits for one. */
+  /** Resolves when no slot is in use and the queue is empty. */
   async idle(): Promise<void> {
-    if (this.#taken === 0 && this.#queue.size === 0) return;
+    if (this.#inUse === 0 && this.#queue.size === 0) return;
     this.#idle ??= Promise.withResolvers<void>();
     await this.#idle.promise;
   }
@@ -86,7 +85,7 @@ export class Slots {
     const leave = () => {
       if (!this.#queue.delete(place)) return;
       place.reject(signal.reason);
-      this.#sayIfIdle();
+      this.#resolveIfIdle();
     };
     signal.addEventListener('abort', leave, { once: true });
     try {
@@ -96,38 +95,38 @@ export class Slots {
     }
   }
 
-  /** Hands the place to whoever waits longest, unless there are fewer places by now, or others have their turn. */
+  /** Passes the slot to the next waiter, unless the limit was lowered or another replica has its turn. */
   #release(): void {
-    this.#taken -= 1;
+    this.#inUse -= 1;
     if (this.#share.mayReuse()) this.#admit();
     else this.#share.changed();
-    this.#sayIfIdle();
+    this.#resolveIfIdle();
   }
 
-  #sayIfIdle(): void {
-    if (this.#taken > 0 || this.#queue.size > 0) return;
+  #resolveIfIdle(): void {
+    if (this.#inUse > 0 || this.#queue.size > 0) return;
     this.#idle?.resolve();
     this.#idle = undefined;
   }
 
   #admit(): void {
     for (const next of this.#queue) {
-      if (this.#taken >= this.#share.allowance()) return;
-      this.#taken += 1;
+      if (this.#inUse >= this.#share.allowance()) return;
+      this.#inUse += 1;
       this.#queue.delete(next);
       next.resolve();
     }
   }
 
   #isFull(): boolean {
-    return this.#share.waiting(this.#queue.size + 1, this.#taken) > this.#limits.maxQueued;
+    return this.#share.waiting(this.#queue.size + 1, this.#inUse) > this.#limits.maxQueued;
   }
 
   #overloaded(): OverloadedError {
     const { maxInFlight, maxQueued } = this.#limits;
     return new OverloadedError(
       'TOOL_QUEUE_FULL',
-      `The source ${this.#name} runs ${maxInFlight} calls and ${maxQueued} more wait; the limits are max_in_flight and max_queued. Nothing was executed; try again later.`,
+      `Source ${this.#name} has ${maxInFlight} calls in flight (max_in_flight) and ${maxQueued} queued (max_queued). The call was not executed; retry later.`,
       { source: this.#name, max_in_flight: String(maxInFlight), max_queued: String(maxQueued) },
     );
   }

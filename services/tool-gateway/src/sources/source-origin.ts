@@ -3,31 +3,39 @@ import { ConfigError } from '@writ/config';
 import type { EgressAllowance } from '../domain/egress/egress-rules.ts';
 import type { McpServer } from './mcp/mcp-transport.ts';
 import type { McpEntry, SourceEntry } from './tools-schema.ts';
-import { substitute, type Variables } from './variables.ts';
 
-/** Where the tools of a source come from, with everything filled in. */
+/** Values that tools.yaml may refer to, by name. Contains secrets; never log it. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Origin of the tools of a source, with references resolved. */
 export type SourceOrigin =
-  | { readonly kind: 'local' /** Absolute. */; readonly module: string }
+  | { readonly kind: 'local' /** Absolute path. */; readonly module: string }
   | {
       readonly kind: 'provider';
       /** `host:port`. */
       readonly address: string;
-      /** It is called without TLS also where services have it. */
+      /** The provider is called without TLS although services use TLS. */
       readonly cleartext?: true;
     }
   | { readonly kind: 'builtin'; readonly egress: EgressAllowance }
   | { readonly kind: 'mcp'; readonly server: McpServer };
 
+/** `${NAME}` or `${NAME:-default}`. */
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
 /**
- * Reads where a source's tools come from. Modules are found from the folder of `file`.
+ * Reads the origin of a source. Module paths are relative to the folder of `file`.
  * @throws ConfigError naming the setting that is malformed, or refers to a variable that is not set
  */
 export function readOrigin(entry: SourceEntry, file: string, variables: Variables): SourceOrigin {
-  const filled = (name: string, text: string): string => {
-    const result = substitute(text, variables);
-    if ('text' in result) return result.text;
-    throw new ConfigError(name, [`${name} refers to ${result.missing}, which is not set.`]);
-  };
+  const filled = (name: string, text: string): string =>
+    text.replaceAll(REFERENCE, (_, variable: string, fallback: string | undefined) => {
+      const set = Object.hasOwn(variables, variable) ? variables[variable]?.trim() : undefined;
+      // An empty variable counts as unset.
+      const value = set || fallback;
+      if (value !== undefined) return value;
+      throw new ConfigError(name, [`${name} refers to ${variable}, which is not set.`]);
+    });
   switch (entry.kind) {
     case 'local':
       return { kind: 'local', module: resolve(dirname(file), entry.module) };
@@ -73,7 +81,7 @@ function readServer(
   return { transport: 'stdio', command, args, env: all('env', entry.env), cwd: folder };
 }
 
-/** As URLs write it, so that it is found whatever way it was written. */
+/** `host:port` in the form that URLs use. */
 function hostAndPort(text: string): string {
   const port = /:(\d{1,5})$/.exec(text)?.[1];
   const url = port === undefined ? null : URL.parse(`http://${text}/`);

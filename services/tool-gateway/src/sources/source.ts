@@ -1,13 +1,13 @@
-import type { JsonObject } from '@writ/kernel';
+import { isJsonObject, isWritError, type JsonObject, parseJsonStrict } from '@writ/kernel';
 import type { ToolOutput } from '../domain/result.ts';
-import type { OfferedTool } from './offered-tool.ts';
+import type { ToolDefinition } from '../domain/tool.ts';
 
 /** One run of a tool. */
 export interface ToolInvocation {
   readonly tool: string;
   /** The exact text that was signed. */
   readonly argumentsJson: string;
-  /** What it says. */
+  /** The parsed arguments. */
   readonly args: JsonObject;
   /** The same for every repeat of one approved call (TG-5). */
   readonly idempotencyKey: string;
@@ -15,40 +15,65 @@ export interface ToolInvocation {
   readonly runId: string;
   readonly agentName: string;
   readonly callId: string;
-  /** W3C traceparent of the execution, for tools that trace; undefined outside of a trace. */
+  /** W3C traceparent of the execution; undefined outside a trace. */
   readonly traceparent?: string | undefined;
-  /** When the gateway stops waiting, and how long that is, in milliseconds. */
   readonly deadline: Date;
+  /** Time until the deadline, in milliseconds. */
   readonly timeoutMs: number;
-  /** Aborts at the deadline, and when the call is called off. */
+  /** Aborts at the deadline and when the call is cancelled. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What came of a run. `failed`: the tool says that it did not do its work. `bad_result`: it gave
- * back something that is no result. `lost`: no answer came, so nobody knows what it did. Messages
- * are one sentence for the model.
+ * Result of a run. `failed`: the tool reports that it did not do its work. `bad_result`: the tool returned an
+ * invalid result. `lost`: no response arrived, so the outcome is unknown. Messages are one sentence for the model.
  */
 export type ToolAnswer =
   | { readonly kind: 'output'; readonly output: ToolOutput }
   | { readonly kind: 'failed' | 'bad_result' | 'lost'; readonly message: string };
 
-/** Where tools come from (TG-6): one implementation for each kind, one instance for each source. */
+/** A tool as its source describes it; tools.yaml takes precedence. */
+export type OfferedTool = Pick<
+  ToolDefinition,
+  'description' | 'inputSchema' | 'sideEffect' | 'risk'
+> &
+  Partial<Pick<ToolDefinition, 'timeoutMs' | 'maxCallsPerAgent' | 'maxRepeats'>>;
+
+/** Offered tools by name. */
+export type OfferedTools = Readonly<Record<string, OfferedTool>>;
+
+/** A source of tools (TG-6): one implementation for each kind, one instance for each source. */
 export interface ToolSource {
-  /**
-   * What the source says of tools that it has, by name; absent where tools.yaml alone describes
-   * them. Rejects when it cannot be asked.
-   */
-  offer?(): Promise<Readonly<Record<string, OfferedTool>>>;
-  /**
-   * Says from now on, until the source is closed, when what it offers may have changed; absent where
-   * that does not happen.
-   */
-  watch?(changed: (offered: Readonly<Record<string, OfferedTool>>) => void): void;
-  /** Those of these tools that it does not have; absent where nobody can know. */
+  /** Lists the tools that the source describes; absent when only tools.yaml describes them. Rejects when the source is unreachable. */
+  offer?(): Promise<OfferedTools>;
+  /** Calls `changed` when the offered tools may have changed, until the source is closed; absent when they cannot change. */
+  watch?(changed: (offered: OfferedTools) => void): void;
+  /** Returns the tools that the source does not have; absent when that is unknown. */
   lacks?(tools: readonly string[]): readonly string[];
-  /** Runs a tool. Never rejects; whatever goes wrong is an answer, and harms only this call. */
+  /** Runs a tool. Never rejects: every failure is an answer and affects only this call. */
   invoke(invocation: ToolInvocation): Promise<ToolAnswer>;
-  /** Lets go of what the source holds. */
+  /** Releases the resources of the source. */
   close(): Promise<void>;
+}
+
+/** Longest message of a tool that is passed to the model, in characters. */
+export const MAX_MESSAGE_LENGTH = 1_000;
+
+/** Largest JSON result that is parsed, in bytes: the limit of a gRPC message. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024;
+
+/** The answer for a JSON text: its object, or `bad_result`. */
+export function toJsonAnswer(tool: string, content: string): ToolAnswer {
+  try {
+    const value = parseJsonStrict(content, { field: 'result', maxBytes: MAX_RESULT_BYTES });
+    if (isJsonObject(value)) return { kind: 'output', output: { kind: 'json', content, value } };
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+  }
+  return badResult(tool);
+}
+
+/** The answer of a tool that returned an invalid result. */
+export function badResult(tool: string): ToolAnswer {
+  return { kind: 'bad_result', message: `${tool} returned a result that is not a JSON object.` };
 }

@@ -1,7 +1,7 @@
 import { ConfigError, parseDuration } from '@writ/config';
 import type { JsonObject } from '@writ/kernel';
 import type { ToolDefinition } from '../domain/tool.ts';
-import type { OfferedTool } from './offered-tool.ts';
+import type { OfferedTool } from './source.ts';
 import type { ToolEntry } from './tools-schema.ts';
 
 const DEFAULTS = {
@@ -11,20 +11,20 @@ const DEFAULTS = {
   maxRepeats: 1,
 } as const;
 
-/** Longest time limit of a tool. */
+/** Longest timeout of a tool. */
 export const MAX_TIMEOUT_MS = 3_600_000;
 
-/** What somebody has to say of a tool: tools.yaml, or else its source. */
-const NEEDED = ['description', 'input_schema', 'side_effect', 'risk'] as const;
+/** Fields without a default: tools.yaml or the source must set them. */
+const REQUIRED = ['description', 'input_schema', 'side_effect', 'risk'] as const;
 
-/** Names of what an entry must say and does not, where its source offers nothing. */
+/** The required fields that an entry does not set. */
 export function missingIn(entry: ToolEntry): readonly string[] {
-  return NEEDED.filter((name) => entry[name] === undefined);
+  return REQUIRED.filter((name) => entry[name] === undefined);
 }
 
 /**
- * The definition of a tool: what tools.yaml says, then what its source offers, then the defaults.
- * @throws ConfigError when `timeout` is no duration or out of bounds
+ * The definition of a tool from tools.yaml, the source's offer and the defaults, in this order of precedence.
+ * @throws ConfigError when `timeout` is not a duration or out of range
  */
 export function toDefinition(entry: ToolEntry, offered: Partial<OfferedTool> = {}): ToolDefinition {
   return {

@@ -5,7 +5,7 @@ import { loadToolsFile } from './tools-file.ts';
 const GOOD = `
 tools:
   - name: pay
-    description: Pays somebody.
+    description: Pays a person.
     input_schema:
       type: object
       properties: { to: { type: string, fillable: true } }
@@ -13,7 +13,7 @@ tools:
     side_effect: destructive
     timeout: 2s
     risk: 0.5
-    source: desk
+    source: bank
   - name: look
     description: Looks.
     input_schema: { type: object }
@@ -24,14 +24,14 @@ tools:
     risk: 0
     source: far
 sources:
-  desk: { kind: local, module: ./src/tools.ts }
+  bank: { kind: local, module: ./src/tools.ts }
   far: { kind: provider, address: "\${FAR:-127.0.0.1:50061}", max_in_flight: 4 }
 allow:
   agents: { payer: [pay, look], "*": [look] }
 `;
 
 function load(text: string, variables = {}) {
-  return loadToolsFile({ text, file: '/desk/tools.yaml' }, variables);
+  return loadToolsFile({ text, file: '/bank/tools.yaml' }, variables);
 }
 
 function problems(text: string): readonly string[] {
@@ -45,7 +45,7 @@ function problems(text: string): readonly string[] {
 }
 
 describe('loadToolsFile (TG-6)', () => {
-  it('reads tools with their limits, and fills in defaults', () => {
+  it('reads tools with their limits and applies defaults', () => {
     const { registry } = load(GOOD);
     expect([...registry.tools.keys()]).toEqual(['look', 'pay']);
     expect(registry.tools.get('pay')).toMatchObject({
@@ -65,9 +65,9 @@ describe('loadToolsFile (TG-6)', () => {
     expect(registry.allows({ tenant: 'acme', agentName: 'clerk' }, 'pay')).toBe(false);
   });
 
-  it('finds modules from the folder of the file, and addresses in variables', () => {
+  it('resolves modules relative to the file, and addresses from variables', () => {
     expect(load(GOOD).sources.map(({ name, origin, tools }) => ({ name, origin, tools }))).toEqual([
-      { name: 'desk', origin: { kind: 'local', module: '/desk/src/tools.ts' }, tools: ['pay'] },
+      { name: 'bank', origin: { kind: 'local', module: '/bank/src/tools.ts' }, tools: ['pay'] },
       { name: 'far', origin: { kind: 'provider', address: '127.0.0.1:50061' }, tools: ['look'] },
     ]);
     expect(load(GOOD, { FAR: 'tools.example:7' }).sources[1]?.origin).toEqual({
@@ -80,71 +80,71 @@ describe('loadToolsFile (TG-6)', () => {
     [
       'a second tool of the same name',
       GOOD.replace('name: look', 'name: pay').replaceAll('look]', 'pay]'),
-      '/desk/tools.yaml:13:11: pay is declared twice.',
+      '/bank/tools.yaml:13:11: pay is declared twice.',
     ],
     [
-      'a source that is not there',
+      'a source that does not exist',
       GOOD.replace('source: far', 'source: near'),
-      '/desk/tools.yaml:21:13: there is no source near under sources.',
+      '/bank/tools.yaml:21:13: source near is not declared under sources.',
     ],
     [
-      'a schema that is no contract',
+      'a schema that is not a contract',
       GOOD.replace('input_schema: { type: object }', 'input_schema: { type: array }'),
-      '/desk/tools.yaml:15:19: The argument contract is unusable: type must be "object".',
+      '/bank/tools.yaml:15:19: The argument contract is unusable: type must be "object".',
     ],
     [
-      'an argument whose schema cannot be read',
+      'an argument with an invalid schema',
       GOOD.replace('type: string, fillable', 'type: strong, fillable'),
-      '/desk/tools.yaml:6:7: The argument contract is unusable: the schema of to cannot be read.',
+      '/bank/tools.yaml:6:7: The argument contract is unusable: the schema of to cannot be read.',
     ],
     [
       'a schema that JSON cannot hold',
       GOOD.replace('{ type: string, fillable: true }', '{ default: .nan }'),
-      '/desk/tools.yaml:6:7: The value has no JSON form: it contains a number that is not finite.',
+      '/bank/tools.yaml:6:7: The value has no JSON form: it contains a number that is not finite.',
     ],
     [
-      'a time limit without a unit',
+      'a timeout without a unit',
       GOOD.replace('timeout: 2s', 'timeout: "2"'),
-      '/desk/tools.yaml:10:14: timeout must be a duration with a unit (ms, s, m, h or d), such as 30s or 1m30s.',
+      '/bank/tools.yaml:10:14: timeout must be a duration with a unit (ms, s, m, h or d), such as 30s or 1m30s.',
     ],
     [
-      'a time limit of nothing',
+      'a timeout of zero',
       GOOD.replace('timeout: 2s', 'timeout: 0s'),
-      '/desk/tools.yaml:10:14: timeout must be from 1ms to 1h.',
+      '/bank/tools.yaml:10:14: timeout must be from 1ms to 1h.',
     ],
     [
       'no side effect class',
       GOOD.replace('    side_effect: destructive\n', ''),
-      '/desk/tools.yaml:3:5: tools.0 needs "side_effect".',
+      '/bank/tools.yaml:3:5: tools.0 needs "side_effect".',
     ],
     [
       'an unknown kind of source',
       GOOD.replace('kind: local', 'kind: remote'),
-      /^\/desk\/tools\.yaml:23:9: sources\.desk must be one of: a source with kind: local;/,
+      /^\/bank\/tools\.yaml:23:9: sources\.bank must be one of: a source with kind: local;/,
     ],
     [
-      'an address without a value',
+      'an address whose variable is not set',
       GOOD.replace(':-127.0.0.1:50061', ''),
-      '/desk/tools.yaml:24:8: address refers to FAR, which is not set.',
+      '/bank/tools.yaml:24:8: address refers to FAR, which is not set.',
     ],
     [
-      'a built-in that there is not',
+      'a built-in tool that does not exist',
       GOOD.replace('kind: local, module: ./src/tools.ts', 'kind: builtin'),
-      '/desk/tools.yaml:3:11: there is no built-in pay; there are calculator, http_fetch, note, now.',
+      '/bank/tools.yaml:3:11: built-in tool pay does not exist. Available tools: calculator, http_fetch, note, now.',
     ],
     [
       'an allowlist with an unknown tool',
       GOOD.replace('payer: [pay, look]', 'payer: [pay, lock]'),
-      '/desk/tools.yaml:26:26: there is no tool lock.',
+      '/bank/tools.yaml:26:26: tool lock does not exist.',
     ],
-  ])('names the place of %s', (_, text, expected) => {
+  ])('reports the position of %s', (_, text, expected) => {
     const [problem, ...more] = problems(text);
     expect(more).toEqual([]);
     if (typeof expected === 'string') expect(problem).toBe(expected);
     else expect(problem).toMatch(expected);
   });
 
-  it('lets built-in tools describe themselves, and tools.yaml overrule them', () => {
+  it('takes definitions from built-in tools and overrides from tools.yaml', () => {
     const { registry, sources } = load(`
 tools:
   - { name: now, source: own, risk: 0.2, timeout: 3s }
@@ -170,7 +170,7 @@ sources:
     const MCP = `
 tools:
   - { name: wiki__read, source: wiki, side_effect: read_only, risk: 0.1 }
-  - { name: wiki__gone, source: wiki }
+  - { name: wiki__lost, source: wiki }
 sources:
   wiki: { kind: mcp, url: "https://wiki.example/mcp", headers: { authorization: "Bearer \${TOKEN}" } }
   files: { kind: mcp, command: node, args: [./files.js], env: { ROOT: "\${TOKEN}" } }
@@ -184,24 +184,24 @@ allow:
       risk: 1,
     } as const;
 
-    it('reads how it is reached, with what may be told to it', () => {
+    it('reads its transport with resolved variables', () => {
       const [wiki, files] = load(MCP, { TOKEN: 't' }).sources.map(({ origin }) => origin);
       expect(wiki).toMatchObject({
         server: { url: 'https://wiki.example/mcp', headers: { authorization: 'Bearer t' } },
       });
       expect(files).toMatchObject({
-        server: { command: 'node', args: ['./files.js'], env: { ROOT: 't' }, cwd: '/desk' },
+        server: { command: 'node', args: ['./files.js'], env: { ROOT: 't' }, cwd: '/bank' },
       });
       expect(() => load(MCP)).toThrow('headers.authorization refers to TOKEN, which is not set.');
       expect(() => load(MCP.replace('https:', 'file:'), { TOKEN: 't' })).toThrow(
-        '/desk/tools.yaml:6:9: url must be an http or https URL.',
+        '/bank/tools.yaml:6:9: url must be an http or https URL.',
       );
-      expect(() => load(MCP.replace('name: wiki__gone', 'name: gone'), { TOKEN: 't' })).toThrow(
+      expect(() => load(MCP.replace('name: wiki__lost', 'name: lost'), { TOKEN: 't' })).toThrow(
         'tools of wiki are named wiki__<tool>.',
       );
     });
 
-    it('takes from it what tools.yaml leaves open, and says what is left out', () => {
+    it('completes entries with its offer and warns about ignored tools', () => {
       const bad = { ...offered, inputSchema: { type: 'array' } } as const;
       const { registry, warnings } = load(MCP, { TOKEN: 't' }).complete(
         new Map([
@@ -220,16 +220,16 @@ allow:
         risk: 1,
       });
       expect(warnings).toEqual([
-        expect.stringContaining('files__list of the source files is left out'),
-        expect.stringContaining('files__no spaces of the source files is left out'),
-        'The tool wiki__gone is left out: the source wiki does not describe it.',
+        expect.stringContaining('files__list of source files is ignored'),
+        expect.stringContaining('files__no spaces of source files is ignored'),
+        'Tool wiki__lost is ignored: source wiki does not offer it.',
       ]);
     });
   });
 
-  it('says that zero calls lets nobody call', () => {
+  it('warns that zero calls disables a tool', () => {
     const { warnings } = load(GOOD.replace('max_repeats: 2', 'max_repeats: 0'));
     expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatch(/max_repeats is 0, which lets nobody call it/);
+    expect(warnings[0]).toMatch(/max_repeats is 0, which disables the tool/);
   });
 });

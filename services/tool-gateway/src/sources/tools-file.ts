@@ -2,38 +2,39 @@ import { ConfigError, loadYaml, type YamlInput } from '@writ/config';
 import { InvalidRequestError, isWritError, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { type Allow, createRegistry, EVERY, type Registry } from '../domain/registry.ts';
 import { compileTool, type Tool } from '../domain/tool.ts';
-import { BUILTIN_TOOLS } from './builtin/builtin-tools.ts';
+import { BUILTIN_TOOLS } from './builtin/builtin-source.ts';
 import { mcpName, nameAtServer } from './mcp/mcp-name.ts';
-import type { Offers } from './offered-tool.ts';
-import { readOrigin, type SourceOrigin } from './source-origin.ts';
+import type { OfferedTools } from './source.ts';
+import { readOrigin, type SourceOrigin, type Variables } from './source-origin.ts';
 import { missingIn, toDefinition } from './tool-entry.ts';
 import { TOOLS_SCHEMA, type ToolEntry, type ToolsDocument } from './tools-schema.ts';
-import type { Variables } from './variables.ts';
 
-/** Where tools come from, as tools.yaml declares it. */
+/** A source as tools.yaml declares it. */
 export interface SourceDeclaration {
   readonly name: string;
   readonly origin: SourceOrigin;
-  /** Most calls at a time, and most that may wait for their turn. */
   readonly maxInFlight: number;
   readonly maxQueued: number;
-  /** Names of the tools that are declared to come from it. */
+  /** Names of the tools that are declared with this source. */
   readonly tools: readonly string[];
   /** `file:line:column` of the declaration. */
   readonly place: string;
 }
 
-/** A registry with everything in it that can be used. */
+/** Offered tools by source. */
+type Offers = ReadonlyMap<string, OfferedTools>;
+
+/** A registry of the usable tools, and warnings about the others. */
 interface Completed {
   readonly registry: Registry;
   readonly warnings: readonly string[];
 }
 
-/** What tools.yaml says. */
+/** A parsed tools.yaml. */
 export interface ToolsFile {
-  /** What is described in full without asking a source. */
+  /** Tools with a complete definition in tools.yaml. */
   readonly registry: Registry;
-  /** The registry with what sources say of their tools; tools.yaml has the last word. */
+  /** Adds the tools that sources offer; tools.yaml takes precedence. */
   complete(offers: Offers): Completed;
   readonly sources: readonly SourceDeclaration[];
   readonly warnings: readonly string[];
@@ -42,90 +43,30 @@ export interface ToolsFile {
 const DEFAULTS = { maxInFlight: 32, maxQueued: 256 } as const;
 
 /**
- * Reads tools.yaml: tools, sources and allowlists (TG-6). Modules are found from the file's folder;
- * an address may refer to `variables` as `${NAME}` or `${NAME:-default}`.
+ * Reads tools.yaml: tools, sources and allowlists (TG-6). Module paths are relative to the file; text settings of
+ * sources may refer to `variables` as `${NAME}` or `${NAME:-default}`.
  * @throws ConfigError listing every problem with its line and column
  */
 export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile {
   const { value, warnings, locate } = loadYaml<ToolsDocument>(input, TOOLS_SCHEMA);
   const file = typeof input === 'string' ? input : input.file;
-  const problems: string[] = [];
-  const attempt = <T>(path: readonly (string | number)[], work: () => T): T | undefined => {
-    try {
-      return work();
-    } catch (error) {
-      if (!isWritError(error)) throw error;
-      problems.push(`${locate(path)}: ${error.message}`);
-      return undefined;
-    }
-  };
-
-  const tools: Tool[] = [];
-  const names = new Set<string>();
-  /** Entries that leave something to what their source says. */
-  const open: ToolEntry[] = [];
-  for (const [index, entry] of value.tools.entries()) {
-    const path = ['tools', index];
-    if (names.has(entry.name))
-      problems.push(`${locate([...path, 'name'])}: ${entry.name} is declared twice.`);
-    names.add(entry.name);
-    const source = Object.hasOwn(value.sources, entry.source)
-      ? value.sources[entry.source]
-      : undefined;
-    if (source === undefined) {
-      problems.push(
-        `${locate([...path, 'source'])}: there is no source ${entry.source} under sources.`,
-      );
-      continue;
-    }
-    const offered = source.kind === 'builtin' ? builtin(entry.name) : undefined;
-    if (source.kind === 'builtin' && offered === undefined) {
-      const names = Object.keys(BUILTIN_TOOLS).join(', ');
-      problems.push(
-        `${locate([...path, 'name'])}: there is no built-in ${entry.name}; there are ${names}.`,
-      );
-      continue;
-    }
-    const isMcp = source.kind === 'mcp';
-    if (isMcp && nameAtServer(entry.source, entry.name) === undefined) {
-      problems.push(
-        `${locate([...path, 'name'])}: tools of ${entry.source} are named ${mcpName(entry.source, '<tool>')}.`,
-      );
-      continue;
-    }
-    const missing = offered === undefined ? missingIn(entry) : [];
-    if (isMcp && missing.length > 0) {
-      attempt([...path, 'timeout'], () => toDefinition(entry));
-      open.push(entry);
-      continue;
-    }
-    problems.push(...missing.map((name) => `${locate(path)}: tools.${index} needs "${name}".`));
-    const definition = attempt([...path, 'timeout'], () => toDefinition(entry, offered));
-    if (definition === undefined || missing.length > 0) continue;
-    const tool = attempt([...path, 'input_schema'], () => compileTool(definition));
-    if (tool !== undefined) tools.push(tool);
-  }
-  for (const [list, index, tool] of allowedNames(value)) {
-    if (tool === EVERY || names.has(tool) || isOffered(value, tool)) continue;
-    problems.push(`${locate(['allow', ...list, index])}: there is no tool ${tool}.`);
-  }
+  const problems = new Problems(locate);
+  const { tools, open } = readTools(value, problems);
+  checkAllowlists(value, problems);
   const sources = Object.entries(value.sources).flatMap(([name, entry]) => {
     const path = ['sources', name];
-    const origin = attempt(path, () => readOrigin(entry, file, variables));
-    return origin === undefined
-      ? []
-      : [
-          {
-            name,
-            origin,
-            maxInFlight: entry.max_in_flight ?? DEFAULTS.maxInFlight,
-            maxQueued: entry.max_queued ?? DEFAULTS.maxQueued,
-            tools: value.tools.filter((tool) => tool.source === name).map((tool) => tool.name),
-            place: locate(path),
-          },
-        ];
+    const origin = problems.collect(path, () => readOrigin(entry, file, variables));
+    if (origin === undefined) return [];
+    return {
+      name,
+      origin,
+      maxInFlight: entry.max_in_flight ?? DEFAULTS.maxInFlight,
+      maxQueued: entry.max_queued ?? DEFAULTS.maxQueued,
+      tools: value.tools.filter((tool) => tool.source === name).map((tool) => tool.name),
+      place: locate(path),
+    };
   });
-  if (problems.length > 0) throw new ConfigError(file, problems);
+  if (problems.all.length > 0) throw new ConfigError(file, problems.all);
   const allow = toAllow(value);
   return {
     registry: createRegistry(tools, allow),
@@ -133,6 +74,89 @@ export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile
     sources,
     warnings,
   };
+}
+
+type Path = readonly (string | number)[];
+
+/** Collects the problems of a document with their positions. */
+class Problems {
+  readonly all: string[] = [];
+  readonly #locate: (path: Path) => string;
+
+  constructor(locate: (path: Path) => string) {
+    this.#locate = locate;
+  }
+
+  add(path: Path, message: string): void {
+    this.all.push(`${this.#locate(path)}: ${message}`);
+  }
+
+  /** The result of `read`; undefined when it throws, and the error is added. */
+  collect<T>(path: Path, read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+      this.add(path, error.message);
+      return undefined;
+    }
+  }
+}
+
+/** The complete tools of a document, and the entries that their source completes. */
+function readTools(document: ToolsDocument, problems: Problems) {
+  const tools: Tool[] = [];
+  const open: ToolEntry[] = [];
+  const names = new Set<string>();
+  for (const [index, entry] of document.tools.entries()) {
+    const path = ['tools', index];
+    if (names.has(entry.name)) problems.add([...path, 'name'], `${entry.name} is declared twice.`);
+    names.add(entry.name);
+    const result = readTool(document, entry, path, problems);
+    if (result === 'open') open.push(entry);
+    else if (result !== undefined) tools.push(result);
+  }
+  return { tools, open };
+}
+
+/** The tool of an entry; `open` when its source completes it; undefined when it is invalid. */
+function readTool(
+  { sources }: ToolsDocument,
+  entry: ToolEntry,
+  path: Path,
+  problems: Problems,
+): Tool | 'open' | undefined {
+  const { name } = entry;
+  const source = Object.hasOwn(sources, entry.source) ? sources[entry.source] : undefined;
+  if (source === undefined) {
+    const message = `source ${entry.source} is not declared under sources.`;
+    return void problems.add([...path, 'source'], message);
+  }
+  const offered = source.kind === 'builtin' ? builtin(name) : undefined;
+  if (source.kind === 'builtin' && offered === undefined) {
+    const available = Object.keys(BUILTIN_TOOLS).join(', ');
+    const message = `built-in tool ${name} does not exist. Available tools: ${available}.`;
+    return void problems.add([...path, 'name'], message);
+  }
+  const isMcp = source.kind === 'mcp';
+  if (isMcp && nameAtServer(entry.source, name) === undefined) {
+    const message = `tools of ${entry.source} are named ${mcpName(entry.source, '<tool>')}.`;
+    return void problems.add([...path, 'name'], message);
+  }
+  const missing = offered === undefined ? missingIn(entry) : [];
+  const definition = problems.collect([...path, 'timeout'], () => toDefinition(entry, offered));
+  if (isMcp && missing.length > 0) return 'open';
+  for (const field of missing) problems.add(path, `${path.join('.')} needs "${field}".`);
+  if (definition === undefined || missing.length > 0) return undefined;
+  return problems.collect([...path, 'input_schema'], () => compileTool(definition));
+}
+
+function checkAllowlists(document: ToolsDocument, problems: Problems): void {
+  const names = new Set(document.tools.map(({ name }) => name));
+  for (const [list, index, tool] of allowedNames(document)) {
+    if (tool === EVERY || names.has(tool) || isOffered(document, tool)) continue;
+    problems.add(['allow', ...list, index], `tool ${tool} does not exist.`);
+  }
 }
 
 function complete(
@@ -154,12 +178,12 @@ function complete(
         tools.set(name, compileTool(toDefinition(entry, offer)));
       } catch (error) {
         if (!isWritError(error)) throw error;
-        warnings.push(`The tool ${name} of the source ${source} is left out: ${error.message}`);
+        warnings.push(`Tool ${name} of source ${source} is ignored: ${error.message}`);
       }
     }
   }
   for (const { name, source } of entries.values()) {
-    warnings.push(`The tool ${name} is left out: the source ${source} does not describe it.`);
+    warnings.push(`Tool ${name} is ignored: source ${source} does not offer it.`);
   }
   return { registry: createRegistry([...tools.values()], allow), warnings };
 }
@@ -168,11 +192,11 @@ function assertToolName(name: string): void {
   if (TOOL_NAME_PATTERN.test(name)) return;
   throw new InvalidRequestError(
     'INVALID_TOOL_NAME',
-    'It must have 1 to 64 letters, digits, _ and -.',
+    'The name must have 1 to 64 letters, digits, underscores and hyphens.',
   );
 }
 
-/** Whether an MCP server may offer a tool of this name once it is asked. */
+/** Whether an MCP server may offer a tool with this name. */
 function isOffered({ sources }: ToolsDocument, tool: string): boolean {
   return Object.entries(sources).some(
     ([source, { kind }]) => kind === 'mcp' && nameAtServer(source, tool) !== undefined,

@@ -2,7 +2,7 @@ import type { JsonSchema } from '@writ/config';
 import { TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
-/** One tool as tools.yaml holds it: in full, or as much of it as its source leaves open. */
+/** A tool in tools.yaml; its source may supply missing fields. */
 export interface ToolEntry {
   readonly name: string;
   readonly description?: string;
@@ -16,7 +16,7 @@ export interface ToolEntry {
   readonly source: string;
 }
 
-/** An MCP server as tools.yaml holds it. */
+/** An MCP server in tools.yaml. */
 export type McpEntry =
   | { readonly kind: 'mcp'; readonly url: string; readonly headers?: Texts }
   | {
@@ -28,7 +28,7 @@ export type McpEntry =
 
 type Texts = Readonly<Record<string, string>>;
 
-/** One source as tools.yaml holds it. */
+/** A source in tools.yaml. */
 export type SourceEntry = (
   | { readonly kind: 'local'; readonly module: string }
   | { readonly kind: 'provider'; readonly address: string; readonly tls?: boolean }
@@ -40,7 +40,7 @@ export type SourceEntry = (
   | McpEntry
 ) & { readonly max_in_flight?: number; readonly max_queued?: number };
 
-/** The whole of tools.yaml. */
+/** The document tools.yaml. */
 export interface ToolsDocument {
   readonly tools: readonly ToolEntry[];
   readonly sources: Readonly<Record<string, SourceEntry>>;
@@ -50,7 +50,7 @@ export interface ToolsDocument {
   };
 }
 
-/** The largest result that still fits an answer over gRPC, in bytes. */
+/** Largest result that fits a gRPC response, in bytes. */
 const MAX_OUTPUT_BYTES = 2 * 1024 * 1024;
 
 const TOOL_NAME = {
@@ -63,7 +63,7 @@ const ID = {
   pattern: '^[a-z0-9_-]{1,64}$',
   'x-expected': '1 to 64 characters from a-z, 0-9, underscore and hyphen',
 } as const;
-const NEVER_CALLED = 'lets nobody call it; leave it out for the default';
+const NEVER_CALLED = 'disables the tool; omit it for the default';
 
 const concurrency = {
   max_in_flight: { type: 'integer', minimum: 1, maximum: 10_000 },
@@ -89,7 +89,7 @@ const allowlist = {
   additionalProperties: { type: 'array', items: { type: 'string' } },
 } as const;
 
-/** What tools.yaml may hold. */
+/** JSON Schema of tools.yaml. */
 export const TOOLS_SCHEMA: JsonSchema = {
   type: 'object',
   additionalProperties: false,

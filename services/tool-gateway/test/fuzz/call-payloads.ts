@@ -3,13 +3,13 @@ import { isWritError } from '@writ/kernel';
 import { type Fixture, startFixture } from '../gateway-fixture.ts';
 import { type Payload, payloads } from './payloads.ts';
 
-const AT_A_TIME = 64;
+const CONCURRENCY = 64;
 const EVERY = 1_000_000_000;
 
 /**
- * Puts argument texts through CallTool of a gateway that runs, over the wire, each under a writ for
- * exactly it; afterwards the gateway must execute a good call.
- * @returns what was wrong, a sentence each
+ * Sends argument texts to CallTool of a running gateway, each with a matching writ. Afterwards the gateway must execute
+ * a valid call.
+ * @returns the problems, one sentence each
  */
 export async function callPayloads(count: number, seed: number): Promise<readonly string[]> {
   const limits = { max_calls_per_agent: EVERY, max_repeats: EVERY };
@@ -28,9 +28,10 @@ export async function callPayloads(count: number, seed: number): Promise<readonl
         if (problem !== undefined) problems.push(`seed ${seed}, ${callId}: ${problem}`);
       }
     };
-    await Promise.all(Array.from({ length: AT_A_TIME }, one));
+    await Promise.all(Array.from({ length: CONCURRENCY }, one));
     const last = await fixture.call({ callId: 'op-last', argumentsJson: '{"to":"anna"}' });
-    if (last.status !== CallStatus.OK) problems.push('It executes no good call any more.');
+    if (last.status !== CallStatus.OK)
+      problems.push('The gateway no longer executes a valid call.');
     return problems;
   } finally {
     await fixture[Symbol.asyncDispose]();
@@ -42,7 +43,7 @@ async function callOne(
   callId: string,
   { text, expected }: Payload,
 ): Promise<string | undefined> {
-  // What is no Unicode cannot be sent; what is sent in its place may be good or bad.
+  // Ill-formed Unicode cannot be sent; its replacement may be valid or invalid.
   const argumentsJson = text.toWellFormed();
   let became: 'accepted' | 'refused';
   try {

@@ -11,28 +11,28 @@ const order = writ({ definitionDigest: tool.digest });
 const never = { calls: 0, lastCallId: '' };
 const noCalls = { ofRun: 0, ofTool: never, ofSignature: never };
 
-/** Longest sentence that a refusal may need. */
+/** Largest length of a message. */
 const MAX_MESSAGE = 4_096;
 
 /**
- * Puts one argument text through the checks of a call, and holds the verdict against JSON.parse.
- * @returns what is wrong with the verdict; undefined when nothing is
+ * Runs one argument text through the checks of a call and compares the verdict with JSON.parse.
+ * @returns the problem; undefined when the verdict is correct
  */
 export function judgePayload({ text, expected }: Payload): string | undefined {
   const verdict = judgeCall(order, registry, noCalls, parseArguments(text));
-  if (Object.hasOwn(Object.prototype, 'admin')) return 'It changed what all objects have.';
+  if (Object.hasOwn(Object.prototype, 'admin')) return 'It changed Object.prototype.';
   if (verdict.kind === 'refuse') {
-    if (expected === 'accepted') return `A good call was refused: ${verdict.message}`;
+    if (expected === 'accepted') return `A valid call was refused: ${verdict.message}`;
     const { stopReason, message } = verdict;
     if (stopReason !== 'tool_bad_args:pay') return `It was refused for ${stopReason}.`;
     const isSentence = message.length <= MAX_MESSAGE && message.endsWith('.');
-    return isSentence ? undefined : `No sentence: ${message.slice(0, 200)}`;
+    return isSentence ? undefined : `The message is not a sentence: ${message.slice(0, 200)}`;
   }
-  if (expected === 'refused') return 'A bad call was let through.';
+  if (expected === 'refused') return 'An invalid call was admitted.';
   try {
     const plain = { ...(JSON.parse(text) as object) };
-    return isDeepStrictEqual({ ...verdict.args }, plain) ? undefined : 'It was read differently.';
+    return isDeepStrictEqual({ ...verdict.args }, plain) ? undefined : 'It was parsed differently.';
   } catch {
-    return 'It is no JSON, and was let through.';
+    return 'It is not JSON and was admitted.';
   }
 }

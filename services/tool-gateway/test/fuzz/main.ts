@@ -3,8 +3,8 @@ import { callPayloads } from './call-payloads.ts';
 import { judgePayload } from './judge-payload.ts';
 import { payloads } from './payloads.ts';
 
-// Many more argument texts than the tests take: `npm run fuzz -- --count 1000000 --wire 20000 --seed 7`.
-// The first so many go through the checks of a call, the others through CallTool of a gateway that runs.
+// Fuzzes argument texts: `npm run fuzz -- --count 1000000 --wire 20000 --seed 7`. `--count` texts run through the
+// checks of a call, `--wire` texts are sent to CallTool of a running gateway.
 const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '1000000' },
@@ -25,7 +25,7 @@ for (let index = 0; index < count; index += 1) {
   console.error(`seed ${seed}, payload ${index}: ${problem}\n${payload.text}`);
 }
 const seconds = ((performance.now() - start) / 1_000).toFixed(1);
-console.log(`${count} payloads of seed ${seed} in ${seconds} s, ${failures} judged wrongly`);
+console.log(`${count} payloads of seed ${seed} in ${seconds} s, ${failures} wrong verdicts`);
 const wireStart = performance.now();
 const problems = await callPayloads(Number(values.wire), seed);
 for (const problem of problems) console.error(problem);

@@ -1,4 +1,4 @@
-/** An argument text, and what must become of it where that is known beforehand. */
+/** An argument text and its expected verdict. */
 export interface Payload {
   readonly text: string;
   readonly expected: 'accepted' | 'refused' | 'either';
@@ -17,7 +17,7 @@ function seeded(seed: number): () => number {
 
 const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 
-/** What the issue of bad input names, each refused for its own reason. */
+/** Invalid arguments, each refused for its own reason. */
 export const INVALID_ARGUMENTS: Readonly<Record<string, string>> = {
   'an array': '[]',
   'a number': '42',
@@ -36,21 +36,21 @@ export const INVALID_ARGUMENTS: Readonly<Record<string, string>> = {
   'a number too large for a double': '{"to":"anna","cents":1e999}',
   'a lone high surrogate': '{"to":"\\ud800"}',
   'a lone low surrogate': '{"to":"\\udc00 anna"}',
-  'surrogates the wrong way round': '{"to":"\\udc00\\ud800"}',
+  'surrogates in reverse order': '{"to":"\\udc00\\ud800"}',
   'a lone surrogate in a key': '{"to":"anna","\\ud800":1}',
   'an integer past 2^53': '{"to":"anna","cents":9007199254740993}',
   'an integer past -2^53': '{"to":"anna","cents":-9007199254740993}',
   'a duplicate key': '{"to":"anna","to":"bert"}',
   'a duplicate key in another spelling': '{"to":"anna","\\u0074o":"bert"}',
   'a comment': '{"to":"anna"/* or not */}',
-  'a comma too many': '{"to":"anna",}',
+  'a trailing comma': '{"to":"anna",}',
   'single quotes': "{'to':'anna'}",
   'a raw line break in a string': '{"to":"an\nna"}',
   'a leading zero': '{"to":"anna","cents":007}',
   'a byte order mark': '\ufeff{"to":"anna"}',
-  'something after its end': '{"to":"anna"}{"to":"bert"}',
-  'an end too early': '{"to":"anna"',
-  'arguments that nobody knows': '{"to":"anna","constructor":1,"toString":2}',
+  'trailing text': '{"to":"anna"}{"to":"bert"}',
+  'a truncated object': '{"to":"anna"',
+  'unknown arguments': '{"to":"anna","constructor":1,"toString":2}',
   'a missing argument': '{"cents":1}',
   'an empty argument': '{"to":"  "}',
   'arguments of the wrong type': '{"to":["anna"],"cents":true}',
@@ -94,7 +94,7 @@ const PIECES = [
   '"\\u005f\\u005fproto__"',
 ];
 
-/** An endless row of texts: random pieces, broken calls, good calls, and values of every shape. */
+/** An endless sequence of texts: random pieces, broken calls, valid calls, and values of every shape. */
 export function* payloads(seed: number): Generator<Payload, never> {
   const random = seeded(seed);
   const upTo = (limit: number) => Math.floor(random() * limit);

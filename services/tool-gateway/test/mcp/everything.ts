@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** The official MCP server that exercises every feature. */
+/** Path of the official MCP server that has every feature. */
 export const EVERYTHING = fileURLToPath(
   import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'),
 );
@@ -15,7 +15,7 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** Starts the server on a port of its own choice, or on `port`. */
+/** Starts the server on a free port, or on `port`. */
 export async function serveEverything(port = 0): Promise<HttpServer> {
   const preload = new URL('./listen-on-loopback.ts', import.meta.url).href;
   const process = spawn(

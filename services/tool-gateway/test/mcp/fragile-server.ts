@@ -1,10 +1,10 @@
 import { createInterface } from 'node:readline';
 
-// A small MCP server over stdio that does, by the name of the tool, what servers should not do.
+// An MCP server over stdio whose tools misbehave in the way that their names say.
 const answer = (id: unknown, body: object) =>
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...body })}\n`);
 
-let learnt = false;
+let learned = false;
 let cancelled = 0;
 
 const PICTURE = {
@@ -26,18 +26,18 @@ const TOOLS: Readonly<Record<string, (id: unknown, meta: unknown) => void>> = {
     answer(id, { result: { isError: true, content: [{ type: 'text', text: 'No such page.' }] } }),
   garble: (id) => answer(id, { result: { content: 'nothing' } }),
   learn: (id) => {
-    learnt = true;
+    learned = true;
     process.stdout.write(
       `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })}\n`,
     );
-    answer(id, { result: { content: [{ type: 'text', text: 'learnt' }] } });
+    answer(id, { result: { content: [{ type: 'text', text: 'learned' }] } });
   },
   hang: () => undefined,
   cancelled: (id) =>
     answer(id, { result: { content: [{ type: 'text', text: String(cancelled) }] } }),
   picture: (id) => answer(id, { result: { content: [PICTURE] } }),
   babble: (id) => {
-    process.stdout.write('this is no message\n');
+    process.stdout.write('this is not a message\n');
     answer(id, { result: { content: [{ type: 'text', text: 'well' }] } });
   },
 };
@@ -51,7 +51,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       result: { protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo },
     });
   } else if (method === 'tools/list') {
-    const names = [...Object.keys(TOOLS), ...(learnt ? ['trick'] : [])];
+    const names = [...Object.keys(TOOLS), ...(learned ? ['trick'] : [])];
     const tools = names.map((name) => ({ name, inputSchema: { type: 'object' } }));
     answer(id, { result: { tools } });
   } else if (method === 'notifications/cancelled') cancelled += 1;

@@ -1,6 +1,6 @@
 import { type AddressInfo, type ListenOptions, Server } from 'node:net';
 
-// The server under test listens wherever it can; a test listens on loopback, and has to know the port.
+// The server listens on every interface; this makes it listen on loopback and print its port.
 const listen: (options: ListenOptions, done?: () => void) => Server = Server.prototype.listen;
 Object.defineProperty(Server.prototype, 'listen', {
   value(this: Server, port: unknown, done?: () => void): Server {

@@ -1,4 +1,4 @@
-/** Cannot be opened. */
+/** Throws in createTools. */
 export function createTools(): never {
   throw new Error('no key');
 }

@@ -1,7 +1,7 @@
 import type { ToolContext, ToolFunction, Tools } from '@writ/kernel';
 import { worldOf } from '../world.ts';
 
-/** Tools whose behaviour the test decides; any name will do. */
+/** Tools with any names, whose behaviour the test sets. */
 export async function createTools({ variables }: ToolContext): Promise<Tools> {
   const world = worldOf(variables.WORLD ?? '');
   const toolOf =

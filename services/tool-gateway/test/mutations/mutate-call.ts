@@ -13,17 +13,17 @@ export interface SentCall {
   readonly writ: string;
 }
 
-/** A call that is no longer the one that was ordered. */
+/** A mutated call, which its writ no longer matches. */
 export interface Mutation {
   /** What was changed. */
   readonly what: string;
   readonly call: SentCall;
 }
 
-/** Numbers from 0 up to, and not with, 1; the same ones for the same seed. */
+/** Returns numbers in [0, 1); the same sequence for the same seed. */
 export type Chance = () => number;
 
-/** A generator of chances: mulberry32. */
+/** A seeded random number generator: mulberry32. */
 export function chances(seed: number): Chance {
   let state = seed;
   return () => {
@@ -46,7 +46,7 @@ const CLAIMS = [
   'decision_id',
 ] as const;
 const ENVELOPE = ['exp', 'iat', 'aud', 'iss', 'jti', 'sub'] as const;
-const stranger = generateKeyPairSync('ed25519').privateKey;
+const otherKey = generateKeyPairSync('ed25519').privateKey;
 
 /** Changes one thing of a call or of its writ (TG-1); the outcome always differs from `sent`. */
 export function mutate(sent: SentCall, chance: Chance): Mutation {
@@ -125,13 +125,13 @@ const MUTATIONS: readonly Kind[] = [
     what: 'signer of the writ',
     change(sent) {
       const signed = sent.writ.split('.').slice(0, 2).join('.');
-      const signature = sign(null, Buffer.from(signed), stranger).toString('base64url');
+      const signature = sign(null, Buffer.from(signed), otherKey).toString('base64url');
       return { ...sent, writ: `${signed}.${signature}` };
     },
   },
 ];
 
-/** Everything that can be changed, by name. */
+/** Names of all mutations. */
 export const MUTATED: readonly string[] = MUTATIONS.map(({ what }) => what);
 
 interface Parts {
@@ -161,7 +161,7 @@ function changed(value: unknown, chance: Chance): unknown {
   return withChanged({ ...(value as Record<string, unknown>) }, 'instance', chance);
 }
 
-/** The text with one character replaced, put in or taken out. */
+/** The text with one character replaced, inserted or removed. */
 function changedText(text: string, chance: Chance, alphabet = 'abcxyz0123456789_-'): string {
   for (;;) {
     const at = Math.floor(chance() * (text.length + 1));
@@ -173,6 +173,6 @@ function changedText(text: string, chance: Chance, alphabet = 'abcxyz0123456789_
 
 function pick<T>(from: readonly T[], chance: Chance): T {
   const picked = from[Math.floor(chance() * from.length)];
-  if (picked === undefined) throw new RangeError('There is nothing to pick from.');
+  if (picked === undefined) throw new RangeError('The list is empty.');
   return picked;
 }

@@ -1,6 +1,6 @@
 import { type IpAddress, ipBlock, isInBlock, parseIpAddress } from './ip-address.ts';
 
-/** Why an address is not on the open internet. */
+/** Reason why an address is not on the public internet. */
 export type AddressRule =
   | 'not_an_address'
   | 'unspecified'
@@ -19,10 +19,10 @@ export type AddressRule =
   | 'six_to_four'
   | 'isatap';
 
-/** The first block that holds an address decides, so the exact ones stand before the wide ones. */
+/** The first matching block decides, so specific blocks come before wide blocks. */
 const BLOCKS = (
   [
-    // Where clouds tell a machine who it is, and hand it credentials.
+    // Metadata endpoints of cloud providers, which serve credentials.
     ['169.254.169.254/32', 'metadata'],
     ['169.254.170.0/24', 'metadata'],
     ['100.100.100.200/32', 'metadata'],
@@ -30,7 +30,7 @@ const BLOCKS = (
     ['192.0.0.192/32', 'metadata'],
     ['fd00:ec2::/32', 'metadata'],
     ['fd20:ce::254/128', 'metadata'],
-    // IANA's special-purpose registry of IPv4.
+    // IANA IPv4 Special-Purpose Address Registry.
     ['0.0.0.0/8', 'unspecified'],
     ['10.0.0.0/8', 'private'],
     ['100.64.0.0/10', 'cgnat'],
@@ -50,7 +50,7 @@ const BLOCKS = (
     ['224.0.0.0/4', 'multicast'],
     ['255.255.255.255/32', 'broadcast'],
     ['240.0.0.0/4', 'reserved'],
-    // The same of IPv6. What carries an IPv4 address inside goes wherever that one leads.
+    // IANA IPv6 Special-Purpose Address Registry, and blocks that embed IPv4 addresses.
     ['::/128', 'unspecified'],
     ['::1/128', 'loopback'],
     ['::ffff:0:0/96', 'mapped'],
@@ -71,12 +71,12 @@ const BLOCKS = (
   ] as const
 ).map(([block, rule]) => ({ block: ipBlock(block), rule }));
 
-/** Of IPv6, only this block is given out to the internet; all that lies beside it is refused. */
+/** The only IPv6 block that is allocated for the public internet; addresses outside it are rejected. */
 const GLOBAL_UNICAST = ipBlock('2000::/3');
 
 /**
- * Why a tool may not reach an address (TG-9).
- * @returns undefined for an address of the open internet
+ * The reason why a tool may not connect to an address (TG-9).
+ * @returns undefined for an address of the public internet
  */
 export function refusedAddress(text: string): AddressRule | undefined {
   const address = parseIpAddress(text);
@@ -88,7 +88,7 @@ export function refusedAddress(text: string): AddressRule | undefined {
   return isIsatap(address) ? 'isatap' : undefined;
 }
 
-/** An IPv4 address behind `0:5efe`, or `200:5efe`, of any prefix (RFC 5214). */
+/** An IPv4 address after `0:5efe` or `200:5efe`, with any prefix (RFC 5214). */
 function isIsatap(address: IpAddress): boolean {
   const [first = 0, ...rest] = address.subarray(8, 12);
   return (first & 0xfd) === 0 && rest[0] === 0 && rest[1] === 0x5e && rest[2] === 0xfe;

@@ -1,18 +1,17 @@
 import { type AddressRule, refusedAddress } from './address-rules.ts';
 import { parseIpAddress } from './ip-address.ts';
 
-/** What a gateway's configuration opens beyond the open internet. */
+/** Destinations that the configuration allows in addition to the public internet. */
 export interface EgressAllowance {
   /**
-   * `host:port`, lower case, an IPv6 host in brackets: reached wherever its name leads. Whoever
-   * answers for that name is trusted with it.
+   * `host:port`, lower case, an IPv6 host in brackets. Any address of such a host is allowed, so its DNS is trusted.
    */
   readonly hosts: readonly string[];
-  /** Ports beside 80 and 443 on hosts of the open internet. */
+  /** Ports in addition to 80 and 443 on hosts of the public internet. */
   readonly ports: readonly number[];
 }
 
-/** Why a request is not made. */
+/** Reason why a request is rejected. */
 export type EgressRule =
   | AddressRule
   | 'not_a_url'
@@ -25,7 +24,7 @@ export type EgressRule =
   | 'redirects'
   | 'downgrade';
 
-/** A refusal by the egress guard: the rule, and a sentence for the model. */
+/** A rejection by the egress guard: the rule, and a sentence for the model. */
 export class EgressRefusal extends Error {
   override readonly name = 'EgressRefusal';
   readonly rule: EgressRule;
@@ -36,25 +35,25 @@ export class EgressRefusal extends Error {
   }
 }
 
-/** Where a request may go, unless its name leads elsewhere. */
+/** A destination whose URL passed the checks; its addresses are checked after resolution. */
 export interface EgressTarget {
   readonly url: URL;
   /** Without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Named by the configuration: whatever address it has is fine. */
+  /** The configuration allows it with any address. */
   readonly allowed: boolean;
 }
 
 const MAX_URL_LENGTH = 4_096;
 const OPEN_PORTS: readonly number[] = [80, 443];
-/** Names that mean something only inside a house. A name without a dot is one of them. */
+/** Names of private networks; a name without a dot is one, too. */
 const LOCAL_NAMES =
   /(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa|onion|test|invalid|example)$/;
 const AUTHORITY = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#]+)/i;
 
 /**
- * Judges a URL before anything is resolved (TG-9).
+ * Checks a URL before its name is resolved (TG-9).
  * @throws EgressRefusal
  */
 export function readTarget(text: string, allowance: EgressAllowance): EgressTarget {
@@ -63,7 +62,7 @@ export function readTarget(text: string, allowance: EgressAllowance): EgressTarg
   if (url !== null && !/^https?:$/.test(url.protocol)) {
     throw new EgressRefusal('scheme', 'url must begin with http:// or https://.');
   }
-  // Readers of URLs disagree about these characters, so one of them would be fooled.
+  // URL parsers treat these characters differently.
   const odd = /[\s\\\p{Cc}\p{Cf}]/u.test(text);
   if (parts === undefined || url === null || odd) {
     throw new EgressRefusal(
@@ -86,24 +85,24 @@ export function readTarget(text: string, allowance: EgressAllowance): EgressTarg
     );
   }
   if (allowance.hosts.includes(shown)) return { url, host, port, allowed: true };
-  if (isAddress) refuseAddress(host, host);
+  if (isAddress) rejectAddress(host, host);
   else if (isLocalName(host)) {
     throw new EgressRefusal(
       'local_name',
-      `${host} is a name of a private network, which tools may not reach.`,
+      `${host} is a name of a private network. Tools may not connect to it.`,
     );
   }
   if (!OPEN_PORTS.includes(port) && !allowance.ports.includes(port)) {
-    throw new EgressRefusal('port', `Port ${port} is not open to tools; they may use 80 and 443.`);
+    throw new EgressRefusal('port', `Port ${port} is not allowed. Tools may use ports 80 and 443.`);
   }
   return { url, host, port, allowed: false };
 }
 
 /**
- * Judges the addresses that a target's name led to: one bad one among them is enough (TG-9).
+ * Checks the resolved addresses of a target; one rejected address rejects the target (TG-9).
  * @throws EgressRefusal
  */
-export function judgeAddresses(
+export function checkAddresses(
   { host, allowed }: EgressTarget,
   addresses: readonly string[],
 ): void {
@@ -111,11 +110,11 @@ export function judgeAddresses(
     throw new EgressRefusal('unresolved', `${host} cannot be resolved.`);
   }
   if (allowed) return;
-  for (const address of addresses) refuseAddress(address, host);
+  for (const address of addresses) rejectAddress(address, host);
 }
 
 /**
- * Judges where a redirect leads; its target is then resolved and judged as any other.
+ * Checks the URL of a redirect; its name is then resolved and checked like any other.
  * @throws EgressRefusal
  */
 export function readRedirect(
@@ -130,27 +129,27 @@ export function readRedirect(
   return target;
 }
 
-/** Written out where it names a host itself, so that a disguise is still to be seen. */
+/** The absolute URL; a location with a host of its own keeps its spelling for the checks. */
 function absolute(location: string, base: URL): string {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return location;
   if (/^[/\\]{2}/.test(location)) return `${base.protocol}${location}`;
   return URL.parse(location, base)?.href ?? location;
 }
 
-function refuseAddress(address: string, host: string): void {
+function rejectAddress(address: string, host: string): void {
   const rule = refusedAddress(address);
   if (rule === undefined) return;
   const kind = rule.replaceAll('_', ' ');
   throw new EgressRefusal(
     rule,
-    `${host} is not on the open internet (${kind}), and tools may not reach it.`,
+    `${host} is not on the public internet (${kind}). Tools may not connect to it.`,
   );
 }
 
 function isPlain(authority: string, hostname: string): boolean {
   const host = authority.replace(/:\d*$/, '').toLowerCase();
   if (host === hostname) return true;
-  // IPv6 may be written at more or less length; with IPv4 at its end it is a disguise.
+  // IPv6 has several spellings; an embedded IPv4 address is rejected.
   return host.startsWith('[') && !host.includes('.');
 }
 

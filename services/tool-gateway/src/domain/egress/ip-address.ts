@@ -1,11 +1,11 @@
-/** An address as its bytes: four of IPv4, sixteen of IPv6. */
+/** The bytes of an address: 4 for IPv4, 16 for IPv6. */
 export type IpAddress = Uint8Array;
 
 const IPV4_PART = /^(0|[1-9]\d{0,2})$/;
 const IPV6 = /^[0-9a-f:.]*:[0-9a-f:.]*$/i;
 
 /**
- * Reads an address as resolvers and sockets write it: dotted decimal, or IPv6 without a zone.
+ * Parses an address in the form of resolvers and sockets: dotted decimal, or IPv6 without a zone.
  * @returns undefined for anything else, such as a zone (`fe80::1%eth0`) or an octal part
  */
 export function parseIpAddress(text: string): IpAddress | undefined {
@@ -20,7 +20,7 @@ function parseIpv4(text: string): IpAddress | undefined {
 }
 
 function parseIpv6(text: string): IpAddress | undefined {
-  // The standard's own reader says what is one, and writes it without IPv4 at its end.
+  // The URL parser validates the address and converts an IPv4 suffix to hexadecimal groups.
   const plain = URL.parse(`http://[${text}]/`)?.hostname.slice(1, -1);
   if (plain === undefined) return undefined;
   const [head = '', tail] = plain.split('::');
@@ -42,15 +42,15 @@ export interface IpBlock {
   readonly bits: number;
 }
 
-/** Reads a block; only for texts that stand in the code. */
+/** Parses a block; only for constants. */
 export function ipBlock(text: string): IpBlock {
   const [address = '', bits] = text.split('/');
   const bytes = parseIpAddress(address);
-  if (bytes === undefined) throw new RangeError(`${text} is no block of addresses.`);
+  if (bytes === undefined) throw new RangeError(`${text} is not an address block.`);
   return { bytes, bits: Number(bits) };
 }
 
-/** Whether an address lies in a block of its own family. */
+/** Whether an address is in a block of the same family. */
 export function isInBlock(address: IpAddress, { bytes, bits }: IpBlock): boolean {
   if (address.length !== bytes.length) return false;
   return bytes.every((byte, index) => {

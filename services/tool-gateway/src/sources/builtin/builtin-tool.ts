@@ -1,6 +1,6 @@
 import type { Clock, RunKey, ToolFunction } from '@writ/kernel';
 import type { EgressAllowance } from '../../domain/egress/egress-rules.ts';
-import type { OfferedTool } from '../offered-tool.ts';
+import type { OfferedTool } from '../source.ts';
 
 /** Notes of runs: texts by name, kept as the run's retention says. */
 export interface Notes {

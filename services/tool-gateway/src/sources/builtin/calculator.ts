@@ -2,7 +2,7 @@ import { ToolFailure } from '@writ/kernel';
 import type { BuiltinTool } from './builtin-tool.ts';
 import { ExpressionError, evaluate } from './expression.ts';
 
-/** Works out an expression; models are bad at it. */
+/** Evaluates an arithmetic expression. */
 export const calculator: BuiltinTool = {
   description:
     'Works out an arithmetic expression with + - * / % ^, parentheses, pi, e, and the functions ' +

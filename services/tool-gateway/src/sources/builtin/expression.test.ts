@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { evaluate } from './expression.ts';
 
-describe('an expression of the calculator (TG-6)', () => {
+describe('expressions of the calculator (TG-6)', () => {
   it.each([
     ['1 + 2 * 3', 7],
     ['(1 + 2) * 3', 9],
@@ -21,7 +21,7 @@ describe('an expression of the calculator (TG-6)', () => {
     ['3 * PI', 3 * Math.PI],
     ['ln(e)', 1],
     ['9007199254740991', 9007199254740991],
-  ])('%s is %d', (text, value) => {
+  ])('evaluates %s to %d', (text, value) => {
     expect(evaluate(text)).toBeCloseTo(value, 12);
   });
 
@@ -29,11 +29,11 @@ describe('an expression of the calculator (TG-6)', () => {
     ['', 'ends too early'],
     ['1 +', 'ends too early'],
     ['(1', 'ends too early'],
-    ['1 2', 'has 2 where it makes no sense'],
-    ['1)', 'has ) where it makes no sense'],
-    ['max()', 'has ) where it makes no sense'],
+    ['1 2', 'has an unexpected 2'],
+    ['1)', 'has an unexpected )'],
+    ['max()', 'has an unexpected )'],
     ['abs(1, 2)', 'takes one argument, not 2'],
-    ['constructor', 'has constructor where it makes no sense'],
+    ['constructor', 'has an unexpected constructor'],
     ['process.exit()', 'cannot be read from character 8'],
     ['1; 2', 'cannot be read from character 2'],
     ['"a"', 'cannot be read from character 1'],
@@ -44,7 +44,7 @@ describe('an expression of the calculator (TG-6)', () => {
     ['('.repeat(100), 'nested deeper than 64'],
     ['-'.repeat(100), 'nested deeper than 64'],
     ['1+'.repeat(600), 'longer than 1000 characters'],
-  ])('%s has no value, and that is said', (text, message) => {
+  ])('rejects %s with the reason', (text, message) => {
     expect(() => evaluate(text)).toThrow(message);
   });
 });

@@ -1,11 +1,11 @@
-/** Why an expression has no value, in one sentence. */
+/** An expression that cannot be evaluated; the message is one sentence. */
 export class ExpressionError extends Error {
   override readonly name = 'ExpressionError';
 }
 
 const MAX_LENGTH = 1_000;
 const MAX_DEPTH = 64;
-/** What a double surely holds; more digits would only show how it is stored. */
+/** Significant digits that a double holds exactly. */
 const DIGITS = 15;
 
 const TOKEN =
@@ -16,7 +16,7 @@ const CONSTANTS: ReadonlyMap<string, number> = new Map([
   ['e', Math.E],
 ]);
 
-/** Functions by name; those of any number of arguments take one at least. */
+/** Functions by name; `any` means one argument or more. */
 const FUNCTIONS: ReadonlyMap<
   string,
   { readonly takes: 1 | 'any'; run(...args: number[]): number }
@@ -36,7 +36,7 @@ const FUNCTIONS: ReadonlyMap<
 /**
  * The value of an arithmetic expression. `^` binds strongest and to the right, then signs, then
  * `* / %`, then `+ -`.
- * @throws ExpressionError where it cannot be read, has no finite value, or none that is exact
+ * @throws ExpressionError for a syntax error, or a value that is not finite or not exact
  */
 export function evaluate(text: string): number {
   if (text.length > MAX_LENGTH) {
@@ -49,9 +49,9 @@ export function evaluate(text: string): number {
     );
   }
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new ExpressionError('The value is past 2^53 and cannot be told exactly.');
+    throw new ExpressionError('The value is past 2^53 and cannot be represented exactly.');
   }
-  // No zero with a sign either: JSON readers disagree about it.
+  // `+ 0` turns -0 into 0, which JSON parsers treat differently.
   return (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))) + 0;
 }
 
@@ -168,9 +168,7 @@ class Parser {
   #unexpected(): ExpressionError {
     const token = this.#tokens[this.#at];
     return new ExpressionError(
-      token === undefined
-        ? 'expression ends too early.'
-        : `expression has ${token} where it makes no sense.`,
+      token === undefined ? 'expression ends too early.' : `expression has an unexpected ${token}.`,
     );
   }
 }

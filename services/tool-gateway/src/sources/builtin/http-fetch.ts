@@ -4,13 +4,13 @@ import { EgressRefusal } from '../../domain/egress/egress-rules.ts';
 import { guardedRequest } from '../egress/guarded-request.ts';
 import type { BuiltinTool } from './builtin-tool.ts';
 
-/** What is read of a body; the tool's `max_output_bytes` cuts further. */
+/** Largest part of a body that is read; the tool's `max_output_bytes` may cut further. */
 const MAX_BODY_BYTES = 1_048_576;
 const HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.1', 'user-agent': 'writ' };
 const TEXTUAL = /^(text\/|application\/([a-z0-9.+-]+\+)?(json|xml|javascript|yaml)\b)/i;
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\b/i;
 
-/** Reads a page or an API of the open internet, behind the egress guard (TG-9). */
+/** Fetches a page or an API of the public internet through the egress guard (TG-9). */
 export const httpFetch: BuiltinTool = {
   description:
     'Gets a page or a JSON document from the open internet. Gives back the status, the content type ' +
@@ -43,7 +43,7 @@ export const httpFetch: BuiltinTool = {
       } catch (error) {
         if (error instanceof EgressRefusal) throw new ToolFailure(error.message);
         if (signal.aborted || error instanceof ToolFailure) throw error;
-        throw new ToolFailure('The server cannot be reached, or broke off its answer.');
+        throw new ToolFailure('The server is unreachable or aborted its response.');
       }
     },
 };
@@ -51,7 +51,9 @@ export const httpFetch: BuiltinTool = {
 async function readBody(response: IncomingMessage, contentType: string): Promise<JsonObject> {
   if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {
     response.destroy();
-    throw new ToolFailure('The server sent a compressed body though it was asked not to.');
+    throw new ToolFailure(
+      'The server sent a compressed body although identity encoding was requested.',
+    );
   }
   if (contentType !== '' && !TEXTUAL.test(contentType)) {
     response.destroy();
@@ -67,10 +69,10 @@ async function readBytes(response: IncomingMessage) {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    const room = MAX_BODY_BYTES - size;
-    chunks.push(chunk.subarray(0, room));
+    const left = MAX_BODY_BYTES - size;
+    chunks.push(chunk.subarray(0, left));
     size += chunk.length;
-    // Leaving the loop ends the connection: nobody waits for a body without an end.
+    // Leaving the loop closes the connection, so that an endless body is not read.
     if (size > MAX_BODY_BYTES) break;
   }
   return { bytes: Buffer.concat(chunks), truncated: size > MAX_BODY_BYTES };

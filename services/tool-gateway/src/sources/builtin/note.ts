@@ -3,7 +3,7 @@ import type { BuiltinTool } from './builtin-tool.ts';
 
 const MAX_TEXT_BYTES = 16_384;
 
-/** Reads and writes the run's scratch space, which all its agents share. */
+/** Reads and writes the notes of a run, which all its agents share. */
 export const note: BuiltinTool = {
   description:
     'Keeps short texts for the rest of the run, for all of its agents. Write one under a name, read ' +
@@ -32,7 +32,7 @@ export const note: BuiltinTool = {
       if (typeof name !== 'string') throw new ToolFailure(`name is required to ${action}.`);
       if (action === 'read') {
         const found = await notes.read(run, name);
-        if (found === undefined) throw new ToolFailure(`There is no note ${name}.`);
+        if (found === undefined) throw new ToolFailure(`Note ${name} does not exist.`);
         return { name, text: found };
       }
       if (typeof text !== 'string') throw new ToolFailure('text is required to write.');

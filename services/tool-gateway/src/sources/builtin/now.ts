@@ -1,7 +1,7 @@
 import { ToolFailure } from '@writ/kernel';
 import type { BuiltinTool } from './builtin-tool.ts';
 
-/** Tells the time, in UTC and in a time zone. */
+/** Returns the time, in UTC and in a time zone. */
 export const now: BuiltinTool = {
   description: 'Tells the present date and time, in UTC and in a time zone.',
   inputSchema: {
@@ -14,7 +14,7 @@ export const now: BuiltinTool = {
   risk: 0,
   timeoutMs: 1_000,
   maxCallsPerAgent: 20,
-  // The same question has another answer each time.
+  // Calls with the same arguments return different results.
   maxRepeats: 20,
   create:
     ({ clock }) =>
@@ -32,7 +32,7 @@ export const now: BuiltinTool = {
 function localTime(at: Date, timeZone: string) {
   try {
     const long = new Intl.DateTimeFormat('en-GB', { timeZone, weekday: 'long' });
-    // Swedish dates are written as ISO writes them.
+    // The Swedish locale formats dates as ISO 8601.
     const local = new Intl.DateTimeFormat('sv-SE', {
       timeZone,
       dateStyle: 'short',

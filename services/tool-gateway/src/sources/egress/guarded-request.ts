@@ -3,31 +3,31 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import {
+  checkAddresses,
   type EgressAllowance,
   EgressRefusal,
   type EgressTarget,
-  judgeAddresses,
   readRedirect,
   readTarget,
 } from '../../domain/egress/egress-rules.ts';
 
-/** Every address of a name. */
+/** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
-/** What {@link guardedRequest} needs. */
+/** Options of {@link guardedRequest}. */
 export interface GuardedRequest {
   readonly method: 'GET' | 'HEAD';
   readonly headers: Readonly<Record<string, string>>;
   readonly allowance: EgressAllowance;
-  /** Default asks the machine's resolver. */
+  /** Default: the resolver of the operating system. */
   readonly resolve?: Resolve;
-  /** Ends the request, also while the body is read. */
+  /** Aborts the request, also while the body is read. */
   readonly signal: AbortSignal;
 }
 
-/** An answer whose body is still to be read. */
+/** A response whose body has not been read. */
 export interface GuardedResponse {
-  /** Where it came from in the end. */
+  /** URL after redirects. */
   readonly url: string;
   readonly status: number;
   readonly response: IncomingMessage;
@@ -38,9 +38,8 @@ const MAX_HEADER_BYTES = 16_384;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Makes a request through the egress guard (TG-9): each hop's URL is judged, its name resolved once,
- * every address judged, and the connection goes to one of exactly those addresses, so a name that
- * changes its mind in between gains nothing.
+ * Makes a request through the egress guard (TG-9): for each hop it checks the URL, resolves the name once, checks
+ * every address, and connects to one of exactly these addresses, which prevents DNS rebinding.
  * @throws EgressRefusal; what node:http throws; the reason of `signal`
  */
 export async function guardedRequest(
@@ -69,7 +68,7 @@ async function send(
   const { url, host } = target;
   const addresses = isIP(host) === 0 ? await resolved(host, resolve) : [host];
   signal.throwIfAborted();
-  judgeAddresses(target, addresses);
+  checkAddresses(target, addresses);
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
   const { promise, resolve: answer, reject } = Promise.withResolvers<IncomingMessage>();
   send(
@@ -77,8 +76,8 @@ async function send(
     {
       method,
       headers: { ...headers, 'accept-encoding': 'identity' },
-      lookup: onlyThese(addresses),
-      // No pool: each connection is one that was checked for this very hop.
+      lookup: fixedLookup(addresses),
+      // No connection pool: every connection is checked for its own hop.
       agent: false,
       signal,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -103,8 +102,8 @@ async function resolveAll(host: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Answers with what was checked, whatever is asked. */
-function onlyThese(addresses: readonly string[]): LookupFunction {
+/** A lookup function that returns the checked addresses for any name. */
+function fixedLookup(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (host, { all }, done) => {
     const [first] = found;

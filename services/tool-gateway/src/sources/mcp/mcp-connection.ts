@@ -1,24 +1,23 @@
 import { Client, SdkHttpError } from '@modelcontextprotocol/client';
 import { createTransport, type McpServer } from './mcp-transport.ts';
 
-/** Thrown where there is no connection, and nothing was sent. */
-export class McpAwayError extends Error {
-  override readonly name = 'McpAwayError';
+/** There is no connection, and nothing was sent. */
+export class McpUnreachableError extends Error {
+  override readonly name = 'McpUnreachableError';
 }
 
 const CONNECT_MS = 10_000;
-const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 30_000;
-/** However often a server says that its tools changed, it is asked no more often than this. */
-const CHANGES_MS = 250;
+const MIN_BACKOFF_MS = 250;
+const MAX_BACKOFF_MS = 30_000;
+/** Smallest interval between two listings after change notifications. */
+const CHANGE_DEBOUNCE_MS = 250;
 
 /**
- * The one connection to an MCP server: made when it is first needed, and made again after it broke,
- * with longer pauses the more often that goes wrong (TG-6).
+ * The connection to an MCP server: opened on demand, and reopened with exponential back-off after it breaks (TG-6).
  */
 export class McpConnection {
   readonly #server: McpServer;
-  readonly #listenToTools: () => void;
+  readonly #onToolsChanged: () => void;
   #client: Promise<Client> | undefined;
   #connectedAt = 0;
   #failures = 0;
@@ -27,53 +26,53 @@ export class McpConnection {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param listenToTools told whenever the server's tools may be others: connected anew, or it says so */
-  constructor(server: McpServer, listenToTools: () => void) {
+  /** @param onToolsChanged called after each connect and each notification that the tools changed */
+  constructor(server: McpServer, onToolsChanged: () => void) {
     this.#server = server;
-    this.#listenToTools = listenToTools;
+    this.#onToolsChanged = onToolsChanged;
   }
 
   /**
-   * A client that is connected.
-   * @throws McpAwayError when the server cannot be reached, or it is too soon to try again
+   * A connected client.
+   * @throws McpUnreachableError when the server is unreachable or the back-off has not ended
    */
   async client(): Promise<Client> {
     if (this.#client !== undefined) return await this.#client;
-    if (this.#closed || performance.now() < this.#notBefore) throw new McpAwayError();
+    if (this.#closed || performance.now() < this.#notBefore) throw new McpUnreachableError();
     const connecting = this.#connect();
     this.#client = connecting;
     try {
       const client = await connecting;
       this.#connectedAt = performance.now();
-      this.#listenToTools();
+      this.#onToolsChanged();
       return client;
     } catch (error) {
       this.#lost(connecting);
-      throw new McpAwayError('The server cannot be reached.', { cause: error });
+      throw new McpUnreachableError('The server is unreachable.', { cause: error });
     }
   }
 
-  /** Connects now, and by itself whenever the connection breaks, until it is closed. */
+  /** Connects now, and reconnects whenever the connection breaks, until `close`. */
   keep(): void {
     this.#isKept = true;
     this.#connectIn(0);
   }
 
-  /** Says that the server answered, so that the next break is a first one again. */
+  /** Resets the back-off after a response. */
   answered(): void {
     this.#failures = 0;
   }
 
-  /** Gives up a connection that the server knows no more. */
+  /** Closes a connection that the server no longer knows. */
   async drop(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
-    if (client !== undefined) this.#connectIn(FIRST_PAUSE_MS);
-    // What is given up may be gone already.
+    if (client !== undefined) this.#connectIn(MIN_BACKOFF_MS);
+    // The connection may be closed already.
     await client?.then((open) => open.close()).catch(() => undefined);
   }
 
-  /** Ends the connection, and the server where it is a process, for good. */
+  /** Closes the connection for good, and ends a server that is a child process. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -83,10 +82,10 @@ export class McpConnection {
   async #connect(): Promise<Client> {
     const tools = {
       autoRefresh: false,
-      debounceMs: CHANGES_MS,
-      onChanged: () => this.#listenToTools(),
+      debounceMs: CHANGE_DEBOUNCE_MS,
+      onChanged: () => this.#onToolsChanged(),
     };
-    // No capabilities: a server may not ask this one for anything, such as a model's answer.
+    // No capabilities: a server may not send requests to the gateway, such as sampling.
     const about = { name: 'writ-tool-gateway', version: '0.1.0' };
     const client = new Client(about, { listChanged: { tools } });
     const transport = createTransport(this.#server);
@@ -99,9 +98,9 @@ export class McpConnection {
     const connection = this.#client;
     client.onclose = () => this.#lost(connection);
     client.onerror = (error) => {
-      // Of a server over HTTP that was started anew, the stream of notifications is the first to know.
-      const isForgotten = error instanceof SdkHttpError && error.status === 404;
-      if (isForgotten && connection === this.#client) void this.drop();
+      // After a restart of an HTTP server, the notification stream fails first, with status 404.
+      const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
+      if (isUnknownSession && connection === this.#client) void this.drop();
     };
     return client;
   }
@@ -110,9 +109,9 @@ export class McpConnection {
     if (connection === undefined || connection !== this.#client) return;
     this.#client = undefined;
     const now = performance.now();
-    if (this.#connectedAt > 0 && now - this.#connectedAt > LONGEST_PAUSE_MS) this.#failures = 0;
+    if (this.#connectedAt > 0 && now - this.#connectedAt > MAX_BACKOFF_MS) this.#failures = 0;
     this.#connectedAt = 0;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures);
+    const pause = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** this.#failures);
     this.#failures += 1;
     this.#notBefore = now + pause;
     this.#connectIn(pause);
@@ -123,7 +122,7 @@ export class McpConnection {
     clearTimeout(this.#timer);
     const due = Math.max(ms, this.#notBefore - performance.now());
     this.#timer = setTimeout(() => {
-      // A failure has made the next attempt due by itself.
+      // A failure meanwhile has extended the back-off.
       if (performance.now() < this.#notBefore) this.#connectIn(0);
       else this.client().catch(() => undefined);
     }, due).unref();

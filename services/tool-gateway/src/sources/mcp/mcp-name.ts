@@ -1,11 +1,11 @@
 const SEPARATOR = '__';
 
-/** What a tool of an MCP server is called here: `<source>__<tool>`, so that no two are the same. */
+/** The unique name of an MCP server's tool: `<source>__<tool>`. In a file of its own: it is used without the MCP client. */
 export function mcpName(source: string, tool: string): string {
   return `${source}${SEPARATOR}${tool}`;
 }
 
-/** What the server of `source` calls a tool of this name; undefined for a tool of another source. */
+/** The server's own name of a tool; undefined for a tool of another source. */
 export function nameAtServer(source: string, name: string): string | undefined {
   const prefix = mcpName(source, '');
   return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;

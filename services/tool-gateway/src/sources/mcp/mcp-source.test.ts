@@ -45,7 +45,7 @@ const invoke = (tool: string, signal = new AbortController().signal) =>
   });
 
 describe('an MCP server', () => {
-  it('gets the trace beside the key of the call, and no token (SYS-1, TG-6)', async () => {
+  it('receives the trace context and the idempotency key, and no token (SYS-1, TG-6)', async () => {
     const answer = await invoke('meta');
     const content = answer.kind === 'output' ? String(answer.output.content) : '';
     expect(JSON.parse(content)).toEqual({
@@ -55,26 +55,26 @@ describe('an MCP server', () => {
   });
 });
 
-describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
-  it('refuses and fails: what it says of its tool is shown, what it says of itself is not', async () => {
+describe('a faulty MCP server (TG-6, SYS-4)', () => {
+  it('has its tool errors shown to the model and its protocol errors hidden', async () => {
     expect(await invoke('fail')).toEqual({ kind: 'failed', message: 'No such page.' });
     expect(await invoke('refuse')).toEqual({
       kind: 'failed',
-      message: 'The server of odd__refuse refused the call.',
+      message: 'The server of odd__refuse rejected the call.',
     });
     expect((await invoke('garble')).kind).toBe('bad_result');
     expect(await invoke('babble')).toMatchObject({ output: { kind: 'text', content: 'well' } });
   });
 
-  it('dies during a call: nobody knows what it did, and it is started again after a pause', async () => {
+  it('leaves an unknown outcome when it dies during a call, and is restarted after a back-off', async () => {
     const first = await invoke('pid');
     expect(await invoke('die')).toEqual({
       kind: 'lost',
-      message: 'The server of odd__die did not answer.',
+      message: 'The server of odd__die did not respond.',
     });
     expect(await invoke('pid')).toEqual({
       kind: 'failed',
-      message: 'The server of odd__pid cannot be reached.',
+      message: 'The server of odd__pid is unreachable.',
     });
     const next = await vi.waitUntil(
       async () => {
@@ -86,38 +86,38 @@ describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
     expect(next).not.toEqual(first);
   });
 
-  it('floods: it is ended, and its call is lost', async () => {
+  it('is closed when it sends too much, and its call is lost', async () => {
     expect((await invoke('flood')).kind).toBe('lost');
   });
 
-  it('is not there at all: its calls fail', async () => {
+  it('fails its calls when it cannot be started', async () => {
     await source.close();
     source = open('/nowhere/server.js');
     expect((await invoke('pid')).kind).toBe('failed');
     await expect(source.offer?.()).rejects.toThrow();
   });
 
-  it('is not asked for a call that was called off', async () => {
+  it('does not receive a cancelled call', async () => {
     const signal = AbortSignal.abort();
     expect(await invoke('die', signal)).toEqual({
       kind: 'lost',
-      message: 'odd__die was called off.',
+      message: 'odd__die was cancelled.',
     });
     expect((await invoke('pid')).kind).toBe('output');
   });
 
-  it('is told when a call is called off while it runs (SUP-6)', async () => {
+  it('receives a cancellation of a running call (SUP-6)', async () => {
     expect((await invoke('pid')).kind).toBe('output');
     const controller = new AbortController();
     const hanging = invoke('hang', controller.signal);
-    // One pipe, in order: when this is answered, the other has begun.
+    // The pipe is ordered: this response means that the other call has started.
     await invoke('pid');
     controller.abort();
-    expect(await hanging).toEqual({ kind: 'lost', message: 'odd__hang was called off.' });
+    expect(await hanging).toEqual({ kind: 'lost', message: 'odd__hang was cancelled.' });
     expect(await invoke('cancelled')).toMatchObject({ output: { content: '1' } });
   });
 
-  it('may give back the URL of an image', async () => {
+  it('may return the URL of an image', async () => {
     expect(await invoke('picture')).toEqual({
       kind: 'output',
       output: {
@@ -128,7 +128,7 @@ describe('an MCP server that misbehaves (TG-6, SYS-4)', () => {
     });
   });
 
-  it('offers tools as most risky and destructive, whatever it says', async () => {
+  it('has every tool treated as destructive with risk 1', async () => {
     const offer = await source.offer?.();
     expect(offer?.odd__pid).toMatchObject({ sideEffect: 'destructive', risk: 1 });
   });

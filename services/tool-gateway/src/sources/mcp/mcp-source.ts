@@ -1,16 +1,26 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
+import {
+  type CallToolResult,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+} from '@modelcontextprotocol/client';
 import type { JsonObject } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { badResult } from '../json-answer.ts';
-import type { OfferedTool } from '../offered-tool.ts';
-import type { ToolAnswer, ToolInvocation, ToolSource } from '../source.ts';
-import { listing } from './listing.ts';
-import { McpAwayError, McpConnection } from './mcp-connection.ts';
+import {
+  badResult,
+  MAX_MESSAGE_LENGTH,
+  type OfferedTools,
+  type ToolAnswer,
+  type ToolInvocation,
+  type ToolSource,
+  toJsonAnswer,
+} from '../source.ts';
+import { McpConnection, McpUnreachableError } from './mcp-connection.ts';
 import { mcpName, nameAtServer } from './mcp-name.ts';
-import { toToolAnswer } from './mcp-result.ts';
 import type { McpServer } from './mcp-transport.ts';
 
-/** What {@link openMcpSource} needs. */
+/** Options of {@link openMcpSource}. */
 export interface McpSourceOptions {
   readonly name: string;
   readonly server: McpServer;
@@ -18,32 +28,32 @@ export interface McpSourceOptions {
 }
 
 const LIST_MS = 10_000;
-/** How much later the client's own limit is: the gateway's comes first, and says which it was. */
+/** Added to the timeout of the MCP client, in milliseconds, so that the gateway's timeout fires first. */
 const TIMEOUT_SLACK_MS = 500;
 const MAX_DESCRIPTION = 4_096;
 
 /**
- * Opens an MCP server as a source of tools, named `<source>__<tool>` (TG-6). Nothing is connected
- * until it is needed or watched; a server that is away harms only its own calls. A watched one is
- * listed again whenever it is connected anew or says that its tools changed.
+ * Opens an MCP server as a source of tools named `<source>__<tool>` (TG-6). It connects on the first call or watch; an
+ * unreachable server fails only its own calls. A watched server is listed again after each reconnect and each
+ * `tools/list_changed` notification.
  */
 export function openMcpSource(options: McpSourceOptions): ToolSource {
   const { name: source, log } = options;
-  let tell: ((offered: Readonly<Record<string, OfferedTool>>) => void) | undefined;
-  const relist = listing(
-    async () => tell?.(await offer(options, connection)),
+  let onOffer: ((offered: OfferedTools) => void) | undefined;
+  const relist = coalesced(
+    async () => onOffer?.(await offer(options, connection)),
     (error) => {
       const error_type = error instanceof Error ? error.name : '';
-      log.warn({ source, error_type }, 'An MCP server does not say what it has.');
+      log.warn({ source, error_type }, 'failed to list the tools of an MCP server');
     },
   );
   const connection = new McpConnection(options.server, () => {
-    if (tell !== undefined) void relist();
+    if (onOffer !== undefined) void relist();
   });
   return {
     offer: () => offer(options, connection),
     watch: (changed) => {
-      tell = changed;
+      onOffer = changed;
       connection.keep();
     },
     invoke: (invocation) => invoke(options, connection, invocation),
@@ -51,11 +61,11 @@ export function openMcpSource(options: McpSourceOptions): ToolSource {
   };
 }
 
-/** Whatever the server says of its tools' effects, they count as destructive and most risky. */
+/** Lists the server's tools. The server's own hints are not trusted: every tool is destructive, with risk 1. */
 async function offer(
   { name: source }: McpSourceOptions,
   connection: McpConnection,
-): Promise<Readonly<Record<string, OfferedTool>>> {
+): Promise<OfferedTools> {
   const client = await connection.client();
   const { tools } = await client.listTools(undefined, { timeout: LIST_MS });
   return Object.fromEntries(
@@ -97,34 +107,87 @@ async function invoke(
     if (isRefusedRequest(error) || isRefusedConnection(error)) await connection.drop();
     log.warn(
       { source, tool, call_id: callId, error_type: error instanceof Error ? error.name : '' },
-      answer.kind === 'lost' ? 'An MCP server did not answer.' : 'An MCP server refused a call.',
+      answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server rejected call',
     );
     return answer;
   }
 }
 
-/** What an error says about the tool's work; where nothing is known, it is lost. */
+/** Maps an error to an answer; `lost` when it does not say whether the tool ran. */
 function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswer {
-  if (error instanceof McpAwayError || isRefusedConnection(error)) {
-    return { kind: 'failed', message: `The server of ${tool} cannot be reached.` };
+  if (error instanceof McpUnreachableError || isRefusedConnection(error)) {
+    return { kind: 'failed', message: `The server of ${tool} is unreachable.` };
   }
-  if (signal.aborted) return { kind: 'lost', message: `${tool} was called off.` };
+  if (signal.aborted) return { kind: 'lost', message: `${tool} was cancelled.` };
   if (error instanceof ProtocolError || isRefusedRequest(error)) {
-    return { kind: 'failed', message: `The server of ${tool} refused the call.` };
+    return { kind: 'failed', message: `The server of ${tool} rejected the call.` };
   }
   if (error instanceof SdkError && error.code === SdkErrorCode.InvalidResult)
     return badResult(tool);
-  return { kind: 'lost', message: `The server of ${tool} did not answer.` };
+  return { kind: 'lost', message: `The server of ${tool} did not respond.` };
 }
 
-/** Among others what a server says that was started anew, and knows the session no more. */
+/** An HTTP status 4xx, such as 404 from a restarted server that no longer knows the session. */
 function isRefusedRequest(error: unknown): boolean {
   const status = error instanceof SdkHttpError ? error.status : undefined;
   return status !== undefined && status >= 400 && status < 500;
 }
 
-/** What fetch throws before anything was sent. */
+/** An error of fetch before anything was sent. */
 function isRefusedConnection(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED';
+}
+
+/**
+ * Maps a result of an MCP server: its structured content, else its text, else the URL of its only image, else its
+ * content blocks as JSON.
+ */
+function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
+  const { content, structuredContent, isError } = result;
+  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const text = texts.join('\n');
+  if (isError === true) {
+    const message = text.trim() === '' ? `${tool} failed.` : text.slice(0, MAX_MESSAGE_LENGTH);
+    return { kind: 'failed', message };
+  }
+  if (structuredContent !== undefined) {
+    return toJsonAnswer(tool, JSON.stringify(structuredContent));
+  }
+  if (texts.length > 0 && texts.length === content.length) {
+    return { kind: 'output', output: { kind: 'text', content: text } };
+  }
+  const [only] = content;
+  const image = content.length === 1 && only !== undefined ? imageAt(only) : undefined;
+  if (image !== undefined) return { kind: 'output', output: { kind: 'image', ...image } };
+  return toJsonAnswer(tool, JSON.stringify({ content }));
+}
+
+function imageAt(block: CallToolResult['content'][number]) {
+  if (block.type !== 'resource_link') return undefined;
+  const { uri, mimeType: mediaType = '' } = block;
+  const isImage =
+    mediaType.startsWith('image/') && /^https?:$/.test(URL.parse(uri)?.protocol ?? '');
+  return isImage ? { content: uri, mediaType } : undefined;
+}
+
+/** A function that runs `list`, one run at a time; a call during a run causes one more run. */
+function coalesced(
+  list: () => Promise<void>,
+  onError: (error: unknown) => void,
+): () => Promise<void> {
+  let current: Promise<void> | undefined;
+  let again = false;
+  const run = async (): Promise<void> => {
+    do {
+      again = false;
+      await list().catch(onError);
+    } while (again);
+    current = undefined;
+  };
+  return () => {
+    again = current !== undefined;
+    current ??= run();
+    return current;
+  };
 }

@@ -1,15 +1,15 @@
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-/** How an MCP server is reached: as a process of its own, or over HTTP. */
+/** Transport of an MCP server: a child process, or HTTP. */
 export type McpServer =
   | {
       readonly transport: 'stdio';
       readonly command: string;
       readonly args: readonly string[];
-      /** All that it gets of the environment, beside PATH, HOME, USER, LOGNAME, SHELL and TERM. */
+      /** Its environment, in addition to PATH, HOME, USER, LOGNAME, SHELL and TERM. */
       readonly env: Readonly<Record<string, string>>;
-      /** Absolute. */
+      /** Absolute path. */
       readonly cwd: string;
     }
   | {
@@ -21,7 +21,7 @@ export type McpServer =
 /** Largest message that is read, in bytes. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
-/** A transport that has not been started. */
+/** Creates a transport that is not started. */
 export function createTransport(server: McpServer): Transport {
   if (server.transport === 'stdio') {
     const { command, args, env, cwd } = server;
@@ -30,7 +30,7 @@ export function createTransport(server: McpServer): Transport {
       args: [...args],
       env: { ...env },
       cwd,
-      // What it says there may be anything, secrets and floods included.
+      // Standard error may contain secrets, and any amount of output.
       stderr: 'ignore',
       maxBufferSize: MAX_MESSAGE_BYTES,
     });
@@ -41,7 +41,7 @@ export function createTransport(server: McpServer): Transport {
   });
 }
 
-/** A POST is answered with one result; the stream that a GET opens goes on for good. */
+/** Limits the response of a POST, which is one result; the stream of a GET has no end. */
 async function fetchWithLimit(url: string | URL, init?: RequestInit): Promise<Response> {
   const response = await fetch(url, init);
   const { body, status, statusText, headers } = response;
@@ -51,7 +51,8 @@ async function fetchWithLimit(url: string | URL, init?: RequestInit): Promise<Re
     transform: (chunk, controller) => {
       size += chunk.byteLength;
       if (size <= MAX_MESSAGE_BYTES) controller.enqueue(chunk);
-      else controller.error(new RangeError(`An answer is larger than ${MAX_MESSAGE_BYTES} bytes.`));
+      else
+        controller.error(new RangeError(`The response is larger than ${MAX_MESSAGE_BYTES} bytes.`));
     },
   });
   return new Response(body.pipeThrough(limit), { status, statusText, headers });
