@@ -7,7 +7,7 @@ import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
-import type { SupervisorStore } from './store/supervisor-store.ts';
+import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */
 export interface SupervisorContext {
@@ -27,9 +27,25 @@ export interface SupervisorContext {
   readonly policy: Policy;
 }
 
-/** The context with the rules and agents of this moment, so that one decision is by one version (SV-3). */
-export function pinned<Context extends Pick<SupervisorContext, 'policy'>>(
-  context: Context,
-): Context {
-  return { ...context };
+/** One transaction of a use case: all of its steps share the time and one version of the policy (SV-3). */
+export interface Tx {
+  readonly trx: SupervisorTransaction;
+  readonly at: Date;
+  /** The context with the policy and the agents of the start of the transaction. */
+  readonly context: SupervisorContext;
+}
+
+/**
+ * Runs `work` in one transaction.
+ * @param options `background`: whether transactions that a caller waits for go first
+ */
+export async function transact<T>(
+  context: SupervisorContext,
+  work: (tx: Tx) => Promise<T>,
+  options: { readonly background?: boolean } = {},
+): Promise<T> {
+  return await context.store.transaction(
+    (trx) => work({ trx, at: context.clock.now(), context: { ...context } }),
+    options,
+  );
 }

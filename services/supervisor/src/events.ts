@@ -9,10 +9,20 @@ import {
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { type AgentRef, derivedId } from '@writ/kernel';
 import { appendOutbox } from '@writ/store';
-import { ATTR_WRIT_EXECUTED_FROM, type Telemetry, traceparentOf } from '@writ/telemetry';
+import {
+  ATTR_WRIT_ACTION_KIND,
+  ATTR_WRIT_DECISION,
+  ATTR_WRIT_DECISION_ID,
+  ATTR_WRIT_DECISION_REASON,
+  ATTR_WRIT_EXECUTED_FROM,
+  ATTR_WRIT_POLICY_VERSION,
+  ATTR_WRIT_RULE,
+  type Telemetry,
+  trace,
+  traceparentOf,
+} from '@writ/telemetry';
 import type { Receipt } from './domain/facts/receipt.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
-import { markReview } from './mark-review.ts';
 import { noteChange } from './store/change/changes.ts';
 import type { DecisionRow } from './store/review/decisions.ts';
 import type { RunRow } from './store/run/runs.ts';
@@ -276,4 +286,26 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
 /** A gateway's clock may have been set back meanwhile. */
 function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
+}
+
+/** Says on the span of a review what was decided, and counts it (SYS-1). */
+function markReview({ traces, metrics }: Telemetry, row: DecisionRow, actionKind: string): void {
+  if (traces) {
+    trace.getActiveSpan()?.setAttributes({
+      [ATTR_WRIT_DECISION_ID]: row.decision_id,
+      [ATTR_WRIT_DECISION]: row.verdict,
+      [ATTR_WRIT_DECISION_REASON]: row.reason,
+      [ATTR_WRIT_RULE]: row.rule_id,
+      [ATTR_WRIT_POLICY_VERSION]: row.policy_version,
+      [ATTR_WRIT_ACTION_KIND]: actionKind,
+      ...(row.executed_from !== null && { [ATTR_WRIT_EXECUTED_FROM]: row.executed_from }),
+    });
+  }
+  if (!metrics.enabled) return;
+  metrics.count('reviews', {
+    'writ.tenant': row.tenant,
+    [ATTR_WRIT_DECISION]: row.verdict,
+    [ATTR_WRIT_RULE]: row.rule_id,
+    [ATTR_WRIT_ACTION_KIND]: actionKind,
+  });
 }

@@ -17,7 +17,7 @@ import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { internalRoutes, publicRoutes } from './rpc/index.ts';
-import { observeApprovals } from './store/approval/observe-approvals.ts';
+import { observeApprovals } from './store/approval/approvals.ts';
 import { openSupervisorStore } from './store/supervisor-store.ts';
 import { createTenantRate } from './store/tenant-rate.ts';
 

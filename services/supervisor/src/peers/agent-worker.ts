@@ -5,11 +5,11 @@ import {
   AgentWorkerService,
   type ApprovalSignalSchema,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import type { AgentKey, RunKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
-import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
+import type { AgentRow } from '../store/agent/agents.ts';
 import { deadlineOf } from '../store/agent/deadline.ts';
-import type { RunKey } from '../store/change/changes.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { manifestMessage } from '../wire/manifest.ts';
 import { agentRefOf, retentionMessage, supervisionMessage } from '../wire/supervision.ts';

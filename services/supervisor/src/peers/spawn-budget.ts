@@ -1,10 +1,9 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
-import { type AgentRef, BudgetExhaustedError } from '@writ/kernel';
+import { type AgentKey, type AgentRef, BudgetExhaustedError, type RunKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
-import type { AgentKey, AgentRow } from '../store/agent/agents.ts';
-import type { RunKey } from '../store/change/changes.ts';
+import type { AgentRow } from '../store/agent/agents.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { spawnBudgetMessage } from '../wire/budget.ts';
 import { agentRefOf, parentRefOf, priorityMessage, rootRefOf } from '../wire/supervision.ts';

@@ -4,12 +4,11 @@ import {
   ToolGatewayService,
   VoidState,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import type { Clock, JsonObject } from '@writ/kernel';
+import type { CallKey, Clock, JsonObject } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import type { Halt } from '../domain/halt/halt.ts';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
-import type { CallKey } from '../store/review/decisions.ts';
 import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
 import { HALT_TIMEOUT_MS } from './execution-meter.ts';
 import { listRegistry } from './list-registry.ts';

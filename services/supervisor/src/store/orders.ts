@@ -1,6 +1,7 @@
+import type { RunKey } from '@writ/kernel';
 import type { Selectable } from 'kysely';
 import type { OrderKind } from '../domain/order/order-rules.ts';
-import { noteChange, type RunKey } from './change/changes.ts';
+import { noteChange } from './change/changes.ts';
 import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
@@ -46,7 +47,7 @@ export async function placeOrder(
 }
 
 /** Makes every open order of a run due at once. */
-export async function hurryOrders(
+export async function makeOrdersDue(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
   at: Date,
@@ -63,7 +64,7 @@ export async function hurryOrders(
 }
 
 /** Makes an order due at once, if it is open. */
-export async function hurryOrder(
+export async function makeOrderDue(
   trx: SupervisorTransaction,
   orderId: string,
   at: Date,

@@ -44,3 +44,18 @@ export async function rememberRequest(
     .execute();
   return true;
 }
+
+/** Records the id of an audited refusal; returns false when it was recorded before (TG-1). */
+export async function rememberRefusal(
+  trx: SupervisorTransaction,
+  tenant: string,
+  refusalId: string,
+  at: Date,
+): Promise<boolean> {
+  const inserted = await trx
+    .insertInto('refusals')
+    .values({ tenant, refusal_id: refusalId, recorded_at: at })
+    .onConflict((conflict) => conflict.columns(['tenant', 'refusal_id']).doNothing())
+    .executeTakeFirst();
+  return (inserted.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}

@@ -1,8 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type FreezeOrderSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import type { RunKey } from '@writ/kernel';
 import type { Halt } from '../domain/halt/halt.ts';
-import type { RunKey } from '../store/change/changes.ts';
 import { scopeMessage } from './halt.ts';
 import { retentionMessage } from './supervision.ts';
 

@@ -1,6 +1,8 @@
 import { fromJson, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
+  type HaltRequest,
+  HaltRequestSchema,
   type HaltSchema,
   HaltState as StateMessage,
 } from '@writ/contracts/writ/control/v1/control_service_pb';
@@ -10,7 +12,7 @@ import {
   type Scope,
   type ScopeSchema,
 } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { InvalidRequestError } from '@writ/kernel';
+import { canonicalDigest, InvalidRequestError } from '@writ/kernel';
 import type { HaltScope } from '../domain/halt/halt.ts';
 import { type HaltRow, scopeOf } from '../store/halt/halts.ts';
 
@@ -48,6 +50,11 @@ export function scopeFrom(scope: Scope | undefined): HaltScope {
     default:
       throw new InvalidRequestError('FIELD_REQUIRED', 'scope is required.', { field: 'scope' });
   }
+}
+
+/** Digest of a Halt request, so that a reused request_id is detected. */
+export function haltDigest(request: HaltRequest): string {
+  return canonicalDigest(toJson(HaltRequestSchema, request));
 }
 
 /** The contract's form of a halt. */

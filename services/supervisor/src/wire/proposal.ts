@@ -1,5 +1,10 @@
+import { toJson } from '@bufbuild/protobuf';
 import type { ReviewActionRequest } from '@writ/contracts/writ/review/v1/review_service_pb';
-import { InvalidRequestError } from '@writ/kernel';
+import {
+  type SpawnChildRequest,
+  SpawnChildRequestSchema,
+} from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { InvalidRequestError, type JsonObject } from '@writ/kernel';
 import type { Proposal, ProposedContent } from '../domain/review/proposal.ts';
 
 /**
@@ -42,4 +47,18 @@ function notFinal(field: string): InvalidRequestError {
     `${field} is only for a final answer, given as action.final.`,
     { field },
   );
+}
+
+/** The proposal of a SpawnChild request. Its digest covers the whole request except receipts and observations. */
+export function delegationFrom(request: SpawnChildRequest): Proposal {
+  const { agent = '', task = '' } = request.delegation ?? {};
+  const asked = { ...request, receipts: [], observations: [] };
+  const terms = toJson(SpawnChildRequestSchema, asked) as JsonObject;
+  return {
+    callId: request.callId,
+    modelCallId: '',
+    content: { kind: 'delegation', agent, task, terms },
+    composed: false,
+    partial: false,
+  };
 }

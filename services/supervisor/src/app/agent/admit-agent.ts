@@ -1,6 +1,7 @@
 import { admitEpoch } from '@writ/identity';
+import type { AgentKey } from '@writ/kernel';
 import { type CallContext, requireAgent } from '@writ/rpc';
-import { type AgentKey, type AgentRow, loadAgent, saveAgent } from '../../store/agent/agents.ts';
+import { type AgentRow, loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
 /** The agent that a worker calls for, by its verified token. */

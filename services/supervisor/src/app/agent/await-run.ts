@@ -1,13 +1,14 @@
+import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
-import { type RunKey, runTopic } from '../../store/change/changes.ts';
+import { runTopic } from '../../store/change/changes.ts';
 
 /**
  * Looks at rows of a run until there is something to see, for as long as a request may wait; undefined
  * when there never was. What rings is only a hint.
  * @param signal of the caller, who may go away
  */
-export async function waitFor<T>(
+export async function awaitRunChange<T>(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
   run: RunKey,
   signal: AbortSignal,

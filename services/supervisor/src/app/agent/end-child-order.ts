@@ -1,11 +1,11 @@
-import { derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { ChildOrderPayload } from '../../domain/order/order-payloads.ts';
-import { type AgentKey, type AgentRow, findAgent, saveAgent } from '../../store/agent/agents.ts';
+import { type AgentRow, findAgent, saveAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, saveSpawn } from '../../store/agent/spawns.ts';
-import { unlessUnknown } from '../order/ignore-not-found.ts';
 import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
+import { ignoreNotFound } from '../order/order-handler.ts';
 
 /**
  * Ends an agent below the root that has its ending (SUP-8, AG-7): freeze at the meter and the
@@ -43,13 +43,13 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
 
       cancel: whileRunLives(async ({ order }, key, { ending_stop_reason: reason }) => {
         const id = derivedId('req', order.order_id, 'cancel');
-        await unlessUnknown(peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'));
+        await ignoreNotFound(peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'));
         return {};
       }),
 
       close_tab: whileRunLives(async ({ order }, key) => {
         const id = derivedId('req', order.order_id, 'close_tab');
-        const tab = await unlessUnknown(peers.executionMeter.closeTab(id, key));
+        const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, key));
         if (tab === undefined) return {};
         return { commit: (trx) => saveAgent(trx, key, { tab: JSON.stringify(tab) }) };
       }),
@@ -58,7 +58,7 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
         // Whoever gets the slot gets it after this moment.
         const at = clock.now();
         const id = derivedId('req', order.order_id, 'release');
-        const resumed = (await unlessUnknown(peers.spawnBudget.release(id, key))) ?? [];
+        const resumed = (await ignoreNotFound(peers.spawnBudget.release(id, key))) ?? [];
         return {
           async commit(trx, now) {
             for (const { instance } of resumed) {

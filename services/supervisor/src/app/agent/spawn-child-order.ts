@@ -1,9 +1,8 @@
-import { derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { ChildOrderPayload } from '../../domain/order/order-payloads.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import {
-  type AgentKey,
   type AgentRow,
   findAgent,
   forgetAgent,

@@ -4,7 +4,7 @@ import type { WakeAgentPayload } from '../../domain/order/order-payloads.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { wakeAgent } from '../../store/agent/suspension.ts';
 import type { OrderHandler } from '../order/order-handler.ts';
-import { decisionNow } from '../review/current-decision.ts';
+import { readCurrentDecision } from '../review/current-decision.ts';
 import { credentialsFor } from './credentials.ts';
 
 /** Tells a waiting agent what was decided, with fresh tokens. One that has ended is left alone. */
@@ -22,7 +22,7 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
           requestId: derivedId('req', order.order_id, 'signal'),
           name: `approval:${callId}`,
           approval: {
-            decision: await decisionNow(context, key, callId),
+            decision: await readCurrentDecision(context, key, callId),
             credentials: await credentialsFor(context, run, agent),
           },
         });

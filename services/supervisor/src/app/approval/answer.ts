@@ -2,37 +2,37 @@ import { InvalidRequestError, type JsonObject, PreconditionError } from '@writ/k
 import type { Person } from '@writ/rpc';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 
-/** What a person says. */
+/** The answer of an approver. */
 export type Answer =
   | { readonly kind: 'approve' }
   | { readonly kind: 'edit'; readonly argumentsJson: string }
   | { readonly kind: 'reject' }
   | { readonly kind: 'resolve'; readonly done: boolean; readonly resultJson: string };
 
-/** An answer with everything that goes on record of it. */
+/** One DecideApproval request. */
 export interface AnswerRequest {
   readonly person: Person;
   readonly approvalId: string;
   readonly requestId: string;
-  /** Of all that the request asks for. */
+  /** Digest of the whole request. */
   readonly digest: string;
-  /** In the person's words; empty when there are none. */
+  /** Empty when the request has none. */
   readonly comment: string;
   readonly answer: Answer;
 }
 
-/** What came of an answer. */
+/** The result of an answer. */
 export interface Answered {
   readonly row: ApprovalRow;
-  /** Nothing was decided: rules would change the arguments to these. */
+  /** Set when the approval is still pending because the policy revises the arguments to these. */
   readonly proposal?: JsonObject;
 }
 
-/** The name under which requests of this RPC are remembered. */
+/** The RPC under which answers are recorded for idempotency. */
 export const DECIDE_APPROVAL = 'writ.approval.v1.ApprovalService/DecideApproval';
 
 /**
- * Whether this very request decided the approval before.
+ * Whether this request already decided the approval.
  * @throws InvalidRequestError REQUEST_ID_REUSED
  */
 export function isRepeat(row: ApprovalRow, { person, requestId, digest }: AnswerRequest): boolean {
@@ -40,12 +40,12 @@ export function isRepeat(row: ApprovalRow, { person, requestId, digest }: Answer
   if (row.request_digest === digest) return true;
   throw new InvalidRequestError(
     'REQUEST_ID_REUSED',
-    `request_id ${requestId} was used for another answer before; choose a new one.`,
+    `request_id ${requestId} was already used for a different answer; use a new request_id.`,
     { field: 'request_id' },
   );
 }
 
-/** Tells whoever comes too late who decided, and what. */
+/** The error for an approval that is not pending: who decided it, and how. */
 export function alreadyDecided(row: ApprovalRow): PreconditionError {
   return new PreconditionError(
     'APPROVAL_DECIDED',

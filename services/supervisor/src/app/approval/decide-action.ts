@@ -5,9 +5,9 @@ import {
   type PreconditionError,
   parseJsonStrict,
 } from '@writ/kernel';
-import { pinned, type SupervisorContext } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { EDITS_FIELD, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
-import { assertOtherEyes } from '../../domain/approval/other-eyes.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
@@ -16,9 +16,8 @@ import { type ApprovalRow, loadApproval } from '../../store/approval/approvals.t
 import { rememberRequest } from '../../store/requests.ts';
 import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { approverOf } from '../../wire/approval.ts';
-import { actingOf, assertActs, situationOf } from '../review/review-subject.ts';
+import { assertMayAct, situationOf, subjectOf } from '../review/review-subject.ts';
 import {
   type Answered,
   type AnswerRequest,
@@ -26,14 +25,14 @@ import {
   DECIDE_APPROVAL,
   isRepeat,
 } from './answer.ts';
-import { type Asked, settleNo, settleYes } from './settle-action.ts';
+import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
 
 /**
- * Answers whether an action may go on (SV-5).
+ * Approves or rejects an action (SV-5).
  * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
  * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
- * @throws UnavailableError TOOL_LIST_UNAVAILABLE: a yes needs the tool's definition (SYS-4)
+ * @throws UnavailableError TOOL_LIST_UNAVAILABLE: an approval needs the definition of the tool (SYS-4)
  */
 export async function decideAction(
   context: SupervisorContext,
@@ -47,66 +46,63 @@ export async function decideAction(
   const isYes = request.answer.kind !== 'reject';
   const tool =
     isYes && toolName !== '' ? await context.peers.toolGateway.tool(toolName) : undefined;
-  const { answered, refusal } = await context.store.transaction((trx) =>
-    decide(trx, context, request, edits, tool),
-  );
+  const { answered, refusal } = await transact(context, (tx) => decide(tx, request, edits, tool));
   if (refusal !== undefined) throw refusal;
   return answered;
 }
 
 interface Outcome {
   readonly answered: Answered;
-  /** Thrown after the commit: what the refusal says is true from then on. */
+  /** Thrown after the commit, because the transaction made it true. */
   readonly refusal?: PreconditionError;
 }
 
 async function decide(
-  trx: SupervisorTransaction,
-  current: SupervisorContext,
+  tx: Tx,
   request: AnswerRequest,
   edits: JsonObject | undefined,
   tool: ReviewedTool | undefined,
 ): Promise<Outcome> {
-  const context = pinned(current);
-  const at = context.clock.now();
-  const { tenant, subject } = request.person;
+  const { trx, at, context } = tx;
+  const { tenant, subject: approver } = request.person;
   const row = await loadApproval(trx, tenant, request.approvalId);
   if (isRepeat(row, request)) return { answered: { row } };
   if (row.state !== 'pending') throw alreadyDecided(row);
   const decision = await loadDecision(trx, callKeyOf(row));
   const key = { tenant, runId: row.run_id, instance: row.instance };
-  const acting = await actingOf(trx, await loadAgent(trx, key));
-  await assertActs(trx, acting);
-  const asked: Asked = { approval: row, decision, acting };
+  const subject = await subjectOf(trx, await loadAgent(trx, key));
+  await assertMayAct(trx, subject);
+  const pending: PendingApproval = { approval: row, decision, subject };
   if (row.expires_at !== null && row.expires_at <= at) {
-    const expired = await settleNo(trx, context, asked, undefined, at);
+    const expired = await settleNo(tx, pending, undefined);
     return { answered: { row: expired }, refusal: alreadyDecided(expired) };
   }
   if (request.answer.kind !== 'reject') {
-    const decider = { subject, runStartedBy: row.run_created_by, tool: row.tool };
-    assertOtherEyes(context.policy, decider, context.config.fourEyes);
+    const decider = { subject: approver, runStartedBy: row.run_created_by, tool: row.tool };
+    assertFourEyes(context.policy, decider, context.config.fourEyes);
   }
   let yes: Extract<YesOutcome, { kind: 'go' }> | undefined;
   const facts = await loadFacts(trx, key, context.policy);
   if (request.answer.kind !== 'reject') {
     const action = actionFrom(row.action);
     if (action === undefined) throw alreadyDecided(row);
-    const activeMs = activeMsAt(clockOf(acting.agent), at);
+    const activeMs = activeMsAt(clockOf(subject.agent), at);
     const outcome = judgeYes(
       context.policy,
       { action, edits, approver: approverOf(request.person) },
       tool,
-      situationOf(acting, facts, activeMs),
+      situationOf(subject, facts, activeMs),
     );
     if (outcome.kind === 'proposal') return { answered: { row, proposal: outcome.args } };
     yes = outcome;
   }
   const { requestId, digest } = request;
-  await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
+  const recorded = { tenant, subject: approver, method: DECIDE_APPROVAL, requestId, digest };
+  await rememberRequest(trx, recorded, at);
   const settled =
     yes === undefined
-      ? await settleNo(trx, context, asked, request, at)
-      : await settleYes(trx, context, asked, { request, yes, tool, facts }, at);
+      ? await settleNo(tx, pending, request)
+      : await settleYes(tx, pending, { request, yes, tool, facts });
   return { answered: { row: settled } };
 }
 

@@ -1,16 +1,12 @@
 import { derivedId } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import type { RecordedAction } from '../../domain/result/recorded-action.ts';
 import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import type { Acting } from '../review/review-subject.ts';
+import type { ReviewSubject } from '../review/review-subject.ts';
 
-/** What approvals are opened with. */
-export type ApprovalDesk = Pick<SupervisorContext, 'config' | 'events'>;
-
-/** A question to a person. */
+/** What an approval asks. */
 export interface Question {
   readonly kind: ApprovalRow['kind'];
   readonly callId: string;
@@ -23,22 +19,24 @@ export interface Question {
   readonly policyVersion: string;
 }
 
-/** The id of a question: the same call is asked the same thing once. */
-export function approvalIdOf({ key }: Acting, kind: ApprovalRow['kind'], callId: string): string {
+/** The id of an approval: one for each call and kind. */
+export function approvalIdOf(
+  { key }: ReviewSubject,
+  kind: ApprovalRow['kind'],
+  callId: string,
+): string {
   return derivedId('apr', key.tenant, key.runId, key.instance, callId, kind);
 }
 
-/** Puts a question to people, with its event; the agent waits as rows (SV-5, HK-1). */
+/** Opens an approval with its audit record and hook event (SV-5, HK-1). Returns its id. */
 export async function openApproval(
-  trx: SupervisorTransaction,
-  { config, events }: ApprovalDesk,
-  acting: Acting,
+  { trx, at, context: { config, events } }: Tx,
+  subject: ReviewSubject,
   question: Question,
-  at: Date,
 ): Promise<string> {
-  const { key, run, ref } = acting;
+  const { key, run, ref } = subject;
   const { kind, callId, step, action, reason } = question;
-  const approvalId = approvalIdOf(acting, kind, callId);
+  const approvalId = approvalIdOf(subject, kind, callId);
   const tool = action.kind === 'tool' ? action.name : '';
   const { approvalTtlMs } = config;
   const expiresAt = approvalTtlMs === undefined ? null : new Date(at.getTime() + approvalTtlMs);

@@ -1,7 +1,7 @@
 import { readReceipt } from '@writ/identity';
 import { derivedId, InternalError } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
-import { assertOtherEyes } from '../../domain/approval/other-eyes.ts';
+import { type SupervisorContext, transact } from '../../context.ts';
+import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { rememberRequest } from '../../store/requests.ts';
@@ -17,10 +17,10 @@ import {
 } from './answer.ts';
 
 /**
- * Records what a person found out about a call whose outcome nobody knew: the gateway takes it down
- * once, and its new receipt is what counts here (TG-5).
- * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; what the
- *   gateway answers
+ * Records the outcome of a call that a person determined: the gateway stores it once, and its new receipt settles the
+ * approval (TG-5).
+ * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError
+ *   REQUEST_ID_REUSED; what the gateway answers
  */
 export async function resolveCall(
   context: SupervisorContext,
@@ -31,17 +31,17 @@ export async function resolveCall(
   if (isRepeat(approval, request)) return { row: approval };
   if (answer.kind !== 'resolve') throw alreadyDecided(approval);
   const isPending = approval.state === 'pending';
-  // After a crash the gateway's receipt may have come by itself: it names the person, not the request.
+  // After a crash the receipt may have arrived without its request: it names the person, not the request.
   const isTheirs = approval.decided_by === person.subject && approval.request_id === null;
   if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
     throw alreadyDecided(approval);
   }
   const { run_created_by: runStartedBy, tool } = approval;
   const decider = { subject: person.subject, runStartedBy, tool };
-  assertOtherEyes(context.policy, decider, context.config.fourEyes);
+  assertFourEyes(context.policy, decider, context.config.fourEyes);
   if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
   const token = await context.peers.toolGateway.resolveOutcome({
-    // The same person may send it again after an answer that was lost.
+    // The same id when the same person repeats a request whose answer was lost.
     requestId: derivedId('req', approvalId, person.subject, requestId),
     call: callKeyOf(approval),
     done: answer.done,
@@ -50,14 +50,14 @@ export async function resolveCall(
     comment,
   });
   const receipt = receiptFrom(await readReceipt(context.verifier, token));
-  const row = await context.store.transaction(async (trx) => {
-    const at = context.clock.now();
-    if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') {
+  const row = await transact(context, async (tx) => {
+    const { trx, at } = tx;
+    if ((await recordReceipt(tx, receipt)) === 'mismatch') {
       throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} is about another call.`);
     }
     const { tenant, subject } = person;
     const settled = await loadApproval(trx, tenant, approvalId);
-    // Somebody else may have been faster at the gateway: theirs is the resolution that stands.
+    // Another person's resolution may have reached the gateway first; the first one counts.
     if (settled.decided_by !== subject || settled.request_id !== null) return settled;
     const own = { request_id: requestId, request_digest: digest, comment };
     await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);

@@ -10,7 +10,7 @@ const BEFORE_DEADLINE_MS = 1_000;
  * Looks at a halt until it is as wanted, for as long as a request may wait; returns it as it stands
  * then. What rings is only a hint.
  */
-export async function waitForHalt(
+export async function awaitHalt(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
   haltId: string,
   { signal, deadline }: Pick<CallContext, 'signal' | 'deadline'>,

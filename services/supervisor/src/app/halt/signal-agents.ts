@@ -1,6 +1,6 @@
 import type { SupervisorContext } from '../../context.ts';
 import { type AgentRow, keyOf } from '../../store/agent/agents.ts';
-import { unlessUnknown } from '../order/ignore-not-found.ts';
+import { ignoreNotFound } from '../order/order-handler.ts';
 
 /** A signal for many agents. */
 export interface Announcement {
@@ -17,6 +17,6 @@ export async function tellAgents(
 ): Promise<void> {
   for (const agent of agents) {
     const requestId = idOf(agent.instance);
-    await unlessUnknown(peers.agentWorker.signal({ ...keyOf(agent), requestId, name }));
+    await ignoreNotFound(peers.agentWorker.signal({ ...keyOf(agent), requestId, name }));
   }
 }

@@ -1,3 +1,4 @@
+import { NotFoundError } from '@writ/kernel';
 import type { OrderRow } from '../../store/orders.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -42,4 +43,14 @@ export interface OrderHandler {
     reason: string,
     at: Date,
   ) => Promise<void>;
+}
+
+/** The result of a call to a peer, undefined when the peer does not know its subject and has nothing to end. */
+export async function ignoreNotFound<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
 }

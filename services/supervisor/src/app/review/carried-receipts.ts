@@ -1,14 +1,12 @@
 import { readReceipt, type Verifier } from '@writ/identity';
-import { PermissionDeniedError, sha256Hex } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import { type AgentKey, PermissionDeniedError, sha256Hex } from '@writ/kernel';
+import type { SupervisorContext, Tx } from '../../context.ts';
 import type { Receipt } from '../../domain/facts/receipt.ts';
-import type { AgentKey } from '../../store/agent/agents.ts';
 import { keepObservation } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
-import { amendResult } from '../run/amend-result.ts';
-import { type ReceiptDesk, recordReceipt } from './record-receipt.ts';
+import { amendResult } from '../run/result-records.ts';
+import { recordReceipt } from './record-receipt.ts';
 
 /** The receipts and tool results that a worker sends along with a request. */
 export interface Carried {
@@ -17,34 +15,38 @@ export interface Carried {
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
 }
 
+/** Records what {@link readCarriedReceipts} verified. */
+export type RecordCarried = (tx: Tx) => Promise<void>;
+
 /**
- * Checks what a worker carries before the transaction that needs it, so that nobody waits for
- * signatures, and returns how to record it there. A receipt counts by the gateway's signature alone;
- * what a call gave back counts only where a receipt vouches for exactly these bytes (SV-7).
- * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_WRONG_RUN for another
- *   tenant or run, and RECEIPT_MISMATCH in the transaction; UnavailableError KEYS_UNAVAILABLE
+ * Verifies the receipts that a worker sends along, before the transaction, which then does not wait for signatures.
+ * Returns how to record them in it. A receipt needs only the gateway's signature; an observation is recorded only if
+ * a receipt holds the digest of exactly these bytes (SV-7).
+ * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_WRONG_RUN for another tenant or run, and
+ *   RECEIPT_MISMATCH in the transaction; UnavailableError KEYS_UNAVAILABLE
  */
 export async function readCarriedReceipts(
-  context: ReceiptDesk & Pick<SupervisorContext, 'verifier'>,
+  { verifier }: SupervisorContext,
   agent: AgentKey,
   { receipts: tokens, observations }: Carried,
-): Promise<(trx: SupervisorTransaction, at: Date) => Promise<void>> {
+): Promise<RecordCarried> {
   const receipts: Receipt[] = [];
-  for (const token of tokens) receipts.push(await readCarried(context.verifier, agent, token));
-  const shown = observations.map(({ callId, content }) => ({
+  for (const token of tokens) receipts.push(await readCarried(verifier, agent, token));
+  const digested = observations.map(({ callId, content }) => ({
     callId,
     content,
     sha256: sha256Hex(content),
   }));
-  return async (trx, at) => {
+  return async (tx) => {
+    const { trx } = tx;
     for (const receipt of receipts) {
-      if ((await recordReceipt(trx, context, receipt, at)) === 'unfit') throw unfit(receipt);
+      if ((await recordReceipt(tx, receipt)) === 'mismatch') throw mismatch(receipt);
     }
-    if (shown.length === 0) return;
+    if (digested.length === 0) return;
     const run = await loadRun(trx, agent);
     if (run.purged_at !== null) return;
     let kept = false;
-    for (const { callId, content, sha256 } of shown) {
+    for (const { callId, content, sha256 } of digested) {
       kept = (await keepObservation(trx, { ...agent, callId }, content, sha256)) || kept;
     }
     if (kept) await amendResult(trx, run);
@@ -61,7 +63,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
   );
 }
 
-function unfit({ id, callId }: Receipt): PermissionDeniedError {
+function mismatch({ id, callId }: Receipt): PermissionDeniedError {
   return new PermissionDeniedError(
     'RECEIPT_MISMATCH',
     `Receipt ${id} is about call ${callId}, and no such call was approved.`,

@@ -1,7 +1,8 @@
-import type { SupervisorContext } from '../../context.ts';
+import type { AgentKey } from '@writ/kernel';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { type AgentKey, loadAgent } from '../../store/agent/agents.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
 import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { haltOver } from '../../store/halt/halts.ts';
@@ -13,44 +14,42 @@ import {
 } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../../wire/decision.ts';
-import { type Acting, actingOf, isAlive } from './review-subject.ts';
-import { ordersCall, signWrit, type WritDesk, writColumns } from './sign-writ.ts';
+import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
+import { approvesCall, signWrit, writColumns } from './sign-writ.ts';
 
 /**
- * A decision as it stands now. An approved call gets a fresh writ, for exactly what was approved; each
- * one is recorded (SV-6). Execution stays unique by call_id: for a call that has its receipt the writ
- * opens the gateway's record, which is all that a worker that lost the answer can still get (TG-1).
+ * The current state of a decision, with a new writ if it approves a tool call; each writ is audited (SV-6). The
+ * gateway executes a call_id once: for a call that has a receipt, the writ only returns the recorded result to a
+ * worker that lost it (TG-1).
  */
-export async function standingDecision(
-  trx: SupervisorTransaction,
-  desk: WritDesk,
-  acting: Acting,
+export async function currentDecision(
+  tx: Tx,
+  subject: ReviewSubject,
   row: DecisionRow,
 ): Promise<DecisionMessage> {
-  const human = await humanAnswerTo(trx, row);
-  if (!(await mayExecute(trx, acting, row))) return decisionMessage(row, { human });
-  const writ = await signWrit(desk, acting, row);
+  const human = await humanAnswerTo(tx.trx, row);
+  if (!(await mayExecute(tx.trx, subject, row))) return decisionMessage(row, { human });
+  const writ = await signWrit(tx.context, subject, row);
   const columns = writColumns(row, writ);
-  await saveDecision(trx, callKeyOf(row), columns);
-  await auditWrit(trx, { ...row, ...columns }, desk.clock.now());
+  await saveDecision(tx.trx, callKeyOf(row), columns);
+  await auditWrit(tx, { ...row, ...columns });
   return decisionMessage(row, { human, writ });
 }
 
-/** {@link standingDecision} in a transaction of its own. */
-export async function decisionNow(
+/** {@link currentDecision} in a transaction of its own. */
+export async function readCurrentDecision(
   context: SupervisorContext,
   key: AgentKey,
   callId: string,
 ): Promise<DecisionMessage> {
-  return await context.store.transaction(async (trx) => {
-    const acting = await actingOf(trx, await loadAgent(trx, key));
-    const row = await loadDecision(trx, { ...key, callId });
-    return await standingDecision(trx, context, acting, row);
+  return await transact(context, async (tx) => {
+    const subject = await subjectOf(tx.trx, await loadAgent(tx.trx, key));
+    return await currentDecision(tx, subject, await loadDecision(tx.trx, { ...key, callId }));
   });
 }
 
-/** A writ that was not signed with its decision: after a person's yes, or again (SV-8). */
-async function auditWrit(trx: SupervisorTransaction, row: DecisionRow, at: Date): Promise<void> {
+/** Audits a writ that was not signed together with its decision: after an approval, or a repeated one (SV-8). */
+async function auditWrit({ trx, at }: Tx, row: DecisionRow): Promise<void> {
   const action = actionFrom(row.executed_action);
   const facts = {
     decision_id: row.decision_id,
@@ -67,7 +66,7 @@ async function auditWrit(trx: SupervisorTransaction, row: DecisionRow, at: Date)
   await appendAudit(trx, { ...callKeyOf(row), kind: 'writ', facts }, at);
 }
 
-/** What a person said about a decision; undefined when nobody was asked or nobody has answered. */
+/** The answer of the approver; undefined without an approval, or before it is answered. */
 async function humanAnswerTo(
   trx: SupervisorTransaction,
   { tenant, approval_id }: DecisionRow,
@@ -78,9 +77,9 @@ async function humanAnswerTo(
 
 async function mayExecute(
   trx: SupervisorTransaction,
-  acting: Acting,
+  subject: ReviewSubject,
   row: DecisionRow,
 ): Promise<boolean> {
-  if (!ordersCall(row) || !isAlive(acting)) return false;
-  return (await haltOver(trx, acting.key)) === undefined;
+  if (!approvesCall(row) || !isAlive(subject)) return false;
+  return (await haltOver(trx, subject.key)) === undefined;
 }

@@ -1,45 +1,47 @@
 import { canonicalJson, derivedId, sha256Hex } from '@writ/kernel';
 import { type Facts, factValues } from '@writ/policy';
-import type { SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import type { RecordedAction } from '../../domain/result/recorded-action.ts';
+import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import type { Judgement } from '../../domain/review/judge.ts';
 import { type Proposal, proposalDigest } from '../../domain/review/proposal.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { DecisionRow } from '../../store/review/decisions.ts';
+import { appendTimeline } from '../../store/run/timeline.ts';
+import { encodeDecision } from '../../wire/timeline.ts';
 import { approvalIdOf } from '../approval/open-approval.ts';
-import type { Acting } from './review-subject.ts';
+import type { ReviewSubject } from './review-subject.ts';
 
-/** Everything that a decision is recorded from. */
-export interface Ruled {
+/** A judgement with everything that its decision row holds. */
+export interface Ruling {
   readonly proposal: Proposal;
   readonly judgement: Judgement;
   readonly tool: ReviewedTool | undefined;
-  /** What the model said, where that is to be kept. */
+  /** The model's text, if it is to be kept. */
   readonly rawText: string | undefined;
-  /** Zero for a final that counts no step. */
+  /** Zero for a composed final. */
   readonly step: number;
-  /** Before the action. */
+  /** The facts before the action. */
   readonly facts: Facts;
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` at the arrival of the request. */
   readonly startedAt: number;
 }
 
-/** The columns that an action gets once somebody said yes to it. */
+/** The columns that are set when an action is approved. */
 export type ExecutionColumns = Pick<
   DecisionRow,
   'executed_action' | 'executed_from' | 'definition_digest' | 'args_sha256' | 'run_ended'
 >;
 
-/** A decision's row, before its place in the timeline and its first writ are known. */
+/** The row of a decision, before its timeline sequence and its first writ are known. */
 export function decisionRow(
-  { policy }: Pick<SupervisorContext, 'policy'>,
-  acting: Acting,
-  ruled: Ruled,
+  { context: { policy }, at }: Tx,
+  subject: ReviewSubject,
+  ruling: Ruling,
   factsAfter: Facts,
-  at: Date,
 ): DecisionRow {
-  const { key } = acting;
-  const { proposal, judgement, tool, rawText, step, facts } = ruled;
+  const { key } = subject;
+  const { proposal, judgement, tool, rawText, step, facts } = ruling;
   const { next, action, revisedAction } = judgement;
   const { callId } = proposal;
   return {
@@ -63,9 +65,9 @@ export function decisionRow(
     action: action === undefined ? null : JSON.stringify(action),
     revised_action: revisedAction === undefined ? null : JSON.stringify(revisedAction),
     ...(next.kind === 'go' ? executionColumns(next.action, next.from, tool) : NOT_EXECUTED),
-    // The definition that was reviewed, also while a person thinks about it.
+    // Also while an approval is pending: the definition that was reviewed.
     definition_digest: tool?.definitionDigest ?? null,
-    approval_id: next.kind === 'ask' ? approvalIdOf(acting, 'action', callId) : null,
+    approval_id: next.kind === 'ask' ? approvalIdOf(subject, 'action', callId) : null,
     stop_reason: next.kind === 'stop' ? next.stopReason : null,
     phase: (next.kind === 'stop' && next.phase) || null,
     settled: next.kind !== 'ask',
@@ -75,11 +77,11 @@ export function decisionRow(
     facts_before: JSON.stringify(factValues(policy, facts)),
     facts_after: JSON.stringify(factValues(policy, factsAfter)),
     decided_at: at,
-    latency_us: Math.round((performance.now() - ruled.startedAt) * 1_000),
+    latency_us: Math.round((performance.now() - ruling.startedAt) * 1_000),
   };
 }
 
-/** What is signed and carried out: a tool's arguments are bound by the digest of their bytes (TG-1). */
+/** The columns of an approved action. The digest of a tool's argument bytes binds the writ to them (TG-1). */
 export function executionColumns(
   action: RecordedAction,
   from: NonNullable<DecisionRow['executed_from']>,
@@ -101,3 +103,28 @@ const NOT_EXECUTED: ExecutionColumns = {
   args_sha256: null,
   run_ended: false,
 };
+
+/** How {@link publishDecision} identifies an entry: the decision itself, or its settlement by a person. */
+export type DecisionMoment =
+  | { readonly name: 'decided' }
+  | { readonly name: 'settled'; readonly human: HumanAnswer | undefined };
+
+/** Appends a decision, without its writ, to the timeline of its run (HK-1). Returns the sequence of the entry. */
+export async function publishDecision(
+  { trx, at }: Tx,
+  { key, ref }: ReviewSubject,
+  row: DecisionRow,
+  moment: DecisionMoment,
+): Promise<number> {
+  const human = moment.name === 'settled' ? moment.human : undefined;
+  return await appendTimeline(
+    trx,
+    {
+      tenant: key.tenant,
+      runId: key.runId,
+      eventId: derivedId('evt', key.runId, key.instance, row.call_id, 'DECISION', moment.name),
+      entry: encodeDecision(row, ref, human),
+    },
+    at,
+  );
+}

@@ -1,6 +1,6 @@
-import { pinned, type SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import { receiptFacts } from '../../domain/audit/audit-facts.ts';
-import { type ApprovedCall, fitsCall, type Receipt } from '../../domain/facts/receipt.ts';
+import { type ApprovedCall, matchesCall, type Receipt } from '../../domain/facts/receipt.ts';
 import { settleReceipt } from '../../domain/facts/settle-receipt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
@@ -8,45 +8,36 @@ import { appendAudit } from '../../store/audit.ts';
 import { type DecisionRow, findDecision } from '../../store/review/decisions.ts';
 import { loadFacts, saveFacts } from '../../store/review/facts.ts';
 import { insertReceipt } from '../../store/review/receipts.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { openResolve } from '../approval/outcome-approval.ts';
-import { settleResolve } from '../approval/settle-resolve.ts';
-import { amendResult } from '../run/amend-result.ts';
-import { type Acting, actingOf, isAlive } from './review-subject.ts';
-
-/** What receipts are recorded with. */
-export type ReceiptDesk = Pick<SupervisorContext, 'policy' | 'events' | 'config' | 'peers'>;
+import { openOutcomeApproval, settleOutcomeApproval } from '../approval/outcome-approval.ts';
+import { amendResult } from '../run/result-records.ts';
+import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
 
 /**
- * What became of a receipt. `recorded`: it counts from now on. `known`: it did before. `unfit`: the
- * gateway signed it, but nothing was approved that it could be about.
+ * The effect of a receipt. `recorded`: the receipt is new. `known`: it was recorded before. `mismatch`: the gateway
+ * signed it, but it matches no approved call.
  */
-export type ReceiptFate = 'recorded' | 'known' | 'unfit';
+export type ReceiptOutcome = 'recorded' | 'known' | 'mismatch';
 
 /**
- * Takes a verified receipt on record, whoever brought it and however late: facts, audit, and the
- * result of a run that is over (SV-3, TG-8). An unknown outcome is put to a person (TG-5). Where the
- * gateway does not tell of its calls itself, the receipt does (HK-1).
+ * Records a verified receipt, whichever caller sent it and however late: facts, audit record, and the result of a run
+ * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). If the gateway does not
+ * publish its tool events itself, they are published from the receipt (HK-1).
  */
-export async function recordReceipt(
-  trx: SupervisorTransaction,
-  current: ReceiptDesk,
-  receipt: Receipt,
-  at: Date,
-): Promise<ReceiptFate> {
-  const desk = pinned(current);
+export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOutcome> {
+  const { trx, at, context } = tx;
+  const { policy, peers } = context;
   const { tenant, runId, instance, callId } = receipt;
   const key = { tenant, runId, instance, callId };
   const decision = await findDecision(trx, key);
-  if (decision === undefined || !fitsCall(receipt, approvedCall(decision))) return 'unfit';
-  const acting = await actingOf(trx, await loadAgent(trx, key));
-  const isPurged = acting.run.purged_at !== null;
-  // Of a run whose contents are deleted, a late receipt is kept without any (SUP-4).
+  if (decision === undefined || !matchesCall(receipt, approvedCall(decision))) return 'mismatch';
+  const subject = await subjectOf(trx, await loadAgent(trx, key));
+  const isPurged = subject.run.purged_at !== null;
+  // A late receipt of a purged run is recorded without its content (SUP-4).
   const row = { ...receiptRow(receipt, at), ...(isPurged && { claims: '{}' }) };
   if (!(await insertReceipt(trx, row))) return 'known';
   if (!isPurged) {
-    const facts = await loadFacts(trx, key, desk.policy);
-    const settled = settleReceipt(desk.policy, facts, receipt);
+    const facts = await loadFacts(trx, key, policy);
+    const settled = settleReceipt(policy, facts, receipt);
     if (settled !== facts) await saveFacts(trx, key, settled);
   }
   await appendAudit(
@@ -54,22 +45,20 @@ export async function recordReceipt(
     { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt) },
     at,
   );
-  if (!desk.peers.toolGateway.emitsHookEvents) await tellOfCall(trx, desk, acting, receipt, at);
-  if (isAlive(acting)) {
-    if (receipt.status === 'unknown') await openResolve(trx, desk, acting, decision, receipt, at);
-    else if (receipt.resolvedBy !== '') await settleResolve(trx, desk, acting, receipt, at);
+  if (!peers.toolGateway.emitsHookEvents) await publishToolEvents(tx, subject, receipt);
+  if (isAlive(subject)) {
+    if (receipt.status === 'unknown') await openOutcomeApproval(tx, subject, decision, receipt);
+    else if (receipt.resolvedBy !== '') await settleOutcomeApproval(tx, subject, receipt);
   }
-  await amendResult(trx, acting.run);
+  await amendResult(trx, subject.run);
   return 'recorded';
 }
 
-/** The events that a gateway with a bus emits: none of a call that was burnt, no start of a refused one. */
-async function tellOfCall(
-  trx: SupervisorTransaction,
-  { events }: ReceiptDesk,
-  { run, ref }: Acting,
+/** The same events as a gateway with a bus: none for a voided call, no start for a refused one. */
+async function publishToolEvents(
+  { trx, at, context: { events } }: Tx,
+  { run, ref }: ReviewSubject,
   receipt: Receipt,
-  at: Date,
 ): Promise<void> {
   const { status, step, callId } = receipt;
   if (status === 'void') return;

@@ -1,121 +1,143 @@
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, UnavailableError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
-import { pinned, type SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import { type ActiveClock, activeMsAt, seen } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import { limitReached } from '../../domain/review/check-limits.ts';
 import { type Judgement, judge, judgeInvalid, judgeLate } from '../../domain/review/judge.ts';
 import {
+  namedTool,
   type Proposal,
   proposalDigest,
   rawText,
   readProposal,
 } from '../../domain/review/proposal.ts';
+import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
+import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
 import { clockChanges, clockOf, saveAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { DecisionMessage } from '../../wire/decision.ts';
 import { admitAgent } from '../agent/admit-agent.ts';
-import { assertHoldsSlot } from './assert-slot.ts';
-import { standingDecision } from './current-decision.ts';
-import type { FoundTool } from './find-tool.ts';
+import type { RecordCarried } from './carried-receipts.ts';
+import { currentDecision } from './current-decision.ts';
 import { recordDecision } from './record-decision.ts';
-import { type Acting, actingOf, assertActs, situationOf } from './review-subject.ts';
+import {
+  assertHoldsSlot,
+  assertMayAct,
+  type ReviewSubject,
+  situationOf,
+  subjectOf,
+} from './review-subject.ts';
 
-/** One request for a review; what could be looked up before the transaction is. */
+/**
+ * Returns the definition of the tool that a proposal names, undefined if the gateway has no such tool.
+ * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway never listed its tools (SYS-4)
+ */
+export type FindTool = () => ReviewedTool | undefined;
+
+/** Looks up the proposed tool; a failure is thrown only when the review needs the definition. */
+export async function findProposedTool(
+  gateway: ToolGatewayPeer,
+  proposal: Proposal,
+): Promise<FindTool> {
+  const name = namedTool(proposal);
+  if (name === undefined) return () => undefined;
+  try {
+    const tool = await gateway.tool(name);
+    return () => tool;
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    return () => {
+      throw error;
+    };
+  }
+}
+
+/** One request for a review, with everything that is read before the transaction. */
 export interface ReviewRequest {
   readonly call: CallContext;
   readonly proposal: Proposal;
-  readonly findTool: FoundTool;
-  /** Records what the worker carried. */
-  readonly recordCarried: (trx: SupervisorTransaction, at: Date) => Promise<void>;
-  /** `performance.now()` when the request came. */
+  readonly findTool: FindTool;
+  readonly recordCarried: RecordCarried;
+  /** `performance.now()` at the arrival of the request. */
   readonly startedAt: number;
 }
 
 /**
- * Reviews one proposal, in the one transaction that locks the facts of its run (SV-1, SV-3). In this
- * order: the lease's epoch, whether run and agent may act, whether the call was decided before, receipts,
- * time, steps, the action's shape, its arguments, the rules.
+ * Reviews one proposal in the transaction that locks the facts of its run (SV-1, SV-3). It checks, in this order: the
+ * lease epoch, whether run and agent may act, whether the call_id was decided before, receipts, time, steps, the shape
+ * of the action, its arguments, the policy.
  * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; InvalidRequestError CALL_ID_REUSED;
  *   UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
  */
-export async function reviewProposal(
-  trx: SupervisorTransaction,
-  current: SupervisorContext,
-  request: ReviewRequest,
-): Promise<DecisionMessage> {
-  const context = pinned(current);
-  const at = context.clock.now();
+export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<DecisionMessage> {
+  const { trx, at, context } = tx;
   const { proposal } = request;
-  const admitted = await actingOf(trx, await admitAgent(trx, request.call));
+  const admitted = await subjectOf(trx, await admitAgent(trx, request.call));
   const before = await findDecision(trx, { ...admitted.key, callId: proposal.callId });
-  // The answer to the final that ended the agent may have been lost; it gives nothing to anybody.
-  if (before?.run_ended !== true) await assertActs(trx, admitted);
-  // A paused agent's partial result still gets out (SB-4).
-  const acting = proposal.partial
-    ? admitted
-    : await assertHoldsSlot(trx, admitted, request.call, at);
-  if (before !== undefined) return await repeated(trx, context, acting, before, proposal);
-  await request.recordCarried(trx, at);
-  const countsNoStep = proposal.composed && !(await hasComposed(trx, acting.key));
-  const clock = clockAt(acting, at);
+  // A worker that lost the answer to the final which ended its agent may repeat it: a final carries no writ.
+  if (before?.run_ended !== true) await assertMayAct(trx, admitted);
+  // A paused agent may still deliver its partial result (SB-4).
+  const subject = proposal.partial ? admitted : await assertHoldsSlot(tx, admitted, request.call);
+  if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
+  await request.recordCarried(tx);
+  const countsNoStep = proposal.composed && !(await hasComposed(trx, subject.key));
+  const clock = clockAt(subject, at);
   const activeMs = activeMsAt(clock, at);
   const late = limitReached({
     now: at,
-    deadlineAt: deadlineOf(acting.run, acting.agent),
+    deadlineAt: deadlineOf(subject.run, subject.agent),
     activeMs,
-    maxActiveMs: budgetFromJson(acting.agent.execution_budget).maxActiveMs,
-    steps: acting.agent.steps,
-    maxSteps: acting.manifest.limits.maxSteps,
+    maxActiveMs: budgetFromJson(subject.agent.execution_budget).maxActiveMs,
+    steps: subject.agent.steps,
+    maxSteps: subject.manifest.limits.maxSteps,
     countsNoStep,
   });
-  const step = countsNoStep ? 0 : acting.agent.steps + 1;
-  await saveAgent(trx, acting.key, {
-    ...clockChanges(clock, acting.agent),
+  const step = countsNoStep ? 0 : subject.agent.steps + 1;
+  await saveAgent(trx, subject.key, {
+    ...clockChanges(clock, subject.agent),
     ...(late === undefined && !countsNoStep && { steps: step }),
   });
-  const facts = await loadFacts(trx, acting.key, context.policy);
+  const facts = await loadFacts(trx, subject.key, context.policy);
   const shared = { proposal, step, facts, startedAt: request.startedAt };
   if (late !== undefined) {
-    const ruled = { ...shared, judgement: judgeLate(late), tool: undefined, rawText: undefined };
-    return await recordDecision(trx, context, acting, ruled, at);
+    const ruling = { ...shared, judgement: judgeLate(late), tool: undefined, rawText: undefined };
+    return await recordDecision(tx, subject, ruling);
   }
   const tool = request.findTool();
-  const parsed = readProposal(proposal, tool, targetsOf(acting));
+  const parsed = readProposal(proposal, tool, targetsOf(subject));
   const judgement: Judgement = parsed.ok
-    ? judge(context.policy, parsed.action, tool, situationOf(acting, facts, activeMs))
+    ? judge(context.policy, parsed.action, tool, situationOf(subject, facts, activeMs))
     : judgeInvalid(parsed.stopReason);
-  const ruled = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
-  return await recordDecision(trx, context, acting, ruled, at);
+  const ruling = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
+  return await recordDecision(tx, subject, ruling);
 }
 
-/** Whoever proposes is active, but for a paused agent that hands in what it has (EM-1). */
-function clockAt({ agent }: Acting, at: Date): ActiveClock {
+/** A proposal starts the clock of its agent, except a partial result of a paused one (EM-1). */
+function clockAt({ agent }: ReviewSubject, at: Date): ActiveClock {
   return agent.paused_since === null ? seen(clockOf(agent), at) : clockOf(agent);
 }
 
-/** The agents that work may be handed to: those that its manifest names (SUP-9). */
-function targetsOf({ manifest }: Acting): string[] {
+/** The agents that the manifest allows as targets of a delegation (SUP-9). */
+function targetsOf({ manifest }: ReviewSubject): string[] {
   return manifest.subAgents.map(({ name }) => name);
 }
 
-/** The same proposal gets the recorded decision; another one under the same id is a mistake. */
-async function repeated(
-  trx: SupervisorTransaction,
-  context: SupervisorContext,
-  acting: Acting,
+/** The recorded decision on the same proposal. */
+async function repeatedReview(
+  tx: Tx,
+  subject: ReviewSubject,
   before: DecisionRow,
   proposal: Proposal,
 ): Promise<DecisionMessage> {
   if (before.proposal_digest === proposalDigest(proposal)) {
-    return await standingDecision(trx, context, acting, before);
+    return await currentDecision(tx, subject, before);
   }
   throw new InvalidRequestError(
     'CALL_ID_REUSED',
-    `call_id ${proposal.callId} was used for another proposal; a call_id names one proposal.`,
+    `call_id ${proposal.callId} was already used for a different proposal; use a new call_id.`,
     { field: 'call_id', call_id: proposal.callId },
   );
 }

@@ -1,17 +1,27 @@
-import { type AgentRef, PreconditionError, Priority, type PriorityName } from '@writ/kernel';
+import {
+  type AgentKey,
+  type AgentRef,
+  PreconditionError,
+  Priority,
+  type PriorityName,
+} from '@writ/kernel';
 import type { BudgetView, Facts, SupervisionView } from '@writ/policy';
+import type { CallContext } from '@writ/rpc';
+import type { Tx } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { Situation } from '../../domain/review/judge.ts';
 import { toPolicyRisk } from '../../domain/review/reviewed-tool.ts';
-import { type AgentKey, type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { pauseHolds } from '../../domain/slot/pause.ts';
+import { type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { noteSlotChange, slotOf } from '../../store/agent/pauses.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { agentRefOf, parentRefOf, rootRefOf } from '../../wire/supervision.ts';
 
-/** An agent that proposes, and all that a review has to know of it. */
-export interface Acting {
+/** The agent whose proposals are reviewed, with its run and manifest. */
+export interface ReviewSubject {
   readonly key: AgentKey;
   readonly run: RunRow;
   readonly agent: AgentRow;
@@ -19,25 +29,31 @@ export interface Acting {
   readonly manifest: AgentManifest;
 }
 
-/** An agent whose row was read, with its run. */
-export async function actingOf(trx: SupervisorTransaction, agent: AgentRow): Promise<Acting> {
+/** Loads the run of an agent. */
+export async function subjectOf(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+): Promise<ReviewSubject> {
   const key = keyOf(agent);
   const run = await loadRun(trx, key);
   return { key, run, agent, ref: agentRefOf(agent), manifest: manifestFromJson(agent.manifest) };
 }
 
-/** Whether the agent and its run have no ending yet. */
-export function isAlive({ run, agent }: Acting): boolean {
+/** Whether neither the agent nor its run has an ending. */
+export function isAlive({ run, agent }: ReviewSubject): boolean {
   return agent.ended_at === null && run.ended_at === null && run.state !== 'ENDING';
 }
 
 /**
- * Checks that the agent may still act (RT-4, SV-9).
- * @throws PreconditionError RUN_ENDED naming the stop reason, HALTED by whom and why
+ * Checks that the agent has not ended and is not halted (RT-4, SV-9).
+ * @throws PreconditionError RUN_ENDED with the stop reason; HALTED with who ordered the halt and why
  */
-export async function assertActs(trx: SupervisorTransaction, acting: Acting): Promise<void> {
-  const { run, agent, key } = acting;
-  if (!isAlive(acting)) {
+export async function assertMayAct(
+  trx: SupervisorTransaction,
+  subject: ReviewSubject,
+): Promise<void> {
+  const { run, agent, key } = subject;
+  if (!isAlive(subject)) {
     const root = rootRefOf(run).instance;
     const ended =
       agent.ended_at === null ? await loadAgent(trx, { ...key, instance: root }) : agent;
@@ -51,16 +67,39 @@ export async function assertActs(trx: SupervisorTransaction, acting: Acting): Pr
   await assertNotHalted(trx, key);
 }
 
-/** Everything that rules look at besides the action (SV-3). */
-export function situationOf(acting: Acting, facts: Facts, activeMs: number): Situation {
-  const { run, agent, ref, manifest } = acting;
+/**
+ * Rejects a paused agent, although its slot grant may be valid for some seconds (SB-4). A grant signed after the
+ * pause proves that the agent has a slot again, and ends the pause. Returns the agent after that.
+ * @throws PreconditionError AGENT_PAUSED
+ */
+export async function assertHoldsSlot(
+  { trx, at }: Tx,
+  subject: ReviewSubject,
+  { caller }: Pick<CallContext, 'caller'>,
+): Promise<ReviewSubject> {
+  const { agent, key } = subject;
+  if (agent.paused_since === null) return subject;
+  if (pauseHolds(slotOf(agent), caller.slotGrant?.expireTime)) {
+    throw new PreconditionError(
+      'AGENT_PAUSED',
+      `Agent ${agent.instance} of run ${agent.run_id} is paused because another agent holds its slot. Retry when it is resumed, or end it with a partial final.`,
+      { run_id: agent.run_id, agent: agent.instance },
+    );
+  }
+  await noteSlotChange(trx, key, { change: 'resumed', at }, at);
+  return { ...subject, agent: await loadAgent(trx, key) };
+}
+
+/** The input of the policy besides the action (SV-3). */
+export function situationOf(subject: ReviewSubject, facts: Facts, activeMs: number): Situation {
+  const { run, agent, ref, manifest } = subject;
   const { approvalRequiredRisk } = manifest;
   return {
     facts,
     agent: ref,
     tenant: run.tenant,
     supervision: supervisionView(run, agent),
-    budget: budgetView(acting, activeMs),
+    budget: budgetView(subject, activeMs),
     approvalRequiredRisk:
       approvalRequiredRisk === undefined ? undefined : toPolicyRisk(approvalRequiredRisk),
   };
@@ -77,8 +116,8 @@ function supervisionView(run: RunRow, agent: AgentRow): SupervisionView {
   };
 }
 
-/** What was spent on models only the meter knows; a review takes no hop to ask it. */
-function budgetView({ run, agent, manifest }: Acting, activeMs: number): BudgetView {
+/** Without token and cost usage: only the meter knows them, and a review makes no call to it. */
+function budgetView({ run, agent, manifest }: ReviewSubject, activeMs: number): BudgetView {
   const budget = budgetFromJson(agent.execution_budget);
   return {
     steps_used: agent.steps,

@@ -1,16 +1,16 @@
 import { readReceipt } from '@writ/identity';
-import type { SupervisorContext } from '../../context.ts';
-import type { RunKey } from '../../store/change/changes.ts';
+import type { RunKey } from '@writ/kernel';
+import { type SupervisorContext, transact } from '../../context.ts';
 import { writsWithoutReceipt } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 
 /**
- * Ends the doubt about a run's writs that have no receipt: the gateway gives the receipt or burns the
- * call for ever (TG-8). Returns how many calls nobody can tell of yet.
+ * Settles the writs of an ended run that have no receipt: the gateway returns the receipt, or voids the writ (TG-8).
+ * Returns how many calls are still in flight.
  */
 export async function settleWrits(context: SupervisorContext, run: RunKey): Promise<number> {
-  const { store, peers, verifier, clock, telemetry } = context;
+  const { store, peers, verifier, telemetry } = context;
   let unsettled = 0;
   for (const call of await writsWithoutReceipt(store.db, run)) {
     const { state, receipt } = await peers.toolGateway.voidWrit(call, 'The run has ended.');
@@ -19,15 +19,14 @@ export async function settleWrits(context: SupervisorContext, run: RunKey): Prom
       continue;
     }
     const verified = receiptFrom(await readReceipt(verifier, receipt));
-    const fate = await store.transaction(
-      (trx) => recordReceipt(trx, context, verified, clock.now()),
-      { background: true },
-    );
-    if (fate !== 'unfit') continue;
+    const outcome = await transact(context, (tx) => recordReceipt(tx, verified), {
+      background: true,
+    });
+    if (outcome !== 'mismatch') continue;
     unsettled += 1;
     telemetry.log.error(
       { tenant: run.tenant, run_id: run.runId, call_id: call.callId, receipt_id: verified.id },
-      'The receipt for a voided writ is about another call.',
+      'receipt of a voided writ is about another call',
     );
   }
   return unsettled;

@@ -4,32 +4,33 @@ import { resultFieldsFor } from '@writ/policy';
 import type { SupervisorContext } from '../../context.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { DecisionRow } from '../../store/review/decisions.ts';
-import type { Acting } from './review-subject.ts';
+import type { ReviewSubject } from './review-subject.ts';
 
-/** What a writ is signed with. */
-export type WritDesk = Pick<SupervisorContext, 'signer' | 'policy' | 'config' | 'clock' | 'events'>;
-
-/** The columns that tell of the last writ of a decision. */
+/** The columns that describe the last writ of a decision. */
 export type WritColumns = Pick<DecisionRow, 'writ_count' | 'last_writ_id' | 'last_writ_expires_at'>;
 
-/** Whether a decision lets a tool be called: only then there is something to order. */
-export function ordersCall(row: DecisionRow): boolean {
+/** Whether a decision approves a tool call; only such a decision gets a writ. */
+export function approvesCall(row: DecisionRow): boolean {
   return row.args_sha256 !== null;
 }
 
 /**
- * Signs the order for an approved tool call: exactly the arguments, definition and decision of its
- * row (TG-1, SV-6). Sign before the commit, so that a decision that cannot be ordered is none.
+ * Signs the writ of an approved tool call: exactly the arguments, definition and decision of its row (TG-1, SV-6).
+ * Callers sign before the commit, so that no decision is recorded whose writ cannot be signed.
+ * @throws InternalError WRIT_NOT_APPLICABLE
  */
 export async function signWrit(
-  { signer, policy, config, events }: WritDesk,
-  { key, run, ref, agent, manifest }: Acting,
+  { signer, policy, config, events }: SupervisorContext,
+  { key, run, ref, agent, manifest }: ReviewSubject,
   row: DecisionRow,
 ): Promise<SignedToken> {
   const action = actionFrom(row.executed_action);
   const { args_sha256: argsSha256, definition_digest: definitionDigest, executed_from } = row;
   if (action?.kind !== 'tool' || !argsSha256 || !definitionDigest || executed_from === null) {
-    throw new InternalError('WRIT_NOT_APPLICABLE', `Decision ${row.decision_id} approves no call.`);
+    throw new InternalError(
+      'WRIT_NOT_APPLICABLE',
+      `Decision ${row.decision_id} approves no tool call.`,
+    );
   }
   const { maxToolCalls } = manifest.limits;
   events.writMinted(executed_from);
@@ -55,7 +56,7 @@ export async function signWrit(
   );
 }
 
-/** What a fresh writ makes of the columns that tell of it. */
+/** The values of {@link WritColumns} after another writ. */
 export function writColumns(row: DecisionRow, writ: SignedToken): WritColumns {
   return {
     writ_count: row.writ_count + 1,

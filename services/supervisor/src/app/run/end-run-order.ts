@@ -12,8 +12,8 @@ import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
 import { encodeResult } from '../../wire/timeline.ts';
-import { unlessUnknown } from '../order/ignore-not-found.ts';
 import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
+import { ignoreNotFound } from '../order/order-handler.ts';
 import { settleWrits } from '../review/settle-writs.ts';
 import { resultRecords } from './result-records.ts';
 import { rootKeyOf } from './start-run-order.ts';
@@ -48,7 +48,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         const id = derivedId('req', order.order_id, 'cancel');
         const key = rootKeyOf(run);
         // A run that failed to start is unknown to the worker.
-        await unlessUnknown(
+        await ignoreNotFound(
           peers.agentWorker.cancelRun(id, key, reason ?? 'cancelled', run.retention),
         );
         return {};
@@ -72,7 +72,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         // Children first, so that the root's tab has what the whole run spent.
         for (const agent of (await agentsOf(store.db, rootKeyOf(run))).reverse()) {
           const id = derivedId('req', order.order_id, 'close_tab', agent.instance);
-          const tab = await unlessUnknown(peers.executionMeter.closeTab(id, keyOf(agent)));
+          const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, keyOf(agent)));
           if (tab !== undefined) closed.push({ agent, tab });
         }
         return {
@@ -86,7 +86,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
 
       async close_pool({ order, run }) {
         const id = derivedId('req', order.order_id, 'close_pool');
-        await unlessUnknown(peers.spawnBudget.closePool(id, rootKeyOf(run)));
+        await ignoreNotFound(peers.spawnBudget.closePool(id, rootKeyOf(run)));
         return {};
       },
 

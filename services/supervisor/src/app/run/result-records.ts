@@ -1,3 +1,4 @@
+import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type {
@@ -8,12 +9,13 @@ import type {
   ResultRecords,
 } from '../../domain/result/result-records.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { type AgentRow, agentsOf, keyOf } from '../../store/agent/agents.ts';
+import { type AgentRow, agentsOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { type SpawnRow, spawnsOf } from '../../store/agent/spawns.ts';
 import { approvalsOf, humanAnswerOf } from '../../store/approval/approvals.ts';
 import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
 import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
-import type { SupervisorReader } from '../../store/supervisor-store.ts';
+import { type RunRow, saveRun } from '../../store/run/runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
 
 /** Everything that the result of a root's run is made of, as it stands in `db` (SV-7). */
 export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
@@ -98,4 +100,16 @@ function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
     stopReason: row.stop_reason ?? undefined,
     observation: row.observation ?? undefined,
   }));
+}
+
+/**
+ * Rebuilds the result of an ended run after a late receipt or observation (SV-7, TG-8). Does nothing while the run is
+ * in progress, and nothing after its content was deleted (SUP-4).
+ */
+export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
+  if (run.result === null || run.purged_at !== null) return;
+  const key = { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
+  const root = await loadAgent(trx, key);
+  const result = buildResult(await resultRecords(trx, root));
+  await saveRun(trx, key, { result: JSON.stringify(result) });
 }

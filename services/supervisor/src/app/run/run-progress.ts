@@ -1,10 +1,9 @@
 import { type BusMessage, progressAgent, progressOfRun, type Subscription } from '@writ/bus';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
-import { isId } from '@writ/kernel';
+import { isId, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { findAgent } from '../../store/agent/agents.ts';
-import type { RunKey } from '../../store/change/changes.ts';
 import { progressEvent, readProgress } from '../../wire/progress.ts';
 
 /** Messages that may wait for one watcher; of more, the oldest are dropped and counted. */

@@ -1,6 +1,6 @@
-import { derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { type AgentKey, loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
+import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';

@@ -1,7 +1,8 @@
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
-import { type RunKey, runEndTopic, runTopic } from '../../store/change/changes.ts';
+import { runEndTopic, runTopic } from '../../store/change/changes.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage } from '../../wire/run.ts';

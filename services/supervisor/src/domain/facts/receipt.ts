@@ -47,7 +47,10 @@ export interface ApprovedCall {
  * Whether a receipt can be about an approved call: there is one, of this tool and these argument
  * bytes. A burnt call was never seen by the gateway, so that its receipt names only the call.
  */
-export function fitsCall(receipt: Receipt, call: ApprovedCall | undefined): call is ApprovedCall {
+export function matchesCall(
+  receipt: Receipt,
+  call: ApprovedCall | undefined,
+): call is ApprovedCall {
   if (call === undefined) return false;
   if (receipt.status === 'void') return true;
   return receipt.tool === call.tool && receipt.argsSha256 === call.argsSha256;

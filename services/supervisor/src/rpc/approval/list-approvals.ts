@@ -2,7 +2,7 @@ import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
-import { listApprovals as readApprovals } from '../../store/approval/list-approvals.ts';
+import { listApprovals as readApprovals } from '../../store/approval/approvals.ts';
 import { approvalMessage, approvalStatesFrom, approverOf } from '../../wire/approval.ts';
 
 const DEFAULT_PAGE = 50;

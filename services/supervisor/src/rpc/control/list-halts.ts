@@ -1,10 +1,10 @@
 import type { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { haltingPerson } from '../../app/halt/order-halt.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listHalts as readHalts } from '../../store/halt/halts.ts';
 import { haltMessage } from '../../wire/halt.ts';
-import { personOf } from './person.ts';
 
 const DEFAULT_PAGE = 50;
 
@@ -13,7 +13,7 @@ export function listHalts(
   context: SupervisorContext,
 ): Handler<typeof ControlService.method.listHalts> {
   return async (request, call) => {
-    const { tenant: own, isOperator } = personOf(requirePerson(call));
+    const { tenant: own, isOperator } = haltingPerson(requirePerson(call));
     const { inForceOnly } = request;
     const tenant = isOperator ? undefined : own;
     const filters = { tenant: tenant ?? '', inForceOnly };

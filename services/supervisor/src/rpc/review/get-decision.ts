@@ -1,26 +1,25 @@
 import type { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Handler } from '@writ/rpc';
 import { admitAgent } from '../../app/agent/admit-agent.ts';
-import { assertHoldsSlot } from '../../app/review/assert-slot.ts';
-import { standingDecision } from '../../app/review/current-decision.ts';
-import { actingOf, assertActs } from '../../app/review/review-subject.ts';
-import type { SupervisorContext } from '../../context.ts';
+import { currentDecision } from '../../app/review/current-decision.ts';
+import { assertHoldsSlot, assertMayAct, subjectOf } from '../../app/review/review-subject.ts';
+import { type SupervisorContext, transact } from '../../context.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 
 /**
- * GetDecision: a decision as it stands now, with a fresh writ for an approved call, which is executed
- * once however many there are; nothing for an agent that has ended or is paused, or a halted run (SV-6, SB-4).
+ * GetDecision: the current state of a decision, with a new writ for an approved call, which is executed only once.
+ * Rejects an agent that has ended, is paused or is halted (SV-6, SB-4).
  */
 export function getDecision(
   context: SupervisorContext,
 ): Handler<typeof ReviewService.method.getDecision> {
   return async ({ callId }, call) => {
-    const decision = await context.store.transaction(async (trx) => {
-      const acting = await actingOf(trx, await admitAgent(trx, call));
-      await assertActs(trx, acting);
-      await assertHoldsSlot(trx, acting, call, context.clock.now());
-      const row = await loadDecision(trx, { ...acting.key, callId });
-      return await standingDecision(trx, context, acting, row);
+    const decision = await transact(context, async (tx) => {
+      const subject = await subjectOf(tx.trx, await admitAgent(tx.trx, call));
+      await assertMayAct(tx.trx, subject);
+      await assertHoldsSlot(tx, subject, call);
+      const row = await loadDecision(tx.trx, { ...subject.key, callId });
+      return await currentDecision(tx, subject, row);
     });
     return { decision };
   };

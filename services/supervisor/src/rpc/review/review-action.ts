@@ -4,19 +4,18 @@ import type { Handler } from '@writ/rpc';
 import { ATTR_WRIT_CALL_ID, ATTR_WRIT_RUN_ID, ATTR_WRIT_TENANT, withSpan } from '@writ/telemetry';
 import { callingAgent } from '../../app/agent/admit-agent.ts';
 import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
-import { findProposedTool } from '../../app/review/find-tool.ts';
-import { reviewProposal } from '../../app/review/review-proposal.ts';
-import type { SupervisorContext } from '../../context.ts';
+import { findProposedTool, reviewProposal } from '../../app/review/review-proposal.ts';
+import { type SupervisorContext, transact } from '../../context.ts';
 import { proposalFrom } from '../../wire/proposal.ts';
 
-/** ReviewAction: judges one proposal before it takes effect, in one transaction (SV-1). */
+/** ReviewAction: reviews one proposal before it takes effect, in one transaction (SV-1). */
 export function reviewAction(
   context: SupervisorContext,
 ): Handler<typeof ReviewService.method.reviewAction> {
   return async (request, call) => {
     const startedAt = performance.now();
     const proposal = proposalFrom(request);
-    // A paused agent holds no slot, and its partial result still gets out (SB-4).
+    // A paused agent has no slot, and may still deliver its partial result (SB-4).
     if (!proposal.partial) requireSlotGrant(call.caller);
     const agent = callingAgent(call);
     const attributes = {
@@ -29,10 +28,8 @@ export function reviewAction(
         findProposedTool(context.peers.toolGateway, proposal),
         readCarriedReceipts(context, agent, request),
       ]);
-      const decision = await context.store.transaction((trx) =>
-        reviewProposal(trx, context, { call, proposal, findTool, recordCarried, startedAt }),
-      );
-      return { decision };
+      const review = { call, proposal, findTool, recordCarried, startedAt };
+      return { decision: await transact(context, (tx) => reviewProposal(tx, review)) };
     });
   };
 }

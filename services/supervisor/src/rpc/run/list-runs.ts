@@ -2,7 +2,7 @@ import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
-import { listRuns as readRuns } from '../../store/run/list-runs.ts';
+import { listRuns as readRuns } from '../../store/run/runs.ts';
 import { lastSequences } from '../../store/run/timeline.ts';
 import { runMessage, statesFrom } from '../../wire/run.ts';
 

@@ -1,15 +1,9 @@
-import { NotFoundError } from '@writ/kernel';
+import { type AgentKey, NotFoundError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
-import type { RunKey } from '../change/changes.ts';
 import type { AgentsTable } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-
-/** One agent of a run. */
-export interface AgentKey extends RunKey {
-  readonly instance: string;
-}
 
 /** One agent as it stands. */
 export type AgentRow = Selectable<AgentsTable>;

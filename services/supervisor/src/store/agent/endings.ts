@@ -1,15 +1,14 @@
-import { derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
+import { type AgentKey, derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import type { ChildOrderPayload, EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
 import { haltOver } from '../halt/halts.ts';
-import { hurryOrders, placeOrder } from '../orders.ts';
+import { makeOrdersDue, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import {
-  type AgentKey,
   type AgentRow,
   childrenOf,
   clockColumns,
@@ -76,7 +75,7 @@ export async function recordEnding(
     }
   }
   // What is under way for the run or the agent must notice before its end is driven.
-  await hurryOrders(trx, ending, at);
+  await makeOrdersDue(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
 }

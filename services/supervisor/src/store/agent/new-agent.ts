@@ -1,7 +1,8 @@
+import type { AgentKey } from '@writ/kernel';
 import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
-import { type AgentKey, type AgentRow, clockColumns } from './agents.ts';
+import { type AgentRow, clockColumns } from './agents.ts';
 
 /** What is known of an agent when it is made. */
 export interface NewAgent extends AgentKey {

@@ -1,16 +1,10 @@
+import type { AgentKey } from '@writ/kernel';
 import { lapsed, seen, stopped } from '../../domain/clock/active-clock.ts';
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
-import {
-  type AgentKey,
-  type AgentRow,
-  clockColumns,
-  clockOf,
-  findAgent,
-  saveAgent,
-} from './agents.ts';
+import { type AgentRow, clockColumns, clockOf, findAgent, saveAgent } from './agents.ts';
 
 /** That an agent lost its slot to another, or has one again. */
 export interface SlotChange {

@@ -1,10 +1,8 @@
-import type { AgentRef } from '@writ/kernel';
+import type { AgentKey, AgentRef, CallKey, RunKey } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import { noteChange, type RunKey, runTopic } from '../change/changes.ts';
-import type { CallKey } from '../review/decisions.ts';
+import { noteChange, runTopic } from '../change/changes.ts';
 import type { SpawnsTable } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import type { AgentKey } from './agents.ts';
 
 /** One approved delegation, and what became of it. */
 export type SpawnRow = Selectable<SpawnsTable>;

@@ -1,8 +1,9 @@
+import type { AgentKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
-import { type AgentKey, agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
+import { agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
 
 /**
  * The agent waits for a person from `at` on: its clock stands (EM-1). The run is SUSPENDED when none

@@ -1,12 +1,7 @@
+import type { RunKey } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
 import type { Transaction } from 'kysely';
 import type { SupervisorDatabase } from '../schema.ts';
-
-/** A run of a tenant. */
-export interface RunKey {
-  readonly tenant: string;
-  readonly runId: string;
-}
 
 /** What somebody may wait for: a run's timeline, its end, orders that are due, halts, events to hand on, audit records and their links, a tenant's approvals. */
 export type Topic =

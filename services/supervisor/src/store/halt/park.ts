@@ -1,3 +1,4 @@
+import type { RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import { covers, type Halt } from '../../domain/halt/halt.ts';
 import { livingRunState } from '../../domain/halt/run-state.ts';
@@ -9,8 +10,7 @@ import {
   keyOf,
   saveAgent,
 } from '../agent/agents.ts';
-import type { RunKey } from '../change/changes.ts';
-import { hurryOrders } from '../orders.ts';
+import { makeOrdersDue } from '../orders.ts';
 import { rememberRequest } from '../requests.ts';
 import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -71,7 +71,7 @@ export async function unparkHalted(
   }
   await settleRunState(trx, run);
   // Starts, spawns and wake-ups were held up.
-  await hurryOrders(trx, key, at);
+  await makeOrdersDue(trx, key, at);
 }
 
 /** The agents of a run that live and that a halt covers, in force or not. */

@@ -1,5 +1,5 @@
+import type { RunKey } from '@writ/kernel';
 import type { HaltScope } from '../../domain/halt/halt.ts';
-import type { RunKey } from '../change/changes.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 
 const PAGE = 100;

@@ -1,15 +1,8 @@
-import { NotFoundError } from '@writ/kernel';
+import { type AgentKey, type CallKey, NotFoundError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from '../agent/agents.ts';
-import type { RunKey } from '../change/changes.ts';
 import type { DecisionsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-
-/** One proposal of an agent, and the tool call that came of it. */
-export interface CallKey extends AgentKey {
-  readonly callId: string;
-}
 
 /** One decision as it stands. */
 export type DecisionRow = Selectable<DecisionsTable>;

@@ -1,6 +1,6 @@
+import type { RunKey } from '@writ/kernel';
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
 import { pickColumns, prepareQuery } from '@writ/store';
-import type { RunKey } from '../change/changes.ts';
 import type { FactsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 

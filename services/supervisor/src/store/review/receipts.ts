@@ -1,9 +1,8 @@
+import type { CallKey, RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { RunKey } from '../change/changes.ts';
 import type { ReceiptsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import type { CallKey } from './decisions.ts';
 
 /** One receipt as it is recorded. */
 export type ReceiptRow = Selectable<ReceiptsTable>;

@@ -1,6 +1,6 @@
+import type { RunKey } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { manifestFromJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
-import type { RunKey } from '../change/changes.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** Records the agents that a run may hand work to: it stays on the definitions of its start (AG-1). */

@@ -1,9 +1,8 @@
-import { HistoryRetention } from '@writ/kernel';
+import { HistoryRetention, type RunKey } from '@writ/kernel';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
 import { withheldAction, withheldResult } from '../../domain/result/withhold.ts';
 import { purgeAgents } from '../agent/agents.ts';
-import type { RunKey } from '../change/changes.ts';
 import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { type RunRow, saveRun } from './runs.ts';

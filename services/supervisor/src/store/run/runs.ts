@@ -1,6 +1,7 @@
+import { OverloadedError, type RunKey } from '@writ/kernel';
 import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
-import { noteChange, type RunKey, runEndTopic, runTopic } from '../change/changes.ts';
+import { noteChange, runEndTopic, runTopic } from '../change/changes.ts';
 import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
@@ -157,4 +158,81 @@ export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunR
     .where('state', '!=', 'ENDING')
     .orderBy('deadline_at')
     .execute();
+}
+
+/** Which runs of a tenant are wanted, and from where on. */
+export interface RunFilter {
+  readonly tenant: string;
+  /** Empty = all. */
+  readonly states: readonly StoredRunState[];
+  /** Empty = any. */
+  readonly agent: string;
+  readonly sessionId: string;
+  /** All of them must fit. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly oldestFirst: boolean;
+  /** The row after which the page begins. */
+  readonly after: { readonly createdAt: Date; readonly runId: string } | undefined;
+  readonly limit: number;
+}
+
+/** The runs that a filter lets through, by the time they were made. */
+export async function listRuns(db: SupervisorReader, filter: RunFilter): Promise<RunRow[]> {
+  const { tenant, states, agent, sessionId, labels, oldestFirst, after, limit } = filter;
+  let query = db.selectFrom('runs').selectAll().where('tenant', '=', tenant);
+  if (states.length > 0) query = query.where('state', 'in', states);
+  if (agent !== '') query = query.where('agent_name', '=', agent);
+  if (sessionId !== '') query = query.where('session_id', '=', sessionId);
+  for (const [label, value] of Object.entries(labels)) {
+    query = query.where('run_id', 'in', (inner) =>
+      inner
+        .selectFrom('run_labels')
+        .select('run_id')
+        .where('tenant', '=', tenant)
+        .where('label', '=', label)
+        .where('value', '=', value),
+    );
+  }
+  const beyond = oldestFirst ? '>' : '<';
+  if (after !== undefined) {
+    query = query.where((row) =>
+      row.or([
+        row('created_at', beyond, after.createdAt),
+        row.and([row('created_at', '=', after.createdAt), row('run_id', beyond, after.runId)]),
+      ]),
+    );
+  }
+  const direction = oldestFirst ? 'asc' : 'desc';
+  return await query
+    .orderBy('created_at', direction)
+    .orderBy('run_id', direction)
+    .limit(limit)
+    .execute();
+}
+
+/**
+ * Checks, in the transaction that would record another run, how many of its tenant are under way;
+ * parked and ending ones count, too.
+ * @param most undefined = unlimited
+ * @throws OverloadedError RUN_QUOTA_EXCEEDED naming setting and limit
+ */
+export async function assertRunQuota(
+  trx: SupervisorTransaction,
+  tenant: string,
+  most: number | undefined,
+): Promise<void> {
+  if (most === undefined) return;
+  const counted = await trx
+    .selectFrom('runs')
+    .select((row) => row.fn.countAll().as('runs'))
+    .where('tenant', '=', tenant)
+    .where('ended_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  const used = Number(counted.runs);
+  if (used < most) return;
+  throw new OverloadedError(
+    'RUN_QUOTA_EXCEEDED',
+    `Tenant ${tenant} has ${used} runs under way, and WRIT_TENANT_MAX_RUNS allows ${most}; start another when one has ended.`,
+    { setting: 'WRIT_TENANT_MAX_RUNS', used: String(used), limit: String(most) },
+  );
 }

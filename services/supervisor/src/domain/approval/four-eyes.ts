@@ -1,21 +1,21 @@
 import { PermissionDeniedError } from '@writ/kernel';
 import { type Policy, requiresFourEyes } from '@writ/policy';
 
-/** Who says what of whose run. */
+/** The approver, the starter of the run, and the tool. */
 export interface Decider {
   readonly subject: string;
   readonly runStartedBy: string;
-  /** Empty for an action that is no tool call. */
+  /** Empty when the action is not a tool call. */
   readonly tool: string;
 }
 
 /**
- * Refuses the yes of whoever started the run, where policy or settings want a second pair of eyes
- * (SV-5). What became of a call is such an answer, too: it gives back what the call counted for.
- * @param always the setting that wants it of every action
+ * Denies an approval by the person who started the run, if the policy or the settings require four eyes (SV-5). This
+ * includes the outcome of a call: it releases what the call counted towards caps.
+ * @param always whether the settings require four eyes for every action
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */
-export function assertOtherEyes(
+export function assertFourEyes(
   policy: Policy,
   { subject, runStartedBy, tool }: Decider,
   always: boolean,
@@ -23,7 +23,7 @@ export function assertOtherEyes(
   if (subject !== runStartedBy || !(always || requiresFourEyes(policy, tool))) return;
   throw new PermissionDeniedError(
     'FOUR_EYES_REQUIRED',
-    `${subject} started this run, and four-eyes rules want somebody else to say yes to ${tool === '' ? 'its actions' : `its calls of ${tool}`}.`,
+    `${subject} started this run; the four-eyes rule requires another person to approve ${tool === '' ? 'its actions' : `its calls of ${tool}`}.`,
     { run_created_by: runStartedBy, tool },
   );
 }

@@ -1,25 +1,21 @@
 import { derivedId, sha256Hex } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import type { WakeAgentPayload } from '../../domain/order/order-payloads.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { placeOrder } from '../../store/orders.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import type { Acting } from '../review/review-subject.ts';
+import type { ReviewSubject } from '../review/review-subject.ts';
 
 /**
- * Tells everybody of an answer in the transaction that gives it: the event, the audit record, and
- * the order that wakes the agent at once (SV-5, SV-8, HK-1).
+ * Publishes a decided approval in the transaction that decides it: the hook event, the audit record, and the order
+ * that wakes the agent (SV-5, SV-8, HK-1).
  */
-export async function announceAnswer(
-  trx: SupervisorTransaction,
-  { events }: Pick<SupervisorContext, 'events'>,
-  { run, ref, key }: Acting,
+export async function publishAnswer(
+  { trx, at, context: { events, policy } }: Tx,
+  { run, ref, key }: ReviewSubject,
   approval: ApprovalRow,
-  policyVersion: string,
-  at: Date,
 ): Promise<void> {
   const { approval_id: approvalId, call_id: callId, step, state, tool, kind } = approval;
   await events.approvalDecided(
@@ -41,7 +37,7 @@ export async function announceAnswer(
         approver: approval.decided_by ?? undefined,
         comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
         rule: approval.rule_id,
-        policy_version: policyVersion,
+        policy_version: policy.version,
         ...actionFacts('action', actionFrom(approval.action)),
         ...actionFacts('executed', actionFrom(approval.executed_action)),
       },

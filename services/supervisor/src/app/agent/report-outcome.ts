@@ -1,0 +1,64 @@
+import type { CallContext } from '@writ/rpc';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import { activeMsAt } from '../../domain/clock/active-clock.ts';
+import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
+import {
+  checkOutcome,
+  type OutcomeClaim,
+  type OutcomeEvidence,
+} from '../../domain/run/check-outcome.ts';
+import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { deadlineOf } from '../../store/agent/deadline.ts';
+import { recordEnding } from '../../store/agent/endings.ts';
+import { findDecision } from '../../store/review/decisions.ts';
+import { findReceipt } from '../../store/review/receipts.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import type { RecordCarried } from '../review/carried-receipts.ts';
+import { admitAgent } from './admit-agent.ts';
+
+/** How a worker reports the end of its agent. */
+export interface OutcomeReport {
+  readonly claim: OutcomeClaim;
+  /** One sentence of the worker. */
+  readonly detail: string;
+  readonly recordCarried: RecordCarried;
+}
+
+/** Ends the calling agent, unless it has an ending. Returns the stop reason that is recorded. */
+export async function reportOutcome(
+  context: SupervisorContext,
+  { claim, detail, recordCarried }: OutcomeReport,
+  call: CallContext,
+): Promise<{ readonly stopReason: string }> {
+  return await transact(context, async (tx) => {
+    const { trx, at } = tx;
+    const agent = await admitAgent(trx, call);
+    await recordCarried(tx);
+    const { stopReason, callId } = claim;
+    const checked = checkOutcome(claim, await evidence(tx, agent, callId));
+    await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);
+    const { ending_stop_reason: recorded } = await loadAgent(trx, keyOf(agent));
+    return { stopReason: recorded ?? stopReason };
+  });
+}
+
+async function evidence(
+  { trx, at: now }: Tx,
+  agent: AgentRow,
+  callId: string,
+): Promise<OutcomeEvidence> {
+  const key = keyOf(agent);
+  const decision = await findDecision(trx, { ...key, callId });
+  const receipt = await findReceipt(trx, { ...key, callId });
+  const run = await loadRun(trx, key);
+  return {
+    decision: decision && { stopReason: decision.stop_reason, phase: decision.phase },
+    receipt: receipt && { stopReason: receipt.stop_reason },
+    steps: agent.steps,
+    maxSteps: manifestFromJson(agent.manifest).limits.maxSteps,
+    activeMs: activeMsAt(clockOf(agent), now),
+    maxActiveMs: budgetFromJson(agent.execution_budget).maxActiveMs,
+    now,
+    deadlineAt: deadlineOf(run, agent),
+  };
+}

@@ -1,0 +1,50 @@
+import type { SupervisorContext } from '../../context.ts';
+import {
+  type ApprovalRow,
+  approvalsTopic,
+  openOrClosedSince,
+} from '../../store/approval/approvals.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+
+/** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
+const OVERLAP_MS = 5_000;
+
+/**
+ * The pending approvals of a tenant, or of one of its runs, then each approval that opens or closes. Reads rows after
+ * each change notification, and at an interval because a notification may be lost.
+ */
+export async function* watchApprovals(
+  { store, config, clock }: SupervisorContext,
+  { tenant, runId }: { readonly tenant: string; readonly runId: string },
+  signal: AbortSignal,
+): AsyncGenerator<ApprovalRow> {
+  const changed = new ChangeAlarm(signal);
+  const unsubscribe = store.changes.subscribe(approvalsTopic(tenant), () => changed.ring());
+  try {
+    const sent = new Map<string, ApprovalRow['state']>();
+    const startedAt = clock.now();
+    let since = startedAt;
+    while (true) {
+      signal.throwIfAborted();
+      const readAt = clock.now();
+      const rows = await openOrClosedSince(store.db, tenant, runId, since);
+      for (const row of rows) {
+        if (sent.get(row.approval_id) === row.state) continue;
+        sent.set(row.approval_id, row.state);
+        yield row;
+      }
+      removeClosed(sent, rows);
+      since = new Date(Math.max(startedAt.getTime(), readAt.getTime() - OVERLAP_MS));
+      await changed.wait(config.watchPollMs);
+    }
+  } finally {
+    unsubscribe();
+    changed.close();
+  }
+}
+
+/** Removes the approvals that no later read returns. */
+function removeClosed(sent: Map<string, ApprovalRow['state']>, rows: readonly ApprovalRow[]): void {
+  const present = new Set(rows.map((row) => row.approval_id));
+  for (const id of sent.keys()) if (!present.has(id)) sent.delete(id);
+}

@@ -1,0 +1,171 @@
+import { canonicalDigest, derivedId, sha256Hex, UnavailableError } from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import type { HaltScope } from '../../domain/halt/halt.ts';
+import { assertMayHalt, assertMayLift, type HaltingPerson } from '../../domain/halt/halt-rights.ts';
+import type { HaltPayload } from '../../domain/order/order-payloads.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { appendAudit } from '../../store/audit.ts';
+import {
+  findHalt,
+  type HaltRow,
+  insertHalt,
+  loadHalt,
+  newHalt,
+  saveHalt,
+  scopeOf,
+} from '../../store/halt/halts.ts';
+import { busyTenants } from '../../store/halt/runs-in-scope.ts';
+import { makeOrderDue, type NewOrder, placeOrder } from '../../store/orders.ts';
+import { rememberRequest } from '../../store/requests.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+
+/** One Halt request. */
+export interface HaltRequest {
+  readonly requestId: string;
+  readonly digest: string;
+  readonly scope: HaltScope;
+  readonly reason: string;
+  readonly endRuns: boolean;
+}
+
+/**
+ * Records a halt and places the order that enforces it; a repeated request makes that order due. Returns the halt id.
+ * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; InvalidRequestError
+ *   REQUEST_ID_REUSED
+ */
+export async function orderHalt(
+  context: SupervisorContext,
+  person: Person,
+  { requestId, digest, scope, reason, endRuns }: HaltRequest,
+): Promise<string> {
+  const { tenant, subject } = person;
+  assertMayHalt(haltingPerson(person), scope);
+  const haltId = derivedId('hlt', tenant, subject, requestId);
+  await transact(context, async (tx) => {
+    const { trx, at } = tx;
+    const method = 'writ.control.v1.ControlService/Halt';
+    if (!(await rememberRequest(trx, { tenant, subject, method, requestId, digest }, at))) {
+      const known = await findHalt(trx, haltId);
+      if (known !== undefined) await makeOrderDue(trx, orderOf(known, 'halt').orderId, at);
+      return;
+    }
+    await assertExists(trx, scope);
+    const ordered = { orderedBy: subject, orderedFor: tenant, at };
+    await record(tx, newHalt({ haltId, scope, reason, endRuns, ...ordered }));
+  });
+  return haltId;
+}
+
+/**
+ * Places the order that lifts a halt; a repeated request makes that order due.
+ * @throws NotFoundError HALT_NOT_FOUND; PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED
+ */
+export async function liftHalt(
+  context: SupervisorContext,
+  person: Person,
+  { requestId, haltId }: { readonly requestId: string; readonly haltId: string },
+): Promise<void> {
+  await transact(context, async (tx) => {
+    const { trx, at } = tx;
+    const row = await loadHalt(trx, haltId);
+    const owned = { haltId, scope: scopeOf(row), orderedFor: row.ordered_for };
+    assertMayLift(haltingPerson(person), owned);
+    const { tenant, subject } = person;
+    const method = 'writ.control.v1.ControlService/Resume';
+    const digest = canonicalDigest({ haltId });
+    await rememberRequest(trx, { tenant, subject, method, requestId, digest }, at);
+    if (row.resumed_by === null) await recordResume(tx, row, person);
+    else await makeOrderDue(trx, orderOf(row, 'resume').orderId, at);
+  });
+}
+
+/** The person of a call, with the rights to halt. */
+export function haltingPerson({ tenant, roles }: Person): HaltingPerson {
+  return { tenant, isOperator: roles.includes('operator') };
+}
+
+/** The audit facts of a halt (SV-8): its reason, which is free text, only as a digest. */
+export function haltFacts(halt: HaltRow) {
+  return {
+    halt_id: halt.halt_id,
+    scope: halt.scope,
+    ordered_by: halt.ordered_by,
+    ordered_for: halt.ordered_for,
+    end_runs: halt.end_runs,
+    reason_sha256: sha256Hex(halt.reason),
+  };
+}
+
+/** The error while a halt is not enforced in all services. */
+export function haltPending(row: HaltRow): UnavailableError {
+  const missing = [
+    ...(row.meter_at === null ? ['execution-meter'] : []),
+    ...(row.gateway_at === null ? ['tool-gateway'] : []),
+  ];
+  const waiting = missing.length === 0 ? ['supervisor'] : missing;
+  const who = waiting.join(' and ');
+  return new UnavailableError(
+    'HALT_PENDING',
+    missing.length === 0
+      ? `Halt ${row.halt_id} is in force, but its agents are still being parked; repeat the call.`
+      : `Halt ${row.halt_id} is in force, but ${who} did not answer yet; the supervisor retries. Repeat the call to wait for it.`,
+    { halt_id: row.halt_id, waiting_for: waiting.join(',') },
+  );
+}
+
+/** The error while a halt is not lifted in all services. */
+export function resumePending({ halt_id }: HaltRow): UnavailableError {
+  return new UnavailableError(
+    'RESUME_PENDING',
+    `Halt ${halt_id} is being lifted, but execution-meter or tool-gateway did not answer yet; repeat the call.`,
+    { halt_id },
+  );
+}
+
+async function record({ trx, at }: Tx, row: HaltRow): Promise<void> {
+  await insertHalt(trx, row);
+  await placeOrder(trx, orderOf(row, 'halt'), at);
+  const chains = new Set([row.ordered_for, row.tenant ?? row.ordered_for]);
+  for (const tenant of chains) {
+    const place = tenant === row.tenant ? placeOf(row) : {};
+    await appendAudit(trx, { tenant, kind: 'halt', ...place, facts: haltFacts(row) }, at);
+  }
+}
+
+async function recordResume({ trx, at }: Tx, row: HaltRow, by: Person): Promise<void> {
+  await saveHalt(trx, row.halt_id, { state: 'lifting', resumed_by: by.subject });
+  await placeOrder(trx, orderOf(row, 'resume'), at);
+  const facts = { ...haltFacts(row), resumed_by: by.subject };
+  const stopped = row.tenant === null ? await busyTenants(trx) : [row.tenant];
+  for (const tenant of new Set([row.ordered_for, by.tenant, ...stopped])) {
+    await appendAudit(trx, { tenant, kind: 'resume', facts }, at);
+  }
+}
+
+/** The order of a halt. It belongs to no run, so that it waits for no order of a run (SV-9). */
+function orderOf({ halt_id: haltId, tenant }: HaltRow, kind: 'halt' | 'resume'): NewOrder {
+  const payload: HaltPayload = { haltId };
+  return {
+    orderId: derivedId('ord', haltId, kind),
+    kind,
+    tenant: tenant ?? '',
+    runId: '',
+    payload,
+  };
+}
+
+function placeOf({ run_id, instance }: HaltRow) {
+  return { runId: run_id ?? undefined, instance: instance ?? undefined };
+}
+
+/** @throws NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND */
+async function assertExists(
+  trx: SupervisorTransaction,
+  { tenant, runId, instance }: HaltScope,
+): Promise<void> {
+  if (tenant === undefined || runId === undefined) return;
+  await loadRun(trx, { tenant, runId });
+  if (instance !== undefined) await loadAgent(trx, { tenant, runId, instance });
+}

@@ -1,0 +1,109 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { RefusedAttempt } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { readReceipt } from '@writ/identity';
+import { InvalidRequestError, isId, UnavailableError } from '@writ/kernel';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import { type AuditFacts, receiptFacts } from '../../domain/audit/audit-facts.ts';
+import type { Receipt } from '../../domain/facts/receipt.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { rememberRefusal } from '../../store/requests.ts';
+import { receiptFrom } from '../../wire/receipt.ts';
+import { recordReceipt } from './record-receipt.ts';
+
+/** What {@link recordReported} did with the receipts of a report. */
+export interface Reported {
+  /** Receipts that the gateway need not send again. */
+  readonly acknowledgedIds: string[];
+  /** Those among them that are not valid; empty for a token without an id. */
+  readonly invalidIds: readonly string[];
+}
+
+/** Records the valid receipts and the refused attempts of a report in one transaction. */
+export async function recordReported(
+  context: SupervisorContext,
+  tokens: readonly string[],
+  refusals: readonly RefusedAttempt[],
+): Promise<Reported> {
+  const receipts: Receipt[] = [];
+  const invalidIds: string[] = [];
+  for (const token of tokens) {
+    const read = await readReported(context, token);
+    if (read.kind === 'receipt') receipts.push(read.receipt);
+    if (read.kind === 'never') invalidIds.push(read.id);
+  }
+  if (receipts.length + refusals.length > 0) {
+    await transact(context, (tx) => recordAll(tx, receipts, refusals), { background: true });
+  }
+  const recorded = receipts.map(({ id }) => id);
+  return { acknowledgedIds: [...recorded, ...invalidIds.filter(isId)], invalidIds };
+}
+
+async function recordAll(
+  tx: Tx,
+  receipts: readonly Receipt[],
+  refusals: readonly RefusedAttempt[],
+): Promise<void> {
+  const { trx, at } = tx;
+  for (const receipt of receipts) {
+    if ((await recordReceipt(tx, receipt)) !== 'mismatch') continue;
+    // The gateway signed it, so it is audited although it matches no approved call.
+    const { tenant, runId, instance, callId } = receipt;
+    if (!(await rememberRefusal(trx, tenant, receipt.id, at))) continue;
+    const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt) };
+    await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
+  }
+  for (const attempt of refusals) {
+    const { tenant, runId, agentInstance: instance, callId } = attempt;
+    if (!(await rememberRefusal(trx, tenant, attempt.refusalId, at))) continue;
+    const facts = refusalFacts(attempt);
+    await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
+  }
+}
+
+function refusalFacts({ refuseTime, ...attempt }: RefusedAttempt): AuditFacts {
+  return {
+    refusal_id: attempt.refusalId,
+    reason: attempt.reason,
+    field: attempt.field,
+    writ_sha256: attempt.writSha256,
+    presented_by: attempt.presentedBy,
+    refuse_time: refuseTime && timestampDate(refuseTime).toISOString(),
+  };
+}
+
+type ReportedReceipt =
+  | { readonly kind: 'receipt'; readonly receipt: Receipt }
+  /** The receipt may become valid: its key is not known yet, or clocks differ. */
+  | { readonly kind: 'later' }
+  | { readonly kind: 'never'; readonly id: string };
+
+/** Checks that may succeed later, when the key is fetched or the clock has advanced. */
+const TRANSIENT_CHECKS: readonly (string | undefined)[] = ['kid', 'iat', 'nbf'];
+
+async function readReported(
+  { verifier }: SupervisorContext,
+  token: string,
+): Promise<ReportedReceipt> {
+  try {
+    return { kind: 'receipt', receipt: receiptFrom(await readReceipt(verifier, token)) };
+  } catch (error) {
+    if (error instanceof UnavailableError) return { kind: 'later' };
+    if (!(error instanceof InvalidRequestError)) throw error;
+    if (TRANSIENT_CHECKS.includes(error.metadata.check)) return { kind: 'later' };
+    return { kind: 'never', id: claimedId(token) };
+  }
+}
+
+/** The id that an invalid token claims; acknowledging it ends the retries. */
+function claimedId(token: string): string {
+  const [, payload = ''] = token.split('.');
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && 'jti' in claims
+      ? String(claims.jti)
+      : '';
+  } catch {
+    // Not a JWS, so there is no id to acknowledge.
+    return '';
+  }
+}

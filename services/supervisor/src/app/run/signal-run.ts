@@ -1,0 +1,71 @@
+import {
+  derivedId,
+  InvalidRequestError,
+  isJsonObject,
+  PreconditionError,
+  parseJsonStrict,
+} from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { loadRun } from '../../store/run/runs.ts';
+
+const MAX_PAYLOAD_BYTES = 1_048_576;
+/** Signals that only the supervisor sends, with the decision on an approval. */
+const RESERVED = 'approval:';
+
+/** One SignalRun request. */
+export interface SignalRequest {
+  readonly runId: string;
+  /** Empty for the root. */
+  readonly agentInstance: string;
+  readonly requestId: string;
+  readonly name: string;
+  /** A JSON object, or empty. */
+  readonly payloadJson: string;
+}
+
+/**
+ * Sends a signal to the worker of an agent, which has stored it when this resolves. Returns false for a repeated request.
+ * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD; PreconditionError RUN_ENDED; NotFoundError
+ */
+export async function signalRun(
+  { store, peers }: SupervisorContext,
+  { tenant, subject }: Person,
+  { runId, agentInstance, requestId, name, payloadJson }: SignalRequest,
+): Promise<boolean> {
+  checkPayload(payloadJson);
+  if (name.startsWith(RESERVED)) {
+    throw new InvalidRequestError(
+      'SIGNAL_RESERVED',
+      `name must not begin with ${RESERVED}; use DecideApproval to answer an approval.`,
+      { field: 'name' },
+    );
+  }
+  const run = await loadRun(store.db, { tenant, runId });
+  const instance = agentInstance === '' ? run.root_instance : agentInstance;
+  const agent = await loadAgent(store.db, { tenant, runId, instance });
+  if (agent.ended_at !== null) {
+    throw new PreconditionError(
+      'RUN_ENDED',
+      `Agent ${instance} of run ${runId} has ended with ${agent.ending_stop_reason}.`,
+      { run_id: runId, stop_reason: agent.ending_stop_reason ?? '' },
+    );
+  }
+  return await peers.agentWorker.signal({
+    // With the subject: two callers may use the same request_id.
+    requestId: derivedId('sig', tenant, runId, subject, requestId),
+    tenant,
+    runId,
+    instance,
+    name,
+    payloadJson,
+  });
+}
+
+function checkPayload(text: string): void {
+  if (text === '') return;
+  const field = 'payload_json';
+  if (isJsonObject(parseJsonStrict(text, { field, maxBytes: MAX_PAYLOAD_BYTES }))) return;
+  throw new InvalidRequestError('INVALID_PAYLOAD', `${field} must be a JSON object.`, { field });
+}
