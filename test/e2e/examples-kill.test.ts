@@ -1,33 +1,30 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sentReports } from '@writ/example-nightly-flow/reports';
 import { readShelf } from '@writ/example-research-team/shelf';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PlatformProcess, recordedAnswers, repeatedModelCalls } from './platform-process.ts';
+import {
+  killAfter,
+  PlatformProcess,
+  recordedAnswers,
+  repeatedModelCalls,
+} from './platform-process.ts';
 
-let dataDir: string;
+let dataDir = '';
 let running: PlatformProcess | undefined;
 
 afterEach(async () => {
   await running?.kill();
-  rmSync(dataDir, { recursive: true, force: true });
+  if (dataDir !== '') rmSync(dataDir, { recursive: true, force: true });
 });
-
-function start(example: string): PlatformProcess {
-  running = new PlatformProcess(dataDir, '--example', example);
-  return running;
-}
 
 /** Kills an example once it has printed a text; returns the output of the restarted process. */
 async function surviveAt(example: string, text: string): Promise<string> {
-  dataDir = mkdtempSync(join(tmpdir(), 'writ-example-'));
-  const first = start(example);
-  await first.printed(text);
-  await first.kill();
+  dataDir = await killAfter(text, '--example', example);
   const recorded = recordedAnswers(dataDir);
-  const second = start(example);
+  running = new PlatformProcess(dataDir, '--example', example);
+  const second = running;
   expect(await second.exited, second.output).toBe(0);
   expect(second.output).toContain('left this run unfinished');
   expect(repeatedModelCalls(dataDir, recorded)).toEqual([]);

@@ -1,22 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PlatformProcess, recordedAnswers, repeatedModelCalls } from './platform-process.ts';
+import {
+  killAfter,
+  PlatformProcess,
+  recordedAnswers,
+  repeatedModelCalls,
+} from './platform-process.ts';
 
-let dataDir: string;
+const ARGS = ['--human', 'cap:800'];
+
+let dataDir = '';
 let running: PlatformProcess | undefined;
 
 afterEach(async () => {
   await running?.kill();
-  rmSync(dataDir, { recursive: true, force: true });
+  if (dataDir !== '') rmSync(dataDir, { recursive: true, force: true });
 });
-
-function start(): PlatformProcess {
-  running = new PlatformProcess(dataDir, '--human', 'cap:800');
-  return running;
-}
 
 describe('a platform that is killed during a run', () => {
   it.each([
@@ -27,14 +27,12 @@ describe('a platform that is killed during a run', () => {
   ])(
     'completes the run after a restart, %s, with one refund and no repeated model call (RT-1, RT-3, EM-7, TG-5, SYS-5)',
     async (_, text) => {
-      dataDir = mkdtempSync(join(tmpdir(), 'writ-kill-'));
-      const first = start();
-      await first.printed(text);
-      await first.kill();
+      dataDir = await killAfter(text, ...ARGS);
       const recorded = recordedAnswers(dataDir);
       expect(recorded).not.toEqual([]);
 
-      const second = start();
+      running = new PlatformProcess(dataDir, ...ARGS);
+      const second = running;
       expect(await second.exited, second.output).toBe(0);
       expect(second.output).toContain('left this run unfinished');
       expect(second.output).toContain('success');

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { derivedId } from '@writ/kernel';
@@ -64,6 +66,30 @@ export class PlatformProcess {
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.exited;
+  }
+}
+
+/**
+ * Runs an example in a new data folder and kills it once it has printed `text`; returns the folder. A run that
+ * completes before the kill takes effect, as on a busy machine, is discarded.
+ */
+export async function killAfter(text: string, ...args: readonly string[]): Promise<string> {
+  for (;;) {
+    const dataDir = mkdtempSync(join(tmpdir(), 'writ-kill-'));
+    const platform = new PlatformProcess(dataDir, ...args);
+    await platform.printed(text);
+    await platform.kill();
+    if (hasUnfinishedRun(dataDir)) return dataDir;
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+function hasUnfinishedRun(dataDir: string): boolean {
+  const database = new DatabaseSync(join(dataDir, 'supervisor.db'));
+  try {
+    return database.prepare('SELECT 1 FROM runs WHERE result IS NULL').get() !== undefined;
+  } finally {
+    database.close();
   }
 }
 

@@ -58,6 +58,7 @@ describe('unacknowledged receipts (TG-8)', () => {
       delivered.clear();
       await fixture.crash();
       await vi.waitUntil(() => delivered.has(receipt));
+      expect([...delivered]).toEqual([receipt]);
     } finally {
       await fixture[Symbol.asyncDispose]();
     }
