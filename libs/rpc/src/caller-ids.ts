@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import {
   ATTR_WRIT_AGENT,
   ATTR_WRIT_AGENT_NAME,
@@ -11,7 +12,7 @@ import type { Caller } from './caller.ts';
 /** The ids of `caller` as log fields; unknown ids are omitted. */
 export function callerFields(caller: Caller): Record<string, string> {
   const { agent, person, service, slotGrant } = caller;
-  return defined({
+  return omitUndefined({
     caller: service?.name,
     tenant: agent?.tenant ?? slotGrant?.tenant ?? person?.tenant,
     run_id: agent?.runId ?? slotGrant?.runId,
@@ -22,7 +23,7 @@ export function callerFields(caller: Caller): Record<string, string> {
 /** The ids of `caller` as span attributes; unknown ids are omitted (SYS-1). */
 export function callerAttributes(caller: Caller): Record<string, string> {
   const { tenant, run_id, agent } = callerFields(caller);
-  return defined({
+  return omitUndefined({
     [ATTR_WRIT_TENANT]: tenant,
     [ATTR_WRIT_RUN_ID]: run_id,
     [ATTR_WRIT_SESSION_ID]: caller.agent?.sessionId,
@@ -30,12 +31,4 @@ export function callerAttributes(caller: Caller): Record<string, string> {
     [ATTR_WRIT_AGENT_NAME]: caller.agent?.agent.name,
     [ATTR_WRIT_EPOCH]: caller.epoch?.toString(),
   });
-}
-
-function defined(fields: Record<string, string | undefined>): Record<string, string> {
-  const known: Record<string, string> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) known[name] = value;
-  }
-  return known;
 }

@@ -4,10 +4,10 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { Metadata, status } from '@grpc/grpc-js';
 import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
-import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
+import { isWritError, OverloadedError, type WritError, wrapUnknown } from '@writ/kernel';
+import { isLostConnection, rejectedCertificate } from './connection-errors.ts';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
-import { isLostConnection, isLostStream } from './lost-connection.ts';
-import { distrustedPeer } from './tls/distrusted-peer.ts';
+import { isLostStream, type SentStatus } from './grpc-js-internals.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
 
@@ -38,9 +38,20 @@ export function toGrpcStatus(error: unknown): GrpcStatus {
   return { code, details: message, metadata };
 }
 
-/** Whether a status already has details. */
-export function hasDetails(metadata: Metadata | null | undefined): boolean {
-  return metadata !== null && metadata !== undefined && metadata.get(DETAILS_KEY).length > 0;
+/**
+ * Adds details to a status that grpc-js creates itself, such as that of a message over the limit, so
+ * that every error carries ErrorInfo (SYS-3).
+ */
+export function withDetails(sent: SentStatus): SentStatus {
+  const { code, details, metadata } = sent;
+  const hasDetails = (metadata?.get(DETAILS_KEY) ?? []).length > 0;
+  if (code === status.OK || code === null || code === undefined || hasDetails) return sent;
+  const message = details ?? '';
+  return toGrpcStatus(
+    code === status.RESOURCE_EXHAUSTED
+      ? new OverloadedError('MESSAGE_TOO_LARGE', message)
+      : errorOf({ code, message }),
+  );
 }
 
 /**
@@ -116,8 +127,8 @@ export function toConnectError(error: unknown): ConnectError {
 export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritError {
   if (isWritError(error)) return error;
   const thrown = ConnectError.from(error);
-  const distrusted = distrustedPeer(thrown);
-  if (distrusted !== undefined) return distrusted;
+  const rejected = rejectedCertificate(thrown);
+  if (rejected !== undefined) return rejected;
   const [info] = thrown.findDetails(ErrorInfoSchema);
   const [badRequest] = thrown.findDetails(BadRequestSchema);
   return errorOf(

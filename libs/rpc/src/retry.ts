@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs } from '@writ/kernel';
 
 /** Retries of idempotent calls: exponential back-off with full jitter. */
 export interface RetryOptions {
@@ -31,8 +32,7 @@ export async function retrying<T>(
       return await work(attempt);
     } catch (error) {
       if (attempt >= maxAttempts || !isRetryable(error)) throw error;
-      const bound = Math.min(maxDelayMs, initialDelayMs * 2 ** (attempt - 1));
-      const delayMs = Math.random() * bound;
+      const delayMs = backoffMs(attempt, { baseMs: initialDelayMs, maxMs: maxDelayMs });
       if (Date.now() + delayMs >= deadlineAt) throw error;
       await sleep(delayMs, undefined, { signal });
     }

@@ -1,9 +1,9 @@
-import type { ServerOptions } from 'node:http2';
 import { Server } from '@grpc/grpc-js';
 import { Calls } from './calls.ts';
 import { createClose } from './closing.ts';
+import { withDetails } from './errors.ts';
+import { setHttp2Options, statusInterceptor } from './grpc-js-internals.ts';
 import { GrpcMethods } from './grpc-methods.ts';
-import { addErrorDetails } from './grpc-own-errors.ts';
 import { Health } from './health.ts';
 import { STREAM_RESETS, withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
@@ -29,7 +29,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
   const server = new Server({
-    interceptors: [addErrorDetails],
+    interceptors: [statusInterceptor(withDetails)],
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     'grpc.max_send_message_length': -1,
@@ -39,7 +39,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     'grpc.keepalive_time_ms': limits.connectionPingMs,
     'grpc.keepalive_timeout_ms': limits.connectionPingMs,
   });
-  raiseResetLimit(server);
+  setHttp2Options(server, STREAM_RESETS);
   const methods = new GrpcMethods(calls, limits.maxMessageBytes);
   const routed = routes.map(gated);
   const services = [...routed, health.service];
@@ -99,10 +99,4 @@ function reachability(
       remove = undefined;
     }
   };
-}
-
-/** grpc-js has no option for it; it passes its common options on to node:http2. */
-function raiseResetLimit(server: Server): void {
-  const { commonServerOptions } = server as unknown as { commonServerOptions: ServerOptions };
-  Object.assign(commonServerOptions, STREAM_RESETS);
 }

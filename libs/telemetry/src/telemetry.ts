@@ -9,6 +9,7 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { settlesWithin } from '@writ/kernel';
 import { type DestinationStream, destination, type Logger } from 'pino';
 import { installContextManager } from './context.ts';
 import { createLogger, type LogLevel } from './logger.ts';
@@ -180,8 +181,5 @@ async function within(
   providers: readonly Provider[],
   work: (provider: Provider) => Promise<void>,
 ): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const timer = setTimeout(over.resolve, SHUTDOWN_MS);
-  await Promise.race([over.promise, Promise.allSettled(providers.map(work))]);
-  clearTimeout(timer);
+  await settlesWithin(Promise.allSettled(providers.map(work)), SHUTDOWN_MS);
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
 import { context, ROOT_CONTEXT } from '@writ/telemetry';
+import { connectErrorCause } from '../grpc-js-internals.ts';
 import type { ProbeResult, ReplicaState, ReplicaWatch } from './replica-watch.ts';
 
 /** Pause between two health checks, ms. */
@@ -101,7 +102,8 @@ export class Replica {
       this.#probeLoop += 1;
       if (link === connectivityState.TRANSIENT_FAILURE) {
         this.#isLost = true;
-        this.#problem = causeOf(error ?? '');
+        const cause = connectErrorCause(error ?? '');
+        this.#problem = cause === '' ? '' : `cannot be reached (${cause})`;
       }
       if (before === connectivityState.READY) this.#parts.helper.requestReresolution();
       this.#startConnectTimer();
@@ -158,11 +160,4 @@ export class Replica {
     }
     this.#parts.changed();
   }
-}
-
-/** Extracts the cause from the message of grpc-js for a failed connection. */
-function causeOf(error: string): string {
-  const [, cause = error] = /Last error: (.*?)\.? Resolution note/.exec(error) ?? [];
-  const plain = cause.replace(/^Error: /, '').replace(/ \(\d{4}-\d\d-\d\dT[^)]*\)$/, '');
-  return plain === '' ? '' : `cannot be reached (${plain})`;
 }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Logger } from '@writ/telemetry';
+import { cachePeerCertificate } from '../grpc-js-internals.ts';
 import { createTlsAcceptor, type ServerTls } from './tls-acceptor.ts';
 import { uriNames } from './uri-names.ts';
 
@@ -58,10 +59,8 @@ export function grpcConnections(
 }
 
 function closeAtExpiry(socket: TLSSocket): void {
-  const shown = socket.getPeerCertificate();
-  if (!shown.raw) return;
-  // grpc-js calls it for every call, and building the object takes a sixth of the call's time.
-  socket.getPeerCertificate = (() => shown) as TLSSocket['getPeerCertificate'];
+  const shown = cachePeerCertificate(socket);
+  if (shown === undefined) return;
   const leftMs = Date.parse(shown.valid_to) - Date.now();
   const timer = setTimeout(() => socket.destroy(), Math.min(Math.max(leftMs, 0), MAX_TIMER_MS));
   timer.unref();
