@@ -1,5 +1,5 @@
-// Who may import whom. Run by `npm run verify`, which also fails when a module was not read or a path not resolved:
-// a rule over nothing passes silently.
+// Import rules. Run by `npm run verify`, which also fails when a module was not read or a path was not resolved:
+// a rule without modules would pass silently.
 
 const TEST =
   '(\\.(test|bench)\\.ts$|^test/|^(services|libs|examples|clients)/[^/]+/test/|^platform/test/)';
@@ -13,14 +13,14 @@ export default {
     {
       name: 'resolvable',
       comment:
-        'Every import leads to a file or an installed package, else no other rule can judge it.',
+        'Every import resolves to a file or an installed package; other rules cannot check unresolved imports.',
       severity: 'error',
       from: {},
       to: { couldNotResolve: true },
     },
     {
       name: 'no-cycles',
-      comment: 'Modules that need each other are one module.',
+      comment: 'Import cycles are not allowed.',
       severity: 'error',
       from: {},
       to: { circular: true },
@@ -43,7 +43,7 @@ export default {
     {
       name: 'contracts-stop-at-the-edges',
       comment:
-        'In services, generated code is used in rpc/, wire/, peers/, events.ts and the wiring (main, index, service); the other rooms may use its types.',
+        'In services, generated code is used in rpc/, wire/, peers/, events.ts and the wiring (main, index, service); the other folders may use its types.',
       severity: 'error',
       from: {
         path: '^services/[^/]+/src/',
@@ -51,7 +51,7 @@ export default {
           TEST,
           '^services/[^/]+/src/(rpc|wire|peers)/',
           '^services/[^/]+/src/(events|main|index|service)\\.ts$',
-          // Tools of other languages are called over the ToolProvider contract: this room is an edge, too.
+          // Tools in other languages are called over the ToolProvider contract, so this folder is a boundary, too.
           '^services/tool-gateway/src/sources/',
         ],
       },
@@ -75,30 +75,30 @@ export default {
       to: { path: GENERATED },
     },
     {
-      name: 'services-are-strangers',
-      comment: 'Services meet over gRPC only.',
+      name: 'services-never-import-services',
+      comment: 'Services communicate only over gRPC.',
       severity: 'error',
       from: { path: '^services/([^/]+)/' },
       to: { path: '^services/', pathNot: '^services/$1/' },
     },
     {
-      name: 'services-stand-on-libs',
-      comment: 'A service does not know who runs it.',
+      name: 'services-import-only-libs',
+      comment: 'Services do not import what runs or calls them.',
       severity: 'error',
       from: { path: '^services/' },
       to: { path: '^(platform|examples|clients|scripts|test)/' },
     },
     {
-      name: 'libs-stand-alone',
+      name: 'libs-import-only-libs',
       comment:
-        'Libs never import what is built on them, but for the test platform, which is the platform.',
+        'Libraries never import what is built on them, except the test platform, which is built on the platform.',
       severity: 'error',
       from: { path: '^libs/', pathNot: '^libs/testing/src/(platform|distributed)/' },
       to: { path: '^(services|platform|examples|clients|scripts|test)/' },
     },
     {
-      name: 'examples-stand-on-libs',
-      comment: 'An example shows what a user can do, who has only the libs.',
+      name: 'examples-import-only-libs',
+      comment: 'Examples import only the libraries that users have.',
       severity: 'error',
       from: { path: '^examples/([^/]+)/' },
       to: {
@@ -108,7 +108,7 @@ export default {
     },
     {
       name: 'by-name-between-packages',
-      comment: 'Packages import each other by name, which leaves them only the exports.',
+      comment: 'Packages import each other by name, so that only exports are accessible.',
       severity: 'error',
       from: { path: '^((libs|services|examples|clients)/[^/]+|platform)/' },
       to: {
@@ -119,7 +119,7 @@ export default {
     },
     {
       name: 'tests-are-leaves',
-      comment: 'Nothing but a test imports a test.',
+      comment: 'Only tests import tests.',
       severity: 'error',
       from: { pathNot: TEST },
       to: { path: TEST },
@@ -134,14 +134,14 @@ export default {
     },
     {
       name: 'only-telemetry-sets-up-otel',
-      comment: 'One owner of the OpenTelemetry SDK and of pino.',
+      comment: 'Only libs/telemetry uses the OpenTelemetry SDK and pino.',
       severity: 'error',
       from: { pathNot: [TEST, '^libs/telemetry/'] },
       to: { path: npm('@opentelemetry/(?!api/)[^/]+|pino') },
     },
     {
       name: 'otel-api-in-few-places',
-      comment: 'Context crosses the wire in rpc and bus; a service touches it only in its wiring.',
+      comment: 'rpc and bus propagate context; a service uses it only in its wiring.',
       severity: 'error',
       from: {
         pathNot: [TEST, '^libs/(telemetry|rpc|bus)/', '^services/[^/]+/src/(main|service)\\.ts$'],
@@ -150,7 +150,7 @@ export default {
     },
     {
       name: 'only-providers-call-openai',
-      comment: 'The meter is the wire to the model (EM-6).',
+      comment: 'Only the meter calls models (EM-6).',
       severity: 'error',
       from: { pathNot: [TEST, '^services/execution-meter/src/providers/'] },
       to: { path: npm('openai') },

@@ -1,6 +1,6 @@
 import { runCommand } from './run-command.ts';
 
-/** The contracts as they were last agreed on: an image that `buf breaking` compares with. */
+/** The baseline of the contracts: an image with which `buf breaking` compares. */
 export const BASELINE = 'proto/baseline.binpb';
 
 if (import.meta.main) {

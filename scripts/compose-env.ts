@@ -1,4 +1,4 @@
-/** `npm run compose-env`: writes the .env that docker-compose.yml needs, with fresh passwords. */
+/** `npm run compose-env`: writes the .env for docker-compose.yml, with new passwords. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 const SERVICES = ['SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'];
 const FILE = resolve(import.meta.dirname, '../.env');
 
-/** The text of a .env: what is generated, then what may be set. */
+/** The text of a .env: generated variables, then optional ones. */
 export function composeEnv(): string {
   const passwords = [
     ...SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
@@ -31,7 +31,7 @@ export function composeEnv(): string {
   ].join('\n');
 }
 
-/** 160 random bits that mean the same in a URL, and begin with a letter, as NATS wants them. */
+/** 160 random bits without characters that a URL escapes; the first is a letter, as NATS requires. */
 function newPassword(): string {
   return `p${randomBytes(20).toString('hex')}`;
 }
@@ -39,9 +39,11 @@ function newPassword(): string {
 if (import.meta.main) {
   try {
     writeFileSync(FILE, composeEnv(), { flag: 'wx', mode: 0o600 });
-    console.log(`${FILE} is written.`);
+    console.log(`${FILE} was written.`);
   } catch {
-    console.error(`${FILE} is there already; new passwords would not be those of the databases.`);
+    console.error(
+      `${FILE} already exists; new passwords would differ from those of the databases.`,
+    );
     process.exitCode = 1;
   }
 }

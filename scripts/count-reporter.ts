@@ -1,11 +1,11 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
 /**
- * Closes a vitest run with one line that any log reader understands: `tests: 12 passed, 0 failed`. Where tests
- * may be tried twice (`--retry`), it names those that needed it: each is a defect to look into.
+ * Ends a vitest run with one line for log readers: `tests: 12 passed, 0 failed`. With retries
+ * (`--retry`), it names the tests that needed one: each is a defect.
  */
 export default class CountReporter implements Reporter {
-  /** Counts the tests; a file that cannot be collected and an error outside of any test count as failed, too. */
+  /** Counts the tests; a file that cannot be collected and an error outside any test count as failed, too. */
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0, pending: 0 };
     const unsteady: string[] = [];
@@ -18,7 +18,7 @@ export default class CountReporter implements Reporter {
       }
     }
     const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
-    // At exit, since other reporters print their summaries on the same event.
+    // On exit, since other reporters print their summaries on the same event.
     process.once('exit', () => {
       for (const line of unsteady) console.log(line);
       console.log(`tests: ${counts.passed} passed, ${counts.failed} failed${skipped}`);

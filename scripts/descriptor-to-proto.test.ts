@@ -34,7 +34,7 @@ describe('printProto2', () => {
     expect(compiled && comparable(compiled)).toEqual(comparable(original));
   });
 
-  it('refuses what it would print wrongly', () => {
+  it('rejects descriptors that it cannot print', () => {
     const proto3 = create(FileDescriptorProtoSchema, { name: 'x.proto', syntax: 'proto3' });
     expect(() => printProto2(proto3, '')).toThrow('x.proto: only proto2 is printed');
     const nested = create(FileDescriptorProtoSchema, {
@@ -44,7 +44,7 @@ describe('printProto2', () => {
   });
 });
 
-/** Without what the printer leaves out on purpose: options, and the order of fields around a oneof. */
+/** Without what the printer omits: options, and the order of fields around a oneof. */
 function comparable(file: FileDescriptorProto): unknown {
   const fields = (message: DescriptorProto) =>
     message.field

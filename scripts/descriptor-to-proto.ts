@@ -13,7 +13,7 @@ import {
 
 /**
  * Prints a proto2 file from its descriptor: imports, messages, oneofs, enums, extensions, extension ranges
- * and reserved ranges. Comments are not in a descriptor, and field options are left out.
+ * and reserved ranges. Comments are not in a descriptor, and field options are omitted.
  *
  * @returns the text of the `.proto` file, ending with a line feed
  * @throws Error when the descriptor holds something this printer would lose: groups, services, defaults, nested types
@@ -54,7 +54,7 @@ function printMessage(message: DescriptorProto, pkg: string): string {
     lines.push(...block(`oneof ${oneof.name}`, inner).split('\n'));
   });
   lines.push(...reserved(message.reservedRange, message.reservedName, 1));
-  // Descriptors end ranges exclusively; 2^29 stands for `max`.
+  // Ranges of descriptors exclude their end; 2^29 means `max`.
   for (const { start, end } of message.extensionRange) {
     lines.push(`extensions ${start} to ${end === 2 ** 29 ? 'max' : end - 1};`);
   }

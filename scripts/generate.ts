@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type CommandResult, runCommand } from './run-command.ts';
 import { vendorProtos } from './vendor-protos.ts';
 
-/** The folders that `generate` writes, relative to where it is told to write. */
+/** The folders that `generate` writes, relative to the target folder. */
 export const GENERATED_FOLDERS = ['vendor/proto', 'libs/contracts/gen'] as const;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Makes the program in Go: the code of the contracts, with the generators that its go.mod pins, and the
- * binary. Does nothing when that is there and nothing changed since.
+ * Builds the Go program: the code of the contracts, with the generators of its go.mod, and the
+ * binary. Does nothing when it is current.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -19,7 +19,7 @@ const INPUTS = [
   'vendor/proto/buf/**/*.proto',
 ];
 
-/** The caller in Go, or why there is none. */
+/** The Go client, or why it is missing. */
 export function findGoCaller(): { readonly binary: string } | { readonly missing: string } {
   if (!existsSync(STAMP) || !existsSync(BINARY)) return { missing: 'it was not made: npm run go' };
   if (readFileSync(STAMP, 'utf8') !== inputsDigest(INPUTS)) {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { withTable } from './metrics-page.ts';
 
-it('docs/reference/metrics.md lists every metric as the services have it (SYS-1)', () => {
+it('docs/reference/metrics.md lists every metric as declared in the code (SYS-1)', () => {
   const page = readFileSync('docs/reference/metrics.md', 'utf8');
   expect(page, 'run node scripts/metrics-page.ts').toBe(withTable(page));
 });

@@ -1,4 +1,4 @@
-/** Writes the table of docs/reference/metrics.md from the one that the services measure by. */
+/** Writes the table of docs/reference/metrics.md from METRICS of libs/telemetry. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 
@@ -6,7 +6,7 @@ const PAGE = 'docs/reference/metrics.md';
 const BEGIN = '<!-- the table: node scripts/metrics-page.ts -->';
 const END = '<!-- end of the table -->';
 
-/** The page with the table as it must be. */
+/** The page with its table generated from {@link METRICS}. */
 export function withTable(page: string): string {
   const [before = '', rest = ''] = page.split(BEGIN);
   const [, after = ''] = rest.split(END);

@@ -5,14 +5,14 @@ import {
   setUpPostgresRun,
 } from '@writ/testing/postgres';
 
-/** Before a run of vitest: lets all its processes share one PostgreSQL, started by the first that needs it. */
+/** Before a vitest run: all its processes share one PostgreSQL server, started by the first that needs it. */
 export async function setup(): Promise<void> {
   await clearPostgresRuns();
   setUpPostgresRun();
   await configureTestStore();
 }
 
-/** After it: stops that server and deletes its data. */
+/** After the run: stops the server and deletes its data. */
 export async function teardown(): Promise<void> {
   await endPostgresRun();
 }

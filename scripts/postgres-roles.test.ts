@@ -27,7 +27,7 @@ const migrations: Migrations = {
   },
 };
 
-it('are written down as the table of services says (SYS-6)', () => {
+it('match the table of services (SYS-6)', () => {
   expect(readRolesSql()).toBe(rolesSql());
 });
 
@@ -52,7 +52,7 @@ describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL ser
 
   beforeAll(async () => {
     server = (await postgresLocation()).url;
-    // As often as an administrator likes.
+    // The script can run any number of times.
     for (let time = 0; time < 2; time += 1) {
       await promisify(execFile)('psql', ['--quiet', '--no-psqlrc', '--file', ROLES_FILE, server], {
         env: { ...process.env, ...PASSWORDS },
@@ -79,7 +79,7 @@ describe.runIf(isPostgresAvailable())('the roles of services on a PostgreSQL ser
   );
 
   it.each(PAIRS.map(([one, other]) => [one.service, other.service, one, other] as const))(
-    '%s reads, lists and writes nothing of %s, even where somebody let it into that database (SYS-6)',
+    '%s cannot read, list or write anything of %s, even with access to that database (SYS-6)',
     async (_one, _other, one, other) => {
       const admin = new URL(server);
       admin.pathname = other.database;

@@ -3,20 +3,20 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 
-/** Where it is written. */
+/** Path of the file. */
 export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postgres/roles.sql');
 
-/** Sessions of a replica: one that writes, four that read, two that hold locks, and one while it starts. */
+/** Sessions of a replica: one for writes, four for reads, two for locks, and one during the start. */
 const SESSIONS_PER_REPLICA = 8;
 const REPLICAS = 8;
 
-/** What a service has on the server: a role and a database of the same name, and a schema in it. */
+/** The objects of a service: a role and a database of the same name, and a schema in it. */
 export interface PostgresRole {
   readonly service: ServiceName;
   readonly role: string;
   readonly database: string;
   readonly schema: string;
-  /** The variable that its password is taken from. */
+  /** Environment variable with its password. */
   readonly passwordVariable: string;
 }
 
@@ -28,7 +28,7 @@ export const POSTGRES_ROLES: readonly PostgresRole[] = SERVICE_NAMES.map((servic
   return { service, role, database: role, schema, passwordVariable };
 });
 
-/** What the file must hold. */
+/** Expected content of the file. */
 export function rolesSql(): string {
   const head = `-- Made by \`npm run postgres-roles\`. Run by an administrator with psql 15 or newer, as often as you like:
 --   psql --file deploy/postgres/roles.sql postgres://postgres@host:5432/postgres
@@ -38,7 +38,7 @@ export function rolesSql(): string {
   return head + POSTGRES_ROLES.map(roleSql).join('');
 }
 
-/** What the file holds. */
+/** Content of the file. */
 export function readRolesSql(): string {
   return readFileSync(ROLES_FILE, 'utf8');
 }

@@ -1,6 +1,6 @@
 /**
- * Makes what the Python programs need: a virtual environment with their pinned packages, and the generated
- * code of the contracts. Does nothing when that is there and nothing changed since.
+ * Prepares the Python programs: a virtual environment with their pinned packages, and the generated
+ * code of the contracts. Does nothing when both are current.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -17,10 +17,10 @@ const INPUTS = [
   'vendor/proto/**/*.proto',
 ];
 
-/** Where the Python programs live. */
+/** Folder of the Python programs. */
 export const PYTHON_FOLDER = join(ROOT, 'clients/python');
 
-/** The interpreter that has everything, or why there is none. */
+/** The prepared interpreter, or why it is missing. */
 export function findPython(): { readonly python: string } | { readonly missing: string } {
   const made = existsSync(STAMP) && existsSync(join(PYTHON_FOLDER, 'gen/writ'));
   if (!made) return { missing: 'it was not made: npm run python' };

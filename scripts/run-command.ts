@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { delimiter, join, resolve } from 'node:path';
 
-/** How a command ended: its exit code and all that it printed, both streams in the order of arrival. */
+/** Result of a command: its exit code and output, both streams in the order of arrival. */
 export interface CommandResult {
   readonly code: number;
   readonly output: string;
@@ -23,7 +23,7 @@ export function runCommandIn(
   ...args: readonly string[]
 ): Promise<CommandResult> {
   const root = resolve(import.meta.dirname, '..');
-  // The tools' own `#!/usr/bin/env node` must find the Node of this repository, not the machine's.
+  // The `#!/usr/bin/env node` of tools must find the Node of this repository, not that of the machine.
   const PATH = [join(root, 'node_modules/.bin'), process.env.PATH].join(delimiter);
   return new Promise((done) => {
     const child = spawn(tool, args, {

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** From those that take longest: whatever begins last should be over soon. */
+/** Slowest groups first, so that the last file is a quick one. */
 const SLOW: readonly RegExp[] = [
   /^test\/load\//,
   /^(test\/conformance|platform)\//,
@@ -12,11 +12,11 @@ const SLOW: readonly RegExp[] = [
 ];
 
 /**
- * Begins the test files that wait for processes and platforms first, so that the quick ones fill the gaps
- * and the run does not end with one slow file alone.
+ * Runs the test files that wait for processes and platforms first, so that quick files fill the gaps
+ * and the run does not end with one slow file.
  */
 export class SlowFirst extends BaseSequencer {
-  /** Within a group the order of vitest stays: what failed, then what took longest, is first. */
+  /** Within a group the order of vitest is kept: failed files first, then the slowest. */
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     return sorted.toSorted((a, b) => this.#group(a) - this.#group(b));

@@ -1,6 +1,6 @@
 /**
- * Runs the tests of the bus on the nats-server that is current, which distributions do not have yet: built
- * from the Go module proxy and kept. What else is said is passed on to vitest.
+ * Runs the tests of the bus on the current nats-server, which distributions do not have yet: it is built
+ * from the Go module proxy and cached. Other arguments are passed to vitest.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

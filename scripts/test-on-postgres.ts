@@ -1,10 +1,10 @@
 /**
- * Runs the services' tests with their state in PostgreSQL: those that touch what replicas share, or with
- * `--all` every one. What else is said is passed on to vitest.
+ * Runs the tests of the services with PostgreSQL: those about state that replicas share, or with
+ * `--all` all of them. Other arguments are passed to vitest.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Races, crashes, ledgers, leases and orders: where databases differ, they differ here. */
+/** Races, crashes, ledgers, leases and orders, where databases differ. */
 const SHARED = [
   'services/spawn-budget/test/acquire.test.ts',
   'services/spawn-budget/test/concurrency.test.ts',
@@ -27,8 +27,8 @@ const SHARED = [
   'services/agent-worker/test/slots.test.ts',
 ];
 
-/** Kills at every point of every kind of agent: minutes here, and crash.test.ts does the same on one kind. */
-const LEFT_OUT = 'services/agent-worker/test/kinds-crash.test.ts';
+/** Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind. */
+const EXCLUDED = 'services/agent-worker/test/kinds-crash.test.ts';
 
 const { status } = runTests(process.argv.slice(2));
 process.exitCode = status ?? 1;
@@ -36,7 +36,7 @@ process.exitCode = status ?? 1;
 function runTests(args: readonly string[]) {
   const chosen = args.includes('--all') ? ['services/'] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
-  const tests = ['--project', 'tests', '--project', 'proofs', '--exclude', LEFT_OUT];
+  const tests = ['--project', 'tests', '--project', 'proofs', '--exclude', EXCLUDED];
   return spawnSync('vitest', ['run', ...tests, ...chosen, ...others], {
     stdio: 'inherit',
     env: { ...process.env, WRIT_TEST_STORE: 'postgres' },

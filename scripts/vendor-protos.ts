@@ -24,7 +24,7 @@ const COPIED = {
 } as const;
 
 /**
- * Writes every third-party contract that Writ's own import or serve below `target`, replacing what is there.
+ * Writes every third-party contract that the contracts of Writ import, or that Writ serves, below `target`, replacing what is there.
  *
  * @param target the folder to fill, normally `vendor/proto`
  * @throws Error when an npm package no longer has the file, or its descriptor cannot be printed faithfully
@@ -43,7 +43,7 @@ export async function vendorProtos(target: string): Promise<void> {
 
 function locate(source: string): string {
   const [name = '', ...rest] = source.split('/');
-  // package.json is asked for because some packages list no .proto file in their exports.
+  // package.json is resolved because some packages list no .proto file in their exports.
   return join(dirname(require.resolve(`${name}/package.json`)), ...rest);
 }
 

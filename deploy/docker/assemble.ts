@@ -1,4 +1,4 @@
-/** `node deploy/docker/assemble.ts FOLDER`: puts the contents of the image into a folder. */
+/** `node deploy/docker/assemble.ts FOLDER`: assembles the contents of the image in a folder. */
 import {
   copyFileSync,
   existsSync,
@@ -13,12 +13,12 @@ import { copyPart, type Parts, PROGRAMS, packageOf, partsOfImage, ROOT } from '.
 const OWN_FILES = ['start', 'health', 'prepare'].map((name) => `deploy/docker/${name}.ts`);
 
 /**
- * Assembles what the image holds besides Node: the programs, their example data, and the packages that
- * they need to run, none that are only for building or testing.
+ * Assembles the contents of the image besides Node: the programs, their example data, and the packages that
+ * they need at run time, without those for building or testing.
  * @throws Error when the folder exists, or naming a package that is not installed
  */
 export function assemble(target: string): Parts {
-  if (existsSync(target)) throw new Error(`${target} is there already.`);
+  if (existsSync(target)) throw new Error(`${target} already exists.`);
   const parts = partsOfImage();
   for (const folder of [...parts.own, ...parts.fromRegistry]) copyPart(folder, target);
   for (const folder of parts.own) link(folder, target);
@@ -32,10 +32,10 @@ export function assemble(target: string): Parts {
   return parts;
 }
 
-/** Makes a package of the repository importable by its name, as npm does. */
+/** Links a package of the repository so that it can be imported by name, as npm does. */
 function link(folder: string, target: string): void {
   const { name } = packageOf(folder) ?? {};
-  // Some examples are data and nothing else.
+  // Some examples contain only data.
   if (name === undefined) return;
   const place = join(target, 'node_modules', name);
   mkdirSync(dirname(place), { recursive: true });

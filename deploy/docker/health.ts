@@ -1,8 +1,8 @@
 /**
- * `health SERVICE`: asks a service of this container for its health, with the certificate that the
- * service itself shows where there is one. Ends with 0 only when it is serving; with `alive` behind it,
- * also when it answers that it is not, or only that it takes no such certificate: then it does not hang.
- * It imports nothing, since it runs every few seconds.
+ * `health SERVICE`: checks the health of a service in this container, with the certificate of the
+ * service if it has one. Exit status 0 only if it is serving; with the argument `alive`
+ * also if it reports NOT_SERVING or rejects the certificate, since it does not hang then.
+ * It imports no packages, since it runs every few seconds.
  */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
@@ -20,7 +20,7 @@ const PORTS: Readonly<Record<string, number>> = {
   'agent-worker': 50_055,
 };
 
-/** What a service answers to the question whether it serves. @param onHandshake hears of TLS, before any answer */
+/** The health response of a service. @param onHandshake called after the TLS handshake, before any response */
 async function ask(service: string, isForLife: boolean, onHandshake: () => void): Promise<Buffer> {
   const name = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_PORT`;
   const place = `127.0.0.1:${process.env[name] || PORTS[service]}`;
@@ -33,7 +33,7 @@ async function ask(service: string, isForLife: boolean, onHandshake: () => void)
           key: readFileSync(key),
           ca: readFileSync(ca),
           servername: `${service}.writ`,
-          // Whom it names is for callers to check; this one is its own, on loopback.
+          // Callers check the name in the certificate; this connection is local.
           checkServerIdentity: () => undefined,
           rejectUnauthorized: !isForLife,
         })
@@ -51,8 +51,11 @@ async function ask(service: string, isForLife: boolean, onHandshake: () => void)
   call.on('data', (chunk: Buffer) => chunks.push(chunk));
   call.once('error', answer.reject);
   call.once('end', () => answer.resolve(Buffer.concat(chunks)));
-  // It counts from here, whatever of the connection there is already.
-  const timer = setTimeout(() => answer.reject(new Error('No answer in time.')), TIMEOUT_MS);
+  // The timeout starts here, independent of the state of the connection.
+  const timer = setTimeout(
+    () => answer.reject(new Error('The health check timed out.')),
+    TIMEOUT_MS,
+  );
   call.end(REQUEST);
   try {
     return await answer.promise;

@@ -4,7 +4,7 @@ import { join, relative, resolve } from 'node:path';
 /** The root of the repository. */
 export const ROOT = resolve(import.meta.dirname, '../..');
 
-/** What is started in the image; the rest comes along because these need it. */
+/** Programs of the image; their dependencies are added. */
 export const PROGRAMS = [
   'services/supervisor',
   'services/spawn-budget',
@@ -15,11 +15,11 @@ export const PROGRAMS = [
   'clients/cli',
 ] as const;
 
-/** Data and programs that are read at run time, and that no package depends on. */
+/** Data and programs that are used at run time without being a dependency of a package. */
 const EXAMPLES = 'examples/*';
 
-/** Not needed to run: types, maps, tests, prose. Licenses stay. */
-const LEFT_OUT = /(\.d\.[cm]?ts|\.test\.[cm]?[jt]s|\.map|\/(?!licen[cs]e)[^/]*\.(md|markdown))$/i;
+/** Not needed at run time: types, maps, tests, documentation. Licenses are kept. */
+const EXCLUDED = /(\.d\.[cm]?ts|\.test\.[cm]?[jt]s|\.map|\/(?!licen[cs]e)[^/]*\.(md|markdown))$/i;
 
 interface Package {
   readonly name?: string;
@@ -29,15 +29,15 @@ interface Package {
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
 
-/** Folders of packages, relative to the root: the repository's own, and those from the registry. */
+/** Folders of packages, relative to the root: those of the repository, and those from the registry. */
 export interface Parts {
   readonly own: readonly string[];
   readonly fromRegistry: readonly string[];
 }
 
 /**
- * Everything that the programs need to run, found the way Node finds it. Versions are those that npm
- * installed by the lock file.
+ * Everything that the programs need at run time, resolved as by Node. Versions are those that npm
+ * installed from the lock file.
  * @throws Error naming a package that is not installed
  */
 export function partsOfImage(): Parts {
@@ -69,7 +69,7 @@ export function partsOfImage(): Parts {
   };
 }
 
-/** Where a package lies that code in `folder` imports: in the nearest node_modules that has it. */
+/** Folder of a package that code in `folder` imports: in the nearest node_modules that has it. */
 function installed(name: string, folder: string): string | undefined {
   for (let here = join(ROOT, folder); here.startsWith(ROOT); here = resolve(here, '..')) {
     const place = join(here, 'node_modules', name);
@@ -78,7 +78,7 @@ function installed(name: string, folder: string): string | undefined {
   return undefined;
 }
 
-/** The peers of a package without those that it can do without. */
+/** The peer dependencies of a package, without the optional ones. */
 function neededPeers({ peerDependencies = {}, peerDependenciesMeta = {} }: Package): object {
   const needed = Object.entries(peerDependencies).filter(
     ([name]) => peerDependenciesMeta[name]?.optional !== true,
@@ -86,13 +86,13 @@ function neededPeers({ peerDependencies = {}, peerDependenciesMeta = {} }: Packa
   return Object.fromEntries(needed);
 }
 
-/** What the package.json of a folder says; undefined without one. */
+/** The package.json of a folder; undefined without one. */
 export function packageOf(folder: string): Package | undefined {
   const file = join(ROOT, folder, 'package.json');
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Package) : undefined;
 }
 
-/** Copies a folder without what is not needed to run, and without the packages nested in it. */
+/** Copies a folder without files that are not needed at run time, and without nested packages. */
 export function copyPart(folder: string, target: string): void {
   const from = join(ROOT, folder);
   const isOwn = !folder.includes('node_modules');
@@ -100,7 +100,7 @@ export function copyPart(folder: string, target: string): void {
     recursive: true,
     filter: (source) => {
       const inside = source.slice(from.length);
-      if (inside === '/node_modules' || LEFT_OUT.test(inside)) return false;
+      if (inside === '/node_modules' || EXCLUDED.test(inside)) return false;
       return !(isOwn && inside === '/test');
     },
   });

@@ -1,8 +1,8 @@
 /**
- * `prepare FOLDER`: what services prove themselves with, each in a folder (or volume) of its own below
- * FOLDER: a signing key, and a certificate by an authority whose key lies in `FOLDER/authority`; and
- * certificates for NATS and PostgreSQL. Run again, it renews the certificates; running services take the
- * new ones up by themselves.
+ * `prepare FOLDER`: generates the credentials of each service in a separate folder (or volume) below
+ * FOLDER: a signing key, and a certificate of the authority in `FOLDER/authority`; and
+ * certificates for NATS and PostgreSQL. A repeated run renews the certificates; running services reload
+ * them.
  */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,10 +13,10 @@ import { systemClock } from '@writ/kernel';
 const DAY_MS = 86_400_000;
 const LIFE_MS = 90 * DAY_MS;
 const AUTHORITY_LIFE_MS = 3_650 * DAY_MS;
-/** Whom services connect to: by these names, or on loopback. */
+/** Host names of the servers that services connect to, in addition to loopback. */
 const SERVERS: readonly string[] = ['nats', 'postgres'];
 
-/** Makes or renews certificates, and signing keys where there are none. The authority, once made, stays. */
+/** Issues or renews certificates, and generates missing signing keys. An existing authority is kept. */
 export async function prepare(folder: string): Promise<void> {
   const authority = join(folder, 'authority');
   const options = {
@@ -38,7 +38,7 @@ export async function prepare(folder: string): Promise<void> {
     const own = isServer ? join(folder, name) : join(folder, name, 'tls');
     const what = isServer ? 'server' : 'service';
     mkdirSync(own, { recursive: true, mode: 0o700 });
-    // Servers run as users of their own, who are given the key by whoever may.
+    // Servers run as other users, which get the key from an administrator.
     const mode = isServer ? 0o644 : 0o600;
     if (isServer) chmodSync(own, 0o755);
     replace(join(authority, 'ca.crt'), join(own, 'ca.crt'), mode);

@@ -1,4 +1,4 @@
-/** The image's entry point: its first argument says what to start, and what follows is handed on. */
+/** Entry point of the image: the first argument selects the program, the others are passed to it. */
 import { hostname } from 'node:os';
 
 const MAINS: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ if (main === undefined) {
   console.error(`usage: writ ${Object.keys(MAINS).join(' | ')}`);
   process.exitCode = 2;
 } else {
-  // Workers never share an id, and containers never a name.
+  // The id of a worker must be unique, and the name of a container is.
   process.env.WRIT_WORKER_ID ||= hostname().toLowerCase();
   const file = new URL(`../../${main}`, import.meta.url);
   process.argv.splice(1, process.argv.length, file.pathname, ...rest);

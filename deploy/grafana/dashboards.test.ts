@@ -18,7 +18,7 @@ interface Dashboard {
   };
 }
 
-/** Labels by the name of what Prometheus can be asked for. */
+/** Labels by the name of the metric in Prometheus. */
 const series = new Map<string, readonly string[]>();
 for (const key of Object.keys(METRICS) as MetricKey[]) {
   const labels = METRICS[key].labels.map((label) => label.replaceAll('.', '_'));
@@ -41,7 +41,7 @@ const queriesOf = ({ panels, templating }: Dashboard) => [
 ];
 
 describe.each(dashboards)('the dashboard $name', ({ dashboard }) => {
-  it('asks only for metrics that there are (SYS-1)', () => {
+  it('queries only existing metrics (SYS-1)', () => {
     for (const query of queriesOf(dashboard)) {
       const asked = /^label_values\((\w+),/.exec(query)?.slice(1) ?? metricsIn(query);
       for (const name of asked) expect([...series.keys()], query).toContain(name);
@@ -50,7 +50,7 @@ describe.each(dashboards)('the dashboard $name', ({ dashboard }) => {
     for (const { expr } of exprs) expect(metricsIn(expr), expr).not.toEqual([]);
   });
 
-  it('groups and shows only by labels that its metrics have', () => {
+  it('groups only by labels of its metrics', () => {
     for (const { targets = [] } of dashboard.panels) {
       for (const { expr, legendFormat } of targets) {
         const known = [...ALWAYS, ...metricsIn(expr).flatMap((name) => series.get(name) ?? [])];
@@ -67,7 +67,7 @@ describe.each(dashboards)('the dashboard $name', ({ dashboard }) => {
   });
 });
 
-it('every metric is on a dashboard, and every dashboard has a name of its own (SYS-1)', () => {
+it('every metric is on a dashboard, and every dashboard has a unique name (SYS-1)', () => {
   const shown = new Set(
     dashboards.flatMap(({ dashboard }) => queriesOf(dashboard).flatMap(metricsIn)),
   );

@@ -26,7 +26,7 @@ const read = <T>(file: string): T =>
   loadYaml<T>(join(import.meta.dirname, file), { type: 'object' }).value;
 const collector = read<Collector>('collector.yaml');
 
-it('the collector takes all three signals, and every part of a pipeline is there', () => {
+it('the collector receives all three signals, and declares every part of its pipelines', () => {
   const { pipelines } = collector.service;
   expect(Object.keys(pipelines)).toEqual(['traces', 'metrics', 'logs']);
   for (const pipeline of Object.values(pipelines)) {
@@ -36,7 +36,7 @@ it('the collector takes all three signals, and every part of a pipeline is there
   }
 });
 
-it('the collector keeps whole traces with errors, escalations and refusals, by the names that spans have (SYS-1)', () => {
+it('the collector keeps whole traces with errors, escalations and rejections, by the attribute names of spans (SYS-1)', () => {
   const { policies } = collector.processors.tail_sampling;
   expect(policies).toEqual([
     expect.objectContaining({ status_code: { status_codes: ['ERROR'] } }),
@@ -49,7 +49,7 @@ it('the collector keeps whole traces with errors, escalations and refusals, by t
   expect(JSON.stringify(policies)).toContain(`attributes[\\"${ATTR_ERROR_TYPE}\\"] != nil`);
 });
 
-it('Prometheus fetches from where the collector has them', () => {
+it('Prometheus scrapes the endpoint of the collector', () => {
   const { scrape_configs: jobs } = read<Prometheus>('prometheus.yaml');
   const { prometheus } = collector.exporters as { prometheus: { endpoint: string } };
   const port = prometheus.endpoint.split(':')[1];

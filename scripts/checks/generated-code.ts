@@ -5,7 +5,7 @@ import { GENERATED_FOLDERS, generate } from '../generate.ts';
 import { type CommandResult, runCommand } from '../run-command.ts';
 
 /**
- * Generates into a temporary folder and compares: what is committed must be what the contracts say now.
+ * Generates into a temporary folder and compares: committed code must match the current contracts.
  *
  * @returns code 1 with the differences
  */

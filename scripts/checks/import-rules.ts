@@ -15,9 +15,9 @@ const FOLDERS = [
 ];
 
 /**
- * Holds every module against the rules in `.dependency-cruiser.mjs`.
+ * Checks every module against the rules in `.dependency-cruiser.mjs`.
  *
- * @returns code 1 with one line per broken rule, or when a module was not read at all (a rule over nothing passes)
+ * @returns code 1 with one line per broken rule, or when a module was not read (rules without modules pass)
  */
 export async function checkImportRules(): Promise<CommandResult> {
   const sources = await Array.fromAsync(
@@ -26,7 +26,7 @@ export async function checkImportRules(): Promise<CommandResult> {
   const folders = FOLDERS.filter((folder) => sources.some((path) => path.startsWith(`${folder}/`)));
   const options = await extractDepcruiseOptions('./.dependency-cruiser.mjs');
   const { output } = await cruise(folders, { ...options, validate: true });
-  if (typeof output === 'string') throw new Error(`dependency-cruiser gave a report: ${output}`);
+  if (typeof output === 'string') throw new Error(`dependency-cruiser returned text: ${output}`);
   const problems = [...violations(output), ...unread(output, sources)];
   return { code: problems.length > 0 ? 1 : 0, output: problems.join('\n') };
 }

@@ -34,10 +34,10 @@ describe.skipIf(!isDistributedPlatformAvailable())(
     let postgres: DedicatedPostgres;
     let edge = 0;
 
-    /** Where each name of the compose network is here. */
+    /** Local address of each name of the compose network. */
     const places = new Map<string, string>();
 
-    /** What compose gives a container, with names and folders as they are here. */
+    /** Environment of a container, with local addresses and folders. */
     const environmentOf = (name: string): Record<string, string> => {
       const { environment = {} } = compose.services[name] ?? {};
       const here = (value: string): string => {
@@ -66,7 +66,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       children.push(child);
       for await (const line of createInterface({ input: child.stdout }))
         if (line.includes(' listens on ')) return;
-      throw new Error(`${name} ended before it listened.`);
+      throw new Error(`${name} exited before it listened.`);
     };
 
     const startService = (name: ServiceName, port: number): Promise<void> =>
@@ -76,7 +76,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         WRIT_DATA: join(volumes, name),
       });
 
-    /** The server's configuration, with files as they are here; where it listens and stores is the test's. */
+    /** Configuration of the server, with local files; the test sets its port and data folder. */
     const natsConfig = (): string =>
       read('deploy/nats/nats-server-tls.conf')
         .replace('include "nats-server.conf"', read('deploy/nats/nats-server.conf'))
@@ -85,7 +85,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         .replace(/^jetstream \{[^}]*\}/m, '')
         .replaceAll('"/tls/', `"${join(volumes, 'nats')}/`);
 
-    /** What a URL says of TLS when the certificate of `name` is shown. */
+    /** TLS parameters of a URL with the certificate of `name`. */
     const shown = (name: ServiceName): string => {
       const tls = join(volumes, name, 'tls');
       return `?sslmode=verify-full&sslrootcert=${tls}/ca.crt&sslcert=${tls}/service.crt&sslkey=${tls}/service.key`;
@@ -107,7 +107,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         certFile: join(volumes, 'postgres/server.crt'),
         keyFile: join(volumes, 'postgres/server.key'),
         caFile: join(volumes, 'postgres/ca.crt'),
-        // The test's administrator has no socket to come by.
+        // The administrator of the test connects over TCP, not over the socket.
         hba: `hostssl all writ all trust clientcert=verify-ca\n${read('deploy/postgres/pg_hba.conf')}`,
       });
       const roles = join(ROOT, 'deploy/postgres/roles.sql');
@@ -133,7 +133,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    it('are let into PostgreSQL with certificate and password, and nobody is without either (SYS-4, SYS-6)', async () => {
+    it('connect to PostgreSQL with certificate and password, and are rejected without either (SYS-4, SYS-6)', async () => {
       const { WRIT_SUPERVISOR_DATABASE_URL = '' } = environmentOf('supervisor');
       const ask = (url: string) => psql(url, '-c', 'select 1');
       expect(await ask(WRIT_SUPERVISOR_DATABASE_URL)).toBe('1');
@@ -142,7 +142,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       await expect(ask(`${bare}?sslmode=require`)).rejects.toThrow('client certificate');
       const guessed = bare.replace(/:[^:@]+@/, ':guessed@');
       await expect(ask(`${guessed}?${tls}`)).rejects.toThrow('password authentication failed');
-      // The container's health check shows nothing.
+      // The health check of the container presents no certificate.
       const at = ['-q', '-h', '127.0.0.1', '-p', postgres.address.split(':')[1] ?? ''];
       await execute('pg_isready', [...at, '-U', 'postgres']);
       const inside = await psql(
@@ -155,7 +155,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       expect(inside.split('\n')).toEqual(lines);
     });
 
-    it('are asked by NATS for TLS and a certificate (SYS-4, SYS-6)', async () => {
+    it('need TLS and a certificate for NATS (SYS-4, SYS-6)', async () => {
       const [host = '', port = ''] = nats.address.split(':');
       const socket = connect(Number(port), host);
       const [greeting] = await once(socket, 'data');
@@ -164,7 +164,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       expect(info).toMatchObject({ tls_required: true, tls_verify: true });
     });
 
-    it('run the refund desk with the roles, users, certificates and settings that the file gives them (SYS-5, SYS-6)', async () => {
+    it('run the refund desk with the roles, users, certificates and settings of the file (SYS-5, SYS-6)', async () => {
       const key = ['--tenant', 'default', '--subject', 'me', '--role', 'caller', 'approver'];
       const data = ['--data', join(volumes, 'supervisor')];
       const made = await execute(

@@ -39,7 +39,7 @@ describe('docker-compose.yml', () => {
     expect(validate({ services: { a: { imagee: 'x' } } })).toBe(false);
   });
 
-  it('needs nothing but what npm run compose-env writes, and holds no secret itself', () => {
+  it('needs only the variables of npm run compose-env, and contains no secret', () => {
     expect(composeText).not.toMatch(/(PASSWORD|KEY|SECRET): +(?!\$\{|simulated$| )/m);
     const passwords = [...generated].filter(([name]) => name.endsWith('PASSWORD'));
     expect(passwords).toHaveLength(12);
@@ -47,7 +47,7 @@ describe('docker-compose.yml', () => {
     for (const [, password] of passwords) expect(password).toMatch(/^p[0-9a-f]{40}$/);
   });
 
-  it('mounts only files that are there, and names networks and volumes that it has', () => {
+  it('mounts only existing files, and declares every network and volume that it uses', () => {
     for (const [name, { volumes = [], networks = [] }] of services) {
       for (const [source = ''] of volumes.map((volume) => volume.split(':'))) {
         const known = source.startsWith('./')
@@ -59,7 +59,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('takes every right from every container that it does not need (SYS-6)', () => {
+  it('removes all unneeded privileges from every container (SYS-6)', () => {
     for (const [name, container] of services) {
       const { read_only, cap_drop, security_opt, user } = container;
       expect({ name, read_only, cap_drop, security_opt }).toEqual({
@@ -72,7 +72,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('starts what runs agents with either profile, and what watches with full only (SYS-5)', () => {
+  it('starts the services with both profiles, and observability with full only (SYS-5)', () => {
     const inCore = services.filter(([, { profiles }]) => profiles.includes('core'));
     expect(inCore.map(([name]) => name)).toEqual(
       expect.arrayContaining([...SERVICE_NAMES, 'nats', 'postgres', 'simulator']),
@@ -110,7 +110,7 @@ describe('docker-compose.yml', () => {
     },
   );
 
-  it('lets nobody into NATS or PostgreSQL without TLS and a certificate, and gives every service one (SYS-4, SYS-6)', () => {
+  it('requires TLS and a certificate for NATS and PostgreSQL, and gives every service one (SYS-4, SYS-6)', () => {
     for (const name of SERVICE_NAMES) {
       const { environment = {}, volumes } = service(name);
       const { store } = READERS[name](environment);
@@ -141,7 +141,7 @@ describe('docker-compose.yml', () => {
     );
     for (const server of [nats, postgres]) expect(server?.depends_on).toHaveProperty('owners');
     expect(owners?.depends_on).toHaveProperty('prepare');
-    // Each sees its own key alone.
+    // Each container sees only its own key.
     const seen = (volume: string) =>
       services.filter(([, { volumes = [] }]) =>
         volumes.some((each) => each.startsWith(`${volume}:`)),
@@ -154,7 +154,7 @@ describe('docker-compose.yml', () => {
     expect(owners?.network_mode).toBe('none');
   });
 
-  it('publishes on loopback alone, and the public door on the port that it has', () => {
+  it('publishes ports on loopback only, and the public port unchanged', () => {
     const published = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of published) expect(port).toMatch(/^127\.0\.0\.1:/);
     expect(service('supervisor').ports).toEqual([
@@ -162,7 +162,7 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
-  it('lets only the meter out to models, only the gateway to tools, and the worker nowhere (SYS-6)', () => {
+  it('gives Internet access only to the meter and the gateway, not to the worker (SYS-6)', () => {
     const ways = (name: ServiceName) =>
       (service(name).networks ?? []).filter(
         (network) => compose.networks[network]?.internal !== true,
@@ -177,7 +177,7 @@ describe('docker-compose.yml', () => {
   });
 });
 
-/** Every setting that the page about settings, or the code that reads them, names. */
+/** Every setting that the settings page, or the code that reads settings, names. */
 function declared(): Set<string> {
   const files = globSync(
     ['docs/reference/settings.md', 'libs/service/src/**/*.ts', 'examples/refund-desk/models.yaml'],

@@ -6,10 +6,10 @@ import { composeEnv } from '../../../scripts/compose-env.ts';
 /** The root of the repository. */
 export const ROOT = resolve(import.meta.dirname, '../../..');
 
-/** docker-compose.yml as it is written. */
+/** Text of docker-compose.yml. */
 export const composeText = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
 
-/** A container, as far as tests look into it. */
+/** A container, with the fields that tests use. */
 export interface ComposeService {
   readonly image?: string;
   readonly user?: string;
@@ -34,7 +34,7 @@ export interface Compose {
   readonly volumes: Readonly<Record<string, null>>;
 }
 
-/** The variables of a .env that `npm run compose-env` would write. */
+/** The variables of the .env that `npm run compose-env` writes. */
 export const generated = new Map(
   composeEnv()
     .split('\n')
@@ -42,17 +42,17 @@ export const generated = new Map(
     .map((line) => line.split('=', 2) as [string, string]),
 );
 
-/** Puts values in place of `${NAME}`, `${NAME:-default}` and `${NAME:?why}`, as compose does. */
+/** Substitutes `${NAME}`, `${NAME:-default}` and `${NAME:?why}`, as compose does. */
 function interpolate(source: string): string {
   return source.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name, kind, rest) => {
     const value = generated.get(name);
     if (value) return value;
     if (kind === '-') return rest;
-    throw new Error(`${name} is not set, and npm run compose-env does not make it.`);
+    throw new Error(`${name} is not set, and npm run compose-env does not generate it.`);
   });
 }
 
-/** The file with the values of {@link generated}, put in after parsing, as compose does. */
+/** The file with the values of {@link generated}, substituted after parsing, as compose does. */
 export function readCompose(): Compose {
   const filled = (node: unknown): unknown => {
     if (typeof node === 'string') return interpolate(node);

@@ -24,7 +24,7 @@ import type { Parts } from '../parts.ts';
 
 const START = 'deploy/docker/start.ts';
 
-/** Lets nobody but root write below a folder, or its owner again. */
+/** Makes a folder read-only except for root, or writable by its owner again. */
 function setWritable(folder: string, isWritable: boolean): void {
   const [dirMode, fileMode] = isWritable ? [0o755, 0o644] : [0o555, 0o444];
   chmodSync(folder, 0o755);
@@ -36,7 +36,7 @@ function setWritable(folder: string, isWritable: boolean): void {
   chmodSync(folder, dirMode);
 }
 
-/** Every file below a folder, with when it changed. */
+/** Every file below a folder, with its modification time. */
 function snapshot(folder: string): string[] {
   return globSync('**', { cwd: folder })
     .map((path) => `${path} ${lstatSync(join(folder, path)).mtimeMs}`)
@@ -77,7 +77,7 @@ describe('the contents of the image, assembled in a folder', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
 
-  /** Starts a program and says where it listens. */
+  /** Starts a program and returns its address. */
   const start = async (name: string, env: Readonly<Record<string, string>>): Promise<string> => {
     const child = run([name], env);
     children.push(child);
@@ -85,7 +85,7 @@ describe('the contents of the image, assembled in a folder', () => {
       const address = / listens on ([^\s,]+)/.exec(line)?.[1];
       if (address !== undefined) return address;
     }
-    throw new Error(`${name} ended before it listened.`);
+    throw new Error(`${name} exited before it listened.`);
   };
 
   const ended = async (child: ChildProcess): Promise<number | null> =>
@@ -94,7 +94,7 @@ describe('the contents of the image, assembled in a folder', () => {
   const variable = (service: ServiceName, what: string) =>
     `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 
-  it('have what production needs and nothing that is only for building or testing (SYS-5)', () => {
+  it('have the run-time dependencies, and none for building or testing (SYS-5)', () => {
     const others = parts.fromRegistry.map((path) => path.replace(/^.*node_modules\//, ''));
     expect(others).toContain('@grpc/grpc-js');
     for (const tool of ['typescript', 'vitest', '@biomejs/biome', '@bufbuild/buf', 'node', 'knip'])
@@ -114,7 +114,7 @@ describe('the contents of the image, assembled in a folder', () => {
     },
   );
 
-  it('tell a service that hangs from one that does not serve (SYS-4)', async () => {
+  it('distinguish a hung service from one that is not serving (SYS-4)', async () => {
     const service = 'spawn-budget';
     const address = await start(service, { [variable(service, 'PORT')]: '0' });
     const alive = (at: string) =>
@@ -140,7 +140,7 @@ describe('the contents of the image, assembled in a folder', () => {
     await server.close(0);
   });
 
-  it('make certificates, with which a service is reached, and without which it is not (SYS-6)', async () => {
+  it('issue certificates, which are required to reach a service (SYS-6)', async () => {
     const folder = join(data, 'prepare');
     for (const once of ['made', 'renewed'])
       expect([once, await ended(run(['prepare', folder], {}))]).toEqual([once, 0]);
@@ -159,7 +159,7 @@ describe('the contents of the image, assembled in a folder', () => {
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
     expect(await health(tls('spawn-budget'))).toBe(0);
     expect(await health({})).toBe(1);
-    // One of another authority is no use for calls, but gets an answer.
+    // A certificate of another authority permits no calls, but gets a response.
     const foreign = join(data, 'foreign');
     await ended(run(['prepare', foreign], {}));
     const strange = Object.fromEntries(
@@ -173,7 +173,7 @@ describe('the contents of the image, assembled in a folder', () => {
     expect(await ended(run(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange }))).toBe(0);
   });
 
-  it('replace the authority step by step, each brought to the services (SYS-6)', async () => {
+  it('replace the authority step by step, with each step distributed to the services (SYS-6)', async () => {
     const folder = join(data, 'replaced');
     const authority = join(folder, 'authority');
     const prepared = async () => expect(await ended(run(['prepare', folder], {}))).toBe(0);
@@ -199,7 +199,7 @@ describe('the contents of the image, assembled in a folder', () => {
     expect([authorities(), isSignedBy(next)]).toEqual([[next], true]);
   });
 
-  it('start the model simulator, and make an API key', async () => {
+  it('start the model simulator, and create an API key', async () => {
     const address = await start('simulator', { WRIT_SIMULATOR_PORT: '0' });
     const answer = await fetch(`http://${address}/v1/chat/completions`, {
       method: 'POST',
@@ -215,11 +215,11 @@ describe('the contents of the image, assembled in a folder', () => {
     expect(key).toMatch(/^\S{20,}$/);
   });
 
-  it('are never written to, so that the file system can be read-only', () => {
+  it('are never modified, so that the file system can be read-only', () => {
     expect(snapshot(image)).toEqual(before);
   });
 
-  it('say what can be started when it is something else', async () => {
+  it('print the available programs for an unknown argument', async () => {
     expect((await once(run(['nothing'], {}), 'exit'))[0]).toBe(2);
   });
 });

@@ -21,7 +21,7 @@ const PORTS: Readonly<Record<ServiceName, number>> = {
   'agent-worker': 50_055,
 };
 const EDGE = 8080;
-/** Everything that values can switch on. */
+/** Values that enable every option. */
 const EVERYTHING = {
   telemetry: { endpoint: 'http://collector:4317' },
   files: { agents: 'agents', models: 'models', tools: 'tools' },
@@ -42,8 +42,8 @@ const SERVED_BY: Readonly<Record<string, ServiceName>> = {
 };
 
 /**
- * Who has to reach whom, from the caller table: whoever may call, and whoever checks what another signed
- * has to fetch its keys: of its callers, and of spawn-budget where a slot grant is asked for.
+ * Required connections by the caller table: a service reaches the services that it may call, and those whose
+ * signatures it verifies, to fetch their keys: its callers, and spawn-budget if it requires a slot grant.
  */
 function neededReach(): Set<string> {
   const reach = new Set<string>();
@@ -108,7 +108,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(() => renderChart(helm ?? '', { database })).toThrow(/database/);
   });
 
-  it('has every service show its certificate to NATS and PostgreSQL, unless it is told otherwise (SYS-4)', () => {
+  it('configures the certificate of every service for NATS and PostgreSQL by default (SYS-4)', () => {
     const variables = (rendered: readonly Manifest[], service: ServiceName) => {
       const { spec } = rendered.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
@@ -129,7 +129,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
         expect(variable(`WRIT_NATS_${name}`)?.value).toBe(`/etc/writ/tls/${file}`);
       const [secret = '', parameters] = variable(own)?.value?.split('?') ?? [];
       expect(names).toContain(/^\$\((\w+)\)$/.exec(secret)?.[1]);
-      // Kubernetes puts in only what stands before it.
+      // Kubernetes expands only variables that are declared before.
       expect(names.indexOf('SECRET_DATABASE_URL')).toBeLessThan(names.indexOf(own));
       expect(Object.fromEntries(new URLSearchParams(parameters))).toEqual({
         sslmode: 'verify-full',
@@ -147,14 +147,14 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(believing.of('WRIT_NATS_CA_FILE')?.value).toBe('/etc/nats-ca/ca.crt');
   });
 
-  it('refuses values that it does not know, by naming them', () => {
+  it('rejects unknown values and names them', () => {
     expect(() => renderChart(helm ?? '', { replica: 3 })).toThrow(/replica/);
     expect(() => renderChart(helm ?? '', { services: { supervisor: { replicas: 0 } } })).toThrow(
       /replicas/,
     );
   });
 
-  it('lets services reach exactly those whom the caller table, and keys, need (SYS-6)', () => {
+  it('permits exactly the connections that the caller table and key requests need (SYS-6)', () => {
     const pairs = SERVICE_NAMES.flatMap((from) =>
       SERVICE_NAMES.filter((to) => to !== from).map((to) => ({ from, to })),
     );
@@ -174,7 +174,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
           ]);
   });
 
-  it('lets only the meter reach model providers, only the gateway tools, and the worker neither (SYS-6)', () => {
+  it('permits model providers only for the meter, tools only for the gateway, and neither for the worker (SYS-6)', () => {
     const ways = { model: '198.18.0.1', tool: '198.18.0.2' };
     const own = { ipBlock: { cidr: `${ways.model}/32` } };
     const apart = renderChart(helm ?? '', {
@@ -192,7 +192,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     } finally {
       policies = whole;
     }
-    // By default both go to the Internet, and never to what is private.
+    // By default both reach public addresses, and no private ones.
     expect(who({ address: '203.0.113.1' }, 443)).toEqual(['execution-meter', 'tool-gateway']);
     for (const address of ['10.1.2.3', '169.254.169.254', '192.168.1.1', '172.20.0.1'])
       expect([address, who({ address }, 443)]).toEqual([address, []]);
@@ -200,15 +200,19 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(who({ address: '198.51.100.7' }, 443)).toContain('supervisor');
   });
 
-  it('lets strangers reach the public door and no port of services', () => {
-    const stranger = { labels: {}, namespace: { name: 'elsewhere' } };
-    expect(canReach(policies, stranger, pod('supervisor'), EDGE)).toBe(true);
+  it('permits unknown clients to reach the public port and no internal port', () => {
+    const unknownClient = { labels: {}, namespace: { name: 'other' } };
+    expect(canReach(policies, unknownClient, pod('supervisor'), EDGE)).toBe(true);
     for (const service of SERVICE_NAMES)
-      for (const from of [stranger, { labels: { app: 'neighbour' } }, { address: '203.0.113.1' }])
+      for (const from of [
+        unknownClient,
+        { labels: { app: 'neighbour' } },
+        { address: '203.0.113.1' },
+      ])
         expect(canReach(policies, from, pod(service), PORTS[service])).toBe(false);
   });
 
-  it('lets every service reach its database, NATS and the collector', () => {
+  it('permits every service to reach its database, NATS and the collector', () => {
     const named = (name: string): Place => ({ labels: { 'app.kubernetes.io/name': name } });
     expect(who(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
     expect(who(named('nats'), 4222)).toEqual([...SERVICE_NAMES]);
@@ -226,7 +230,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     }
   });
 
-  it('keeps nothing from moving a replica that is alone', () => {
+  it('has no disruption budget for a single replica', () => {
     const one = { 'tool-gateway': { replicas: 1 } };
     const budgets = manifestsOf(renderChart(helm ?? '', { services: one }))
       .filter(({ kind }) => kind === 'PodDisruptionBudget')
@@ -235,7 +239,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(budgets).not.toContain('writ-tool-gateway');
   });
 
-  it('goes on serving at the public door until load balancers have heard that a replica ends, and has the time for it', () => {
+  it('serves the public port until load balancers have removed a terminating replica, within the grace period', () => {
     for (const service of SERVICE_NAMES) {
       const { spec } = deployment(manifests, service).spec.template;
       const [{ lifecycle }] = spec.containers;
@@ -247,7 +251,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     }
   });
 
-  it('spreads replicas over machines and zones, and mounts, places and annotates as it is told', () => {
+  it('spreads replicas over machines and zones, and applies volumes, scheduling and annotations', () => {
     const own = {
       affinity: { nodeAffinity: {} },
       priorityClassName: 'high',
@@ -282,14 +286,14 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(edge?.metadata).toMatchObject({ annotations: values.edge.annotations });
   });
 
-  it('says by name what is too long, before Kubernetes does', () => {
+  it('rejects names that are too long for Kubernetes', () => {
     const long = 'w'.repeat(48);
     expect(() => renderChart(helm ?? '', {}, long)).toThrow(/may have 47 characters/);
     const names = manifestsOf(renderChart(helm ?? '', {}, long.slice(1)));
     for (const { metadata } of names) expect(metadata.name.length).toBeLessThanOrEqual(63);
   });
 
-  it('says after the installation what is needed and what is risky', () => {
+  it('prints required Secrets and risky values after the installation', () => {
     const good = notesOf(helm ?? '', { edge: { tlsSecret: 'edge' } });
     expect(good).toContain('writ-execution-meter, writ-execution-meter-tls');
     expect(good).toContain('port-forward service/writ 8080:8080');
@@ -306,7 +310,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     ]);
   });
 
-  it('takes every right from every container that it does not need, and gives each its own secrets alone (SYS-6)', () => {
+  it('removes all unneeded privileges from every container, and gives each only its own secrets (SYS-6)', () => {
     for (const { metadata, spec } of all('Deployment')) {
       const { securityContext, containers, automountServiceAccountToken, volumes } =
         spec.template.spec;
@@ -322,10 +326,10 @@ describe.skipIf(helm === undefined)('the chart', () => {
       for (const probe of ['startupProbe', 'readinessProbe'])
         expect(container[probe].exec.command).toContain(metadata.name.slice('writ-'.length));
       const others = SERVICE_NAMES.filter((service) => metadata.name !== `writ-${service}`);
-      const said = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
-      for (const other of others) expect(said).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
-      expect(said.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');
-      expect(said.includes('"writ-tools"')).toBe(metadata.name === 'writ-tool-gateway');
+      const notes = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
+      for (const other of others) expect(notes).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
+      expect(notes.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');
+      expect(notes.includes('"writ-tools"')).toBe(metadata.name === 'writ-tool-gateway');
     }
     expect(all('Secret')).toEqual([]);
   });

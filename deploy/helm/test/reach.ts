@@ -3,7 +3,7 @@ import type { Manifest } from './render-chart.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Somebody on the network: a pod of the release's namespace or of another, or an address outside. */
+/** A network peer: a pod in the namespace of the release or in another, or an external address. */
 export type Place =
   | { readonly labels: Labels; readonly namespace?: Labels }
   | { readonly address: string };
@@ -25,8 +25,8 @@ interface Rule {
 }
 
 /**
- * Whether NetworkPolicies let a TCP connection through: the policies of whoever calls must let it out, and
- * those of whoever is called must let it in.
+ * Whether NetworkPolicies permit a TCP connection: the policies of the client must permit the egress, and
+ * those of the server the ingress.
  */
 export function canReach(
   policies: readonly Manifest[],
@@ -44,7 +44,7 @@ function isLet(
   other: Place,
   port: number,
 ): boolean {
-  // Nobody's policies hold for pods of other namespaces, or for what is outside.
+  // The policies do not apply to pods of other namespaces, or to external addresses.
   if ('address' in whose || whose.namespace !== undefined) return true;
   const type = direction === 'ingress' ? 'Ingress' : 'Egress';
   const own = policies.filter(

@@ -7,7 +7,7 @@ tool-gateway: 50054
 agent-worker: 50055
 {{- end -}}
 
-{{/* What a service shows to NATS, and whom it believes, unless env says otherwise. */}}
+{{/* Client certificate and authority for NATS, unless env sets them. */}}
 {{- define "writ.natsTls" -}}
 WRIT_NATS_CA_FILE: /etc/writ/tls/ca.crt
 WRIT_NATS_CERT_FILE: /etc/writ/tls/tls.crt
@@ -19,32 +19,32 @@ WRIT_NATS_KEY_FILE: /etc/writ/tls/tls.key
 {{ . | upper | replace "-" "_" }}
 {{- end -}}
 
-{{/* What all pods of the release have. */}}
+{{/* Labels of all pods of the release. */}}
 {{- define "writ.common" -}}
 app.kubernetes.io/name: writ
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* What every object of the release says of itself besides. */}}
+{{/* Common labels of every object of the release. */}}
 {{- define "writ.release" -}}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* What the objects of a service say of themselves: (dict "root" $ "service" name). */}}
+{{/* Labels of the objects of a service: (dict "root" $ "service" name). */}}
 {{- define "writ.labels" -}}
 {{ include "writ.selector" . }}
 {{ include "writ.release" .root }}
 {{- end -}}
 
-{{/* What the pods of a service have: (dict "root" $ "service" name). */}}
+{{/* Labels of the pods of a service: (dict "root" $ "service" name). */}}
 {{- define "writ.selector" -}}
 {{ include "writ.common" .root }}
 app.kubernetes.io/component: {{ .service }}
 {{- end -}}
 
-{{/* A NetworkPolicy rule's destination, from its values. */}}
+{{/* Destination of a NetworkPolicy rule, from its values. */}}
 {{- define "writ.egress" -}}
 {{- if .to }}
 - to: {{ toYaml .to | nindent 4 }}
@@ -55,7 +55,7 @@ app.kubernetes.io/component: {{ .service }}
 {{- end }}
 {{- end -}}
 
-{{/* The ConfigMap with a service's files; empty for none: (dict "root" $ "service" name). */}}
+{{/* ConfigMap with the files of a service; empty if none: (dict "root" $ "service" name). */}}
 {{- define "writ.files" -}}
 {{- $of := dict "supervisor" .root.Values.files.agents "execution-meter" .root.Values.files.models "tool-gateway" .root.Values.files.tools -}}
 {{- get $of .service -}}
