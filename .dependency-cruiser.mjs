@@ -66,11 +66,12 @@ export default {
     },
     {
       name: 'libs-that-speak-contracts',
-      comment: 'Of the libs only identity, rpc, bus, client, hooks and testing know the contracts.',
+      comment:
+        'Of the libs only identity, rpc, bus, client, freeze, hooks and testing know the contracts.',
       severity: 'error',
       from: {
         path: '^libs/',
-        pathNot: [TEST, '^libs/(contracts|identity|rpc|bus|client|hooks|testing)/'],
+        pathNot: [TEST, '^libs/(contracts|identity|rpc|bus|client|freeze|hooks|testing)/'],
       },
       to: { path: GENERATED },
     },

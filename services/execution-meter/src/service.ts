@@ -1,6 +1,6 @@
+import { watchFreezes } from '@writ/freeze';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { CallLedger } from './app/calls/call-ledger.ts';
-import { watchFreezes } from './app/calls/freeze-watch.ts';
 import { ModelCalls } from './app/calls/model-calls.ts';
 import { ModelSlots } from './app/calls/model-slots.ts';
 import {
@@ -41,7 +41,7 @@ export const createExecutionMeter = defineService({
     const flushEvents = () => relay.flushSoon();
     const routes = meterRoutes({ ...context, signer, verifier, calls, prices, flushEvents });
     const server = await host.listen(routes, { enforceSlotGrants: true, limits: MESSAGE_LIMITS });
-    const watch = watchFreezes(context, calls);
+    const watch = watchFreezes({ store, calls, log: telemetry.log });
     host.defer(() => watch.stop());
     const sweeps = {
       'expired reservations': () => expireReservations(context, ledger, calls),

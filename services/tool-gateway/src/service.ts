@@ -1,10 +1,10 @@
+import { watchFreezes } from '@writ/freeze';
 import { serviceTokens, TOOL_PROVIDER } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { createSlotShare } from '@writ/store';
 import { InFlightCalls } from './app/calls/in-flight-calls.ts';
 import { recoverCalls } from './app/calls/recover-calls.ts';
-import { watchFreezes } from './app/freezes/freeze-watch.ts';
 import { createReceiptDelivery } from './app/receipts/receipt-delivery.ts';
 import type { ToolGatewayConfig } from './config.ts';
 import type { GatewayContext } from './context.ts';
@@ -73,7 +73,7 @@ export const createToolGateway = defineService({
     };
     // Without replicas every previous process has ended; replicas take a while to be declared dead.
     await recoverCalls(context);
-    const watch = watchFreezes(context, log);
+    const watch = watchFreezes({ store, calls: inFlightCalls, log });
     host.defer(() => watch.stop());
     const recover = { 'calls of dead replicas': () => recoverCalls(context) };
     const sweeper = new Sweeper(recover, RECOVERY_INTERVAL_MS, log);

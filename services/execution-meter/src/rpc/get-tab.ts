@@ -2,7 +2,7 @@ import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execut
 import { PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
 import { viewTab } from '../app/tabs/tab-view.ts';
-import type { AgentKey } from '../domain/freeze.ts';
+import type { AgentKey } from '../domain/agent-key.ts';
 import { requireTab } from '../store/admit.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';

@@ -1,10 +1,11 @@
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { createFreezeHandlers } from '@writ/freeze';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
+import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import { closeTab } from './close-tab.ts';
 import { consume } from './consume.ts';
-import { freeze } from './freeze.ts';
 import { generate } from './generate.ts';
 import { getTab } from './get-tab.ts';
 import { listModels } from './list-models.ts';
@@ -14,7 +15,6 @@ import { releaseReservation } from './release-reservation.ts';
 import { reserve } from './reserve.ts';
 import type { RpcContext } from './rpc-context.ts';
 import { settle } from './settle.ts';
-import { unfreeze } from './unfreeze.ts';
 
 /** Returns the routes of the execution meter. */
 export function meterRoutes(context: RpcContext): readonly Route[] {
@@ -28,8 +28,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
       getTab: getTab(context),
       queryUsage: queryUsage(context),
       closeTab: closeTab(context),
-      freeze: freeze(context),
-      unfreeze: unfreeze(context),
+      ...createFreezeHandlers(freezeParts(context, context.calls)),
     }),
     route(ModelService, {
       generate: generate(context),

@@ -1,7 +1,7 @@
+import { freezesOver, frozenError, purges, scopeKey } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
 import { DeadlineError, NotFoundError, PreconditionError } from '@writ/kernel';
-import { type AgentKey, frozenError } from '../domain/freeze.ts';
-import { freezeOver } from './freezes.ts';
+import type { AgentKey } from '../domain/agent-key.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { findTab, raiseEpoch, type StoredTab } from './tabs.ts';
 
@@ -29,7 +29,7 @@ export async function requireSpendable(
   tab: StoredTab,
   at: Date,
 ): Promise<void> {
-  const freeze = await freezeOver(trx, tab);
+  const [freeze] = await freezesOver(trx, tab);
   if (freeze !== undefined) throw frozenError(freeze);
   if (tab.state === 'closed') {
     throw new PreconditionError('TAB_CLOSED', 'The tab is closed and accepts no calls.', {
@@ -58,4 +58,15 @@ export async function admitCaller(
   epoch: bigint,
 ): Promise<void> {
   if (admitEpoch(tab.epoch, epoch) !== tab.epoch) await raiseEpoch(trx, tab, epoch);
+}
+
+/** Whether the run of a tab has ended and the answers of the tab are not kept (SUP-4). */
+export async function isPurged(
+  db: MeterReader,
+  tab: Pick<StoredTab, 'tenant' | 'runId' | 'agentInstance' | 'retention'>,
+): Promise<boolean> {
+  const run = scopeKey({ tenant: tab.tenant, runId: tab.runId });
+  const freezes = await freezesOver(db, tab);
+  const endings = freezes.filter(({ cause, scope }) => cause === 'end' && scope === run);
+  return endings.length > 0 && (tab.retention !== 'permanent' || endings.some(purges));
 }

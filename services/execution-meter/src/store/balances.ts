@@ -1,7 +1,7 @@
 import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
+import type { AgentKey } from '../domain/agent-key.ts';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
-import type { AgentKey } from '../domain/freeze.ts';
 import type { Caps } from '../domain/ledger/amount.ts';
 import {
   type Balance,

@@ -1,8 +1,9 @@
+import type { FreezeScope } from '@writ/freeze';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable } from 'kysely';
+import type { AgentKey } from '../domain/agent-key.ts';
 import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
-import type { AgentKey, FreezeScope } from '../domain/freeze.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { CallTable } from './schema.ts';

@@ -1,6 +1,6 @@
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
-import { type AgentKey, agentText } from '../domain/freeze.ts';
+import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { EntryTable } from './schema.ts';

@@ -1,5 +1,5 @@
 import { prepareQuery, RowCache } from '@writ/store';
-import { type AgentKey, agentText } from '../domain/freeze.ts';
+import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
 /** Number of calls of a tab that ended without an answer for one reason. */

@@ -1,3 +1,4 @@
+import { freezesTable } from '@writ/freeze';
 import { type Migrations, outboxMigration, slotLeasesMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 
@@ -11,7 +12,7 @@ export const migrations: Migrations = {
       await createEntries(db);
       await createCalls(db);
       await createFailures(db);
-      await createFreezes(db);
+      await freezesTable.create(db);
     },
   },
   '0003_slot_leases': slotLeasesMigration,
@@ -20,14 +21,6 @@ export const migrations: Migrations = {
       await db.schema
         .alterTable('calls')
         .addColumn('owner', 'text', (column) => column.notNull().defaultTo(''))
-        .execute();
-    },
-  },
-  '0005_purges': {
-    async up(db) {
-      await db.schema
-        .alterTable('freezes')
-        .addColumn('purges', 'boolean', (column) => column.notNull().defaultTo(false))
         .execute();
     },
   },
@@ -142,18 +135,4 @@ async function createFailures(db: Kysely<unknown>): Promise<void> {
   table = columns(table, 'text', ...AGENT, 'stop_reason', 'last_call_id');
   table = columns(table, 'integer', 'count');
   await table.addPrimaryKeyConstraint('failures_key', [...AGENT, 'stop_reason']).execute();
-}
-
-async function createFreezes(db: Kysely<unknown>): Promise<void> {
-  await columns(db.schema.createTable('freezes'), 'text', 'scope', 'cause', 'reason', 'ordered_by')
-    .addColumn('order_id', 'text', (column) => column.primaryKey())
-    .addColumn('ordered_at', 'timestamptz', (column) => column.notNull())
-    .addColumn('lifted_at', 'timestamptz')
-    .execute();
-  await db.schema
-    .createIndex('freezes_in_force')
-    .on('freezes')
-    .column('scope')
-    .where(sql.ref('lifted_at'), 'is', null)
-    .execute();
 }

@@ -1,3 +1,4 @@
+import type { FreezesDatabase } from '@writ/freeze';
 import type { OutboxDatabase, SlotLeasesDatabase } from '@writ/store';
 import type { Generated } from 'kysely';
 
@@ -129,25 +130,11 @@ interface FailureTable {
   readonly last_call_id: string;
 }
 
-/** Freeze orders, one row per order (SV-9). */
-interface FreezeTable {
-  readonly order_id: string;
-  readonly scope: string;
-  readonly cause: string;
-  readonly reason: string;
-  readonly ordered_by: string;
-  readonly ordered_at: Date;
-  readonly lifted_at: Date | null;
-  /** Whether the order ends a run and purges all recorded answers. */
-  readonly purges: boolean;
-}
-
 /** The state of execution-meter. */
-export interface MeterDatabase extends OutboxDatabase, SlotLeasesDatabase {
+export interface MeterDatabase extends OutboxDatabase, SlotLeasesDatabase, FreezesDatabase {
   tabs: TabTable;
   balances: BalanceTable;
   entries: EntryTable;
   calls: CallTable;
   failures: FailureTable;
-  freezes: FreezeTable;
 }

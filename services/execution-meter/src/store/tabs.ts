@@ -1,6 +1,6 @@
 import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
-import { type AgentKey, agentText } from '../domain/freeze.ts';
+import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { TabTable } from './schema.ts';

@@ -17,7 +17,7 @@ import {
 } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { weightOf } from '@writ/identity';
 import { InvalidRequestError, omitUndefined, Priority } from '@writ/kernel';
-import type { AgentKey } from '../domain/freeze.ts';
+import type { AgentKey } from '../domain/agent-key.ts';
 import type { Caps } from '../domain/ledger/amount.ts';
 import {
   type Balance,

@@ -1,9 +1,10 @@
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { createFreezeHandlers } from '@writ/freeze';
 import { keyRoute } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
+import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import type { GatewayContext } from '../context.ts';
 import { callTool } from './call-tool.ts';
-import { freeze, unfreeze } from './freeze.ts';
 import { getReceipt } from './get-receipt.ts';
 import { listTools } from './list-tools.ts';
 import { resolveOutcome } from './resolve-outcome.ts';
@@ -18,8 +19,7 @@ export function gatewayRoutes(context: GatewayContext): readonly Route[] {
       getReceipt: getReceipt(context),
       voidWrit: voidWrit(context),
       resolveOutcome: resolveOutcome(context),
-      freeze: freeze(context),
-      unfreeze: unfreeze(context),
+      ...createFreezeHandlers(freezeParts(context)),
     }),
     keyRoute(context.signer),
   ];

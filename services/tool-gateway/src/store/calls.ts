@@ -1,7 +1,7 @@
+import type { FreezeScope } from '@writ/freeze';
 import { pickColumns, prepareQuery } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
 import type { CallState } from '../domain/call-state.ts';
-import type { FreezeScope } from '../domain/freeze.ts';
 import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { CallsTable } from './schema.ts';

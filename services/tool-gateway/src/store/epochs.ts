@@ -1,5 +1,5 @@
+import type { FreezeSubject } from '@writ/freeze';
 import { prepareQuery } from '@writ/store';
-import type { FreezeSubject } from '../domain/freeze.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The highest lease epoch seen for an agent; undefined before the first (RT-2). */

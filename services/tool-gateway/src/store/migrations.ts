@@ -1,3 +1,4 @@
+import { freezesTable } from '@writ/freeze';
 import { addPosition, type Migrations, outboxMigration, slotLeasesMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
@@ -70,26 +71,7 @@ const tables: Migration = {
       { tenant: 'text', run_id: 'text', agent_instance: 'text' },
       { epoch: 'bigint' },
     );
-    await keyed(
-      db,
-      'freezes',
-      { order_id: 'text' },
-      {
-        scope: 'text',
-        cause: 'text',
-        reason: 'text',
-        ordered_by: 'text',
-        ordered_at: 'timestamptz',
-        recorded_at: 'timestamptz',
-      },
-      { retention: 'text', lifted_at: 'timestamptz' },
-    );
-    await db.schema
-      .createIndex('freezes_in_force')
-      .on('freezes')
-      .column('scope')
-      .where(sql.ref('lifted_at'), 'is', null)
-      .execute();
+    await freezesTable.create(db);
     await add(addPosition(db, db.schema.createTable('receipts')), {
       ...CALL_KEY,
       receipt_id: 'text',

@@ -1,7 +1,6 @@
-import type { HistoryRetention } from '@writ/kernel';
+import type { FreezesDatabase } from '@writ/freeze';
 import type { OutboxTable, SlotLeasesDatabase } from '@writ/store';
 import type { Generated } from 'kysely';
-import type { FreezeCause } from '../domain/freeze.ts';
 import type { SideEffect } from '../domain/tool.ts';
 
 /** One row for each tool call: its intent, then its outcome (TG-5). */
@@ -95,20 +94,6 @@ interface EpochsTable {
   epoch: bigint;
 }
 
-/** One row for each freeze order (SV-9). */
-interface FreezesTable {
-  order_id: string;
-  /** `*`, a tenant, `tenant/run` or `tenant/run/agent`. */
-  scope: string;
-  cause: FreezeCause;
-  reason: string;
-  ordered_by: string;
-  ordered_at: Date;
-  retention: HistoryRetention | null;
-  recorded_at: Date;
-  lifted_at: Date | null;
-}
-
 /** One row for each call without a matching writ, until the supervisor acknowledges it (TG-1). */
 export interface RefusalsTable {
   position: Generated<number | bigint>;
@@ -140,12 +125,11 @@ interface NotesTable {
 }
 
 /** Tables of the tool gateway. */
-export interface GatewayDatabase extends SlotLeasesDatabase {
+export interface GatewayDatabase extends SlotLeasesDatabase, FreezesDatabase {
   calls: CallsTable;
   receipts: ReceiptsTable;
   counters: CountersTable;
   epochs: EpochsTable;
-  freezes: FreezesTable;
   refusals: RefusalsTable;
   notes: NotesTable;
   outbox: OutboxTable;

@@ -2,11 +2,10 @@ import { isWritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
 import { isNearBudget } from '../../domain/ledger/balance.ts';
-import { admitCaller, requireSpendable, requireTab } from '../../store/admit.ts';
+import { admitCaller, isPurged, requireSpendable, requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
-import { isPurged } from '../../store/freezes.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Priority } from '@writ/kernel';
+import type { AgentKey } from '../../domain/agent-key.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
-import type { AgentKey } from '../../domain/freeze.ts';
 
 /** A model call as requested by an agent. */
 export interface CallRequest extends AgentKey {

@@ -1,14 +1,15 @@
+import { covers, type FreezableCalls, type FreezeScope, type FrozenCall } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
-import { UnavailableError, type WritError } from '@writ/kernel';
+import { settlesWithin, UnavailableError, type WritError } from '@writ/kernel';
+import type { AgentKey } from '../../domain/agent-key.ts';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
-import { type AgentKey, covers, type FreezeScope } from '../../domain/freeze.ts';
 import { admitCaller, requireTab } from '../../store/admit.ts';
 import { requireSameRequest } from './call-record.ts';
 import { type CallRequest, callKey } from './call-request.ts';
 import { type CallDependencies, InFlightCall } from './in-flight-call.ts';
 
 /** Registry of the model calls in flight in this process (EM-7). */
-export class ModelCalls {
+export class ModelCalls implements FreezableCalls {
   readonly #dependencies: CallDependencies;
   readonly #calls = new Map<string, InFlightCall>();
   #closed = false;
@@ -56,9 +57,27 @@ export class ModelCalls {
     }
   }
 
+  /** Aborts the calls in flight of the agents for which `reasonOf` returns an error. */
+  abort(reasonOf: (agent: AgentKey) => WritError | undefined): void {
+    for (const call of this.#calls.values()) {
+      const reason = reasonOf(call.request);
+      if (reason !== undefined) call.abort(reason);
+    }
+  }
+
+  /** Waits up to `ms` milliseconds until the calls in flight that a scope covers are settled. */
+  async settle(scope: FreezeScope, ms: number): Promise<void> {
+    const calls = this.#within(scope);
+    if (calls.length === 0 || ms === 0) return;
+    await settlesWithin(Promise.all(calls.map(({ done }) => done)), ms);
+  }
+
   /** Returns the calls in flight that a scope covers. */
-  inFlight(scope: FreezeScope): readonly InFlightCall[] {
-    return [...this.#calls.values()].filter(({ request }) => covers(scope, request));
+  list(scope: FreezeScope): readonly FrozenCall[] {
+    return this.#within(scope).map(({ request, startedAt }) => {
+      const { tenant, runId, agentInstance, callId, model } = request;
+      return { tenant, runId, agentInstance, callId, target: model, startedAt };
+    });
   }
 
   /** Returns the agents with calls in flight, once per call. */
@@ -80,6 +99,10 @@ export class ModelCalls {
     }, graceMs);
     await Promise.all(calls.map(({ done }) => done));
     clearTimeout(abort);
+  }
+
+  #within(scope: FreezeScope): readonly InFlightCall[] {
+    return [...this.#calls.values()].filter(({ request }) => covers(scope, request));
   }
 
   #start(key: string, call: InFlightCall): InFlightCall {

@@ -1,6 +1,6 @@
 import { AlreadyExistsError, PreconditionError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/freeze.ts';
+import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { dayOf } from '../../domain/ledger/calendar.ts';

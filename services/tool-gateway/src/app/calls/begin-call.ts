@@ -1,9 +1,9 @@
+import { freezesOver, frozenError } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
 import { InternalError, type JsonObject } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { judgeCall } from '../../domain/checks.ts';
-import { frozenError } from '../../domain/freeze.ts';
 import type { Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
 import {
@@ -17,7 +17,6 @@ import {
 } from '../../store/calls.ts';
 import { countCall, readCounters } from '../../store/counters.ts';
 import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
-import { freezesOver } from '../../store/freezes.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
 import { recordInterrupted, signReceipt } from '../receipts/record-outcome.ts';

@@ -1,5 +1,5 @@
+import { covers, type FreezableCalls, type FreezeScope, type FrozenCall } from '@writ/freeze';
 import { CancellationError, settlesWithin } from '@writ/kernel';
-import { covers, type FreezeScope } from '../../domain/freeze.ts';
 import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
 
@@ -27,7 +27,7 @@ interface Entry extends InFlightCall {
 }
 
 /** Registry of the calls that this process is working on; repeats of a call join it (TG-1). */
-export class InFlightCalls {
+export class InFlightCalls implements FreezableCalls {
   readonly #entries = new Map<string, Entry>();
 
   /** Whether this process is working on the call. */
@@ -75,23 +75,25 @@ export class InFlightCalls {
   }
 
   /** Cancels every call for which `reasonOf` returns a reason. */
-  cancelWhere(reasonOf: (key: CallKey) => Error | undefined): void {
+  abort(reasonOf: (key: CallKey) => Error | undefined): void {
     for (const { key, controller } of this.#entries.values()) {
       const reason = reasonOf(key);
       if (reason !== undefined) controller.abort(reason);
     }
   }
 
-  /** Whether any call is in flight. */
-  get any(): boolean {
-    return this.#entries.size > 0;
+  /** Returns the keys of the calls in flight. */
+  callers(): readonly CallKey[] {
+    return Array.from(this.#entries.values(), ({ key }) => key);
   }
 
-  /** Start of the call that has run longest; undefined when no call has started. */
-  get earliestStart(): Date | undefined {
-    const starts = Array.from(this.#entries.values(), ({ startedAt }) => startedAt?.getTime());
-    const known = starts.filter((start) => start !== undefined);
-    return known.length === 0 ? undefined : new Date(Math.min(...known));
+  /** Returns the calls in the scope that have started; a freeze rejects the others before they start. */
+  list(scope: FreezeScope): readonly FrozenCall[] {
+    return this.#within(scope).flatMap(({ key, tool, startedAt }) => {
+      if (startedAt === undefined) return [];
+      const { tenant, runId, agentInstance, callId } = key;
+      return [{ tenant, runId, agentInstance, callId, target: tool, startedAt }];
+    });
   }
 
   /** Waits up to `ms` until the calls in the scope have ended. @returns the calls that have not */

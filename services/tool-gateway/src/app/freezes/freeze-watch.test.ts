@@ -1,12 +1,11 @@
+import { insertFreeze, watchFreezes } from '@writ/freeze';
 import type { Replicas } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished } from 'vitest';
 import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
-import { insertFreeze } from '../../store/freezes.ts';
 import { openGatewayStore } from '../../store/gateway-store.ts';
 import { InFlightCalls } from '../calls/in-flight-calls.ts';
-import { watchFreezes } from './freeze-watch.ts';
 
 const MINUTE_MS = 60_000;
 const CALL: CallKey = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1', callId: 'op-1' };
@@ -51,7 +50,7 @@ it('cancels calls frozen while this process was paused or its clock jumped (SV-9
     ),
   );
   now += 10 * MINUTE_MS;
-  const watch = watchFreezes({ store: { ...store, replicas }, clock, inFlightCalls }, log);
+  const watch = watchFreezes({ store: { ...store, replicas }, calls: inFlightCalls, log });
   onTestFinished(() => watch.stop());
   hint();
   await expect(running).rejects.toMatchObject({ reason: 'HALTED' });

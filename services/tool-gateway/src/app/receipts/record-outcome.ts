@@ -1,11 +1,11 @@
 import type { JsonObject as StructInit } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { isPurged } from '@writ/freeze';
 import { mintReceipt, type Signer } from '@writ/identity';
 import { type JsonObject, sha256Hex } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import type { ToolResult } from '../../domain/result.ts';
 import { type CallRow, keyOf, updateOutcome } from '../../store/calls.ts';
-import { isPurged } from '../../store/freezes.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
 import { statusOf } from '../../wire/call.ts';

@@ -7,6 +7,13 @@ export interface FreezeScope {
   readonly agentInstance?: string;
 }
 
+/** An agent that freeze orders can cover. */
+export interface FreezeSubject {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly agentInstance: string;
+}
+
 /** Cause of a freeze (SV-9, SUP-8). */
 export type FreezeCause = 'halt' | 'cancel' | 'deadline' | 'end';
 
@@ -19,23 +26,16 @@ export interface FreezeOrder {
   readonly reason: string;
   readonly orderedBy: string;
   readonly orderedAt: Date;
-  /** Retention of recorded results; null when the order does not set it. */
+  /** Retention of recorded payloads; null when the order does not set it. */
   readonly retention: HistoryRetention | null;
 }
 
-/** An agent that freezes may cover. */
-export interface FreezeSubject {
-  readonly tenant: string;
-  readonly runId: string;
-  readonly agentInstance: string;
-}
-
-/** The key of a scope in the `freezes` table. */
+/** Returns the key of a scope in the freezes table. */
 export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string {
   return [tenant, runId, agentInstance].filter((part) => part !== undefined).join('/') || '*';
 }
 
-/** The keys of the scopes that cover an agent. */
+/** Returns the keys of the scopes that cover an agent. */
 export function scopesOver({
   tenant,
   runId,
@@ -44,18 +44,18 @@ export function scopesOver({
   return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
 }
 
-/** Whether the scope covers the agent. */
+/** Whether a scope covers an agent. */
 export function covers(scope: FreezeScope, subject: FreezeSubject): boolean {
   return scopesOver(subject).includes(scopeKey(scope));
 }
 
-/** Whether the order deletes the results recorded in its scope (SUP-4). */
+/** Whether an order purges the payloads recorded in its scope (SUP-4). */
 export function purges({ cause, retention }: Pick<FreezeOrder, 'cause' | 'retention'>): boolean {
-  const kept = retention === null || retention === HistoryRetention.PERMANENT;
-  return cause === 'end' && !kept;
+  const isKept = retention === null || retention === HistoryRetention.PERMANENT;
+  return cause === 'end' && !isKept;
 }
 
-/** The error of a frozen call, which leaves no receipt and can be repeated after the freeze (TG-8). */
+/** Returns the error of a frozen call: HALTED for a halt, otherwise FROZEN (SUP-8, SV-9). */
 export function frozenError({
   orderId,
   cause,

@@ -6,7 +6,7 @@ import {
 } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention as ContractRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { HistoryRetention, InvalidRequestError } from '@writ/kernel';
-import type { FreezeCause, FreezeOrder, FreezeScope } from '../domain/freeze.ts';
+import type { FreezeCause, FreezeOrder, FreezeScope } from './order.ts';
 
 const CAUSES: Readonly<Record<number, FreezeCause>> = {
   [ContractCause.HALT]: 'halt',
@@ -22,10 +22,10 @@ const RETENTIONS: Readonly<Record<number, HistoryRetention>> = {
 };
 
 /**
- * Reads a freeze order; an order without a time was ordered `now`.
+ * Reads a FreezeOrder message; the time of an order without one is `now`.
  * @throws InvalidRequestError ORDER_REQUIRED, SCOPE_REQUIRED
  */
-export function toFreezeOrder(message: FreezeOrderMessage | undefined, now: Date): FreezeOrder {
+export function readFreezeOrder(message: FreezeOrderMessage | undefined, now: Date): FreezeOrder {
   const cause = CAUSES[message?.cause ?? 0];
   if (message === undefined || cause === undefined) {
     throw new InvalidRequestError('ORDER_REQUIRED', 'order and its cause are required.', {
@@ -35,7 +35,7 @@ export function toFreezeOrder(message: FreezeOrderMessage | undefined, now: Date
   const { orderId, scope, reason, orderedBy, orderTime, retention } = message;
   return {
     orderId,
-    scope: toScope(scope),
+    scope: readScope(scope),
     cause,
     reason,
     orderedBy,
@@ -44,7 +44,7 @@ export function toFreezeOrder(message: FreezeOrderMessage | undefined, now: Date
   };
 }
 
-function toScope(scope: Scope | undefined): FreezeScope {
+function readScope(scope: Scope | undefined): FreezeScope {
   switch (scope?.kind.case) {
     case 'run':
       return { tenant: scope.kind.value.tenant, runId: scope.kind.value.runId };

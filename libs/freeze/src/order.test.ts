@@ -1,6 +1,6 @@
 import { HistoryRetention } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { covers, type FreezeScope, frozenError, purges, scopeKey } from './freeze.ts';
+import { covers, type FreezeScope, frozenError, purges, scopeKey } from './order.ts';
 
 const SUBJECT = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1' };
 

@@ -1,0 +1,164 @@
+import type { HistoryRetention } from '@writ/kernel';
+import { column, prepareQuery, type TableOf, table } from '@writ/store';
+import type { Kysely, Transaction } from 'kysely';
+import {
+  type FreezeCause,
+  type FreezeOrder,
+  type FreezeSubject,
+  purges,
+  scopeKey,
+  scopesOver,
+} from './order.ts';
+
+/** Freeze orders, one row per order (SV-9). */
+export const freezesTable = table('freezes', {
+  columns: {
+    order_id: column.text(),
+    /** `*`, a tenant, `tenant/run` or `tenant/run/agent`. */
+    scope: column.text(),
+    cause: column.text<FreezeCause>(),
+    reason: column.text(),
+    ordered_by: column.text(),
+    ordered_at: column.timestamp(),
+    recorded_at: column.timestamp(),
+    retention: column.text<HistoryRetention>().nullable(),
+    lifted_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['order_id'],
+  indexes: { freezes_in_force: { on: ['scope'], where: ['lifted_at', 'is', null] } },
+});
+
+/** The database of a service that can be frozen. */
+export interface FreezesDatabase {
+  freezes: TableOf<typeof freezesTable>;
+}
+
+/** An order in force, with the key of its scope. */
+export interface FreezeInForce
+  extends Pick<FreezeOrder, 'orderId' | 'cause' | 'reason' | 'orderedBy' | 'retention'> {
+  readonly scope: string;
+}
+
+/** Scopes per query; databases limit the number of parameters. */
+const MAX_SCOPES = 500;
+
+/** Returns the orders in force that cover an agent: halts first, then in the order of their times. */
+export async function freezesOver<DB extends FreezesDatabase>(
+  db: Kysely<DB>,
+  subject: FreezeSubject,
+): Promise<readonly FreezeInForce[]> {
+  const [everything, tenant, run, agent] = scopesOver(subject);
+  const { rows } = await selectOver(readerOf(db), { everything, tenant, run, agent });
+  // Sorted here: an ORDER BY would cost every call, and orders are rare.
+  return rows.length === 0 ? [] : rows.toSorted(byPrecedence).map(toFreeze);
+}
+
+/** Returns the orders in force that cover any of the agents: halts first, then in the order of their times. */
+export async function freezesOverAny<DB extends FreezesDatabase>(
+  db: Kysely<DB>,
+  subjects: readonly FreezeSubject[],
+): Promise<readonly FreezeInForce[]> {
+  const scopes = [...new Set(subjects.flatMap(scopesOver))];
+  const found: FreezeRow[] = [];
+  for (let from = 0; from < scopes.length; from += MAX_SCOPES) {
+    const rows = await selectInForce(readerOf(db), scopes.slice(from, from + MAX_SCOPES)).execute();
+    found.push(...rows);
+  }
+  return found.toSorted(byPrecedence).map(toFreeze);
+}
+
+/** Whether an order in force purges the payloads recorded for an agent (SUP-4). */
+export async function isPurged<DB extends FreezesDatabase>(
+  db: Kysely<DB>,
+  subject: FreezeSubject,
+): Promise<boolean> {
+  return (await freezesOver(db, subject)).some(purges);
+}
+
+/**
+ * Records an order. An order with a known id is not changed.
+ * @returns the recorded order with this id
+ */
+export async function insertFreeze<DB extends FreezesDatabase>(
+  trx: Transaction<DB>,
+  order: FreezeOrder,
+  at: Date,
+): Promise<{ readonly scope: string; readonly lifted: boolean }> {
+  const db = readerOf(trx);
+  const known = await db
+    .selectFrom('freezes')
+    .select(['scope', 'lifted_at'])
+    .where('order_id', '=', order.orderId)
+    .executeTakeFirst();
+  if (known !== undefined) return { scope: known.scope, lifted: known.lifted_at !== null };
+  const scope = scopeKey(order.scope);
+  await db
+    .insertInto('freezes')
+    .values({
+      order_id: order.orderId,
+      scope,
+      cause: order.cause,
+      reason: order.reason,
+      ordered_by: order.orderedBy,
+      ordered_at: order.orderedAt,
+      recorded_at: at,
+      retention: order.retention,
+      lifted_at: null,
+    })
+    .execute();
+  return { scope, lifted: false };
+}
+
+/** Lifts one order and no other (SV-9). Returns whether it was in force. */
+export async function liftFreeze<DB extends FreezesDatabase>(
+  trx: Transaction<DB>,
+  orderId: string,
+  at: Date,
+): Promise<boolean> {
+  const { numUpdatedRows } = await readerOf(trx)
+    .updateTable('freezes')
+    .set({ lifted_at: at })
+    .where('order_id', '=', orderId)
+    .where('lifted_at', 'is', null)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+const COLUMNS = [
+  'scope',
+  'order_id',
+  'cause',
+  'reason',
+  'ordered_by',
+  'ordered_at',
+  'retention',
+] as const;
+
+type FreezeRow = Pick<TableOf<typeof freezesTable>, (typeof COLUMNS)[number]>;
+type ScopeKeys = Readonly<Record<'everything' | 'tenant' | 'run' | 'agent', string>>;
+
+const selectOver = prepareQuery((db: Kysely<FreezesDatabase>, keys: ScopeKeys) =>
+  selectInForce(db, [keys.everything, keys.tenant, keys.run, keys.agent]),
+);
+
+function selectInForce(db: Kysely<FreezesDatabase>, scopes: readonly string[]) {
+  return db
+    .selectFrom('freezes')
+    .select(COLUMNS)
+    .where('scope', 'in', scopes)
+    .where('lifted_at', 'is', null);
+}
+
+function byPrecedence(a: FreezeRow, b: FreezeRow): number {
+  const halts = Number(b.cause === 'halt') - Number(a.cause === 'halt');
+  return halts || a.ordered_at.getTime() - b.ordered_at.getTime();
+}
+
+function toFreeze({ order_id, ordered_by, ordered_at: _, ...row }: FreezeRow): FreezeInForce {
+  return { ...row, orderId: order_id, orderedBy: ordered_by };
+}
+
+/** The database of a service, seen as one with freezes only. */
+function readerOf<DB extends FreezesDatabase>(db: Kysely<DB>): Kysely<FreezesDatabase> {
+  return db as unknown as Kysely<FreezesDatabase>;
+}

@@ -1,0 +1,30 @@
+import { type FreezeParts, purges } from '@writ/freeze';
+import type { MeterContext } from '../../context.ts';
+import { purgeAnswers, runningCalls } from '../../store/calls.ts';
+import type { MeterDatabase } from '../../store/schema.ts';
+import type { ModelCalls } from '../calls/model-calls.ts';
+
+/** Returns what the freeze handlers need to freeze the calls of the meter (SUP-8, SV-9). */
+export function freezeParts(
+  { store, clock, telemetry }: MeterContext,
+  calls: ModelCalls,
+): FreezeParts<MeterDatabase> {
+  return {
+    store,
+    clock,
+    log: telemetry.log,
+    calls,
+    callsInStore: async (scope) =>
+      (await runningCalls(store.db, scope)).map(({ model, attempt: _, ...call }) => ({
+        ...call,
+        target: model,
+      })),
+    onRecord: async (trx, order) => {
+      const { tenant, runId, agentInstance } = order.scope;
+      const endsRun = order.cause === 'end' && agentInstance === undefined;
+      if (endsRun && tenant !== undefined && runId !== undefined) {
+        await purgeAnswers(trx, { tenant, runId }, purges(order));
+      }
+    },
+  };
+}
