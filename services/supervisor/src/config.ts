@@ -6,70 +6,70 @@ import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { DOOR_DEFAULTS, readDoorSettings } from './edge-config.ts';
 
-/** Everything that can be set about a supervisor. Times are milliseconds. */
+/** The configuration of a supervisor. Durations are milliseconds. */
 export interface SupervisorConfig {
-  /** Where services call; port 0 takes a free one. */
+  /** The listener for services; port 0 selects a free port. */
   readonly host: string;
   readonly port: number;
-  /** Where people and clients call. */
+  /** The listener for clients. */
   readonly edge: { readonly host: string; readonly port: number };
-  /** Keys and generated files live below it. */
+  /** Directory of keys and generated files. */
   readonly dataDir: string;
-  /** Name of this process among the replicas of the service. */
+  /** Name of this process among the replicas. */
   readonly replica: string;
   readonly store: StoreLocation;
-  /** The agents that can be started; see agents-file.ts. */
+  /** The agents that clients can start; see agents-file.ts. */
   readonly agents: YamlInput;
-  /** The rules that every action is held against. */
+  /** The policy. */
   readonly policy: YamlInput;
-  /** How long an agent's tokens work. */
+  /** Lifetime of an agent's tokens. */
   readonly agentTokenTtlMs: number;
-  /** How long a writ works; a fresh one can be had. */
+  /** Lifetime of a writ. */
   readonly writTtlMs: number;
-  /** How long an approval waits; undefined = for ever. */
+  /** Time until a pending approval expires; undefined = never. */
   readonly approvalTtlMs: number | undefined;
-  /** Whoever started a run may approve none of its actions, whatever the policy says of it. */
+  /** Whether the person who started a run may approve none of its actions, whatever the policy says. */
   readonly fourEyes: boolean;
-  /** How long a key signs before the next one does; undefined = for ever. */
+  /** Time until a signing key is rotated; undefined = never. */
   readonly keyRotationMs: number | undefined;
-  /** Between two looks for what is over its time, and for changed policy and agents. */
+  /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */
   readonly sweepMs: number;
-  /** First wait before a failed order is tried again; doubles up to `orderRetryMaxMs`. */
+  /** First back-off of a failed order; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
   readonly orderRetryMaxMs: number;
-  /** How long SpawnChild and EndChild wait for their orders; what takes longer is asked for again. */
+  /** How long SpawnChild and EndChild wait for their orders before they answer UNAVAILABLE. */
   readonly childWaitMs: number;
-  /** How long Halt and Resume wait for the meter and the gateway before they say who is missing. */
+  /** How long Halt and Resume wait for the meter and the gateway. */
   readonly haltWaitMs: number;
-  /** How many runs of one tenant may be under way; undefined = unlimited. */
+  /** Limit of runs of one tenant in progress; undefined = unlimited. */
   readonly maxRunsPerTenant: number | undefined;
-  /** How many public calls of one tenant are taken in a second, on average and at once. */
+  /** Limit of public calls of one tenant: rate per second, and burst. */
   readonly tenantRate: TenantRate;
-  /** Whose tokens are taken at the public door besides API keys; undefined = nobody's. */
+  /** The OIDC issuer whose tokens are accepted besides API keys; undefined = only API keys. */
   readonly oidc: OidcSettings | undefined;
-  /** What the public door shows to clients; undefined = it speaks cleartext. */
+  /** The TLS files of the public listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
-  /** How long a stop waits for calls and steps under way. */
+  /** How long a shutdown waits for calls and steps in flight. */
   readonly drainMs: number;
-  /** Between two looks for events that another process wrote. */
+  /** Poll interval for events that another process wrote. */
   readonly watchPollMs: number;
-  /** How long the contents of a run that is not kept can be read after its end. */
+  /** How long the content of a run that is not retained can be read after its end. */
   readonly purgeAfterMs: number;
-  /** How long the audit chainer waits after a commit for others, to link them together. */
+  /** How long the audit chainer waits after a commit for further commits, to link them together. */
   readonly auditLingerMs: number;
-  /** Between two looks for audit records that another process wrote. */
+  /** Poll interval for audit records that another process wrote. */
   readonly auditPollMs: number;
-  /** How long the chainer's lease is good when its holder gives no sign of life. */
+  /** Lifetime of the chainer's lease without renewal. */
   readonly auditLeaseMs: number;
-  /** A chain is signed when so many records are not covered by a checkpoint. */
+  /** Number of records without a checkpoint at which the chain is signed. */
   readonly auditCheckpointRecords: number;
-  /** And when some are not, and the last checkpoint is this old. */
+  /** Age of the last checkpoint at which a chain with unsigned records is signed. */
   readonly auditCheckpointMs: number;
-  /** How long whoever reads the audit record waits for the chainer. */
+  /** How long a reader of the audit record waits for the chainer. */
   readonly auditWaitMs: number;
 }
 
-/** The defaults of everything that has one; tests start from here. */
+/** The defaults; tests start from them. */
 export const SUPERVISOR_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'supervisor-0',
@@ -98,7 +98,7 @@ export const SUPERVISOR_DEFAULTS = {
 } as const;
 
 /**
- * Reads the settings of a supervisor process.
+ * Reads the configuration of a supervisor process.
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): SupervisorConfig {

@@ -8,23 +8,23 @@ import {
 } from '@writ/identity';
 import type { TlsFileNames } from '@writ/rpc';
 
-/** What can be set about the public door. */
+/** The configuration of the public listener. */
 export interface DoorSettings {
   readonly maxRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
-  /** What the public door shows to clients; undefined = it speaks cleartext. */
+  /** The TLS files of the listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
 }
 
-/** The limits of a tenant unless they are set. */
+/** The default limits of a tenant. */
 export const DOOR_DEFAULTS = {
   maxRunsPerTenant: 1_000,
   tenantRate: { perSecond: 500, burst: 1_000 },
 } as const;
 
 /**
- * Reads the settings of the public door.
+ * Reads the configuration of the public listener.
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readDoorSettings(env: Environment): DoorSettings {
@@ -85,7 +85,7 @@ export function readDoorSettings(env: Environment): DoorSettings {
   };
 }
 
-/** A door that was meant to be closed to listeners must not open in cleartext. */
+/** An incomplete TLS configuration must not result in a cleartext listener. */
 function edgeTlsFrom(
   certFile: string | undefined,
   keyFile: string | undefined,
@@ -109,7 +109,7 @@ interface OidcValues extends Pick<OidcSettings, 'subjectClaim' | 'tenantClaim' |
   readonly algorithms: readonly string[];
 }
 
-/** All of it, or nothing: a half-set door would be open wider than meant. */
+/** All settings or none: an incomplete OIDC configuration would accept more tokens than intended. */
 function oidcFrom(values: OidcValues): OidcSettings | undefined {
   const { issuer, audience, jwksUrl, jwksFile, algorithms, ...claims } = values;
   if ([issuer, audience, jwksUrl, jwksFile].every((value) => value === undefined)) return undefined;

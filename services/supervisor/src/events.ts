@@ -58,7 +58,7 @@ type EventFields = Partial<
   }
 >;
 
-/** What an event of the supervisor belongs to. */
+/** The run, agent and call of an event. */
 export interface EventScope {
   readonly run: Pick<RunRow, 'tenant' | 'run_id' | 'session_id' | 'traceparent'>;
   readonly agent: AgentRef;
@@ -66,12 +66,12 @@ export interface EventScope {
   readonly callId?: string;
 }
 
-/** What a receipt tells of its call. */
+/** The fields of a receipt that tool events contain. */
 type ReceiptedCall = Pick<Receipt, 'tool' | 'stopReason' | 'argsSha256' | 'startedAt' | 'endedAt'>;
 
-/** Every hook event that the supervisor emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+/** The hook events of the supervisor, each emitted in the transaction of its cause (HK-1, HK-2). */
 export interface SupervisorEvents {
-  /** A run's agents are set up and its root was delivered. */
+  /** A run is set up and its root is delivered. */
   runStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A run reached its terminal state. */
   runEnded(
@@ -87,41 +87,41 @@ export interface SupervisorEvents {
     child: AgentRef,
     at: Date,
   ): Promise<void>;
-  /** An action waits for a person. */
+  /** An action needs an approval. */
   approvalRequested(
     trx: SupervisorTransaction,
     scope: EventScope,
     approval: { readonly approvalId: string; readonly reason: string; readonly toolName?: string },
     at: Date,
   ): Promise<void>;
-  /** A person, or the expiry, decided; `status` is the approval's state. */
+  /** An approval was answered or expired; `status` is its state. */
   approvalDecided(
     trx: SupervisorTransaction,
     scope: EventScope,
     approval: { readonly approvalId: string; readonly status: string; readonly toolName?: string },
     at: Date,
   ): Promise<void>;
-  /** A halt that reaches into a run is enforced. */
+  /** A halt is enforced in a run. */
   halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
-  /** By its receipt, a call began to execute; for a gateway that does not tell it itself (HK-1). */
+  /** A call started, according to its receipt; only for a gateway that does not publish tool events (HK-1). */
   toolStarted(
     trx: SupervisorTransaction,
     scope: EventScope,
     call: ReceiptedCall,
     at: Date,
   ): Promise<void>;
-  /** By its receipt, a call has an outcome or was refused; as {@link toolStarted}. */
+  /** A call ended or was refused, according to its receipt; see {@link toolStarted}. */
   toolEnded(
     trx: SupervisorTransaction,
     scope: EventScope,
     call: ReceiptedCall,
     at: Date,
   ): Promise<void>;
-  /** A proposal was decided: on the span of its review, and counted; the timeline has it by itself. */
+  /** A proposal was decided: sets span attributes and counts. The timeline entry is written separately. */
   decided(row: DecisionRow, actionKind: string): void;
   /** A writ was signed. */
   writMinted(executedFrom: string): void;
-  /** A halt of a tenant, or of everything, is in force: an event of no run. */
+  /** A halt of a tenant, or of everything, is in force; the event belongs to no run. */
   scopeHalted(
     trx: SupervisorTransaction,
     halt: { readonly haltId: string; readonly tenant: string | undefined },
@@ -129,7 +129,7 @@ export interface SupervisorEvents {
   ): Promise<void>;
 }
 
-/** Appends to the outbox, and wakes its relay once that is committed. */
+/** Appends to the outbox and wakes its relay after the commit. */
 async function tell(
   trx: SupervisorTransaction,
   ...message: DropFirst<Parameters<typeof appendOutbox>>
@@ -155,7 +155,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       'evt',
       run.run_id,
       agent.instance,
-      // A call whose outcome is unknown has a second approval.
+      // A call with unknown outcome has a second approval.
       fields.approvalId ?? fields.haltId ?? callId,
       name,
     );
@@ -188,7 +188,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       },
       at,
     );
-    // The timeline has it at once, so that RUN_END comes before the result that ends a watch.
+    // Appended here, not by the consumer, so that RUN_END precedes the result that ends a watch.
     await appendTimeline(
       trx,
       { tenant: run.tenant, runId: run.run_id, eventId, entry: encodeHook(event) },
@@ -283,12 +283,12 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
   };
 }
 
-/** A gateway's clock may have been set back meanwhile. */
+/** The gateway's clock may have been set back. */
 function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
 }
 
-/** Says on the span of a review what was decided, and counts it (SYS-1). */
+/** Sets the attributes of a decision on the span of its review, and counts it (SYS-1). */
 function markReview({ traces, metrics }: Telemetry, row: DecisionRow, actionKind: string): void {
   if (traces) {
     trace.getActiveSpan()?.setAttributes({

@@ -1,4 +1,4 @@
-/** The supervisor in a process of its own. */
+/** Runs the supervisor in a process of its own. */
 import { runService } from '@writ/service';
 import { readSupervisorConfig } from './config.ts';
 import { createSupervisor } from './service.ts';

@@ -14,31 +14,31 @@ import type { RunRow } from '../store/run/runs.ts';
 import { manifestMessage } from '../wire/manifest.ts';
 import { agentRefOf, retentionMessage, supervisionMessage } from '../wire/supervision.ts';
 
-/** Tokens for one agent, as a worker gets them. */
+/** The tokens of one agent. */
 export type Credentials = MessageInitShape<typeof AgentCredentialsSchema>;
 
-/** What an approval tells the agent that waits for it. */
+/** The decision on an approval, for the agent that waits for it. */
 export type ApprovalSignal = MessageInitShape<typeof ApprovalSignalSchema>;
 
-/** An agent to hand over. */
+/** An agent to deliver. */
 export interface AgentDelivery {
   readonly requestId: string;
   readonly run: RunRow;
   readonly agent: AgentRow;
   readonly credentials: Credentials;
-  /** Empty when it has none at the moment. */
+  /** Empty when the agent holds no slot. */
   readonly slotGrant: string;
-  /** What it is asked to do: the caller's goal, or its parent's task. */
+  /** The task: the goal of the caller, or the task of the parent. */
   readonly message: {
     readonly text: string;
     readonly dataJson?: string;
     readonly correlationId: string;
-    /** Instance of the agent that asks and waits; left out for the run's caller. */
+    /** Instance of the parent that waits for the answer; omitted for the root. */
     readonly from?: string;
   };
 }
 
-/** A signal to an agent that waits. */
+/** A signal to a suspended agent. */
 export interface AgentSignal extends AgentKey {
   readonly requestId: string;
   readonly name: string;
@@ -46,20 +46,20 @@ export interface AgentSignal extends AgentKey {
   readonly approval?: ApprovalSignal;
 }
 
-/** The runner of agents, as the supervisor needs it. Every call is idempotent and durable when it answers. */
+/** Client of agent-worker. Calls are idempotent, and durable when they return. */
 export interface AgentWorkerPeer {
-  /** Hands over an agent with its first message. */
+  /** Delivers an agent with its first message. */
   deliver(delivery: AgentDelivery): Promise<void>;
-  /** Wakes an agent; returns whether it was news. */
+  /** Signals an agent; returns false for a repeated signal. */
   signal(signal: AgentSignal): Promise<boolean>;
-  /** Ends every agent of a run. */
+  /** Cancels every agent of a run. */
   cancelRun(requestId: string, run: RunKey, stopReason: string, retention: string): Promise<void>;
-  /** Ends one agent; what it recorded goes with its run. */
+  /** Cancels one agent; its journal is kept until the end of the run. */
   cancelAgent(requestId: string, agent: AgentKey, stopReason: string): Promise<void>;
   close(): void;
 }
 
-/** Calls agent-worker over gRPC. */
+/** Creates the gRPC client of agent-worker. */
 export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPeer {
   const client = createRpcClient(AgentWorkerService, options);
   return {

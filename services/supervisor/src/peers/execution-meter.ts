@@ -18,28 +18,28 @@ import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../w
 
 /** Longer than the meter may wait for calls in flight. */
 const FREEZE_TIMEOUT_MS = 35_000;
-/** A halt is asked for again soon: who does not answer is named meanwhile. */
+/** Short, because halts are retried and a service that does not answer is reported. */
 export const HALT_TIMEOUT_MS = 5_000;
 
-/** The keeper of tabs, as orders need it: every call is idempotent, and they try again by themselves. */
+/** Client of execution-meter, for orders: every call is idempotent, and orders retry them. */
 export interface ExecutionMeterPeer {
-  /** Opens an agent's tab; the root's carries the caps of the run. */
+  /** Opens an agent's tab; the root's tab has the caps of the run. */
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
-  /** Refuses model calls of a scope from now on and aborts those in flight. */
+  /** Rejects model calls of a scope from now on and aborts those in flight. */
   freeze(order: FreezeOrder): Promise<void>;
-  /** Enforces a halt in its scope; returns the calls that had not ended after a short wait (SV-9). */
+  /** Enforces a halt in its scope; returns the calls still in flight after a short wait (SV-9). */
   halt(halt: Halt): Promise<readonly InFlightCall[]>;
-  /** Lifts one order and no other; returns whether there was anything to lift. */
+  /** Lifts one freeze order and no other; returns false when there was none. */
   unfreeze(orderId: string): Promise<boolean>;
   /**
    * Closes an agent's tab.
-   * @throws NotFoundError when it never had one
+   * @throws NotFoundError when it has none
    */
   closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
   close(): void;
 }
 
-/** Calls execution-meter over gRPC. */
+/** Creates the gRPC client of execution-meter. */
 export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
   const client = createRpcClient(ExecutionMeterService, options);
   return {

@@ -16,15 +16,15 @@ import type { Logger } from '@writ/telemetry';
 import { type ReviewedTool, toPolicyRisk } from '../domain/review/reviewed-tool.ts';
 import type { RegistryAnswer } from './tool-cache.ts';
 
-/** A review waits for this, so a gateway that hangs must not hold it up for long. */
+/** Short, because a review waits for the list. */
 const TIMEOUT_MS = 2_000;
 const PAGE_SIZE = 500;
-/** How often a registry may change while it is being listed. */
+/** How often the list is read again because the registry changed in between. */
 const MAX_ATTEMPTS = 3;
 
 /**
- * Lists the whole registry, all pages of one version; no listing when it is still `knownVersion`.
- * A definition that cannot be used is left out and logged: its tool counts as unknown (SYS-4).
+ * Lists all tools of one registry version; no listing when the version is still `knownVersion`. A tool with an
+ * unusable definition is omitted and logged, so that it counts as unknown (SYS-4).
  * @throws UnavailableError TOOL_LIST_UNSTABLE when the registry kept changing, and what the call throws
  */
 export async function listRegistry(
@@ -52,7 +52,7 @@ export async function listRegistry(
 
 type Pages = [ListToolsResponse, ...ListToolsResponse[]];
 
-/** All pages, or the one answer that says that there is nothing new. */
+/** All pages, or the single response of an unchanged registry. */
 async function listPages(
   client: Pick<RpcClient<typeof ToolGatewayService>, 'listTools'>,
   knownVersion: string,
@@ -62,7 +62,7 @@ async function listPages(
   do {
     const page = await client.listTools(
       { knownVersion: pageToken === '' ? knownVersion : '', pageSize: PAGE_SIZE, pageToken },
-      // Not tried again here: a review waits, and the next one asks anyway.
+      // No retry: a review waits, and the next review asks again.
       { timeoutMs: TIMEOUT_MS },
     );
     if (page.unchanged && knownVersion !== '' && pageToken === '') return page;

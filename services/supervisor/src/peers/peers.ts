@@ -8,7 +8,7 @@ import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-m
 import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
 import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
 
-/** The services that the supervisor calls. */
+/** The clients of the other services. */
 export interface SupervisorPeers {
   readonly spawnBudget: SpawnBudgetPeer;
   readonly executionMeter: ExecutionMeterPeer;
@@ -16,7 +16,7 @@ export interface SupervisorPeers {
   readonly toolGateway: ToolGatewayPeer;
 }
 
-/** Clients of the peers, each with a service token for it; channels are made at the first call. */
+/** Creates the clients, each with service tokens for its peer. Channels are opened by the first call. */
 export function createPeers(given: {
   readonly config: SupervisorConfig;
   readonly telemetry: Telemetry;

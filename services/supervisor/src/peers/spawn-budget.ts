@@ -8,33 +8,35 @@ import type { RunRow } from '../store/run/runs.ts';
 import { spawnBudgetMessage } from '../wire/budget.ts';
 import { agentRefOf, parentRefOf, priorityMessage, rootRefOf } from '../wire/supervision.ts';
 
-/** What became of the wish for a slot. */
+/** The result of acquiring a slot. */
 export type SlotAnswer =
   | {
       readonly kind: 'granted';
-      /** Empty when the agent may not act at the moment. */
+      /** Empty when the agent may not act now. */
       readonly grant: string;
-      /** When it was, on spawn-budget's clock; left out when it does not say. */
+      /** Time of the acquisition on spawn-budget's clock; omitted when the response has none. */
       readonly acquiredAt?: Date;
-      /** Who was paused for it, at that moment. */
+      /** The agents that were paused for it at that time. */
       readonly paused: readonly AgentRef[];
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-/** The keeper of headcounts, as orders need it: every call is idempotent, and they try again by themselves. */
+/** Client of spawn-budget, for orders: every call is idempotent, and orders retry them. */
 export interface SpawnBudgetPeer {
-  /** Opens a run's pool with the root in its first slot; returns the root's slot grant. */
+  /** Opens a run's pool with the root in its first slot; returns the slot grant of the root. */
   openPool(requestId: string, run: RunRow): Promise<string>;
-  /** Takes a slot for a child, or tells in the cap's own sentence why there is none (SB-2). */
+  /** Acquires a slot for a child, or returns the cap's message if there is none (SB-2). */
   acquire(requestId: string, child: AgentRow): Promise<SlotAnswer>;
-  /** Gives an agent's slot back; returns who got it. An unknown agent has none (SB-3). */
+  /**
+   * Releases an agent's slot; returns the agents that were resumed with it. An unknown agent has no slot (SB-3).
+   */
   release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
-  /** Releases every slot of a run that is over. */
+  /** Releases every slot of an ended run. */
   closePool(requestId: string, run: RunKey): Promise<void>;
   close(): void;
 }
 
-/** Calls spawn-budget over gRPC. */
+/** Creates the gRPC client of spawn-budget. */
 export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPeer {
   const client = createRpcClient(SpawnBudgetService, options);
   return {

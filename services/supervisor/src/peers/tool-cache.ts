@@ -1,32 +1,32 @@
 import { type Clock, isWritError, UnavailableError } from '@writ/kernel';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
 
-/** A registry as the gateway listed it. */
+/** The tools of one registry version. */
 export interface ToolListing {
   readonly version: string;
   readonly tools: ReadonlyMap<string, ReviewedTool>;
 }
 
-/** What a gateway answered when it was asked for its registry. */
+/** The gateway's response to a list request. */
 export interface RegistryAnswer {
-  /** Undefined when it is still the version that the caller has. */
+  /** Undefined when the version is unchanged. */
   readonly listing: ToolListing | undefined;
-  /** Whether the gateway tells of tool calls on the bus itself (HK-1). */
+  /** Whether the gateway publishes tool events on the bus itself (HK-1). */
   readonly emitsHookEvents: boolean;
 }
 
-/** Lists the registry, unless it is still the version that the caller has. */
+/** Lists the registry, unless its version is the given one. */
 export type ListRegistry = (knownVersion: string) => Promise<RegistryAnswer>;
 
-/** How long a listing is used without asking whether it is still current. */
+/** How long a listing is used without revalidation, ms. */
 const FRESH_MS = 2_000;
-/** Least time between two looks for a tool that nobody knows: a worker may invent one each time. */
+/** Least interval of lookups for an unknown tool, ms: a worker may invent a new name each time. */
 const LOOK_AGAIN_MS = 250;
 
 /**
- * The gateway's definitions, kept by registry version. A gateway that is away is no reason to refuse
- * what it would know: it checks the definition's digest itself when it is asked to execute. Without
- * any listing nothing can be reviewed (SYS-4).
+ * Cache of the gateway's definitions by registry version. While the gateway is unreachable the cached definitions
+ * are used, because the gateway checks the digest of the definition again before it executes. Without any listing,
+ * tool calls cannot be reviewed (SYS-4).
  */
 export class ToolCache {
   readonly #list: ListRegistry;
@@ -43,16 +43,16 @@ export class ToolCache {
   }
 
   /**
-   * Whether the gateway, by its last answer, tells of tool calls on the bus itself. False before it
-   * ever answered: an event that both tell is one, and one that nobody tells is lost (HK-1).
+   * Whether the gateway publishes tool events itself, according to its last response. False before the first
+   * response: an event published twice is deduplicated, one never published is lost (HK-1).
    */
   get emitsHookEvents(): boolean {
     return this.#emitsHookEvents;
   }
 
   /**
-   * The registry, asked for again when what is kept is not fresh, or has no tool `wanted`.
-   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when no listing could ever be had
+   * The current listing; refreshed when it is stale or does not contain `wanted`.
+   * @throws UnavailableError TOOL_LIST_UNAVAILABLE when there was never a listing
    */
   async current(wanted?: string): Promise<ToolListing> {
     if (this.#isOlderThan(FRESH_MS)) await this.#refresh();
@@ -64,7 +64,7 @@ export class ToolCache {
 
   #isOlderThan(ms: number): boolean {
     const age = this.#clock.now().getTime() - this.#askedAt;
-    // A clock that stepped back must not keep an old listing alive.
+    // A clock that was set back must not keep an old listing fresh.
     return age < 0 || age >= ms || this.#listing === undefined;
   }
 

@@ -14,49 +14,51 @@ import { HALT_TIMEOUT_MS } from './execution-meter.ts';
 import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
 
-/** What became of a writ that was to be burnt (TG-8). */
+/** The state of a writ after VoidWrit (TG-8). */
 interface VoidedWrit {
-  /** `receipt`: the call has an outcome. `in_flight`: it is under way; ask again. `burnt`: it never happens. */
+  /**
+   * `receipt`: the call has an outcome. `in_flight`: it is in flight; repeat the request. `burnt`: it will never be
+   * executed.
+   */
   readonly state: 'receipt' | 'in_flight' | 'burnt';
-  /** The receipt as a JWS; empty while the call is under way. */
+  /** The receipt as JWS; empty while the call is in flight. */
   readonly receipt: string;
 }
 
-/** What a person found out about a call (TG-5). */
+/** The outcome of a call that a person determined (TG-5). */
 interface Resolution {
   readonly requestId: string;
   readonly call: CallKey;
   readonly done: boolean;
-  /** JSON object; empty when there is none. */
+  /** A JSON object, or empty. */
   readonly resultJson: string;
   readonly resolvedBy: string;
   readonly comment: string;
 }
 
-/** The hand on the world, as the supervisor needs it. Every call is idempotent. */
+/** Client of tool-gateway. Every call is idempotent. */
 export interface ToolGatewayPeer {
   /**
-   * A tool's definition, at most two seconds old while the gateway answers; undefined when the
-   * gateway has no such tool.
+   * The definition of a tool, at most two seconds old while the gateway answers; undefined when it does not exist.
    * @throws UnavailableError TOOL_LIST_UNAVAILABLE when the gateway never answered (SYS-4)
    */
   tool(name: string): Promise<ReviewedTool | undefined>;
   /**
-   * JSON Schemas of all tools' arguments, by tool.
+   * The JSON Schemas of the arguments of all tools, by tool.
    * @throws UnavailableError TOOL_LIST_UNAVAILABLE
    */
   toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
-  /** Whether the gateway tells of tool calls on the bus itself, as far as it has said (HK-1). */
+  /** Whether the gateway publishes tool events on the bus itself, as far as known (HK-1). */
   readonly emitsHookEvents: boolean;
-  /** Settles what became of a call that was approved: its receipt, in flight, or burnt for ever. */
+  /** Settles an approved call: returns its receipt, reports it in flight, or voids it. */
   voidWrit(call: CallKey, reason: string): Promise<VoidedWrit>;
-  /** Records what a person found out; returns the new receipt as a JWS. */
+  /** Stores the outcome that a person determined; returns the new receipt as JWS. */
   resolveOutcome(resolution: Resolution): Promise<string>;
-  /** Refuses tool calls of a scope from now on. */
+  /** Rejects tool calls of a scope from now on. */
   freeze(order: FreezeOrder): Promise<void>;
-  /** Enforces a halt in its scope; returns the calls that had not ended after a short wait (SV-9). */
+  /** Enforces a halt in its scope; returns the calls still in flight after a short wait (SV-9). */
   halt(halt: Halt): Promise<readonly InFlightCall[]>;
-  /** Lifts one order; returns whether there was anything to lift. */
+  /** Lifts one freeze order; returns false when there was none. */
   unfreeze(orderId: string): Promise<boolean>;
   close(): void;
 }
@@ -66,7 +68,7 @@ const VOID_STATES: Readonly<Partial<Record<VoidState, VoidedWrit['state']>>> = {
   [VoidState.BURNT]: 'burnt',
 };
 
-/** Calls tool-gateway over gRPC; `log` names definitions that cannot be used. */
+/** Creates the gRPC client of tool-gateway; `log` receives unusable definitions. */
 export function createToolGatewayPeer(
   options: RpcClientOptions,
   clock: Clock,

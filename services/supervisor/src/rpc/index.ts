@@ -33,7 +33,7 @@ import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
 import { spawnChild } from './supervision/spawn-child.ts';
 
-/** What people and clients call, on the edge. */
+/** The services of the public listener. */
 export function publicRoutes(context: SupervisorContext): Route[] {
   return [
     route(RunService, {
@@ -64,7 +64,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
   ];
 }
 
-/** What services call, on the internal port. */
+/** The services of the internal listener. */
 export function internalRoutes(context: SupervisorContext): Route[] {
   return [
     route(SupervisionService, {

@@ -5,7 +5,7 @@ import { noteChange } from './change/changes.ts';
 import type { AuditTable } from './schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
-/** What an audit record tells of (SV-8). */
+/** The kind of an audit record (SV-8). */
 type AuditKind =
   | 'run_started'
   | 'run_ended'
@@ -28,13 +28,13 @@ export interface AuditEntry {
   readonly runId?: string | undefined;
   readonly instance?: string | undefined;
   readonly callId?: string | undefined;
-  /** Ids, digests, verdicts and names; never content. What is undefined is left out. */
+  /** Ids, digests, verdicts and names; never content. Undefined fields are omitted. */
   readonly facts: Readonly<Record<string, JsonObject[string] | undefined>>;
 }
 
 /**
- * Puts a record into the transaction of the fact that it tells of (SV-8). Its canonical JSON holds
- * every column again, so that the chain's hash covers them. The chainer links it later.
+ * Inserts an audit record in the transaction of its cause (SV-8). Its canonical JSON repeats every column, so that
+ * the hash of the chain covers them. The chainer links it later.
  */
 export async function appendAudit(
   trx: SupervisorTransaction,

@@ -5,21 +5,21 @@ import { noteChange } from './change/changes.ts';
 import type { OrdersTable } from './schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
-/** One order to place. */
+/** An order to place. */
 export interface NewOrder extends RunKey {
-  /** Derived from what it does, so that a repeat is the same order. */
+  /** Derived from its purpose, so that a repeated placement is the same order. */
   readonly orderId: string;
   readonly kind: OrderKind;
-  /** JSON, by kind; see orders/. */
+  /** JSON by kind; see domain/order/order-payloads.ts. */
   readonly payload: object;
 }
 
-/** One order as it stands. */
+/** The row of an order. */
 export type OrderRow = Selectable<OrdersTable>;
 
 /**
- * Places an order in the transaction of the fact that calls for it: from then on it is re-driven
- * until it is done, also after a crash. An order id that is there already changes nothing.
+ * Places an order in the transaction of its cause. The engine drives it until it is done, also after a crash. An
+ * existing order id is unchanged.
  */
 export async function placeOrder(
   trx: SupervisorTransaction,
@@ -46,7 +46,7 @@ export async function placeOrder(
   noteChange(trx, 'orders');
 }
 
-/** Makes every open order of a run due at once. */
+/** Makes every open order of a run due now. */
 export async function makeOrdersDue(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
@@ -63,7 +63,7 @@ export async function makeOrdersDue(
   noteChange(trx, 'orders');
 }
 
-/** Makes an order due at once, if it is open. */
+/** Makes an open order due now. */
 export async function makeOrderDue(
   trx: SupervisorTransaction,
   orderId: string,
@@ -79,7 +79,7 @@ export async function makeOrderDue(
   noteChange(trx, 'orders');
 }
 
-/** Open orders of some kinds whose time has come, in the order in which they were placed. */
+/** Due open orders of some kinds, in the order of placement. */
 export async function dueOrders(
   db: SupervisorReader,
   now: Date,
@@ -91,16 +91,16 @@ export async function dueOrders(
     .selectAll()
     .where('state', '=', 'open')
     .where('next_attempt_at', '<=', now)
-    // A newer release may have placed others.
+    // A newer release may have placed orders of other kinds.
     .where('kind', 'in', kinds)
     .orderBy('created_at')
-    // Placed in the same millisecond: runs and children start before they end.
+    // For orders of the same millisecond: runs and children start before they end.
     .orderBy('kind', 'desc')
     .limit(limit)
     .execute();
 }
 
-/** The order as it stands, when it is open and its time has come. */
+/** The order, if it is open and due. */
 export async function findDueOrder(
   db: SupervisorReader,
   orderId: string,
@@ -115,7 +115,7 @@ export async function findDueOrder(
     .executeTakeFirst();
 }
 
-/** When the next open order is due after `now`; undefined when there is none. */
+/** When the next open order after `now` is due; undefined when there is none. */
 export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date | undefined> {
   const row = await db
     .selectFrom('orders')
@@ -129,8 +129,8 @@ export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date |
 }
 
 /**
- * Writes how far an order has come, if it still stands where it was read.
- * @returns false when another replica took it on from there, and nothing was written
+ * Saves the progress of an order, if it is still at the step that was read.
+ * @returns false, without a change, when another replica has advanced it
  */
 export async function saveOrder(
   trx: SupervisorTransaction,

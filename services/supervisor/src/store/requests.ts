@@ -1,20 +1,20 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { SupervisorTransaction } from './supervisor-store.ts';
 
-/** A mutating request of a person. */
+/** A mutating request of a person, for idempotency. */
 export interface PersonalRequest {
   readonly tenant: string;
   readonly subject: string;
   /** Full name of the RPC. */
   readonly method: string;
   readonly requestId: string;
-  /** Of everything that it asks for. */
+  /** Digest of the whole request. */
   readonly digest: string;
 }
 
 /**
- * Remembers a request whose effect no other row stands for. Returns whether it was news.
- * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for another request
+ * Records a request that no other row identifies. Returns false for a repeated request.
+ * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for a different request
  */
 export async function rememberRequest(
   trx: SupervisorTransaction,

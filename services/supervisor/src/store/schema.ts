@@ -26,7 +26,7 @@ import type {
   TimelineTable,
 } from './schema/run-tables.ts';
 
-/** Everything that the supervisor remembers. */
+/** The tables of the supervisor. */
 export interface SupervisorDatabase {
   runs: RunsTable;
   run_labels: RunLabelsTable;

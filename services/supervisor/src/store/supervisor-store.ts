@@ -12,17 +12,17 @@ import type { SupervisorDatabase } from './schema.ts';
 /** A transaction of the supervisor's store. */
 export type SupervisorTransaction = Transaction<SupervisorDatabase>;
 
-/** Where rows can be read: the store's `db`, or a transaction. */
+/** The store's `db`, or a transaction. */
 export type SupervisorReader = Kysely<SupervisorDatabase>;
 
-/** The supervisor's state, which tells after each commit what changed, and the supervisors that share it. */
+/** The supervisor's store, which notifies subscribers of changes after each commit. */
 export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
   readonly changes: Changes;
 }
 
 /**
  * Opens the supervisor's store.
- * @param onEvents called after every commit that left something in the outbox; must not throw
+ * @param onEvents called after every commit that added to the outbox; must not throw
  * @throws what openStore throws
  */
 export async function openSupervisorStore(

@@ -2,26 +2,26 @@ import { rateLimited, type TenantRate, tenantRateLimit } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.ts';
 
-/** Tenants that are remembered; what is forgotten of one is asked for again. */
+/** Limit of tenants with local tokens; those of an evicted tenant are lost. */
 const MOST_TENANTS = 10_000;
-/** So much of a second's calls is taken from the store at a time. */
+/** The part of a second's calls that is taken from the store at once. */
 const PART_OF_SECOND = 0.1;
-/** Clocks of replicas may differ by so much; one that is further ahead was wrong. */
+/** Limit of clock skew between replicas; a larger difference is an error of one clock. */
 const CLOCKS_APART_MS = 60_000;
 
 interface Stock {
-  /** Calls that were taken from the store and not made yet. */
+  /** Tokens taken from the store and not used yet. */
   tokens: number;
-  /** Nothing is to be had before, in milliseconds since the epoch. */
+  /** The bucket in the store is empty until then, in milliseconds since the epoch. */
   emptyUntil: number;
   taking: Promise<void> | undefined;
 }
 
 /**
- * Takes one call of a tenant, or refuses it, so many at all supervisors together: each takes a few at a
- * time from one bucket in the store.
- * @throws OverloadedError RATE_LIMITED with `retry_after_ms`; UnavailableError when the store cannot be
- *   asked (both from the function it returns)
+ * Creates a rate limit for the calls of each tenant across all replicas: each replica takes some tokens at a time
+ * from one bucket in the store.
+ * @throws OverloadedError RATE_LIMITED with `retry_after_ms`; UnavailableError when the store is unreachable (both
+ *   from the returned function)
  */
 export function createTenantRate(
   store: SupervisorStore,
@@ -46,7 +46,7 @@ export function createTenantRate(
     if (stocks.size > MOST_TENANTS && oldest !== undefined) stocks.delete(oldest);
     while (stock.tokens < 1) {
       const waitMs = stock.emptyUntil - clock.now().getTime();
-      // More than one call is never waited for, unless this clock went back since.
+      // A longer wait than for one token means that this clock was set back.
       if (waitMs > 0 && waitMs <= 1_000 / rate.perSecond)
         throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
       stock.taking ??= take(tenant, stock).finally(() => {
@@ -58,7 +58,7 @@ export function createTenantRate(
   };
 }
 
-/** Fills the tenant's bucket up to `at`, and takes what a tenth of a second allows, at least one call. */
+/** Fills the tenant's bucket up to `at` and takes the tokens of a tenth of a second, at least one. */
 async function takeTokens(
   trx: SupervisorTransaction,
   tenant: string,
@@ -77,7 +77,7 @@ async function takeTokens(
   const most = Math.max(1, Math.floor(perSecond * PART_OF_SECOND));
   const taken = Math.min(Math.floor(tokens), most);
   const waitMs = taken < 1 ? ((1 - tokens) * 1_000) / perSecond : 0;
-  // A refusal changes nothing, unless a time was wrong.
+  // A refusal is not written, unless a clock was wrong.
   if (taken < 1 && filled === recorded) return { taken, waitMs };
   const bucket = { tokens: tokens - taken, filled_at: filled > at ? filled : at };
   await trx
@@ -89,9 +89,8 @@ async function takeTokens(
 }
 
 /**
- * Up to when the bucket was filled, as whoever takes from it `at` some time may believe. Another replica's
- * clock may be ahead, and time is not counted twice; but one that was wrong for a moment must not keep the
- * bucket empty until its time has come.
+ * The time up to which the bucket counts as filled. The clock of another replica may be ahead, and time must not
+ * count twice; but a clock that was briefly wrong must not keep the bucket empty.
  */
 function believable(recorded: Date, at: Date): Date {
   return recorded.getTime() - at.getTime() > CLOCKS_APART_MS ? at : recorded;

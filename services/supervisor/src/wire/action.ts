@@ -26,7 +26,7 @@ const EXECUTED_FROM: Readonly<Record<ExecutedFrom, ExecutedFromMessage>> = {
   human_revised: ExecutedFromMessage.HUMAN_REVISED,
 };
 
-/** The contract's form of an action; a tool's arguments are their RFC 8785 bytes (TG-1). */
+/** Converts an action; a tool's arguments are their RFC 8785 bytes (TG-1). */
 export function actionMessage(action: RecordedAction): MessageInitShape<typeof ActionSchema> {
   switch (action.kind) {
     case 'tool':
@@ -45,17 +45,17 @@ export function actionMessage(action: RecordedAction): MessageInitShape<typeof A
   }
 }
 
-/** The contract's value of a verdict. */
+/** Converts a verdict. */
 export function verdictMessage(verdict: Verdict): VerdictMessage {
   return VERDICTS[verdict];
 }
 
-/** The contract's value of whose version counts; nobody's when nothing was approved. */
+/** Converts which version is executed; unspecified when nothing was approved. */
 export function executedFromMessage(from: ExecutedFrom | null | undefined): ExecutedFromMessage {
   return from == null ? ExecutedFromMessage.UNSPECIFIED : EXECUTED_FROM[from];
 }
 
-/** The contract's form of what a person said. */
+/** Converts the answer of an approver. */
 export function humanApprovalMessage(
   human: HumanAnswer,
 ): MessageInitShape<typeof HumanApprovalSchema> {

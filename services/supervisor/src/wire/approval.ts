@@ -25,19 +25,19 @@ const STATES: Readonly<Record<ApprovalRow['state'], StateMessage>> = {
   resolved: StateMessage.RESOLVED,
 };
 
-/** The states that a request names, as rows have them. */
+/** Converts the states of a request. */
 export function approvalStatesFrom(states: readonly StateMessage[]): ApprovalRow['state'][] {
   return Object.entries(STATES)
     .filter(([, message]) => states.includes(message))
     .map(([state]) => state as ApprovalRow['state']);
 }
 
-/** A person as policies know approvers: by name, and as admin when they are one. */
+/** The approver of the policy: name, and role admin or approver. */
 export function approverOf({ subject, roles }: Person): Approver {
   return { name: subject, role: roles.includes('admin') ? 'admin' : 'approver' };
 }
 
-/** The contract's form of an approval, with the caps of whoever reads it (SV-5). */
+/** Converts an approval, with the caps of the reader (SV-5). */
 export function approvalMessage(
   row: ApprovalRow,
   policy: Policy,

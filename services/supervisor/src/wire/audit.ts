@@ -7,7 +7,7 @@ import type {
 import type { CheckpointRow } from '../store/audit-chain/checkpoints.ts';
 import type { LinkedRecord } from '../store/audit-chain/read-chain.ts';
 
-/** A record of a chain for a client. */
+/** Converts an audit record. */
 export function auditRecordMessage(row: LinkedRecord): MessageInitShape<typeof AuditRecordSchema> {
   return {
     sequence: BigInt(row.sequence),
@@ -23,7 +23,7 @@ export function auditRecordMessage(row: LinkedRecord): MessageInitShape<typeof A
   };
 }
 
-/** A checkpoint, or a head, for a client. */
+/** Converts a checkpoint, or the head of an export. */
 export function checkpointMessage({
   count,
   signed,

@@ -14,7 +14,7 @@ import {
   type SpawnBudget,
 } from '@writ/kernel';
 
-/** The contract's form of a budget. */
+/** Converts an execution budget. */
 export function budgetMessage(
   budget: ExecutionBudget,
 ): MessageInitShape<typeof ExecutionBudgetSchema> {
@@ -29,7 +29,7 @@ export function budgetMessage(
 }
 
 /**
- * A budget from a request; what it does not name is unlimited.
+ * Reads an execution budget; omitted fields are unlimited.
  * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function budgetFrom(message: BudgetMessage | undefined, path: string): ExecutionBudget {
@@ -45,7 +45,7 @@ export function budgetFrom(message: BudgetMessage | undefined, path: string): Ex
   );
 }
 
-/** The contract's form of a headcount. */
+/** Converts a spawn budget. */
 export function spawnBudgetMessage(
   budget: SpawnBudget,
 ): MessageInitShape<typeof SpawnBudgetSchema> {
@@ -53,7 +53,7 @@ export function spawnBudgetMessage(
 }
 
 /**
- * A headcount from a request, with the manifest's own for what it does not name.
+ * Reads a spawn budget; omitted fields are those of the manifest.
  * @throws InvalidRequestError INVALID_BUDGET naming the field below `path`
  */
 export function spawnBudgetFrom(

@@ -12,18 +12,18 @@ import {
   verdictMessage,
 } from './action.ts';
 
-/** A decision in the contract's form. */
+/** A decision message. */
 export type DecisionMessage = MessageInitShape<typeof DecisionSchema>;
 
-/** What a decision's row does not hold. */
+/** The parts of a decision that its row does not hold. */
 export interface DecisionParts {
-  /** What a person said; left out when nobody was asked or nobody has answered. */
+  /** Omitted without an approval, or before it is answered. */
   readonly human?: HumanAnswer | undefined;
-  /** The order for the gateway; never on a timeline. */
+  /** Never on a timeline. */
   readonly writ?: SignedToken | undefined;
 }
 
-/** The contract's form of a decision. */
+/** Converts a decision. */
 export function decisionMessage(
   row: DecisionRow,
   { human, writ }: DecisionParts = {},

@@ -6,23 +6,23 @@ import type { Halt } from '../domain/halt/halt.ts';
 import { scopeMessage } from './halt.ts';
 import { retentionMessage } from './supervision.ts';
 
-/** An order to stop a run, or one agent of it, for good at the meter and the gateway (SUP-8). */
+/** An order to freeze an ended run, or one agent of it, at the meter and the gateway (SUP-8). */
 export interface FreezeOrder extends RunKey {
-  /** Left out when the whole run is over. */
+  /** Omitted for the whole run. */
   readonly instance?: string;
-  /** The same order again changes nothing. */
+  /** A repeated order id has no effect. */
   readonly orderId: string;
-  /** One sentence for whoever is refused. */
+  /** One sentence for rejected callers. */
   readonly reason: string;
   readonly at: Date;
-  /** What becomes of recorded payloads; left out while the run goes on. */
+  /** The retention of recorded payloads; omitted while the run continues. */
   readonly retention?: string;
 }
 
-/** How long a freeze waits for calls in flight before it answers. */
+/** How long a freeze waits for calls in flight before it answers, ms. */
 const WAIT_MS = 1_000;
 
-/** The contract's form of an order that ends a run or an agent. */
+/** Converts a freeze order. */
 export function freezeMessage(order: FreezeOrder): MessageInitShape<typeof FreezeOrderSchema> {
   return {
     orderId: order.orderId,
@@ -36,7 +36,7 @@ export function freezeMessage(order: FreezeOrder): MessageInitShape<typeof Freez
   };
 }
 
-/** The contract's form of a halt as the meter and the gateway enforce it, under its own id (SV-9). */
+/** Converts a halt to the freeze order that the meter and the gateway enforce, with the id of the halt (SV-9). */
 export function haltFreezeMessage(halt: Halt): MessageInitShape<typeof FreezeOrderSchema> {
   return {
     orderId: halt.haltId,

@@ -25,7 +25,7 @@ const STATES: Readonly<Record<HaltRow['state'], StateMessage>> = {
   lifted: StateMessage.RESUMED,
 };
 
-/** The contract's form of a scope. */
+/** Converts a scope. */
 export function scopeMessage({ tenant, runId, instance }: HaltScope): ScopeKind {
   if (tenant === undefined) return { case: 'everything', value: {} };
   if (runId === undefined) return { case: 'tenant', value: tenant };
@@ -34,7 +34,7 @@ export function scopeMessage({ tenant, runId, instance }: HaltScope): ScopeKind 
     : { case: 'agent', value: { tenant, runId, agentInstance: instance } };
 }
 
-/** A scope as a request names it; validation has seen to it that there is one. */
+/** Reads a scope; request validation requires one. */
 export function scopeFrom(scope: Scope | undefined): HaltScope {
   switch (scope?.kind.case) {
     case 'run':
@@ -57,7 +57,7 @@ export function haltDigest(request: HaltRequest): string {
   return canonicalDigest(toJson(HaltRequestSchema, request));
 }
 
-/** The contract's form of a halt. */
+/** Converts a halt. */
 export function haltMessage(row: HaltRow): MessageInitShape<typeof HaltSchema> {
   return {
     haltId: row.halt_id,
@@ -73,7 +73,7 @@ export function haltMessage(row: HaltRow): MessageInitShape<typeof HaltSchema> {
   };
 }
 
-/** Calls under way, as a row keeps them. */
+/** Encodes calls in flight for a column. */
 export function inFlightJson(calls: readonly InFlightCall[]): string {
   return JSON.stringify(calls.map((call) => toJson(InFlightCallSchema, call)));
 }

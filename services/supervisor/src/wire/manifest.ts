@@ -26,7 +26,7 @@ const KINDS: Readonly<Record<AgentKind, KindMessage>> = {
   custom: KindMessage.CUSTOM,
 };
 
-/** The contract's form of a manifest. */
+/** Converts a manifest. */
 export function manifestMessage(
   manifest: AgentManifest,
 ): MessageInitShape<typeof AgentManifestSchema> {

@@ -8,13 +8,13 @@ import { InvalidRequestError, type JsonObject } from '@writ/kernel';
 import type { Proposal, ProposedContent } from '../domain/review/proposal.ts';
 
 /**
- * The proposal of a request.
+ * Reads a proposal.
  * @throws InvalidRequestError DELEGATION_REQUIRES_SPAWN, FINAL_ACTION_REQUIRED naming the field
  */
 export function proposalFrom(request: ReviewActionRequest): Proposal {
   const { callId, modelCallId, composed, partial } = request;
   const content = contentFrom(request);
-  // Only a final is exempt from the count of steps and from the slot grant, so nothing may pass for one.
+  // Only a final is exempt from the step count and the slot grant.
   if (composed && content.kind !== 'final') throw notFinal('composed');
   if (partial && content.kind !== 'final') throw notFinal('partial');
   return { callId, modelCallId, content, composed, partial };

@@ -13,7 +13,7 @@ const STATUSES: Readonly<Partial<Record<CallStatus, ReceiptStatus>>> = {
   [CallStatus.VOID]: 'void',
 };
 
-/** A verified receipt as the domain sees it. */
+/** Converts a verified receipt. */
 export function receiptFrom({ id, claims }: VerifiedToken<'receipt'>): Receipt {
   return {
     id,
@@ -24,7 +24,7 @@ export function receiptFrom({ id, claims }: VerifiedToken<'receipt'>): Receipt {
     revision: claims.revision,
     tool: claims.tool,
     writId: claims.writId,
-    // A status of a later version says nothing to this one.
+    // A status of a later version is unknown to this one.
     status: STATUSES[claims.status] ?? 'unknown',
     stopReason: claims.stopReason,
     resultSha256: claims.resultSha256,

@@ -22,7 +22,7 @@ const STATUSES: Readonly<Record<RunStatus, StatusMessage>> = {
   stopped: StatusMessage.STOPPED,
 };
 
-/** The contract's form of a run's result (SV-7). */
+/** Converts the result of a run (SV-7). */
 export function resultMessage(result: RunResult): MessageInitShape<typeof RunResultSchema> {
   return {
     status: STATUSES[result.status],
@@ -39,7 +39,7 @@ export function resultMessage(result: RunResult): MessageInitShape<typeof RunRes
   };
 }
 
-/** The contract's form of what was spent. */
+/** Converts usage. */
 function totalsMessage(usage: RunUsage): MessageInitShape<typeof TotalsSchema> {
   return {
     usage: {

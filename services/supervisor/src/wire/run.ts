@@ -28,7 +28,7 @@ import {
   rootRefOf,
 } from './supervision.ts';
 
-/** The contract's form of a run. Pages of runs leave out trace and history, which can be long. */
+/** Converts a run. Pages of runs omit trace and history, which can be long. */
 export function runMessage(
   run: RunRow,
   options: { readonly lastSequence: number; readonly brief?: boolean },
@@ -56,7 +56,7 @@ export function runMessage(
   };
 }
 
-/** The states that a request names, as rows have them. */
+/** Converts the states of a request. */
 export function statesFrom(states: readonly StateMessage[]): StoredRunState[] {
   const wanted = new Set<number>(states);
   return Object.entries(StateMessage)
@@ -64,7 +64,7 @@ export function statesFrom(states: readonly StateMessage[]): StoredRunState[] {
     .map(([name]) => name as StoredRunState);
 }
 
-/** A recorded event as watchers get it. */
+/** Converts a timeline row. */
 export function eventMessage(row: TimelineRow): RunEvent {
   const event = fromBinary(RunEventSchema, row.entry);
   event.sequence = BigInt(row.sequence);

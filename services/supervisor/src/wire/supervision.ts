@@ -10,12 +10,12 @@ import type { AgentRow } from '../store/agent/agents.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { budgetMessage, spawnBudgetMessage } from './budget.ts';
 
-/** The contract's value of a weight, by name; its own names are the same. */
+/** Converts a priority; the names are the same. */
 export function priorityMessage(name: string): PriorityMessage {
   return PriorityMessage[name as PriorityName] ?? PriorityMessage.NORMAL;
 }
 
-/** The weight that a request names; undefined when it leaves it to the manifest. */
+/** Reads a priority; undefined when the request has none. */
 export function priorityFrom(message: PriorityMessage): PriorityName | undefined {
   const entry = Object.entries(PriorityMessage).find(([, value]) => value === message);
   return entry === undefined || entry[0] === 'UNSPECIFIED' ? undefined : (entry[0] as PriorityName);
@@ -27,23 +27,23 @@ const RETENTIONS: Readonly<Record<HistoryRetention, RetentionMessage>> = {
   permanent: RetentionMessage.PERMANENT,
 };
 
-/** The contract's value of a retention. */
+/** Converts a retention. */
 export function retentionMessage(retention: string): RetentionMessage {
   return RETENTIONS[retention as HistoryRetention] ?? RetentionMessage.UNSPECIFIED;
 }
 
-/** The retention that a request names; undefined when it leaves it to the manifest. */
+/** Reads a retention; undefined when the request has none. */
 export function retentionFrom(message: RetentionMessage): HistoryRetention | undefined {
   const entry = Object.entries(RETENTIONS).find(([, value]) => value === message);
   return entry?.[0] as HistoryRetention | undefined;
 }
 
-/** The agent that a row is about. */
+/** The name and instance of an agent. */
 export function agentRefOf(agent: AgentRow): AgentRef {
   return { name: agent.name, instance: agent.instance };
 }
 
-/** An agent's parent; undefined at the root. */
+/** The parent of an agent; undefined for the root. */
 export function parentRefOf(agent: AgentRow): AgentRef | undefined {
   if (agent.parent_instance === null || agent.parent_name === null) return undefined;
   return { name: agent.parent_name, instance: agent.parent_instance };
@@ -54,7 +54,7 @@ export function rootRefOf(run: RunRow): AgentRef {
   return { name: run.agent_name, instance: run.root_instance };
 }
 
-/** An agent's place in the tree of its run (SUP-1). */
+/** The position of an agent in the tree of its run (SUP-1). */
 export function supervisionMessage(
   run: RunRow,
   agent: AgentRow,

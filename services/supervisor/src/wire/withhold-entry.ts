@@ -3,8 +3,8 @@ import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 
 /**
- * A timeline entry without its content: that it was, and what it decided by which rule, stays; what
- * hooks tell are ids anyway (SUP-4, HK-1). Undefined when there is nothing to take out.
+ * A timeline entry without its content: the decision and its rule remain; hook events contain only ids (SUP-4,
+ * HK-1). Undefined when nothing has to be removed.
  */
 export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
   const event = fromBinary(RunEventSchema, bytes);

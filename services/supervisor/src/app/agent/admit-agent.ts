@@ -4,14 +4,14 @@ import { type CallContext, requireAgent } from '@writ/rpc';
 import { type AgentRow, loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** The agent that a worker calls for, by its verified token. */
+/** The agent of the verified token of a call. */
 export function callingAgent(call: CallContext): AgentKey {
   const { tenant, runId, agent } = requireAgent(call);
   return { tenant, runId, instance: agent.instance };
 }
 
 /**
- * The agent that a worker calls for, once its lease's epoch is admitted (RT-2).
+ * Loads the calling agent and checks the epoch of its lease (RT-2).
  * @throws PreconditionError STALE_EPOCH, NotFoundError AGENT_NOT_FOUND
  */
 export async function admitAgent(trx: SupervisorTransaction, call: CallContext): Promise<AgentRow> {

@@ -4,9 +4,9 @@ import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { runTopic } from '../../store/change/changes.ts';
 
 /**
- * Looks at rows of a run until there is something to see, for as long as a request may wait; undefined
- * when there never was. What rings is only a hint.
- * @param signal of the caller, who may go away
+ * Repeats `read` after each change of a run until it returns a value; undefined when `childWaitMs` pass first.
+ * Change notifications may be lost, so it also polls.
+ * @param signal of the caller, who may disconnect
  */
 export async function awaitRunChange<T>(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,

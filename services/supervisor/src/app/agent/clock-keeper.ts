@@ -3,8 +3,8 @@ import { cutClocks } from '../../store/agent/agents.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 
 /**
- * Knows whether active time was kept: not while no supervisor was there (EM-1). One that starts beside
- * another cuts nothing, for the agents' time went on.
+ * Tracks whether a supervisor is running, because active time does not count while none is (EM-1). A supervisor
+ * that starts while another one runs leaves the clocks unchanged.
  */
 export class ClockKeeper {
   readonly #store: SupervisorStore;
@@ -14,18 +14,18 @@ export class ClockKeeper {
     this.#store = store;
   }
 
-  /** Cuts the clocks that nobody kept, unless another supervisor did. */
+  /** Stops all running clocks at the last activity of their agents, unless another supervisor is running. */
   async start(): Promise<void> {
     if (await this.#take()) await this.#store.transaction(cutClocks, { background: true });
   }
 
-  /** Takes the place of one that has ended; asked for now and then. */
+  /** Takes over from a replica that has ended; called at an interval. */
   async stayOn(): Promise<void> {
     if (this.#claim?.isHeld() !== true) await this.#take();
   }
 
   async #take(): Promise<boolean> {
-    // What went with its connection is claimed anew.
+    // A claim is lost with its connection.
     await this.#claim?.release();
     this.#claim = await this.#store.replicas.claim('clocks');
     return this.#claim !== undefined;

@@ -8,9 +8,8 @@ import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler
 import { ignoreNotFound } from '../order/order-handler.ts';
 
 /**
- * Ends an agent below the root that has its ending (SUP-8, AG-7): freeze at the meter and the
- * gateway, cancel at the worker, close its tab, give its slot back. What is left of it when its run
- * ends first goes with the run.
+ * Ends an agent below the root (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the worker,
+ * closes its tab and releases its slot. If its run ends first, the run's end does the rest.
  */
 export function endChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
@@ -55,7 +54,7 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
       }),
 
       release: whileRunLives(async ({ order }, key) => {
-        // Whoever gets the slot gets it after this moment.
+        // Before the release, so that the slot changes of this release are later.
         const at = clock.now();
         const id = derivedId('req', order.order_id, 'release');
         const resumed = (await ignoreNotFound(peers.spawnBudget.release(id, key))) ?? [];
@@ -64,7 +63,7 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
             for (const { instance } of resumed) {
               await noteSlotChange(trx, { ...key, instance }, { change: 'resumed', at }, now);
             }
-            // A start that was overtaken finds nothing to do.
+            // Ends a start that has not finished.
             await failSpawn(trx, key, 'RUN_ENDED');
             await saveSpawn(trx, key, { resumed: JSON.stringify(resumed) });
           },

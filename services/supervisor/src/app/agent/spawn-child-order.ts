@@ -22,7 +22,7 @@ import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
 import { credentialsFor } from './credentials.ts';
 
-/** What every step works on. */
+/** The rows that every step needs. */
 interface Spawning {
   readonly key: AgentKey;
   readonly spawn: SpawnRow;
@@ -34,9 +34,9 @@ const SLOT_GRANT = 'slot_grant';
 const OVERTAKEN = 'RUN_ENDED';
 
 /**
- * Makes a child whole: slot, tab, then its delivery (SUP-9). A refused slot undoes it at once; what
- * fails for good later is given back by the order that ends a child. Whatever ended child, parent or
- * run meanwhile has placed the order that cleans up.
+ * Sets up a child: slot, tab, delivery (SUP-9). A refused slot deletes the child; after a later permanent failure,
+ * the order `end_child` releases what was acquired. If the child, its parent or the run ended in between, their end
+ * has placed the order that cleans up.
  */
 export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, events, store, clock } = context;
@@ -58,7 +58,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   const grantFor = async ({ order, memo }: DrivenOrder, child: AgentRow): Promise<string> => {
     const known = memo.get(SLOT_GRANT);
     if (known !== undefined) return known;
-    // A grant lives for seconds and is never stored; asking again gives a fresh one.
+    // A slot grant is valid for seconds and is never stored; a repeated request returns a new one.
     const answer = await peers.spawnBudget.acquire(requestId(order.order_id, 'acquire'), child);
     return answer.kind === 'granted' ? answer.grant : '';
   };
@@ -72,7 +72,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
           return { over: true, commit: (trx, at) => refuse(trx, key, answer.sentence, at) };
         }
         memo.set(SLOT_GRANT, answer.grant);
-        // Grants are told from older ones by the clock that they are signed by.
+        // Slot changes are ordered by the clock of spawn-budget.
         const { paused, acquiredAt: at = askedAt } = answer;
         const [first] = paused;
         return {
@@ -89,7 +89,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
         const { child } = spawning;
         await peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, child);
         return {
-          // Before the delivery, or the child's first event could come before HANDOFF.
+          // Before the delivery, so that HANDOFF precedes the first event of the child.
           async commit(trx, at) {
             const { step } = await loadDecision(trx, callOf(spawning));
             const scope = { run, agent: agentRefOf(spawning.parent), step };
@@ -129,7 +129,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
   };
 }
 
-/** There was no slot, so there never was a child (SB-2). */
+/** Deletes the child that got no slot (SB-2). */
 async function refuse(
   trx: SupervisorTransaction,
   key: AgentKey,
@@ -149,13 +149,13 @@ async function refuse(
   await appendAudit(trx, { ...key, kind: 'agent_refused', facts }, at);
 }
 
-/** The worker may have been faster than this commit: what it did already stands. */
+/** The agent may have acted, or ended, before this commit. */
 async function delivered(trx: SupervisorTransaction, key: AgentKey, at: Date): Promise<void> {
   await saveSpawn(trx, key, { state: 'ready' });
   const child = await loadAgent(trx, key);
   const isNew = child.ended_at === null && child.last_seen_at === null;
   if (!isNew || child.paused_since !== null) return;
-  // Halted while it was being delivered: its clock starts when that is lifted.
+  // Halted during the delivery: the clock starts when the halt is lifted.
   if ((await haltOver(trx, key)) !== undefined) await saveAgent(trx, key, { last_seen_at: at });
   else await touchActive(trx, child, at);
 }

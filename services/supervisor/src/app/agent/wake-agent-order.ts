@@ -7,7 +7,7 @@ import type { OrderHandler } from '../order/order-handler.ts';
 import { readCurrentDecision } from '../review/current-decision.ts';
 import { credentialsFor } from './credentials.ts';
 
-/** Tells a waiting agent what was decided, with fresh tokens. One that has ended is left alone. */
+/** Sends the decision and new tokens to a suspended agent. Skips an agent that has ended. */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;
   return {

@@ -14,10 +14,10 @@ import { hasUnlinked, linkAudit } from '../../store/audit-chain/link-audit.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** Records linked in one transaction: few, since a review that comes meanwhile waits for it. */
+/** Records linked in one transaction; low, because reviews wait for the transaction. */
 const BATCH = 32;
 
-/** What the chainer works with. */
+/** The dependencies of the chainer. */
 export interface ChainerParts {
   readonly store: SupervisorStore;
   readonly signer: Signer;
@@ -35,15 +35,15 @@ export interface ChainerParts {
 }
 
 /**
- * Links audit records into the chains of their tenants, apart from the transactions that wrote them,
- * and signs checkpoints (SV-8). Of all replicas one does it at a time, by a lease that is held in the
- * very transaction that links. Commits wake it, and it looks by itself now and then.
+ * Links audit records into the chains of their tenants, outside the transactions that wrote them, and signs
+ * checkpoints (SV-8). One replica at a time does so: the linking transaction holds a lease. Commits wake the
+ * chainer; it also polls.
  */
 export class AuditChainer {
   readonly #parts: ChainerParts;
   readonly #stopping = new AbortController();
   readonly #alarm = new ChangeAlarm(this.#stopping.signal);
-  // Whoever rings may be inside of a transaction, which the loop must not inherit.
+  // A caller of ring() may be inside a transaction, which the loop must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   #unsubscribe: (() => void) | undefined;
   #loop: Promise<void> | undefined;
@@ -52,13 +52,13 @@ export class AuditChainer {
     this.#parts = parts;
   }
 
-  /** Begins with what a former process left behind. */
+  /** Starts with the records that a previous process left unlinked. */
   start(): void {
     this.#unsubscribe = this.#parts.store.changes.subscribe('audit', () => this.#alarm.ring());
     this.#loop = this.#outside(() => this.#run());
   }
 
-  /** Begins no further batch and gives the lease back. */
+  /** Starts no further batch and releases the lease. */
   async stop(): Promise<void> {
     this.#unsubscribe?.();
     this.#stopping.abort();
@@ -66,7 +66,7 @@ export class AuditChainer {
     this.#alarm.close();
   }
 
-  /** Links everything that is there and signs what is due, if this replica may. */
+  /** Links all records and signs due checkpoints, if this replica holds the lease. */
   async pass(): Promise<void> {
     const { store } = this.#parts;
     let isMore = await hasUnlinked(store.db);
@@ -88,7 +88,7 @@ export class AuditChainer {
         telemetry.log.error({ err: error }, 'Audit records cannot be linked; trying again.');
       }
       await this.#alarm.wait(config.auditPollMs);
-      // Those that commit together are linked together, and share the commit of the timeline's events.
+      // Records committed together are linked together, in the same commit as the events of the timeline.
       if (!signal.aborted) await nextFlush(config.auditLingerMs);
     }
     await this.#release();
@@ -100,13 +100,13 @@ export class AuditChainer {
     const rhythm = { records: config.auditCheckpointRecords, before };
     for (const chain of await chainsToSign(store.db, rhythm)) {
       if (this.#stopping.signal.aborted) return;
-      // What is linked never changes, so it may be signed outside of the transaction.
+      // Linked records never change, so signing does not need the transaction.
       const signed = await signChain(signer, chain, false);
       await this.#asHolder((trx, now) => saveCheckpoint(trx, chain, signed, now));
     }
   }
 
-  /** Does something as the only one; undefined when another replica is. */
+  /** Runs `work` while holding the lease; returns undefined when another replica holds it. */
   async #asHolder<T>(
     work: (trx: SupervisorTransaction, now: Date) => Promise<T>,
   ): Promise<T | undefined> {
@@ -135,7 +135,7 @@ export class AuditChainer {
   }
 }
 
-/** Signs a chain as far as it is linked: a checkpoint on the way, or the head that ends an export. */
+/** Signs the linked part of a chain: a checkpoint, or the head that ends an export. */
 export async function signChain(
   signer: Signer,
   { tenant, sequence, hash, signed_count }: ChainEnd,

@@ -4,8 +4,8 @@ import { lastUnlinked } from '../../store/audit-chain/link-audit.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 
 /**
- * Waits until every record of a tenant that was committed before the call is in the chain, which
- * takes the chainer a moment: who reads the record after an answer finds what the answer was about.
+ * Waits until every record that was committed before the call is linked into the chain of its tenant, so that a
+ * reader sees the records of what it was told before.
  * @throws UnavailableError AUDIT_CHAIN_LAGGING; what `signal` was aborted with
  */
 export async function untilLinked(

@@ -6,15 +6,15 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { type DocumentText, FollowedFile } from './watched-file.ts';
 
-/** The agents of a file, and what its author should know. */
+/** The agents of a file, with warnings for its author. */
 export interface LoadedAgents {
   /** By name. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
-  /** One sentence for each zero that somebody may have meant as "unlimited". */
+  /** One sentence for each zero that may have been meant as "unlimited". */
   readonly warnings: readonly string[];
 }
 
-/** A definition as YAML has it: durations are text. */
+/** A definition in YAML, where durations are text. */
 interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agents'> {
   readonly model?: Omit<NonNullable<AgentDefinition['model']>, 'timeout'> & {
     readonly timeout?: string;
@@ -29,7 +29,7 @@ interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agen
 }
 
 /**
- * Reads the agents that the supervisor can start from YAML of the form that AGENTS_SCHEMA describes.
+ * Reads agent definitions from YAML that conforms to AGENTS_SCHEMA.
  * @throws ConfigError listing every problem as `file:line:column: what was expected`
  */
 export function loadAgents(input: YamlInput): LoadedAgents {
@@ -83,8 +83,8 @@ function modelOf({ timeout, ...model }: NonNullable<AgentYaml['model']>) {
 }
 
 /**
- * The agents that can be started, which follow their document: a change counts for new runs, and one
- * with a mistake for nothing; a run stays on the definitions that it began with (AG-1).
+ * The agents that clients can start, reloaded when their file changes. A change applies to new runs; a file with an
+ * error is ignored. A run keeps the definitions that it started with (AG-1).
  */
 export class FollowedAgents {
   readonly #file: FollowedFile;
@@ -103,12 +103,12 @@ export class FollowedAgents {
     return followed;
   }
 
-  /** By name, as they stand now. */
+  /** The current agents by name. */
   get current(): LoadedAgents['agents'] {
     return this.#current;
   }
 
-  /** Looks whether the document changed; mistakes are logged by file, line and column. */
+  /** Reloads the file if it changed; logs errors with file, line and column. */
   async look(): Promise<void> {
     try {
       const changed = await this.#file.changed();

@@ -40,7 +40,9 @@ const MIDDLEWARE = {
   items: object({ name: ID, options: OPTIONS }, ['name']),
 };
 
-/** One agent of the file; every key has the name and meaning of its field in writ.supervision.v1.AgentManifest. */
+/**
+ * One agent of the file; every key has the name and the meaning of its field in writ.supervision.v1.AgentManifest.
+ */
 const AGENT = object(
   {
     name: ID,
@@ -68,10 +70,10 @@ const AGENT = object(
       max_retries: count(),
     }),
     budget: object({
-      /** Seconds of active time: waiting for a person does not count. */
+      /** Seconds of active time, which excludes waiting for a person. */
       max_seconds: { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
       max_tokens: count(),
-      /** Decimal USD; text keeps every digit. */
+      /** Decimal USD; a string keeps every digit. */
       max_cost_usd: {
         type: ['string', 'number'],
         pattern: '^\\d{1,7}(\\.\\d{1,9})?$',
@@ -113,7 +115,7 @@ const AGENT = object(
       reserve_cost_fraction: { type: 'number', minimum: 0, maximum: 1 },
     }),
     context: object({
-      /** Zero turns trimming off. */
+      /** Zero disables trimming. */
       context_window: { type: 'integer', minimum: 0 },
       strategy: { enum: ['sliding_window', 'compact', 'truncate', 'summary'] },
       options: OPTIONS,
@@ -128,7 +130,7 @@ const AGENT = object(
   ['name', 'kind'],
 );
 
-/** What an agents file may say, as JSON Schema 2020-12 (AG-1). */
+/** JSON Schema 2020-12 of an agents file (AG-1). */
 export const AGENTS_SCHEMA = object(
   { agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT } },
   ['agents'],

@@ -14,23 +14,22 @@ import { type DocumentText, FollowedFile } from './watched-file.ts';
 type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
 
 /**
- * Reads the rules that every action is held against. At the start arguments are not checked against
- * the gateway's schemas, since the gateway may start later: that is done at the first look at which it
- * answers, and mistakes are logged. A rule that reads an argument that no tool has blocks what it is
- * asked about, so nothing is let through meanwhile (SYS-4).
- * @throws PolicyError naming every mistake; ConfigError when the file cannot be read
+ * Reads the policy. At the start, its arguments are not checked against the gateway's schemas, because the gateway
+ * may start later: the check happens at the first reload after the gateway answers, and errors are logged. Until
+ * then, a rule that reads an argument which no tool has blocks the action (SYS-4).
+ * @throws PolicyError listing every error; ConfigError when the file cannot be read
  */
 export async function openPolicy(input: YamlInput, log: Logger): Promise<FollowedPolicy> {
   const file = new FollowedFile(input);
   return new FollowedPolicy(file, await file.read(), log);
 }
 
-/** The rules in force, which follow their document. */
+/** The policy in effect, reloaded when its file changes. */
 export class FollowedPolicy {
   readonly #file: FollowedFile;
   readonly #log: Logger;
   #current: Policy;
-  /** The document in force, while no gateway said yet what it is to be checked against. */
+  /** The document in effect while it is not yet checked against the gateway's schemas. */
   #unchecked: DocumentText | undefined;
 
   constructor(file: FollowedFile, first: DocumentText, log: Logger) {
@@ -40,14 +39,14 @@ export class FollowedPolicy {
     this.#unchecked = first;
   }
 
-  /** The last good version; a change replaces it whole, so who holds it never sees half of one. */
+  /** The last valid version. A reload replaces it as a whole. */
   get current(): Policy {
     return this.#current;
   }
 
   /**
-   * Looks whether the document changed. What has a mistake is refused, by file, line and column in
-   * the log, and the rules in force stay (SV-3).
+   * Reloads the file if it changed. A file with an error is rejected and logged with file, line and column; the
+   * policy in effect stays (SV-3).
    */
   async look(tools: Tools): Promise<void> {
     const changed = await this.#changed();

@@ -1,21 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError, type YamlInput } from '@writ/config';
 
-/** A document as text, with the name that messages call it. */
+/** The text of a document, and the name that messages use for it. */
 export interface DocumentText {
   readonly text: string;
   readonly file: string;
 }
 
 /**
- * A document that may be changed while the service runs. It is read anew at each look, since what
- * tells of changes differs between local disks, mounted volumes and files that are links.
+ * A document that may change while the service runs. Polled, because change notifications differ between local
+ * disks, mounted volumes and symbolic links.
  */
 export class FollowedFile {
   readonly #input: YamlInput;
-  /** What was given last. */
+  /** The text returned last. */
   #given: string | undefined;
-  /** What stood there at the last look, or why it could not be read. */
+  /** The text, or the error, of the last poll. */
   #found: string | undefined;
 
   constructor(input: YamlInput) {
@@ -23,7 +23,7 @@ export class FollowedFile {
   }
 
   /**
-   * The document as it stands.
+   * Reads the document.
    * @throws ConfigError when the file cannot be read
    */
   async read(): Promise<DocumentText> {
@@ -33,9 +33,9 @@ export class FollowedFile {
   }
 
   /**
-   * The document when it is another one than was given last, undefined otherwise. A change counts
-   * once two looks found the same: one that is being written may read well and lack its end.
-   * @throws ConfigError when the file cannot be read, once for each time it went away
+   * The document if it differs from the one returned last, undefined otherwise. A change counts when two polls find
+   * the same text, because the file may still be being written.
+   * @throws ConfigError when the file cannot be read, once until it can be read again
    */
   async changed(): Promise<DocumentText | undefined> {
     if (typeof this.#input !== 'string') return undefined;

@@ -3,12 +3,15 @@ import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 
-/** How much sooner than its caller this gives up at most, so that the answer says who is waited for. */
+/**
+ * How long before the caller's deadline the wait ends at most, ms, so that the answer can name the services that
+ * are missing.
+ */
 const BEFORE_DEADLINE_MS = 1_000;
 
 /**
- * Looks at a halt until it is as wanted, for as long as a request may wait; returns it as it stands
- * then. What rings is only a hint.
+ * Waits until a halt satisfies `isEnough`, at most `haltWaitMs`; returns its last state. Change notifications may
+ * be lost, so it also polls.
  */
 export async function awaitHalt(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,

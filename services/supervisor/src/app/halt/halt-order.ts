@@ -18,9 +18,9 @@ import { haltFacts } from './order-halt.ts';
 import { tellAgents } from './signal-agents.ts';
 
 /**
- * Enforces a halt (SV-9): the meter and the gateway refuse and abort while its agents are parked with
- * their clocks, then it counts as in force; after that its runs are ended where the order says so, and the
- * worker is told. From the first commit on the supervisor itself refuses, whatever becomes of the rest.
+ * Enforces a halt (SV-9): meter and gateway reject and abort calls while the agents are parked; then the halt is in
+ * force. Afterwards its runs are ended, if requested, and the worker is notified. The supervisor itself rejects
+ * actions from the commit of the halt on.
  */
 export function haltOrder(context: SupervisorContext): HaltOrderHandler {
   const { peers, store, events, clock } = context;
@@ -34,7 +34,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
       return isWanted ? await step(halt) : { over: true };
     };
 
-  /** What one has said is kept also when the other says nothing. */
+  /** Saves the answer of one service also when the other does not answer. */
   const note = async (
     halt: HaltRow,
     ask: Promise<readonly InFlightCall[]>,
@@ -59,7 +59,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
             gateway_at,
             gateway_in_flight,
           })),
-          // Not afterwards: clocks stand also while somebody does not answer.
+          // In parallel, because clocks stop also while a service does not answer.
           parkRuns(context, halt),
         ]);
         const failed = asked.find((answer) => answer.status === 'rejected');
@@ -98,7 +98,10 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
   };
 }
 
-/** Parks what a halt covers, run by run; each run's timeline gets an entry for its root, or for the agent that is meant. */
+/**
+ * Parks the agents in the scope of a halt, run by run. The timeline of each run gets one entry, for its root or for
+ * the halted agent.
+ */
 async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt): Promise<void> {
   for await (const key of runsInScope(store.db, halt.scope)) {
     await store.transaction(
@@ -124,7 +127,7 @@ async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promi
         const at = clock.now();
         const agents = await haltedAgents(trx, key, halt);
         const root = agents.find((agent) => agent.parent_instance === null);
-        // With the root ends everything else.
+        // The end of the root ends all other agents.
         for (const agent of root === undefined ? agents : [root]) {
           const ending = { ...keyOf(agent), stopReason: 'halted', order };
           if (agent === root) await recordEnding(trx, ending, at);
@@ -136,7 +139,7 @@ async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promi
   }
 }
 
-/** Every tenant that it stops finds it in its own chain (SV-8). */
+/** Audits a halt of everything in the chain of every tenant that it stops (SV-8). */
 async function auditEverywhere(trx: SupervisorTransaction, halt: HaltRow, at: Date): Promise<void> {
   for (const tenant of await busyTenants(trx)) {
     if (tenant === halt.ordered_for) continue;

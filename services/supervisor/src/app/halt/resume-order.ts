@@ -8,9 +8,9 @@ import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-hand
 import { tellAgents } from './signal-agents.ts';
 
 /**
- * Lifts one halt and no other (SV-9): at the meter and the gateway first, so that nothing is approved
- * that they still refuse; then here, where its agents go on unless another halt covers them; then the
- * worker is told.
+ * Lifts one halt, and no other (SV-9): first at the meter and the gateway, so that nothing is approved which they
+ * still reject; then in the store, where agents resume unless another halt covers them; then the worker is
+ * notified.
  */
 export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
   const { peers, store, clock } = context;
@@ -28,7 +28,8 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
         const halt = haltOf(row);
         await Promise.all(
           [peers.executionMeter, peers.toolGateway].map(async (peer) => {
-            // One that is still on its way must not arrive after this: an order that is known can be lifted for good.
+            // A freeze that is still on its way must not arrive after this; a known order can be lifted
+            // permanently.
             if (!(await peer.unfreeze(halt.haltId))) {
               await peer.halt(halt);
               await peer.unfreeze(halt.haltId);

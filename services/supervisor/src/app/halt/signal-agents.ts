@@ -2,14 +2,14 @@ import type { SupervisorContext } from '../../context.ts';
 import { type AgentRow, keyOf } from '../../store/agent/agents.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 
-/** A signal for many agents. */
+/** A signal for several agents. */
 export interface Announcement {
   readonly name: 'halted' | 'resumed';
-  /** The id of the request for an agent, so that a repeat is the same. */
+  /** The request id for an agent, the same for a repeat. */
   readonly idOf: (instance: string) => string;
 }
 
-/** Tells the worker about some agents of a run; what it never got it need not know. */
+/** Signals agents of a run; skips those that the worker does not know. */
 export async function tellAgents(
   { peers }: Pick<SupervisorContext, 'peers'>,
   agents: readonly AgentRow[],

@@ -37,11 +37,11 @@ import type { HaltOrderHandler, OrderHandler, StepDone } from './order-handler.t
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
-/** Before the next look at an order that another replica is driving. */
+/** Pause before an order that another replica drives is read again. */
 const CLAIM_PAUSE_MS = 100;
-/** Longest sleep, so that an order that another process placed is found. */
+/** Longest pause, so that an order placed by another process is found. */
 const MAX_SLEEP_MS = 5_000;
-/** Longest wait before a halt is driven on: it must be in force soon after everybody is back. */
+/** Longest back-off of a halt: it must be in force soon after all services are reachable. */
 const HALT_RETRY_MAX_MS = 1_000;
 
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
@@ -49,17 +49,17 @@ type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
 const RUN_ORDERS = (Object.keys(ORDER_STEPS) as OrderKind[]).filter((kind) => !isHaltOrder(kind));
 
 /**
- * Carries out the orders of the store: from the step where they stand, with back-off, until they are
- * done, also those that a former process left behind. One order at a time for each run, in the order
- * in which they were placed, so that a run's end never overtakes its start. Halts wait for nobody, and
- * what would begin something in a halted run waits for them (SV-9).
+ * Executes the orders of the store with back-off, each from its recorded step, including those that a previous
+ * process left unfinished. One order at a time per run, in the order of placement, so that the end of a run never
+ * overtakes its start. Halt orders do not wait for other orders; orders that start something wait while their run
+ * is halted (SV-9).
  */
 export class OrderEngine {
   readonly #context: SupervisorContext;
   readonly #handlers: Readonly<Record<RunOrderKind, OrderHandler>>;
   readonly #halts: Readonly<Record<HaltOrderKind, HaltOrderHandler>>;
   readonly #driving = new Map<string, Promise<void>>();
-  // Whoever placed an order rings from inside a request; what is driven must not inherit its span.
+  // The caller that places an order is inside a request; the engine must not inherit its span.
   readonly #outside = AsyncLocalStorage.snapshot();
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -79,13 +79,13 @@ export class OrderEngine {
     this.#halts = { halt: haltOrder(context), resume: resumeOrder(context) };
   }
 
-  /** Begins with what is due now. */
+  /** Starts with the orders that are due. */
   start(): void {
     this.#unsubscribe = this.#context.store.changes.subscribe('orders', () => this.#ring());
     this.#ring();
   }
 
-  /** Begins no further step; resolves when those under way have ended. */
+  /** Starts no further step; resolves when the steps in flight have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#unsubscribe?.();
@@ -126,7 +126,7 @@ export class OrderEngine {
     if (!this.#stopped) this.#timer = setTimeout(() => this.#ring(), Math.max(1, sleepMs));
   }
 
-  /** Drives an order, unless another one of the same lane is being driven. */
+  /** Drives an order, unless this replica drives another order of the same key. */
   #begin(lane: string, order: OrderRow): void {
     if (this.#driving.has(lane)) return;
     this.#driving.set(
@@ -138,7 +138,7 @@ export class OrderEngine {
     );
   }
 
-  /** Drives an order unless another replica is driving one of its lane. */
+  /** Drives an order, unless another replica drives one of the same key. */
   async #driveAlone(lane: string, order: OrderRow): Promise<void> {
     const { store, telemetry, clock } = this.#context;
     if (!store.replicas.shared) return await this.#drive(order);
@@ -149,7 +149,7 @@ export class OrderEngine {
         return;
       }
       try {
-        // It may have come further since it was read.
+        // The order may have progressed since it was read.
         const due = await findDueOrder(store.db, order.order_id, clock.now());
         if (due !== undefined) await this.#drive(due);
       } finally {
@@ -187,12 +187,12 @@ export class OrderEngine {
         { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
         `order ${order.kind} failed`,
       );
-      // The failure may not have been written down; a store that is away is not to be hammered.
+      // Saving the failure may have failed, too; an unreachable store must not be polled in a busy loop.
       await sleep(FAILURE_PAUSE_MS);
     }
   }
 
-  /** Takes the steps that are left; a failure is written down before it is thrown. */
+  /** Executes the remaining steps; saves a failure before throwing it. */
   async #takeSteps(order: OrderRow): Promise<void> {
     if (!isOrderKind(order.kind)) throw new TypeError(`Unknown kind of order: ${order.kind}`);
     const memo = new Map<string, string>();
@@ -214,9 +214,8 @@ export class OrderEngine {
   }
 
   /**
-   * Takes one step and commits what it changed with the order's progress; returns whether that was all.
-   * Another replica may drive the same order: its steps may be taken twice, and whoever commits one
-   * first goes on alone.
+   * Executes one step and commits its changes with the progress of the order; returns whether the order is done. If
+   * another replica drives the same order, a step may run twice; the replica that commits first continues alone.
    */
   async #takeStep(
     kind: OrderKind,
@@ -274,7 +273,7 @@ export class OrderEngine {
         if (giveUp !== undefined && isLasting(error, attempts)) {
           const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
           const failed = { state: 'failed', last_error: reasonOf(error) } as const;
-          // What failed here may have gone well elsewhere.
+          // Another replica may have completed the step.
           if (!(await saveOrder(trx, placeOf(order), failed))) return;
           await giveUp(trx, { order, run, memo }, reasonOf(error), now);
           return;
@@ -296,7 +295,7 @@ export class OrderEngine {
   }
 }
 
-/** Where an order stood when this replica read or wrote it last. */
+/** The progress of an order when this replica last read or wrote it. */
 function placeOf({ order_id: orderId, step }: OrderRow) {
   return { orderId, step };
 }

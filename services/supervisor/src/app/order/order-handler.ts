@@ -3,40 +3,37 @@ import type { OrderRow } from '../../store/orders.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** An order that is being driven. */
+/** An order in execution. */
 export interface DrivenOrder {
   readonly order: OrderRow;
-  /** The run as it stood before the step. */
+  /** The run before the step. */
   readonly run: RunRow;
-  /** What a step learned that may not be stored, for the next one; gone after a crash. */
+  /** Values that one step passes to the next and that must not be stored; lost in a crash. */
   readonly memo: Map<string, string>;
 }
 
-/** What the steps of a halt's order get: it belongs to no run. */
+/** The input of a halt order's steps: a halt order belongs to no run. */
 export type DrivenHalt = Pick<DrivenOrder, 'order'>;
 
-/** How the orders of a halt are carried out; they are never given up. */
+/** Executes the orders of a halt, which are never given up. */
 export interface HaltOrderHandler {
   readonly steps: Readonly<Record<string, (driven: DrivenHalt) => Promise<StepDone>>>;
 }
 
-/** What a step changed, to be committed together with the order's own progress. */
+/** What a step changed, committed together with the progress of the order. */
 export interface StepDone {
-  /** The steps that are left are not needed any more. */
+  /** Whether the remaining steps are unnecessary. */
   readonly over?: boolean;
   readonly commit?: (trx: SupervisorTransaction, at: Date) => Promise<void>;
 }
 
-/** One step; it may run again after a crash, so everything it does is idempotent. */
+/** One step. It is idempotent, because it may run again after a crash. */
 export type OrderStep = (driven: DrivenOrder) => Promise<StepDone>;
 
-/** How the orders of one kind are carried out. */
+/** Executes the orders of one kind. */
 export interface OrderHandler {
   readonly steps: Readonly<Record<string, OrderStep>>;
-  /**
-   * Gives up on an order that will never succeed. Left out: it is tried again for ever, since there
-   * is nothing better to do.
-   */
+  /** Gives up an order that can never succeed. When omitted, the order is retried forever. */
   readonly giveUp?: (
     trx: SupervisorTransaction,
     driven: DrivenOrder,

@@ -8,8 +8,8 @@ import { overdueRuns } from '../../store/run/runs.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
 /**
- * Ends what is over its time: runs and children past their deadlines with `deadline`, agents past their active time
- * with `max_seconds` (EM-1, SUP-8). Called every now and then; the clock decides.
+ * Sweep: ends runs and children past their deadline with `deadline`, and agents past their active time with
+ * `max_seconds` (EM-1, SUP-8).
  */
 export async function endOverdue(
   context: Pick<SupervisorContext, 'store' | 'clock'>,

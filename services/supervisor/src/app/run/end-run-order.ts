@@ -18,12 +18,12 @@ import { settleWrits } from '../review/settle-writs.ts';
 import { resultRecords } from './result-records.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
-/** How long calls under way may hold up an ending other than success. */
+/** How long calls in flight may delay an ending other than success, ms. */
 const SETTLE_LIMIT_MS = 10_000;
 
 /**
- * Ends a run whose root has its ending (SUP-8, AG-7): freeze at the meter and the gateway, cancel at
- * the worker, settle what was ordered, close tabs and pool, then the terminal state with RUN_END.
+ * Ends a run whose root has an ending (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the
+ * worker, settles writs, closes tabs and pool, then records the terminal state with RUN_END.
  */
 export function endRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
@@ -69,7 +69,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
 
       async close_tabs({ order, run }) {
         const closed: { readonly agent: AgentRow; readonly tab: ClosedTab }[] = [];
-        // Children first, so that the root's tab has what the whole run spent.
+        // Children first, so that the root's tab includes the usage of the whole run.
         for (const agent of (await agentsOf(store.db, rootKeyOf(run))).reverse()) {
           const id = derivedId('req', order.order_id, 'close_tab', agent.instance);
           const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, keyOf(agent)));
@@ -108,7 +108,7 @@ async function finish(
   const root = await loadAgent(trx, key);
   const stopReason = root.ending_stop_reason ?? 'error:NO_ENDING';
   for (const agent of await agentsOf(trx, key)) {
-    // What the root did not wait for ends with it.
+    // Ends the agents that are still alive.
     if (agent.ended_at === null) {
       await recordEnding(trx, { ...keyOf(agent), stopReason: 'cancelled' }, at);
     }
@@ -152,7 +152,7 @@ async function finish(
   );
 }
 
-/** A success stands only when every writ has a receipt or a void; other endings wait for a while. */
+/** A success is final only when every writ has a receipt or is void; other endings wait for a limited time. */
 function mustWait(root: AgentRow, now: Date): boolean {
   if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
   return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;

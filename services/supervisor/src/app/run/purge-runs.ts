@@ -6,13 +6,13 @@ import { readTimeline, replaceEntry } from '../../store/run/timeline.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
 
 const RUNS_AT_ONCE = 20;
-/** Entries taken out in one transaction: few, since a review that comes meanwhile waits for it. */
+/** Entries rewritten in one transaction; low, because reviews wait for the transaction. */
 const ENTRIES_AT_ONCE = 64;
 
 /**
- * Deletes the contents of runs that are not kept: some time after their end, so that those who follow
- * see the result (SUP-4). Ids, digests, states and sums stay, and so does the audit record. A crash
- * leaves a run that is purged again. Called every now and then.
+ * Sweep: deletes the content of runs that are not retained, `purgeAfterMs` after their end, so that watchers still
+ * see the result (SUP-4). Ids, digests, states, totals and the audit record remain. After a crash, the run is
+ * purged again.
  */
 export async function purgeRuns(context: SupervisorContext): Promise<void> {
   const { store, clock, config } = context;

@@ -17,7 +17,7 @@ import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** Everything that the result of a root's run is made of, as it stands in `db` (SV-7). */
+/** Reads the records from which the result of a run is built (SV-7). */
 export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
   const run = keyOf(root);
   const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
@@ -89,7 +89,7 @@ function handoffRecord(spawn: SpawnRow, child: AgentRow | undefined): HandoffRec
   };
 }
 
-/** Of a call, the receipt of the highest revision counts (TG-8). */
+/** The receipt of the highest revision of each call (TG-8). */
 function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
   const rising = rows.toSorted((left, right) => left.revision - right.revision);
   const latest = new Map(rising.map((row) => [`${row.instance}/${row.call_id}`, row]));

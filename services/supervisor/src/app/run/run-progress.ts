@@ -6,22 +6,22 @@ import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { findAgent } from '../../store/agent/agents.ts';
 import { progressEvent, readProgress } from '../../wire/progress.ts';
 
-/** Messages that may wait for one watcher; of more, the oldest are dropped and counted. */
+/** Messages buffered for one watcher; when there are more, the oldest are dropped and counted. */
 const CAPACITY = 128;
-/** Longer messages are no progress. */
+/** Longer messages are dropped. */
 const MAX_BYTES = 32_768;
 
-/** An agent as the supervisor knows it. */
+/** What is known of an agent from its row. */
 interface ShownAgent {
   readonly name: string;
   readonly instance: string;
-  /** Whether its definition lets text be shown before it is reviewed. */
+  /** Whether its definition allows showing text before it is reviewed. */
   readonly mayShowText: boolean;
 }
 
 /**
- * What the agents of a run do, for one watcher: taken off the bus only as fast as the watcher takes it
- * from here, so that a slow one loses messages and holds up nobody. Nothing of it is kept.
+ * Live progress of a run's agents for one watcher. The bus delivers the next message when the watcher has read the
+ * previous one, so that a slow watcher loses messages and delays no one else. Nothing is stored.
  */
 export class RunProgress {
   readonly #context: Pick<SupervisorContext, 'store'>;
@@ -34,7 +34,7 @@ export class RunProgress {
   #missed = 0;
   #isClosed = false;
 
-  /** @param onNews told when there is something to {@link take} */
+  /** @param onMessage called when {@link take} has a message */
   constructor(context: Pick<SupervisorContext, 'store' | 'bus'>, key: RunKey, onNews: () => void) {
     this.#context = context;
     this.#key = key;
@@ -46,7 +46,7 @@ export class RunProgress {
     });
   }
 
-  /** The next message, if there is one. */
+  /** The next message, undefined when there is none. */
   take(): RunEvent | undefined {
     const event = this.#next;
     this.#next = undefined;
@@ -54,14 +54,14 @@ export class RunProgress {
     return event;
   }
 
-  /** Looks no more. */
+  /** Ends the subscription. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#taken();
     await this.#subscription.unsubscribe();
   }
 
-  /** Resolves when the watcher has taken the message, so that those behind it wait on the bus. */
+  /** Resolves when the watcher has read the message; until then the next ones wait on the bus. */
   async #offer(message: BusMessage, missed: number): Promise<void> {
     this.#missed += missed;
     const event = await this.#read(message);
@@ -74,7 +74,7 @@ export class RunProgress {
     await promise;
   }
 
-  /** A worker may say what it likes: who the agent is, and what may be shown of it, is in the rows. */
+  /** The name of the agent and what may be shown come from the rows, not from the worker's message. */
   async #read({ subject, payload }: BusMessage): Promise<RunEvent | undefined> {
     if (payload.byteLength > MAX_BYTES) return undefined;
     const agent = await this.#agent(progressAgent(subject));

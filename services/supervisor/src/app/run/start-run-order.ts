@@ -11,7 +11,7 @@ import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler
 
 const SLOT_GRANT = 'slot_grant';
 
-/** Sets up a run: pool, tab, then the root's delivery. A run that ended meanwhile is left alone. */
+/** Sets up a run: pool, tab, delivery of the root. Skips a run that has ended. */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, events, store } = context;
 
@@ -36,7 +36,7 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
         const agent = await loadAgent(store.db, rootKeyOf(run));
         await peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, agent);
         return {
-          // Before the delivery, or the first decision could come before RUN_START.
+          // Before the delivery, so that RUN_START precedes the first decision.
           commit: (trx, at) => events.runStarted(trx, { run, agent: rootRefOf(run) }, at),
         };
       }),
@@ -48,7 +48,7 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           run,
           agent,
           credentials: await credentialsFor(context, run, agent),
-          // A grant lives for seconds and is never stored; asking again gives a fresh one.
+          // A slot grant is valid for seconds and is never stored; a repeated request returns a new one.
           slotGrant: memo.get(SLOT_GRANT) ?? (await openPool(driven)),
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
@@ -66,14 +66,14 @@ export function rootKeyOf(run: RunRow): AgentKey {
   return { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
 }
 
-/** The worker may have been faster than this commit: what it did already stands. */
+/** The agent may have acted, or ended, before this commit. */
 async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key = rootKeyOf(run);
   const { state } = await loadRun(trx, key);
   if (state !== 'PENDING') return;
   const agent = await loadAgent(trx, key);
   if ((await haltOver(trx, key)) !== undefined) {
-    // Halted while it was being delivered: it goes on from here when that is lifted.
+    // Halted during the delivery: the agent resumes when the halt is lifted.
     await saveAgent(trx, key, { state: 'PARKED', last_seen_at: at });
     await setRunState(trx, key, 'PARKED');
     return;

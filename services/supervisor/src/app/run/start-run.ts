@@ -24,11 +24,10 @@ import type { SupervisorReader, SupervisorTransaction } from '../../store/superv
 import { runRequestFrom, startRunDigest } from '../../wire/run.ts';
 
 /**
- * Makes a run and the order that starts it durable, or finds the run that the same request made
- * before. Who starts it, and for which tenant, comes from the caller's credentials alone (SYS-6).
- * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun
- *   throws; PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError
- *   RUN_QUOTA_EXCEEDED
+ * Records a run and the order that starts it, or returns the run of a repeated request. Tenant and creator come
+ * only from the caller's credentials (SYS-6).
+ * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun throws;
+ *   PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError RUN_QUOTA_EXCEEDED
  */
 export async function startRun(
   context: SupervisorContext,
@@ -95,7 +94,7 @@ function manifestFor(agents: SupervisorContext['agents'], name: string): AgentMa
   });
 }
 
-/** What a run has besides its plan. */
+/** The fields of a run besides its plan. */
 interface NewRun {
   readonly tenant: string;
   readonly runId: string;
@@ -106,9 +105,9 @@ interface NewRun {
   readonly goal: string;
   readonly dataJson: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of the call that started it: everything later belongs to its trace (SYS-1). */
+  /** The trace context of the StartRun call; all work for the run belongs to its trace (SYS-1). */
   readonly traceparent: string;
-  /** The agents that it may hand work to. */
+  /** The agents that it may delegate to. */
   readonly definitions: readonly AgentManifest[];
 }
 

@@ -9,22 +9,24 @@ import { eventMessage } from '../../wire/run.ts';
 import { RunProgress } from './run-progress.ts';
 
 const PAGE = 256;
-/** What a run tells within so many milliseconds, all but its end, a watcher is told together: reading rows has its price. */
+/**
+ * Interval in which a watcher gets the events of a run together, ms, except its end: each read of the rows has a
+ * cost.
+ */
 const APART_MS = 100;
 
-/** What of a run is followed. */
+/** What a watch delivers. */
 interface FollowOptions {
-  /** The place in the timeline that comes before the first event; zero for the beginning. */
+  /** The sequence before the first event; zero for all events. */
   readonly after: number;
-  /** Whether live progress is shown between the events. */
+  /** Whether live progress is delivered between the events. */
   readonly progress: boolean;
 }
 
 /**
- * The events of a run after a place, first those recorded, then those to come: read from the rows
- * each time, so that there is neither gap nor duplicate. Ends with the result, or at once when the
- * place is at the end of a run that is over. Live progress comes between them, has no place and is
- * lost when the watcher is slow.
+ * The events of a run after a sequence: those recorded, then new ones. Reads the rows each time, so that there is
+ * neither gap nor duplicate. Ends with the result, or at once when the run has ended and all events are delivered.
+ * Live progress has no sequence and is lost when the watcher is slow.
  * @throws NotFoundError RUN_NOT_FOUND; what `signal` was aborted with
  */
 export async function* followRun(
@@ -48,14 +50,14 @@ export async function* followRun(
   let live: RunProgress | undefined;
   try {
     let last = after;
-    // Progress alone is no reason to read the rows.
+    // Progress alone does not cause a read of the rows.
     const dueInMs = () => readAt + (hasChanged ? APART_MS : config.watchPollMs) - performance.now();
     while (true) {
       signal.throwIfAborted();
       if (dueInMs() <= 0) {
         hasChanged = false;
         readAt = performance.now();
-        // Read before the rows: whatever is in them when the run is over is all that a watch owes.
+        // Before the timeline: if the run has ended here, the following read returns all of its events.
         const { ended_at: endedAt } = await loadRun(store.db, key);
         if (progress) live ??= new RunProgress(context, key, () => news.ring());
         const rows = await readTimeline(store.db, key, last, PAGE);

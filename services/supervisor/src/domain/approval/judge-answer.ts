@@ -17,33 +17,33 @@ import type { RecordedAction } from '../result/recorded-action.ts';
 import { contractOf, type Situation } from '../review/judge.ts';
 import type { ReviewedTool } from '../review/reviewed-tool.ts';
 
-/** A person's yes, and to what. */
+/** An approving answer. */
 export interface Yes {
-  /** The action that the approval is about. */
+  /** The action of the approval. */
   readonly action: RecordedAction;
-  /** The arguments as the person left them; undefined when they were not touched. */
+  /** The edited arguments; undefined when they are unchanged. */
   readonly edits: JsonObject | undefined;
   readonly approver: Approver;
 }
 
-/** What comes of a yes: the action to carry out, or what rules would make of it. */
+/** The result of an approving answer: the action to execute, or the arguments after revision by policy. */
 export type YesOutcome =
   | {
       readonly kind: 'go';
       readonly action: RecordedAction;
-      /** Whether the arguments are others than those that the approval is about. */
+      /** Whether the arguments differ from those of the approval. */
       readonly edited: boolean;
       /** `approved_by_human` or `approved_with_cap:<n>`. */
       readonly comment: string;
     }
   | { readonly kind: 'proposal'; readonly args: JsonObject };
 
-/** The field of the request that edits come in. */
+/** The request field that contains edits. */
 export const EDITS_FIELD = 'approve_with_edits.arguments_json';
 
 /**
- * Runs current rules and caps on an action that a person says yes to (SV-5): `escalate` rules are
- * passed over, everything else holds. What a revise rule would change is answered with that change.
+ * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules are skipped, all
+ * others apply. If a revise rule would change the arguments, the result contains the revised arguments.
  * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL
  * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED
  * @throws PermissionDeniedError APPROVAL_CAP_MISSING
@@ -85,7 +85,7 @@ function editedAction({ action, edits }: Yes): RecordedAction {
   );
 }
 
-/** The arguments as the tool gets them. */
+/** The arguments as the tool receives them. */
 function checkShape(
   name: string,
   args: JsonObject,
@@ -114,7 +114,7 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
   const { reason, message } = check;
   switch (reason) {
     case 'above_human_cap': {
-      // One cap at a time, to learn which of them it is.
+      // Each cap alone, to find the one that is exceeded.
       const cap = humanCaps(policy, { tool, approver }).find(
         (one) =>
           !checkHumanDecision({ ...policy, humanCaps: [one] }, { tool, args, approver }).allowed,

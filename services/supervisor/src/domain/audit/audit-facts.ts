@@ -2,10 +2,10 @@ import { canonicalDigest, type JsonObject } from '@writ/kernel';
 import type { Receipt } from '../facts/receipt.ts';
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 
-/** What an audit record says: ids, digests, names and verdicts. Undefined is left out. */
+/** The facts of an audit record: ids, digests, names and verdicts. Undefined fields are omitted. */
 export type AuditFacts = Readonly<Record<string, JsonObject[string] | undefined>>;
 
-/** An action by name and digest; what is in it stays out of the record (SV-8). */
+/** Name and digest of an action; the audit record does not contain its content (SV-8). */
 export function actionFacts(prefix: string, action: RecordedAction | undefined): AuditFacts {
   if (action === undefined) return {};
   return {
@@ -14,7 +14,7 @@ export function actionFacts(prefix: string, action: RecordedAction | undefined):
   };
 }
 
-/** A receipt without the result fields that it carries. */
+/** The facts of a receipt, without its result fields. */
 export function receiptFacts(receipt: Receipt): AuditFacts {
   return {
     receipt_id: receipt.id,

@@ -13,18 +13,18 @@ import {
   shorterRetention,
 } from '../manifest/narrow.ts';
 
-/** The agent that hands work over, as far as its child is bound by it. */
+/** The parent, with the limits that bind its child. */
 export interface Parent {
   readonly runId: string;
   readonly instance: string;
   readonly manifest: AgentManifest;
   readonly executionBudget: ExecutionBudget;
-  /** Active time that it has used, in milliseconds. */
+  /** Active time used, in milliseconds. */
   readonly activeMs: number;
   readonly retention: HistoryRetention;
 }
 
-/** What a worker asks for on its agent's behalf; what is left out is the manifest's. */
+/** What the worker requests for the child; omitted fields are the manifest's. */
 export interface ChildTerms {
   readonly executionBudget: ExecutionBudget;
   readonly priority: PriorityName | undefined;
@@ -35,19 +35,19 @@ export interface ChildTerms {
   readonly retention: HistoryRetention | undefined;
 }
 
-/** What a child may really do. */
+/** The effective limits of a child. */
 export interface ChildPlan {
   readonly instance: string;
   /** Its definition, narrowed. */
   readonly manifest: AgentManifest;
-  /** Catalog aliases that it may use; the first is the one that it uses by itself. */
+  /** Catalog aliases that it may use; the first is its default. */
   readonly models: readonly string[];
 }
 
 /**
- * Narrows a child to what its parent, its manifest and the request allow, whichever is least (SUP-9):
- * budgets, weight and retention are cut; a tool or model that the manifest does not have is refused,
- * and so is a request for more than the parent itself may spend.
+ * Narrows a child to the least of what its parent, its manifest and the request allow (SUP-9): budgets, priority
+ * and retention are capped; a tool or model that the manifest does not have is rejected, and so is a budget above
+ * the parent's own.
  * @throws InvalidRequestError BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
  */
 export function planChild(
@@ -78,7 +78,7 @@ export function planChild(
   };
 }
 
-/** The dimensions of a budget as a request names them. */
+/** The request's names of the dimensions of a budget. */
 const DIMENSIONS: Readonly<Record<keyof ExecutionBudget, string>> = {
   maxTokens: 'max_tokens',
   maxCostNanoUsd: 'max_cost_nano_usd',
@@ -87,7 +87,7 @@ const DIMENSIONS: Readonly<Record<keyof ExecutionBudget, string>> = {
   maxActiveMs: 'max_active',
 };
 
-/** Whoever asks for more than its own gets nothing, rather than silently less (SUP-9). */
+/** Rejects a budget above the parent's instead of silently capping it (SUP-9). */
 function assertWithin({ instance, executionBudget }: Parent, asked: ExecutionBudget): void {
   for (const dimension of Object.keys(DIMENSIONS) as (keyof ExecutionBudget)[]) {
     const own = executionBudget[dimension];
@@ -103,7 +103,7 @@ function assertWithin({ instance, executionBudget }: Parent, asked: ExecutionBud
   }
 }
 
-/** Its manifest's and the request's, and no more than its parent has; of active time, has left. */
+/** The least of manifest, request and parent; of active time, the parent's remainder. */
 function budgetOf(
   { executionBudget, activeMs }: Parent,
   child: AgentManifest,
@@ -116,7 +116,7 @@ function budgetOf(
   return narrowExecutionBudget(narrowExecutionBudget(allowed, left), terms.executionBudget);
 }
 
-/** A child's history goes with its run, unless somebody asks to keep it who may (SUP-1, SUP-4). */
+/** A child's history ends with its run, unless the request asks for more and is allowed it (SUP-1, SUP-4). */
 function retentionOf(
   parent: Parent,
   child: AgentManifest,
@@ -125,7 +125,7 @@ function retentionOf(
   return shorterRetention(shorterRetention(child.retention, parent.retention), retention);
 }
 
-/** The gateway counts tool calls for the whole run, so a child must not raise that cap. */
+/** The gateway counts tool calls per run, so a child must not raise the cap. */
 function toolCallsOf(parent: AgentManifest, child: AgentManifest): { maxToolCalls?: number } {
   const caps = [parent.limits.maxToolCalls, child.limits.maxToolCalls];
   const set = caps.filter((cap) => cap !== undefined);
@@ -148,7 +148,7 @@ function toolsOf(child: AgentManifest, wanted: readonly string[]): readonly stri
 function modelsOf(child: AgentManifest, wanted: readonly string[]): readonly string[] {
   if (wanted.length === 0) {
     const { model, alsoAllowed } = child.model;
-    // A pattern says what may be asked for; a tab needs names.
+    // A tab needs names, so patterns are omitted.
     const names = [model, ...alsoAllowed.filter((alias) => !alias.includes('*'))];
     return [...new Set(names.filter((alias) => alias !== ''))];
   }

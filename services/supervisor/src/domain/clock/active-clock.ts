@@ -1,10 +1,10 @@
-/** How long an agent was active: while it runs, but not while it waits for a person or is parked (EM-1). */
+/** How long an agent was active: while it runs, not while it waits for a person or is parked (EM-1). */
 export interface ActiveClock {
-  /** Active time that is over, in milliseconds. */
+  /** Active time of past periods, in milliseconds. */
   readonly activeMs: number;
-  /** Since when the clock runs; null while it stands. */
+  /** Start of the current active period; null while the clock is stopped. */
   readonly activeSince: Date | null;
-  /** The last sign of life; null before the first. */
+  /** Time of the last activity; null before the first. */
   readonly lastSeenAt: Date | null;
 }
 
@@ -15,13 +15,13 @@ export const STANDING_CLOCK: ActiveClock = Object.freeze({
   lastSeenAt: null,
 });
 
-/** Active milliseconds at the moment `at`; a clock that stepped back adds nothing. */
+/** Active milliseconds at `at`; a clock that was set back adds nothing. */
 export function activeMsAt(clock: ActiveClock, at: Date): number {
   if (clock.activeSince === null) return clock.activeMs;
   return clock.activeMs + Math.max(0, at.getTime() - clock.activeSince.getTime());
 }
 
-/** The agent showed at `at` that it is alive: its clock runs, from now on if it stood. */
+/** The clock after an activity at `at`: it runs, from `at` if it was stopped. */
 export function seen(clock: ActiveClock, at: Date): ActiveClock {
   return {
     activeMs: clock.activeMs,
@@ -30,7 +30,7 @@ export function seen(clock: ActiveClock, at: Date): ActiveClock {
   };
 }
 
-/** The agent sleeps or ended at `at`. */
+/** The clock after the agent was suspended, parked or ended at `at`. */
 export function stopped(clock: ActiveClock, at: Date): ActiveClock {
   return {
     activeMs: activeMsAt(clock, at),
@@ -40,8 +40,8 @@ export function stopped(clock: ActiveClock, at: Date): ActiveClock {
 }
 
 /**
- * The lease on the agent's slot ended at `at`, which may have been a while ago: what came after does
- * not count. An agent that was seen since has a lease again, at the latest from then on.
+ * The clock after the lease on the agent's slot expired at `at`, which may be in the past: later time does not
+ * count. An agent that was active after `at` has a new lease, at the latest from its last activity on.
  */
 export function lapsed(clock: ActiveClock, at: Date): ActiveClock {
   const { activeSince, lastSeenAt } = clock;
@@ -54,7 +54,7 @@ export function lapsed(clock: ActiveClock, at: Date): ActiveClock {
   };
 }
 
-/** Nobody kept the clock since the agent's last sign of life, so that time does not count: after a restart of the supervisor. */
+/** The clock after a restart of the supervisor: time after the last activity does not count. */
 export function cut(clock: ActiveClock): ActiveClock {
   return stopped(clock, clock.lastSeenAt ?? clock.activeSince ?? new Date(0));
 }

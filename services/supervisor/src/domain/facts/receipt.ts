@@ -1,6 +1,6 @@
 import type { JsonObject } from '@writ/kernel';
 
-/** What became of a call, by the gateway's word (TG-8). */
+/** The outcome of a call as reported by the gateway (TG-8). */
 export type ReceiptStatus = 'ok' | 'error' | 'refused' | 'unknown' | 'void';
 
 /** A receipt whose signature was verified. */
@@ -10,42 +10,42 @@ export interface Receipt {
   readonly runId: string;
   readonly instance: string;
   readonly callId: string;
-  /** From 1; of a call the highest counts. */
+  /** From 1; the highest revision of a call counts. */
   readonly revision: number;
   readonly tool: string;
   readonly writId: string;
   readonly status: ReceiptStatus;
-  /** Empty when it went well. */
+  /** Empty after a success. */
   readonly stopReason: string;
-  /** SHA-256 of the result's content; empty without a result. */
+  /** SHA-256 of the content of the result; empty without a result. */
   readonly resultSha256: string;
-  /** SHA-256 of the argument bytes; empty when the call was burnt unseen. */
+  /** SHA-256 of the argument bytes; empty for a call that was voided before it arrived. */
   readonly argsSha256: string;
   readonly definitionDigest: string;
   readonly registryVersion: string;
   /** The declared result fields, by dotted path. */
   readonly fields: JsonObject;
-  /** Step of the agent, as the call said it. */
+  /** Step of the agent, as given in the call. */
   readonly step: number;
-  /** When intent, or the refusal, was recorded; undefined when the receipt does not say. */
+  /** Time of the recorded intent, or of the refusal; undefined when the receipt has none. */
   readonly startedAt: Date | undefined;
-  /** When the outcome was recorded; undefined when the receipt does not say. */
+  /** Time of the recorded outcome; undefined when the receipt has none. */
   readonly endedAt: Date | undefined;
-  /** Who resolved an unknown outcome; empty when nobody had to. */
+  /** The person who resolved an unknown outcome; empty when there is none. */
   readonly resolvedBy: string;
-  /** All of it, as JSON text. */
+  /** All claims as JSON. */
   readonly claimsJson: string;
 }
 
-/** An approved tool call, as far as a receipt has to fit it. */
+/** The fields of an approved tool call that a receipt must match. */
 export interface ApprovedCall {
   readonly tool: string;
   readonly argsSha256: string;
 }
 
 /**
- * Whether a receipt can be about an approved call: there is one, of this tool and these argument
- * bytes. A burnt call was never seen by the gateway, so that its receipt names only the call.
+ * Whether a receipt matches an approved call: same tool and same argument bytes. The gateway never received a
+ * voided call, so its receipt names only the call.
  */
 export function matchesCall(
   receipt: Receipt,

@@ -8,12 +8,12 @@ const STATUSES: Readonly<Record<Exclude<ReceiptStatus, 'void'>, FactReceipt['sta
   unknown: 'unknown',
 };
 
-/** The name of a call among the facts of its run: call ids are unique only within an agent. */
+/** The id of a call among the facts of its run: call ids are unique only within an agent. */
 export function factCallId(call: { readonly instance: string; readonly callId: string }): string {
   return `${call.instance}/${call.callId}`;
 }
 
-/** The facts of a run after a receipt, in whichever order and however often receipts come (SV-3). */
+/** The facts of a run after a receipt. Receipts may arrive repeatedly and in any order (SV-3). */
 export function settleReceipt(policy: Policy, facts: Facts, receipt: Receipt): Facts {
   const callId = factCallId(receipt);
   const { status, tool, fields } = receipt;

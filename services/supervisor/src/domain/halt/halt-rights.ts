@@ -1,14 +1,14 @@
 import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
 import type { HaltScope } from './halt.ts';
 
-/** A person as far as halts are concerned. */
+/** A person with the rights to halt. */
 export interface HaltingPerson {
   readonly tenant: string;
-  /** May act for every tenant, and for all of them at once. */
+  /** Whether the person may act for all tenants. */
   readonly isOperator: boolean;
 }
 
-/** Where a halt belongs: what it covers, and for which tenant the one acted who ordered it. */
+/** A halt with the tenant of the person who ordered it. */
 export interface OwnedHalt {
   readonly haltId: string;
   readonly scope: HaltScope;
@@ -16,8 +16,8 @@ export interface OwnedHalt {
 }
 
 /**
- * Checks who may halt a scope: an admin what belongs to the own tenant, an operator everything. The
- * runs of others do not exist for an admin (SYS-6).
+ * Checks who may halt a scope: an admin within the own tenant, an operator everything. For an admin, the runs of
+ * other tenants do not exist (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND
  */
 export function assertMayHalt(person: HaltingPerson, { tenant, runId }: HaltScope): void {
@@ -32,15 +32,15 @@ export function assertMayHalt(person: HaltingPerson, { tenant, runId }: HaltScop
   );
 }
 
-/** Whether a person is told of a halt: what stops the own tenant is no secret to its admins. */
+/** Whether a person may see a halt: admins see what stops their own tenant. */
 export function maySeeHalt(person: HaltingPerson, { scope }: Pick<OwnedHalt, 'scope'>): boolean {
   return person.isOperator || scope.tenant === undefined || scope.tenant === person.tenant;
 }
 
 /**
- * Checks who may lift a halt: an admin one that was ordered within the own tenant for what belongs to
- * it, an operator every one. What an operator ordered from elsewhere no admin lifts.
- * @throws NotFoundError HALT_NOT_FOUND for those of others; PermissionDeniedError OPERATOR_REQUIRED
+ * Checks who may lift a halt: an admin a halt that was ordered within the own tenant for that tenant, an operator
+ * every halt.
+ * @throws NotFoundError HALT_NOT_FOUND for halts of other tenants; PermissionDeniedError OPERATOR_REQUIRED
  */
 export function assertMayLift(person: HaltingPerson, halt: OwnedHalt): void {
   if (!maySeeHalt(person, halt)) throw haltNotFound(halt.haltId);
@@ -49,7 +49,7 @@ export function assertMayLift(person: HaltingPerson, halt: OwnedHalt): void {
   throw operatorRequired(`Lifting halt ${halt.haltId} needs the role operator.`);
 }
 
-/** The error for a halt that does not exist for its reader. */
+/** The error for a halt that does not exist for the reader. */
 export function haltNotFound(haltId: string): NotFoundError {
   return new NotFoundError('HALT_NOT_FOUND', `There is no halt ${haltId}.`, { halt_id: haltId });
 }

@@ -1,37 +1,37 @@
 import { PreconditionError } from '@writ/kernel';
 
-/** What a halt covers: everything, a tenant, a run or one agent of it (SV-9). */
+/** The scope of a halt: everything, a tenant, a run or one agent (SV-9). */
 export interface HaltScope {
   readonly tenant?: string;
   readonly runId?: string;
   readonly instance?: string;
 }
 
-/** Who or what may be halted: a tenant (for what has no run yet), a run, or an agent of it. */
+/** What may be halted: a tenant (for work without a run), a run, or an agent. */
 export interface HaltSubject {
   readonly tenant: string;
   readonly runId?: string | undefined;
   readonly instance?: string | undefined;
 }
 
-/** One order to stop. */
+/** One halt. */
 export interface Halt {
   readonly haltId: string;
   readonly scope: HaltScope;
-  /** Why, in the words of whoever ordered it. */
+  /** The reason that the person gave. */
   readonly reason: string;
   readonly orderedBy: string;
   readonly orderedAt: Date;
-  /** When it was lifted; null while it is in force. */
+  /** Null while the halt is in force. */
   readonly liftedAt: Date | null;
 }
 
-/** The one text of a scope, under which its halts are found. */
+/** The text form of a scope, used as a lookup key. */
 export function scopeKey({ tenant, runId, instance }: HaltScope): string {
   return [tenant, runId, instance].filter((part) => part !== undefined).join('/') || '*';
 }
 
-/** The texts of the scopes that cover a subject, the widest first; four, with the last ones repeated. */
+/** The keys of the scopes that cover a subject, the widest first; always four, the last ones repeated. */
 export function scopesOver({
   tenant,
   runId,
@@ -47,8 +47,7 @@ export function covers(scope: HaltScope, subject: HaltSubject): boolean {
 }
 
 /**
- * The halts that are in force for a subject, the oldest first (SV-9): each stands by itself, so that
- * lifting one lifts no other.
+ * The halts in force for a subject, the oldest first (SV-9). Each halt is independent: lifting one lifts no other.
  */
 export function haltsOver<H extends Halt>(halts: readonly H[], subject: HaltSubject): H[] {
   return halts
@@ -61,7 +60,7 @@ function inOrder(left: Halt, right: Halt): number {
   return byTime === 0 ? (left.haltId < right.haltId ? -1 : 1) : byTime;
 }
 
-/** The refusal that a halt is: by whom, and why (SV-9). */
+/** The error for a halted subject: who ordered the halt, and why (SV-9). */
 export function haltedError({ haltId, scope, reason, orderedBy }: Halt): PreconditionError {
   return new PreconditionError('HALTED', `Halted by ${orderedBy}: ${reason}`, {
     halt_id: haltId,

@@ -18,14 +18,14 @@ import type {
 } from './agent-manifest.ts';
 import { withDefinitionHash } from './manifest-json.ts';
 
-/** One agent as it is written down; times are milliseconds already. */
+/** The definition of an agent; durations are milliseconds. */
 export interface AgentDefinition {
   readonly name: string;
   readonly kind: AgentKind;
   readonly description?: string;
   readonly instructions?: string;
   readonly final_instructions?: string;
-  /** Left out by those that call none. */
+  /** Omitted by kinds that call no model. */
   readonly model?: {
     readonly model: string;
     readonly also_allowed?: readonly string[];
@@ -90,11 +90,11 @@ export interface AgentDefinition {
 
 const ASK_TIMEOUT_MS = 120_000;
 const DEFAULT_LIMITS = { maxRefusals: 3, maxRetries: 3 };
-/** Of the loop whose source says so; the other kinds are bounded by their budgets. */
+/** Defaults of the json-action loop; the other kinds are limited only by their budgets. */
 const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**
- * The manifest that a definition stands for, with every default and its hash (AG-1, AG-10).
+ * The manifest of a definition, with all defaults and its hash (AG-1, AG-10).
  * @throws InvalidRequestError INVALID_BUDGET, INVALID_AMOUNT, DELTAS_BYPASS_REDACTION, MODEL_REQUIRED,
  *   MODEL_NOT_APPLICABLE naming the field
  */
@@ -149,7 +149,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
   });
 }
 
-/** A person answers for the one, and the stages of the other have models of their own (AG-4). */
+/** A user proxy is answered by a person, and the stages of a flow have models of their own (AG-4). */
 function modelOf({ kind, model }: AgentDefinition): ModelSettings {
   const callsNone = kind === 'user-proxy' || kind === 'flow';
   if (model === undefined && !callsNone && kind !== 'custom') {
@@ -176,7 +176,7 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
   };
 }
 
-/** What is taken out of an answer must not be seen before. */
+/** Redacted text must not be visible before the redaction. */
 function assertDeltas({ unreviewed_deltas: shown = false, middleware }: AgentDefinition): void {
   if (!shown || !middleware?.chat?.some(({ name }) => name === 'redaction')) return;
   throw new InvalidRequestError(
@@ -217,7 +217,7 @@ function priorityOf(name: Lowercase<PriorityName> = 'normal'): PriorityName {
   return name.toUpperCase() as PriorityName;
 }
 
-/** The field when it has a value; what is absent must stay absent, for it means unlimited. */
+/** The field if it has a value. An unset limit means unlimited, so it must stay unset. */
 function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
 }

@@ -21,23 +21,23 @@ export const AGENT_KINDS = [
 /** One of {@link AGENT_KINDS}. */
 export type AgentKind = (typeof AGENT_KINDS)[number];
 
-/** What a blocked, refused or looping action does to the agent (AG-10). */
+/** The effect of a blocked, refused or looping action on the agent (AG-10). */
 export type RefusalHandling = 'stop' | 'tell_model';
 
-/** Which model an agent uses and how. */
+/** The model of an agent and its settings. */
 export interface ModelSettings {
   /** Catalog alias; empty when the agent calls no model. */
   readonly model: string;
-  /** Further aliases that it may be started with, `*` standing for any characters. */
+  /** Further aliases that it may be started with; `*` matches any characters. */
   readonly alsoAllowed: readonly string[];
   readonly temperature: number;
   readonly maxOutputTokens?: number;
   readonly jsonMode: boolean;
-  /** Longest wait for one model call. */
+  /** Timeout of one model call. */
   readonly timeoutMs?: number;
 }
 
-/** Bounds of an agent's loop; unset = unlimited, zero = zero. */
+/** Limits of an agent's loop; unset = unlimited, zero = zero. */
 export interface AgentLimits {
   readonly maxSteps?: number;
   readonly maxToolCalls?: number;
@@ -46,16 +46,16 @@ export interface AgentLimits {
   readonly maxRetries: number;
 }
 
-/** One agent that another may hand work to (AG-3). */
+/** An agent that another may delegate to (AG-3). */
 export interface SubAgent {
   readonly name: string;
   readonly description: string;
   readonly askTimeoutMs: number;
-  /** The most that it may weigh here; unset = what its own manifest says. */
+  /** Highest priority in this place; unset = that of its own manifest. */
   readonly priority?: PriorityName;
 }
 
-/** When a loop counts as gone wrong (AG-6); unset = the worker's default. */
+/** When a loop counts as failed (AG-6); unset = the worker's default. */
 export interface GuardrailSettings {
   readonly maxTokensRecoveries?: number;
   readonly maxRepeatedToolSteps?: number;
@@ -63,23 +63,23 @@ export interface GuardrailSettings {
   readonly reserveCostFraction?: number;
 }
 
-/** How the model's view is kept small (AG-8). */
+/** How the context of the model is kept small (AG-8). */
 export interface ContextSettings {
   readonly contextWindow?: number;
   readonly strategy: string;
   readonly options?: JsonObject;
 }
 
-/** One middleware that is switched on (AG-9). */
+/** One enabled middleware (AG-9). */
 export interface MiddlewareSetting {
   readonly name: string;
   readonly options?: JsonObject;
 }
 
-/** What the supervisor holds of an agent: workers read it and cannot change it (AG-1, SUP-9). */
+/** The definition of an agent as the supervisor stores it: workers read it and cannot change it (AG-1, SUP-9). */
 export interface AgentManifest {
   readonly name: string;
-  /** SHA-256 over everything else, in hex: a run stays on the definition that it started with. */
+  /** SHA-256 over all other fields, in hex: a run keeps the definition that it started with. */
   readonly definitionHash: string;
   readonly kind: AgentKind;
   readonly description: string;
@@ -93,7 +93,7 @@ export interface AgentManifest {
   readonly priority: PriorityName;
   readonly retention: HistoryRetention;
   readonly onRefusal: RefusalHandling;
-  /** Tools at or above this risk go to a person even where no rule names them. */
+  /** Tools at or above this risk need an approval even if no rule requires one. */
   readonly approvalRequiredRisk?: number;
   readonly subAgents: readonly SubAgent[];
   readonly guardrails: GuardrailSettings;
@@ -106,6 +106,6 @@ export interface AgentManifest {
   readonly outputTopic: string;
   readonly followTopics: readonly string[];
   readonly unreviewedDeltas: boolean;
-  /** Options of its kind. */
+  /** Options of the agent kind. */
   readonly options?: JsonObject;
 }

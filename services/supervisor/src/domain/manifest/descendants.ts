@@ -1,6 +1,6 @@
 import type { AgentManifest } from './agent-manifest.ts';
 
-/** Every agent that work may come to from `root`, over any number of hands; `root` only if it does. */
+/** All agents that `root` may delegate to, directly or indirectly; includes `root` only if it is one of them. */
 export function descendants(
   root: AgentManifest,
   agents: ReadonlyMap<string, AgentManifest>,

@@ -1,31 +1,31 @@
 import { canonicalDigest, type ExecutionBudget, type JsonObject } from '@writ/kernel';
 import type { AgentManifest } from './agent-manifest.ts';
 
-/** An execution budget as JSON holds it: money is decimal text, so that it stays exact (EM-4). */
+/** An execution budget in JSON: money is decimal text, so that it stays exact (EM-4). */
 interface BudgetJson extends Omit<ExecutionBudget, 'maxCostNanoUsd'> {
   readonly maxCostNanoUsd?: string;
 }
 
-/** An execution budget as the JSON text of a row. */
+/** Encodes an execution budget for a column. */
 export function budgetToJson(budget: ExecutionBudget): string {
   return JSON.stringify(plainBudget(budget));
 }
 
-/** The budget that {@link budgetToJson} wrote. */
+/** Decodes an execution budget. */
 export function budgetFromJson(text: string): ExecutionBudget {
   return budgetFrom(JSON.parse(text) as BudgetJson);
 }
 
-/** A manifest as the JSON text of a row. */
+/** Encodes a manifest for a column. */
 export function manifestToJson(manifest: AgentManifest): string {
   return JSON.stringify(plainManifest(manifest));
 }
 
-/** Manifests that were read lately: every review needs its agent's, and they never change. */
+/** Cache of decoded manifests: every review needs one, and they never change. */
 const read = new Map<string, AgentManifest>();
 const MOST_READ = 1_000;
 
-/** The manifest that {@link manifestToJson} wrote. */
+/** Decodes a manifest. */
 export function manifestFromJson(text: string): AgentManifest {
   const known = read.get(text);
   if (known !== undefined) return known;
@@ -46,7 +46,7 @@ function parseManifest(text: string): AgentManifest {
   return Object.freeze({ ...rest, executionBudget: budgetFrom(executionBudget) });
 }
 
-/** The manifest with its content's hash. */
+/** The manifest with its hash. */
 export function withDefinitionHash(manifest: Omit<AgentManifest, 'definitionHash'>): AgentManifest {
   const { definitionHash: _ignored, ...content } = plainManifest({
     ...manifest,
@@ -56,7 +56,7 @@ export function withDefinitionHash(manifest: Omit<AgentManifest, 'definitionHash
 }
 
 function plainManifest(manifest: AgentManifest): JsonObject {
-  // A round trip through JSON also drops what is undefined.
+  // Encoding as JSON also drops undefined fields.
   return JSON.parse(
     JSON.stringify({ ...manifest, executionBudget: plainBudget(manifest.executionBudget) }),
   ) as JsonObject;

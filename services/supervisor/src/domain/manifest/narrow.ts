@@ -9,26 +9,32 @@ import type { AgentManifest } from './agent-manifest.ts';
 
 const RETENTION_ORDER = [HistoryRetention.NONE, HistoryRetention.RUN, HistoryRetention.PERMANENT];
 const ROOT_SUFFIX = 6;
-/** Many children of one manifest live in one run, and none may meet another's name. */
+/** A run may have many children of one manifest, whose names must not collide. */
 const CHILD_SUFFIX = 12;
 const MAX_ID = 64;
 
-/** The instance of a run's root: its manifest's name and six characters of what made it (SUP-9). */
+/**
+ * The instance of a run's root: the name of its manifest and a suffix of 6 characters, derived from `source`
+ * (SUP-9).
+ */
 export function instanceOf(name: string, ...madeBy: readonly string[]): string {
   return named(name, ROOT_SUFFIX, madeBy);
 }
 
-/** The instance of a child: its manifest's name and twelve characters of run, parent and call (SUP-9). */
+/**
+ * The instance of a child: the name of its manifest and a suffix of 12 characters, derived from run, parent and
+ * call (SUP-9).
+ */
 export function childInstanceOf(name: string, ...madeBy: readonly string[]): string {
   return named(name, CHILD_SUFFIX, madeBy);
 }
 
-/** The lower of a weight and one that is asked for, if any is. */
+/** The lower of two priorities; `own` when nothing is requested. */
 export function lowerPriority(own: PriorityName, wanted: PriorityName | undefined): PriorityName {
   return wanted !== undefined && Priority[wanted] < Priority[own] ? wanted : own;
 }
 
-/** The shorter of a retention and one that is asked for, if any is. */
+/** The shorter of two retentions; `own` when nothing is requested. */
 export function shorterRetention(
   own: HistoryRetention,
   wanted: HistoryRetention | undefined,
@@ -38,7 +44,7 @@ export function shorterRetention(
 }
 
 /**
- * Checks that an agent may use a model: its own, or one that fits a pattern of its manifest.
+ * Checks that an agent may use a model: its own, or one that matches a pattern of its manifest.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED naming `field`
  */
 export function assertModelAllowed(
@@ -56,7 +62,7 @@ export function assertModelAllowed(
   );
 }
 
-/** `*` stands for any characters. */
+/** `*` matches any characters. */
 function fits(pattern: string, text: string): boolean {
   const source = pattern.split('*').map((part) => RegExp.escape(part));
   return new RegExp(`^${source.join('.*')}$`).test(text);

@@ -1,6 +1,6 @@
 import { type ErrorKind, isWritError } from '@writ/kernel';
 
-/** The steps of each kind of order, in order. Each is idempotent, so that it may run again. */
+/** The steps of each kind of order. Each step is idempotent, so that it can be repeated. */
 export const ORDER_STEPS = {
   start_run: ['open_pool', 'open_tab', 'deliver'],
   wake_agent: ['signal'],
@@ -14,13 +14,15 @@ export const ORDER_STEPS = {
 /** The kinds of order. */
 export type OrderKind = keyof typeof ORDER_STEPS;
 
-/** Orders of a halt belong to no run: they come before all others and wait for none (SV-9). */
+/** Orders of a halt belong to no run: they go first and wait for no other order (SV-9). */
 export const HALT_ORDERS = ['halt', 'resume'] as const satisfies readonly OrderKind[];
 
 /** A kind of order of a halt. */
 export type HaltOrderKind = (typeof HALT_ORDERS)[number];
 
-/** Orders that begin something, which is held up while its run is halted; endings never are (SV-9). */
+/**
+ * Orders that start something: they wait while their run is halted. Orders that end something never wait (SV-9).
+ */
 const HELD_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
 
 /** Whether an order belongs to a halt and not to a run. */
@@ -33,19 +35,19 @@ export function isHeldByHalt(kind: OrderKind): boolean {
   return HELD_BY_HALT.includes(kind);
 }
 
-/** Whether a stored text is a kind of order. */
+/** Whether a stored text is a known kind of order. */
 export function isOrderKind(kind: string): kind is OrderKind {
   return Object.hasOwn(ORDER_STEPS, kind);
 }
 
-/** The steps that are left, beginning with the stored one; all of them for a new order. */
+/** The remaining steps, from the stored one on; all of them for a new order. */
 export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
   const steps: readonly string[] = ORDER_STEPS[kind];
   const index = steps.indexOf(stored);
   return index === -1 ? steps : steps.slice(index);
 }
 
-/** Asking again changes nothing about these. */
+/** Errors that a retry does not change. */
 const FINAL: readonly ErrorKind[] = [
   'invalid_argument',
   'permission_denied',
@@ -55,7 +57,7 @@ const FINAL: readonly ErrorKind[] = [
   'unimplemented',
   'data_loss',
 ];
-/** These say that somebody is busy or away, which passes. */
+/** Errors of a busy or unreachable peer, which are transient. */
 const PASSING: readonly ErrorKind[] = [
   'unavailable',
   'resource_exhausted',
@@ -63,17 +65,17 @@ const PASSING: readonly ErrorKind[] = [
   'deadline_exceeded',
   'cancelled',
 ];
-/** Failures in a row after which one that ought not to happen counts as lasting. */
+/** Consecutive failures after which an unexpected error counts as permanent. */
 const LASTING_AFTER = 8;
 
-/** Whether a failure will not pass by trying again. */
+/** Whether a retry cannot succeed. */
 export function isLasting(error: unknown, attempts: number): boolean {
   if (!isWritError(error)) return attempts >= LASTING_AFTER;
   if (FINAL.includes(error.kind)) return true;
   return !PASSING.includes(error.kind) && attempts >= LASTING_AFTER;
 }
 
-/** The stable reason of a failure, for rows and stop reasons; never its message. */
+/** The reason code of a failure, for rows and stop reasons; never its message. */
 export function reasonOf(error: unknown): string {
   return isWritError(error) ? error.reason : 'INTERNAL';
 }

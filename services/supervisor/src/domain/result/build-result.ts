@@ -9,9 +9,8 @@ const FINAL_OBSERVATION = JSON.stringify({ status: 'final' });
 const NO_VALID_ACTION = 'invalid_action:';
 
 /**
- * Builds a run's result from the supervisor's own decisions, the gateway's receipts and the meter's
- * closed tab (SV-7). The same records always give the same result, so a late receipt amends it by
- * building it again.
+ * Builds the result of a run from the supervisor's decisions, the gateway's receipts and the meter's closed tab
+ * (SV-7). The same records always give the same result, so a late receipt amends it by building it again.
  */
 export function buildResult(records: ResultRecords): RunResult {
   const { ending, decisions, tab } = records;
@@ -42,12 +41,12 @@ export function buildResult(records: ResultRecords): RunResult {
   };
 }
 
-/** A failed model call is known to the meter, whatever the worker says of it. */
+/** Whether the meter recorded the model failure that the worker reports. */
 function agreesWithTab({ ending, tab }: ResultRecords): boolean {
   return tab?.failures.some(({ stopReason }) => stopReason === ending.stopReason) ?? false;
 }
 
-/** One row for each proposal that was an action; a proposal that was none has its raw text instead. */
+/** One row for each proposal that is an action; an invalid proposal has its raw text instead. */
 function traceRow(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -73,7 +72,7 @@ function traceRow(
   ];
 }
 
-/** Why a step did not go well; undefined when it did. */
+/** Why a step failed; undefined when it succeeded. */
 function failureOf(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -81,14 +80,14 @@ function failureOf(
 ): string | undefined {
   const { stopReason, executedAction, handoff } = decision;
   if (stopReason !== undefined) return stopReason;
-  // An approval that nobody answered ends with the run.
+  // An unanswered approval ends with the run.
   if (executedAction === undefined) return runStopReason;
   if (handoff !== undefined) return handoffFailure(handoff);
   if (executedAction.kind !== 'tool' || receipt?.status === 'ok') return undefined;
   return receipt?.stopReason ?? runStopReason;
 }
 
-/** One entry for each action that took effect; a call that stopped the run is the result's `action`. */
+/** One entry for each action that took effect; the call that stopped the run is the result's `action`. */
 function historyEntry(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -115,7 +114,7 @@ function historyEntry(
   ];
 }
 
-/** What an executed action gave back; undefined when it was not executed. */
+/** The observation of an executed action; undefined when it was not executed. */
 function observationOf(
   { handoff }: DecisionRecord,
   action: RecordedAction,

@@ -1,6 +1,6 @@
 import type { RunUsage } from './run-usage.ts';
 
-/** Model calls of an agent that ended without an answer. */
+/** Failed model calls of an agent. */
 export interface ModelFailure {
   /** `llm_timeout`, `llm_empty` or `provider_error:<what>`. */
   readonly stopReason: string;
@@ -8,11 +8,11 @@ export interface ModelFailure {
   readonly lastCallId: string;
 }
 
-/** What the meter said when an agent's tab was closed. */
+/** What the meter returned when an agent's tab was closed. */
 export interface ClosedTab {
-  /** What the agent spent. */
+  /** The usage of the agent. */
   readonly usage: RunUsage;
-  /** What all agents of the run had spent by then. */
+  /** The usage of all agents of the run at that time. */
   readonly runUsage: RunUsage;
   readonly failures: readonly ModelFailure[];
 }

@@ -1,7 +1,7 @@
 import { outcomeOf } from '@writ/kernel';
 import type { HandoffRecord } from './result-records.ts';
 
-/** Why a delegation did not go well; undefined when it brought an answer. */
+/** Why a delegation failed; undefined when it returned an answer. */
 export function handoffFailure(handoff: HandoffRecord): string | undefined {
   switch (handoff.kind) {
     case 'refused':
@@ -13,7 +13,7 @@ export function handoffFailure(handoff: HandoffRecord): string | undefined {
   }
 }
 
-/** What a delegation gave back, as JSON: the child's reviewed answer, or why there is none (AG-3). */
+/** The observation of a delegation, as JSON: the child's reviewed answer, or why there is none (AG-3). */
 export function handoffObservation(handoff: HandoffRecord): string {
   switch (handoff.kind) {
     case 'refused':

@@ -1,16 +1,16 @@
 import type { FinalAction, JsonValue, ToolAction } from '@writ/kernel';
 
-/** A handoff to another agent. */
+/** A delegation to another agent. */
 export interface DelegationAction {
   readonly kind: 'delegation';
   readonly agent: string;
   readonly task: string;
 }
 
-/** An action as it is recorded, as JSON: what a tool gets are the RFC 8785 bytes of its `args`. */
+/** A recorded action, as JSON; a tool receives the RFC 8785 bytes of its `args`. */
 export type RecordedAction = ToolAction | FinalAction | DelegationAction;
 
-/** What a row calls an action: the tool, `final`, or `handoff_<agent>`. */
+/** The name of an action in rows: the tool, `final`, or `handoff_<agent>`. */
 export function actionName(action: RecordedAction): string {
   switch (action.kind) {
     case 'tool':
@@ -22,7 +22,7 @@ export function actionName(action: RecordedAction): string {
   }
 }
 
-/** The action in a row's JSON; null stays undefined. */
+/** Decodes an action; null becomes undefined. */
 export function actionFrom(json: string | null): RecordedAction | undefined {
   return json === null ? undefined : (JSON.parse(json) as JsonValue as unknown as RecordedAction);
 }

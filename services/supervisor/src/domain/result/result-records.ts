@@ -3,22 +3,22 @@ import type { ClosedTab } from './closed-tab.ts';
 import type { RecordedAction } from './recorded-action.ts';
 import type { ExecutedFrom, HumanAnswer, Verdict } from './run-result.ts';
 
-/** What became of a delegation that was approved (AG-3). */
+/** The outcome of an approved delegation (AG-3). */
 export type HandoffRecord =
-  /** There was no slot, in the cap's own sentence. */
+  /** No slot was available; the sentence names the cap. */
   | { readonly kind: 'refused'; readonly sentence: string }
-  /** It could not be set up, or the run was over first. */
+  /** The child could not be set up, or the run ended first. */
   | { readonly kind: 'failed'; readonly reason: string }
   | {
       readonly kind: 'made';
       readonly instance: string;
-      /** Undefined while the child lives. */
+      /** Undefined while the child is alive. */
       readonly stopReason: string | undefined;
-      /** The answer that was approved. */
+      /** The approved answer. */
       readonly answer: string | undefined;
     };
 
-/** What was decided on one proposal. */
+/** The decision on one proposal. */
 export interface DecisionRecord {
   readonly agent: AgentRef;
   readonly callId: string;
@@ -27,30 +27,30 @@ export interface DecisionRecord {
   readonly verdict: Verdict;
   readonly reason: string;
   readonly rawText: string | undefined;
-  /** Undefined when the proposal was no action. */
+  /** Undefined for an invalid proposal. */
   readonly action: RecordedAction | undefined;
   readonly revisedAction: RecordedAction | undefined;
-  /** Undefined until somebody said yes. */
+  /** Undefined until the action is approved. */
   readonly executedAction: RecordedAction | undefined;
   readonly executedFrom: ExecutedFrom | undefined;
   readonly stopReason: string | undefined;
-  /** Undefined for what is no delegation, and for one that was never asked for again after a yes. */
+  /** Undefined for other actions, and for a delegation that was not repeated after its approval. */
   readonly handoff?: HandoffRecord | undefined;
-  /** What a person said; undefined when nobody was asked or nobody answered. */
+  /** The answer of the approver; undefined without an approval or an answer. */
   readonly human: HumanAnswer | undefined;
 }
 
-/** What became of one tool call: its receipt of the highest revision. */
+/** The outcome of one tool call: its receipt of the highest revision. */
 export interface ReceiptRecord {
   readonly instance: string;
   readonly callId: string;
   readonly status: 'ok' | 'error' | 'refused' | 'unknown' | 'void';
   readonly stopReason: string | undefined;
-  /** The content whose digest the receipt holds. */
+  /** The content that the digest of the receipt covers. */
   readonly observation: string | undefined;
 }
 
-/** How the run's root ended. */
+/** How the root ended. */
 export interface EndingRecord {
   readonly instance: string;
   readonly stopReason: string;
@@ -61,12 +61,14 @@ export interface EndingRecord {
   readonly unverified: boolean;
 }
 
-/** Everything that a result is made of; nothing in it is only a worker's word but the ending's detail. */
+/**
+ * The records from which a result is built. Only the detail of the ending is an unverified claim of the worker.
+ */
 export interface ResultRecords {
   readonly ending: EndingRecord;
   /** In the order of decisions. */
   readonly decisions: readonly DecisionRecord[];
   readonly receipts: readonly ReceiptRecord[];
-  /** The root's closed tab; undefined when it never had one. */
+  /** The closed tab of the root; undefined when it had none. */
   readonly tab: ClosedTab | undefined;
 }

@@ -2,13 +2,13 @@ import type { AgentRef, Phase, RunStatus } from '@writ/kernel';
 import type { RecordedAction } from './recorded-action.ts';
 import type { RunUsage } from './run-usage.ts';
 
-/** What policy said of a proposal. */
+/** The policy's verdict on a proposal. */
 export type Verdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
 
 /** Whose version of an action counts (SV-6). */
 export type ExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
-/** What a person said. */
+/** The answer of an approver. */
 export interface HumanAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
@@ -18,7 +18,7 @@ export interface HumanAnswer {
   readonly decidedAt: string;
 }
 
-/** One step in one line (SV-7). */
+/** One step of a run (SV-7). */
 export interface TraceRow {
   /** From 1; zero for a composed final. */
   readonly step: number;
@@ -29,13 +29,13 @@ export interface TraceRow {
   readonly executedFrom: ExecutedFrom;
   readonly ok: boolean;
   readonly stopReason?: string;
-  /** Absent when nobody was asked, or nobody answered. */
+  /** Absent without an approval or an answer. */
   readonly humanApproved?: boolean;
   readonly agent: AgentRef;
   readonly callId: string;
 }
 
-/** One executed step in full (SV-7). */
+/** One executed step with its content (SV-7). */
 export interface HistoryEntry {
   readonly step: number;
   readonly action: RecordedAction;
@@ -44,29 +44,29 @@ export interface HistoryEntry {
   readonly revisedAction?: RecordedAction;
   readonly executedAction: RecordedAction;
   readonly executedFrom: ExecutedFrom;
-  /** The content whose digest the receipt holds, as JSON; empty when nobody showed it. */
+  /** The content that the digest of the receipt covers, as JSON; empty when no worker sent it. */
   readonly observationJson: string;
   readonly humanApproval?: HumanAnswer;
   readonly agent: AgentRef;
   readonly callId: string;
 }
 
-/** How a run ended, as its supervisor knows it (SV-7). */
+/** The result of a run (SV-7). */
 export interface RunResult {
   readonly status: RunStatus;
   readonly stopReason: string;
-  /** Absent when it did not stop anywhere. */
+  /** Absent when the run did not stop in a phase. */
   readonly phase?: Phase;
   readonly answer: string;
   readonly usage: RunUsage;
   readonly trace: readonly TraceRow[];
   readonly history: readonly HistoryEntry[];
-  /** What the model said, when the run stopped because it was no action. */
+  /** The model's text, when the run stopped because it was not a valid action. */
   readonly rawAction?: string;
-  /** The action that the run stopped at. */
+  /** The action at which the run stopped. */
   readonly action?: RecordedAction;
-  /** One sentence of the worker, which nobody vouches for. */
+  /** One unverified sentence of the worker. */
   readonly workerDetail: string;
-  /** The stop reason is only the worker's word. */
+  /** Whether the stop reason is only the worker's claim. */
   readonly unverified: boolean;
 }

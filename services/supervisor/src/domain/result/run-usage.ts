@@ -1,4 +1,4 @@
-/** What a run spent, all agents together, from its closed tabs. Money is nano-USD in decimal text (EM-4). */
+/** The usage of a run, all agents together, from its closed tabs. Money is nano-USD in decimal text (EM-4). */
 export interface RunUsage {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
@@ -10,7 +10,7 @@ export interface RunUsage {
   readonly failedCalls: number;
 }
 
-/** A run that never reached a model. */
+/** The usage of a run without model calls. */
 export const NO_USAGE: RunUsage = Object.freeze({
   inputTokens: 0,
   cachedInputTokens: 0,

@@ -1,7 +1,7 @@
 import type { RecordedAction } from './recorded-action.ts';
 import type { RunResult } from './run-result.ts';
 
-/** An action without its content: what kind it was, and the name of its tool or agent (SUP-4). */
+/** An action without its content: its kind and the name of its tool or agent remain (SUP-4). */
 export function withheldAction(action: RecordedAction): RecordedAction {
   switch (action.kind) {
     case 'tool':
@@ -14,8 +14,8 @@ export function withheldAction(action: RecordedAction): RecordedAction {
 }
 
 /**
- * A result without content: how the run ended, what it spent, and its steps by name and digest stay;
- * answer, history and what the worker or the model said do not (SUP-4).
+ * A result without content: outcome, usage and the steps by name and digest remain; answer, history and texts of
+ * worker and model are removed (SUP-4).
  */
 export function withheldResult({ rawAction: _said, action, ...result }: RunResult): RunResult {
   return {

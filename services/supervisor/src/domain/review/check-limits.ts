@@ -1,7 +1,7 @@
-/** How much of its time and steps an agent has used. */
+/** The time and steps that an agent has used. */
 export interface Usage {
   readonly now: Date;
-  /** When the run must be over; null when it need not. */
+  /** Null without a deadline. */
   readonly deadlineAt: Date | null;
   readonly activeMs: number;
   /** Undefined = unlimited. */
@@ -9,14 +9,16 @@ export interface Usage {
   /** Steps before this one. */
   readonly steps: number;
   readonly maxSteps: number | undefined;
-  /** The one composed final of an agent, which counts no step (SV-1). */
+  /** Whether the proposal is the one composed final of its agent, which counts no step (SV-1). */
   readonly countsNoStep: boolean;
 }
 
-/** The stop reason of an agent that may propose nothing more. */
+/** The stop reason of an agent that has reached a limit. */
 export type LimitReached = 'deadline' | 'max_seconds' | 'max_steps';
 
-/** Whether an agent still has time and steps for one more proposal; time comes first (AG-7, EM-1). */
+/**
+ * The limit that an agent has reached, undefined when it may propose again. Time is checked first (AG-7, EM-1).
+ */
 export function limitReached(usage: Usage): LimitReached | undefined {
   const { now, deadlineAt, activeMs, maxActiveMs, steps, maxSteps, countsNoStep } = usage;
   if (deadlineAt !== null && now >= deadlineAt) return 'deadline';

@@ -11,21 +11,21 @@ import type { ExecutedFrom, Verdict } from '../result/run-result.ts';
 import type { LimitReached } from './check-limits.ts';
 import { type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
 
-/** What comes of a proposal. */
+/** The result of judging a proposal. */
 export interface Judgement {
-  /** The verdict to show: escalate if a pass escalated, else revise if one revised (SV-7). */
+  /** The verdict to report: escalate if a pass escalated, else revise if a pass revised (SV-7). */
   readonly verdict: Verdict;
   readonly reason: string;
   /** Empty when no rule decided. */
   readonly ruleId: string;
   /** 0 to 1. */
   readonly risk: number;
-  /** Undefined when the proposal was no action. */
+  /** Undefined for an invalid proposal. */
   readonly action: RecordedAction | undefined;
   /** Undefined when policy changed nothing. */
   readonly revisedAction: RecordedAction | undefined;
   readonly next: NextStep;
-  /** Every pass over the rules, for the record. */
+  /** Every pass over the rules, for the audit record. */
   readonly passes: readonly {
     readonly verdict: string;
     readonly rule: string;
@@ -33,7 +33,7 @@ export interface Judgement {
   }[];
 }
 
-/** What happens now: the action takes effect, a person is asked, or the agent is told to stop. */
+/** The next step: the action is executed, an approval is opened, or the agent stops. */
 export type NextStep =
   | { readonly kind: 'go'; readonly action: RecordedAction; readonly from: ExecutedFrom }
   | {
@@ -45,12 +45,12 @@ export type NextStep =
     }
   | { readonly kind: 'stop'; readonly stopReason: string; readonly phase: Phase | undefined };
 
-/** Where a review stands: everything but the action. */
+/** The input of a review besides the action. */
 export type Situation = Omit<ReviewInput, 'action' | 'toolRisk' | 'contractOf' | 'skipEscalation'>;
 
 const INVALID = 'invalid_action:';
 
-/** Holds an action against the rules until they no longer change it (SV-1, SV-10). */
+/** Applies the policy to an action until it no longer changes it (SV-1, SV-10). */
 export function judge(
   policy: Policy,
   action: RecordedAction,
@@ -88,7 +88,7 @@ export function judge(
   };
 }
 
-/** The judgement on what is no action (SV-2). */
+/** The judgement on an invalid proposal (SV-2). */
 export function judgeInvalid(stopReason: string): Judgement {
   return {
     ...unruled('invalid', stopReason.slice(INVALID.length)),
@@ -97,24 +97,24 @@ export function judgeInvalid(stopReason: string): Judgement {
   };
 }
 
-/** The judgement on a proposal that came when time or steps were over; what it says is not read. */
+/** The judgement on a proposal after a limit was reached; the proposal is not parsed. */
 export function judgeLate(limit: LimitReached): Judgement {
   return {
     ...unruled('block', limit),
     ...NO_ACTION,
-    // Where the agent stopped is for its worker to say: at a step, or while composing.
+    // The worker reports whether the agent stopped at a step or while composing.
     next: { kind: 'stop', stopReason: limit, phase: undefined },
   };
 }
 
-/** Looks a tool's contract up when only one tool is in question: revisions change arguments alone. */
+/** Looks up the contract of the one tool in question: revisions change only its arguments. */
 export function contractOf(tool: ReviewedTool | undefined): NonNullable<ReviewInput['contractOf']> {
   return (name) => (name === tool?.name ? tool.contract : undefined);
 }
 
-/** An action of the policy engine as it is recorded. */
+/** A policy action in its recorded form. */
 function recorded(action: ProposedAction, proposed: RecordedAction): RecordedAction {
-  // Rules change the arguments of a tool call and nothing else.
+  // Rules change only the arguments of a tool call.
   return proposed.kind === 'tool' ? { ...proposed, args: action.args ?? proposed.args } : proposed;
 }
 
@@ -147,7 +147,7 @@ function nextStep(
   }
 }
 
-/** What a fillable argument lacked when proposed must be there when executed (TG-3). */
+/** Checks the arguments for execution: a fillable argument may be missing in a proposal, not in a call (TG-3). */
 function execution(
   action: ToolAction,
   tool: ReviewedTool | undefined,

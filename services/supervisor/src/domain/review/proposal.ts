@@ -10,7 +10,7 @@ import {
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 import type { ReviewedTool } from './reviewed-tool.ts';
 
-/** What a worker proposes, as it came. */
+/** The content of a proposal. */
 export type ProposedContent =
   | { readonly kind: 'raw_text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly argumentsJson: string }
@@ -19,11 +19,11 @@ export type ProposedContent =
       readonly kind: 'delegation';
       readonly agent: string;
       readonly task: string;
-      /** Everything else that the request asks for, so that another request is noticed. */
+      /** All other fields of the request, so that the digest covers them. */
       readonly terms: JsonObject;
     };
 
-/** A proposal as an action, or why it is none and what was said. */
+/** The parsed action, or why the proposal is invalid, with its raw value. */
 export type ReadAction =
   | { readonly ok: true; readonly action: RecordedAction }
   | Extract<ParsedAction, { readonly ok: false }>;
@@ -31,26 +31,26 @@ export type ReadAction =
 /** One proposal (SV-1). */
 export interface Proposal {
   readonly callId: string;
-  /** Empty when it came from no model call. */
+  /** Empty when no model call produced it. */
   readonly modelCallId: string;
   readonly content: ProposedContent;
-  /** A final that was composed after the steps ran out. */
+  /** A final composed after the step limit was reached. */
   readonly composed: boolean;
-  /** A final that is the partial result of a paused agent. */
+  /** A final with the partial result of a paused agent. */
   readonly partial: boolean;
 }
 
-/** Digest of a proposal without what came along with it, so that a reused call_id is noticed. */
+/** Digest of a proposal without receipts and observations, so that a reused call_id is detected. */
 export function proposalDigest(proposal: Proposal): string {
   const { modelCallId, content, composed, partial } = proposal;
   return canonicalDigest({ modelCallId, content: { ...content }, composed, partial });
 }
 
 /**
- * Reads a proposal as an action (SV-2), whether it is raw model text or a native call. A delegation
- * is one to the model, too: the tool `handoff_<agent>` with the argument `task` (AG-3).
- * @param tool the gateway's definition of the tool that it names; undefined when there is none
- * @param targets the agents that it may hand work to
+ * Parses a proposal as an action (SV-2): raw model text, or a native call. To the model, a delegation is the tool
+ * `handoff_<agent>` with the argument `task` (AG-3).
+ * @param tool the gateway's definition of the named tool; undefined when there is none
+ * @param targets the agents that it may delegate to
  */
 export function readProposal(
   { content }: Proposal,
@@ -61,7 +61,7 @@ export function readProposal(
   return parse(content, (name) => (name === tool?.name ? tool.contract : undefined));
 }
 
-/** The tool that a proposal names, however it goes on; undefined when it is no tool call. */
+/** The tool that a proposal names, also in an invalid call; undefined when it is not a tool call. */
 export function namedTool({ content }: Proposal): string | undefined {
   if (content.kind === 'delegation') return undefined;
   let named: string | undefined;
@@ -72,7 +72,7 @@ export function namedTool({ content }: Proposal): string | undefined {
   return named;
 }
 
-/** What the model said, for a proposal that was no action (SV-7). */
+/** The model's text of an invalid proposal (SV-7). */
 export function rawText({ content }: Proposal, parsed: ReadAction): string | undefined {
   if (content.kind === 'raw_text') return content.text;
   return parsed.ok ? undefined : JSON.stringify(parsed.raw);

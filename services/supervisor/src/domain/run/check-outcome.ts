@@ -1,14 +1,14 @@
 import { InvalidRequestError, isStopReason, type Phase } from '@writ/kernel';
 
-/** How a worker says that its agent ended. */
+/** How a worker reports the end of its agent. */
 export interface OutcomeClaim {
   readonly stopReason: string;
   readonly phase: Phase;
-  /** The model call, review or tool call that it stopped at; empty when it names none. */
+  /** The model call, review or tool call at which it stopped; empty when it names none. */
   readonly callId: string;
 }
 
-/** What the supervisor knows about the call that the claim names, and about the agent. */
+/** What the supervisor knows of the agent and of the call that the claim names. */
 export interface OutcomeEvidence {
   readonly decision:
     | { readonly stopReason: string | null; readonly phase: Phase | null }
@@ -26,16 +26,16 @@ export interface OutcomeEvidence {
 /** The ending to record. */
 export interface CheckedOutcome {
   readonly phase: Phase;
-  /** Nothing that the supervisor knows agrees with the claim. */
+  /** Whether no record of the supervisor confirms the claim. */
   readonly unverified: boolean;
 }
 
-/** Endings that are never a worker's to tell: they are approved, ordered or decided elsewhere. */
+/** Endings that a worker cannot report: an approved final, a person or the supervisor causes them. */
 const NOT_REPORTABLE = ['success', 'paused', 'cancelled', 'halted'];
 
 /**
- * Holds a worker's claim against what the supervisor knows (SV-7). A claim that nothing agrees with
- * still ends the agent, since a worker can always give up, but is marked as its word only.
+ * Checks a worker's claim against the supervisor's records (SV-7). An unconfirmed claim still ends the agent,
+ * because a worker can always give up, but it is marked as unverified.
  * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
 export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): CheckedOutcome {

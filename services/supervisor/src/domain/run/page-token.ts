@@ -1,19 +1,20 @@
 import { canonicalDigest, InvalidRequestError } from '@writ/kernel';
 
-/** Where the next page begins: the sort key of the last row of this one. */
+/** The position of a page: the sort key of the last row of the previous page. */
 export type PagePosition = readonly string[];
 
 const DIGEST_LENGTH = 16;
 const NOT_OURS = 'is not one that this service gave';
 
-/** An opaque token for the page after `position`, good only for a request with the same filters. */
+/** An opaque token for the page after `position`, valid only with the same filters. */
 export function pageToken(position: PagePosition, filters: object): string {
   return Buffer.from(JSON.stringify([digestOf(filters), ...position])).toString('base64url');
 }
 
 /**
- * Where a page begins, in so many `parts`; undefined for the first.
- * @throws InvalidRequestError INVALID_PAGE_TOKEN when it is not one of ours, or of another request
+ * The position of a page, with `parts` parts; undefined for the first page.
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN when the token is malformed or belongs to a request with other
+ *   filters
  */
 export function readPageToken(
   token: string,
@@ -25,13 +26,13 @@ export function readPageToken(
   if (digest !== digestOf(filters)) {
     throw badToken('belongs to a request with other filters; ask for the first page again');
   }
-  // Half a position would be the first page again, and a caller that follows pages never done.
+  // An incomplete position would return the first page again, and a client that follows pages would never finish.
   if (position.length !== parts || position.includes('')) throw badToken(NOT_OURS);
   return position;
 }
 
 /**
- * A moment in a page's position.
+ * Parses a time of a position.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export function pageTime(text: string): Date {
@@ -41,7 +42,7 @@ export function pageTime(text: string): Date {
 }
 
 /**
- * A number in a page's position.
+ * Parses a number of a position.
  * @throws InvalidRequestError INVALID_PAGE_TOKEN
  */
 export function pageNumber(text: string): number {

@@ -17,7 +17,7 @@ import {
   shorterRetention,
 } from '../manifest/narrow.ts';
 
-/** What a caller asks for; what is left out is the manifest's. */
+/** What a client requests; omitted fields are the manifest's. */
 export interface RunRequest {
   readonly goal: string;
   /** A JSON object, or empty. */
@@ -30,11 +30,11 @@ export interface RunRequest {
   readonly model: string;
 }
 
-/** What the run may really do: nothing beyond its root's manifest (SUP-9). */
+/** The effective limits of a run: nothing beyond the manifest of its root (SUP-9). */
 export interface RunPlan {
   /** Name of the root's instance. */
   readonly rootInstance: string;
-  /** The manifest as this run's root sees it: one model, budgets narrowed. */
+  /** The manifest of the root in this run: one model, narrowed budgets. */
   readonly manifest: AgentManifest;
   readonly runBudget: ExecutionBudget;
   readonly spawnBudget: SpawnBudget;
@@ -44,8 +44,8 @@ export interface RunPlan {
 const MAX_DATA_BYTES = 1_048_576;
 
 /**
- * Narrows what was asked for to what the manifest allows (SUP-9). Larger budgets, weights and
- * retentions than the manifest's are cut; a model that it does not allow is refused.
+ * Narrows a request to what the manifest allows (SUP-9). Larger budgets, priorities and retentions are capped; a
+ * model that it does not allow is rejected.
  * @throws InvalidRequestError MODEL_NOT_ALLOWED, INVALID_RUN_DATA or what parseJsonStrict throws
  */
 export function planRun(
@@ -63,7 +63,7 @@ export function planRun(
     manifest: {
       ...manifest,
       model: { ...manifest.model, model: modelOf(manifest, request.model), alsoAllowed: [] },
-      // The run's caps bind the root, too, so that its own clock keeps max_active for the run.
+      // The caps of the run also bind the root, so that the root's clock enforces max_active for the run.
       executionBudget: runBudget,
       spawnBudget,
       priority: lowerPriority(manifest.priority, request.priority),

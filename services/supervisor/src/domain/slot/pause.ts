@@ -1,8 +1,8 @@
-/** What the supervisor knows of an agent's slot (SB-4). Times are spawn-budget's, or a little earlier. */
+/** What is known of an agent's slot (SB-4). Times are those of spawn-budget, or slightly earlier. */
 export interface SlotKnowledge {
-  /** Since when the agent is paused; null while it is not. */
+  /** Null while the agent is not paused. */
   readonly pausedSince: Date | null;
-  /** When it was paused or resumed last; null when it never was. */
+  /** Time of the last pause or resumption; null when there was none. */
   readonly changedAt: Date | null;
 }
 
@@ -10,8 +10,8 @@ export interface SlotKnowledge {
 const GRANT_LIFE_MS = 5_000;
 
 /**
- * What is known after a change at `at`. News travels two ways, in answers and as events, so an older
- * change may come after a newer one: it changes nothing.
+ * The state after a change at `at`. Changes arrive in responses and as events, so an older one may arrive after a
+ * newer one: it is ignored.
  */
 export function afterSlotChange(
   known: SlotKnowledge,
@@ -23,9 +23,9 @@ export function afterSlotChange(
 }
 
 /**
- * Whether an agent may not act because it is paused. A grant that outlives every one that was signed
- * before the pause was signed after it: the agent has its slot back, and the news of that is late.
- * @param grantExpiresAt of the slot grant that the agent shows; undefined when it shows none
+ * Whether the agent is rejected because it is paused. A grant that expires later than all grants signed before the
+ * pause was signed after it: the agent has a slot again, and the event is late.
+ * @param grantExpiresAt expiry of the presented slot grant; undefined without one
  */
 export function pauseHolds({ pausedSince }: SlotKnowledge, grantExpiresAt?: Date): boolean {
   if (pausedSince === null) return false;

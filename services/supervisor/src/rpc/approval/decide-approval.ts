@@ -13,8 +13,8 @@ import { loadApproval } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /**
- * DecideApproval: a person's answer, under the identity of their credentials. Exactly one counts;
- * current rules and caps run again in the transaction that takes it (SV-5).
+ * DecideApproval: answers an approval with the identity of the caller's credentials. Exactly one answer counts; the
+ * transaction applies the current policy and caps again (SV-5).
  */
 export function decideApproval(
   context: SupervisorContext,

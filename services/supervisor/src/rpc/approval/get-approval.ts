@@ -4,7 +4,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
-/** GetApproval: one approval, with what its reader may let through (SV-5). */
+/** GetApproval: one approval, with the caps of the reader (SV-5). */
 export function getApproval(
   context: SupervisorContext,
 ): Handler<typeof ApprovalService.method.getApproval> {

@@ -11,8 +11,8 @@ import { auditRecordMessage, checkpointMessage } from '../../wire/audit.ts';
 const PAGE = 500;
 
 /**
- * ExportAudit: a tenant's chain as it stands at the call, with its checkpoints in their places and a
- * signed head at the end: what `writ audit verify` checks (SV-8, SYS-6).
+ * ExportAudit: the current chain of a tenant, with its checkpoints in order and a signed head at the end, for `writ
+ * audit verify` (SV-8, SYS-6).
  * @throws UnavailableError AUDIT_CHAIN_LAGGING; InvalidRequestError AUDIT_RECORD_NOT_FOUND
  */
 export function exportAudit(
@@ -38,7 +38,7 @@ export function exportAudit(
       const limit = Math.min(PAGE, end.sequence - after);
       const page = await readChain(store.db, filters, after, limit);
       const upTo = page.at(-1)?.sequence ?? end.sequence;
-      // Later ones are not those that the head names.
+      // Later checkpoints are not covered by the head.
       const signed = await checkpointsOf(store.db, tenant, after, Math.min(upTo, end.signed_count));
       for (const row of page) {
         yield { entry: { case: 'record', value: auditRecordMessage(row) } };

@@ -10,8 +10,8 @@ import { auditRecordMessage } from '../../wire/audit.ts';
 const DEFAULT_PAGE = 100;
 
 /**
- * ListAuditRecords: a tenant's records in the order of its chain, with everything that was committed
- * before the call (SV-8, SYS-6).
+ * ListAuditRecords: the records of a tenant in the order of its chain, including all that were committed before the
+ * call (SV-8, SYS-6).
  */
 export function listAuditRecords(
   context: SupervisorContext,

@@ -8,7 +8,7 @@ import { haltMessage } from '../../wire/halt.ts';
 
 const DEFAULT_PAGE = 50;
 
-/** ListHalts: the halts that stop the caller's tenant or something of it, newest first; an operator sees all (SV-9, SYS-6). */
+/** ListHalts: the halts that affect the caller's tenant, newest first; an operator sees all (SV-9, SYS-6). */
 export function listHalts(
   context: SupervisorContext,
 ): Handler<typeof ControlService.method.listHalts> {

@@ -9,8 +9,8 @@ import { lastSequence } from '../../store/run/timeline.ts';
 import { runMessage } from '../../wire/run.ts';
 
 /**
- * CancelRun: ends a run with `cancelled`, unless something ended it first; either way the answer
- * shows what stands (SUP-8, RT-4).
+ * CancelRun: ends a run with `cancelled`, unless it has an ending; the response shows the final state (SUP-8,
+ * RT-4).
  */
 export function cancelRun(context: SupervisorContext): Handler<typeof RunService.method.cancelRun> {
   return async (request, call) => {

@@ -6,7 +6,7 @@ import { pageToken, readPageToken } from '../../domain/run/page-token.ts';
 const DEFAULT_PAGE = 50;
 const NO_FILTERS = {};
 
-/** ListAgents: what can be started, by name. */
+/** ListAgents: the agents that clients can start, by name. */
 export function listAgents(
   context: SupervisorContext,
 ): Handler<typeof RunService.method.listAgents> {

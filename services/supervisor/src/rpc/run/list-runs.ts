@@ -8,7 +8,7 @@ import { runMessage, statesFrom } from '../../wire/run.ts';
 
 const DEFAULT_PAGE = 50;
 
-/** ListRuns: a tenant's runs, newest first unless asked otherwise, without traces and histories. */
+/** ListRuns: a tenant's runs, newest first unless requested otherwise, without traces and histories. */
 export function listRuns(context: SupervisorContext): Handler<typeof RunService.method.listRuns> {
   return async (request, call) => {
     const { tenant } = requirePerson(call);

@@ -3,7 +3,10 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import { followRun } from '../../app/run/watch-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 
-/** WatchRun: replays a run's timeline from any place, then follows it to its result, with live progress if asked. */
+/**
+ * WatchRun: replays a run's timeline from a sequence, then follows it until its result, optionally with live
+ * progress.
+ */
 export function watchRun(context: SupervisorContext): Handler<typeof RunService.method.watchRun> {
   return async function* (request, call) {
     const { tenant } = requirePerson(call);

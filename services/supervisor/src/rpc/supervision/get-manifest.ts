@@ -9,8 +9,8 @@ import { findDefinition } from '../../store/run/definitions.ts';
 import { manifestMessage } from '../../wire/manifest.ts';
 
 /**
- * GetManifest: the calling agent's own definition, on which its run stays, or that of an agent which
- * it may hand work to; nothing else exists for it (AG-1, SUP-9).
+ * GetManifest: the definition of the calling agent, as of the start of its run, or of an agent that it may delegate
+ * to; no others (AG-1, SUP-9).
  */
 export function getManifest(
   context: SupervisorContext,

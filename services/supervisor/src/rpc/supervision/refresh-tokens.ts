@@ -8,7 +8,7 @@ import { haltedError } from '../../domain/halt/halt.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
-/** RefreshTokens: fresh tokens for an agent that lives and is not halted, also when its old ones are over. */
+/** RefreshTokens: new tokens for an agent that is alive and not halted, also after its tokens expired. */
 export function refreshTokens(
   context: SupervisorContext,
 ): Handler<typeof SupervisionService.method.refreshTokens> {

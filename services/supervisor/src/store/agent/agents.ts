@@ -5,29 +5,29 @@ import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/acti
 import type { AgentsTable } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One agent as it stands. */
+/** The row of an agent. */
 export type AgentRow = Selectable<AgentsTable>;
 
-/** Records a new agent. */
+/** Inserts an agent. */
 export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {
   await trx.insertInto('agents').values(agent).execute();
   cache.set(trx, nameOf(keyOf(agent)), agent);
 }
 
-/** Rows of live agents: every statement that changes one is in this file. */
+/** Rows of live agents. All statements that change the table are in this file. */
 const cache = new RowCache<AgentRow>();
 
 function nameOf({ tenant, runId, instance }: AgentKey): string {
   return `${tenant}/${runId}/${instance}`;
 }
 
-/** Keeps the row of an agent that lives; one that has ended is dropped (CO-2). */
+/** Keeps the row of a live agent; drops it when the agent has ended (CO-2). */
 function keep(trx: SupervisorReader, key: AgentKey, row: AgentRow): void {
   if (row.ended_at === null) cache.set(trx, nameOf(key), row);
   else cache.delete(trx, nameOf(key));
 }
 
-/** An agent of a run, undefined when there is none. */
+/** The agent, undefined if it does not exist. */
 export async function findAgent(
   db: SupervisorReader,
   key: AgentKey,
@@ -49,7 +49,7 @@ const selectAgent = prepareQuery((db: SupervisorReader, key: AgentKey) =>
 );
 
 /**
- * Reads an agent.
+ * Loads an agent.
  * @throws NotFoundError AGENT_NOT_FOUND
  */
 export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<AgentRow> {
@@ -62,7 +62,7 @@ export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<Ag
   );
 }
 
-/** Forgets an agent that never was: it got no slot. One that has an ending stays. */
+/** Deletes an agent that got no slot, unless it has an ending. */
 export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Promise<void> {
   await trx
     .deleteFrom('agents')
@@ -74,7 +74,7 @@ export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Pr
   cache.delete(trx, nameOf(key));
 }
 
-/** Every agent of a run, parents before children. */
+/** All agents of a run, parents before children. */
 export async function agentsOf(
   db: SupervisorReader,
   { tenant, runId }: RunKey,
@@ -89,7 +89,7 @@ export async function agentsOf(
     .execute();
 }
 
-/** The agents that an agent handed work to. */
+/** The children of an agent. */
 export async function childrenOf(db: SupervisorReader, parent: AgentKey): Promise<AgentRow[]> {
   return await db
     .selectFrom('agents')
@@ -101,7 +101,7 @@ export async function childrenOf(db: SupervisorReader, parent: AgentKey): Promis
     .execute();
 }
 
-/** Writes some columns of an agent. */
+/** Updates columns of an agent. */
 export async function saveAgent(
   trx: SupervisorTransaction,
   key: AgentKey,
@@ -127,7 +127,7 @@ interface AgentChange extends Partial<AgentRow> {
 
 const updates = new Map<string, ReturnType<typeof prepareUpdate>>();
 
-/** There are as many forms of this query as there are callers. */
+/** One prepared statement for each combination of columns. */
 function updateOf(columns: readonly (keyof AgentRow)[]): ReturnType<typeof prepareUpdate> {
   const name = columns.join();
   const known = updates.get(name) ?? prepareUpdate(columns);
@@ -171,7 +171,7 @@ export function clockColumns(
   };
 }
 
-/** Only what an agent's sign of life changes: while its clock runs, no index needs to be touched. */
+/** The columns that an activity changes: while the clock runs, no indexed column. */
 export function clockChanges(clock: ActiveClock, agent: AgentRow): Partial<AgentRow> {
   const isSame =
     clock.activeMs === agent.active_ms &&
@@ -180,8 +180,8 @@ export function clockChanges(clock: ActiveClock, agent: AgentRow): Partial<Agent
 }
 
 /**
- * The agent acts at `at`: its clock runs. Returns its active milliseconds so far (EM-1). State and
- * waiting are left to suspension.ts.
+ * Records an activity of the agent at `at`, which starts its clock. Returns its active milliseconds (EM-1).
+ * suspension.ts changes its state.
  */
 export async function touchActive(
   trx: SupervisorTransaction,
@@ -193,7 +193,7 @@ export async function touchActive(
   return activeMsAt(clock, at);
 }
 
-/** Agents whose clock runs, of every tenant. */
+/** Agents of all tenants whose clock runs. */
 export async function activeAgents(db: SupervisorReader): Promise<AgentRow[]> {
   return await db
     .selectFrom('agents')
@@ -203,14 +203,14 @@ export async function activeAgents(db: SupervisorReader): Promise<AgentRow[]> {
     .execute();
 }
 
-/** Cuts every running clock at the last sign of life: nobody kept it while the supervisor was down. */
+/** Stops every running clock at the last activity: time without a supervisor does not count. */
 export async function cutClocks(trx: SupervisorTransaction): Promise<void> {
   for (const agent of await activeAgents(trx)) {
     await saveAgent(trx, keyOf(agent), clockColumns(cut(clockOf(agent))));
   }
 }
 
-/** Deletes the contents of what the agents of a run have answered (SUP-4). */
+/** Deletes the content of the endings of a run's agents (SUP-4). */
 export async function purgeAgents(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

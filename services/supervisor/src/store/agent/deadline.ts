@@ -3,7 +3,7 @@ import type { RunRow } from '../run/runs.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import type { AgentRow } from './agents.ts';
 
-/** When an agent must be over by its own budget, which counts from the start of the run; null when it need not. */
+/** The deadline of an agent by its own budget, counted from the start of the run; null without one. */
 export function ownDeadline(
   { created_at: start }: Pick<RunRow, 'created_at'>,
   agent: Pick<AgentRow, 'execution_budget'>,
@@ -12,7 +12,7 @@ export function ownDeadline(
   return deadlineMs === undefined ? null : new Date(start.getTime() + deadlineMs);
 }
 
-/** When an agent must be over: with its run, or earlier by its own budget; null when it need not (EM-1). */
+/** The deadline of an agent: that of its run or, if earlier, its own; null without one (EM-1). */
 export function deadlineOf(run: RunRow, agent: Pick<AgentRow, 'execution_budget'>): Date | null {
   const ofRun = run.deadline_at;
   const own = ownDeadline(run, agent);
@@ -20,7 +20,7 @@ export function deadlineOf(run: RunRow, agent: Pick<AgentRow, 'execution_budget'
   return own;
 }
 
-/** Agents below the root that live past their own deadline, of every tenant. */
+/** Live agents below the root past their own deadline, of all tenants. */
 export async function overdueAgents(db: SupervisorReader, now: Date): Promise<AgentRow[]> {
   return await db
     .selectFrom('agents')

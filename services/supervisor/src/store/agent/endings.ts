@@ -21,25 +21,24 @@ import {
 /** How an agent ended. */
 export interface Ending extends AgentKey {
   readonly stopReason: string;
-  /** Left out when it did not stop anywhere: success, cancel. */
+  /** Omitted when it did not stop in a phase: success, cancel. */
   readonly phase?: Phase | undefined;
-  /** The call that it stopped at. */
+  /** The call at which it stopped. */
   readonly callId?: string | undefined;
   /** The approved answer. */
   readonly answer?: string | undefined;
-  /** One sentence of the worker's own. */
+  /** One sentence of the worker. */
   readonly detail?: string | undefined;
-  /** The stop reason is only the worker's word (SV-7). */
+  /** Whether the stop reason is only the worker's claim (SV-7). */
   readonly unverified?: boolean | undefined;
-  /** The person who ended it, and why, for the audit record. */
+  /** The person who ended it and the reason, for the audit record. */
   readonly order?: { readonly by: string; readonly reason: string } | undefined;
 }
 
 /**
- * Records how an agent ended, unless something ended it before: the first ending wins every race
- * (AG-7, RT-4). The root's ending also moves the run to ENDING and places the order that ends it, and
- * with it everything else; another agent's withdraws its approvals and ends its children (SUP-8).
- * Returns whether this ending is the one that stands.
+ * Records the ending of an agent, unless it has one: the first ending is final (AG-7, RT-4). The ending of the root
+ * moves the run to ENDING and places the order that ends it; the ending of another agent withdraws its approvals
+ * and ends its children (SUP-8). Returns whether this ending was recorded.
  * @throws NotFoundError AGENT_NOT_FOUND, InvalidRequestError INVALID_STOP_REASON
  */
 export async function recordEnding(
@@ -74,13 +73,13 @@ export async function recordEnding(
       await endChild(trx, { ...keyOf(child), stopReason: 'cancelled' }, at);
     }
   }
-  // What is under way for the run or the agent must notice before its end is driven.
+  // Orders in progress notice the ending before the ending order runs.
   await makeOrdersDue(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
 }
 
-/** Who is halted when the deadline comes was ended by the halt (SV-9). */
+/** An agent that is halted at its deadline was ended by the halt (SV-9). */
 async function reasonThatStands(
   trx: SupervisorTransaction,
   { tenant, runId, instance, stopReason }: Ending,
@@ -90,7 +89,7 @@ async function reasonThatStands(
   return halt === undefined ? stopReason : 'halted';
 }
 
-/** How an agent ended, by whose order, and what its answer was by digest (SV-8). */
+/** Audits an ending: who ordered it, and the digest of the answer (SV-8). */
 async function auditEnding(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -111,8 +110,8 @@ async function auditEnding(
 }
 
 /**
- * Ends an agent below the root in every case: records the ending, unless it has one, and places the
- * order that freezes it, closes its tab and gives its slot back (SUP-8). Again changes nothing.
+ * Ends an agent below the root: records the ending, unless it has one, and places the order that freezes it, closes
+ * its tab and releases its slot (SUP-8). Idempotent.
  */
 export async function endChild(
   trx: SupervisorTransaction,

@@ -4,17 +4,17 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import { type AgentRow, clockColumns } from './agents.ts';
 
-/** What is known of an agent when it is made. */
+/** The fields of a new agent. */
 export interface NewAgent extends AgentKey {
   /** Its definition, narrowed for this run. */
   readonly manifest: AgentManifest;
   /** Catalog aliases that it may use. */
   readonly models: readonly string[];
-  /** Left out at the root. */
+  /** Omitted for the root. */
   readonly parent?: Pick<AgentRow, 'instance' | 'name' | 'depth'> | undefined;
 }
 
-/** The row of an agent that has done nothing yet; its clock stands. Its run's deadline binds it. */
+/** The row of a new agent; its clock is stopped, and only its run's deadline applies. */
 export function newAgentRow({ tenant, runId, instance, manifest, models, parent }: NewAgent) {
   const row: AgentRow = {
     tenant,

@@ -6,22 +6,21 @@ import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentRow, clockColumns, clockOf, findAgent, saveAgent } from './agents.ts';
 
-/** That an agent lost its slot to another, or has one again. */
+/** A pause or resumption of an agent. */
 export interface SlotChange {
   readonly change: 'paused' | 'resumed';
-  /** On spawn-budget's clock, or when it was asked to do what brought this about. */
+  /** Time on spawn-budget's clock, or of the request that caused the change. */
   readonly at: Date;
 }
 
-/** What is known of an agent's slot (SB-4). */
+/** The known state of an agent's slot (SB-4). */
 export function slotOf(agent: AgentRow): SlotKnowledge {
   return { pausedSince: agent.paused_since, changedAt: agent.slot_changed_at };
 }
 
 /**
- * Takes down that an agent was paused or resumed: while it is paused it is refused, and its active
- * clock stands (SB-4, EM-1). News that is older than what is known changes nothing, and neither does
- * any of an agent that has ended.
+ * Records that an agent was paused or resumed. A paused agent is rejected, and its active clock is stopped (SB-4,
+ * EM-1). Ignores changes older than the last one, and agents that have ended.
  */
 export async function noteSlotChange(
   trx: SupervisorTransaction,
@@ -48,8 +47,8 @@ export async function noteSlotChange(
 }
 
 /**
- * Takes down that the lease on an agent's slot ended at `at`: its active clock stands from then on
- * until it is seen again (EM-1). No grant outlives its lease, so nothing else is to be done.
+ * Records that the lease on an agent's slot expired at `at`: its active clock stops then, until its next activity
+ * (EM-1). Slot grants expire before the lease, so nothing else changes.
  */
 export async function noteLeaseExpiry(
   trx: SupervisorTransaction,
@@ -61,7 +60,7 @@ export async function noteLeaseExpiry(
   await saveAgent(trx, key, clockColumns(lapsed(clockOf(agent), at)));
 }
 
-/** What waits for a person besides goes on waiting, and what is halted stays parked. */
+/** A suspended agent stays suspended, and a halted one parked. */
 async function resume(
   trx: SupervisorTransaction,
   agent: AgentRow,

@@ -4,15 +4,15 @@ import { noteChange, runTopic } from '../change/changes.ts';
 import type { SpawnsTable } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One approved delegation, and what became of it. */
+/** An approved delegation and its outcome. */
 export type SpawnRow = Selectable<SpawnsTable>;
 
-/** Records that a child is wanted (SUP-9). */
+/** Inserts a spawn (SUP-9). */
 export async function insertSpawn(trx: SupervisorTransaction, spawn: SpawnRow): Promise<void> {
   await trx.insertInto('spawns').values(spawn).execute();
 }
 
-/** The spawn that a parent's call asked for; undefined when it asked for none. */
+/** The spawn of a parent's call; undefined if there is none. */
 export async function findSpawn(db: SupervisorReader, key: CallKey): Promise<SpawnRow | undefined> {
   return await db
     .selectFrom('spawns')
@@ -24,7 +24,7 @@ export async function findSpawn(db: SupervisorReader, key: CallKey): Promise<Spa
     .executeTakeFirst();
 }
 
-/** The spawn that made, or will make, a child; undefined when none did. */
+/** The spawn of a child; undefined if there is none. */
 export async function findSpawnOf(
   db: SupervisorReader,
   child: AgentKey,
@@ -38,7 +38,7 @@ export async function findSpawnOf(
     .executeTakeFirst();
 }
 
-/** The spawn that a parent ended under a call_id; undefined when it ended none. */
+/** The spawn that a parent ended with a call_id; undefined if there is none. */
 export async function findEndedUnder(
   db: SupervisorReader,
   key: CallKey,
@@ -66,7 +66,7 @@ export async function spawnsOf(
     .execute();
 }
 
-/** Writes some columns of the spawn of a child, and tells whoever waits for it. */
+/** Updates the spawn of a child, and notifies the watchers of its run. */
 export async function saveSpawn(
   trx: SupervisorTransaction,
   child: AgentKey,
@@ -82,7 +82,7 @@ export async function saveSpawn(
   noteChange(trx, runTopic(child));
 }
 
-/** Gives up on a spawn that is still pending; what it has become already stands. */
+/** Marks a pending spawn as failed; leaves any other unchanged. */
 export async function failSpawn(
   trx: SupervisorTransaction,
   child: AgentKey,
@@ -98,7 +98,7 @@ export function childKeyOf({ tenant, run_id, child_instance }: SpawnRow): AgentK
   return { tenant, runId: run_id, instance: child_instance };
 }
 
-/** Agents as a row's JSON names them; none when there is no JSON. */
+/** Decodes a JSON array of agents; empty for null. */
 export function agentsFrom(json: string | null): AgentRef[] {
   return json === null ? [] : (JSON.parse(json) as AgentRef[]);
 }

@@ -6,8 +6,7 @@ import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { agentsOf, clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
 
 /**
- * The agent waits for a person from `at` on: its clock stands (EM-1). The run is SUSPENDED when none
- * of its agents runs any more.
+ * Suspends an agent at `at`: its clock stops (EM-1). The run becomes SUSPENDED when no agent of it is running.
  */
 export async function suspendAgent(
   trx: SupervisorTransaction,
@@ -28,8 +27,8 @@ export async function suspendAgent(
 }
 
 /**
- * The agent runs again from `at` on, and with it its run; one that is paused or halted is parked instead. One
- * that has ended, or that waits for another approval by now, stays as it is.
+ * Resumes an agent at `at`, and its run; a paused or halted agent is parked instead. An agent that has ended, or
+ * has another pending approval, stays as it is.
  */
 export async function wakeAgent(
   trx: SupervisorTransaction,

@@ -12,15 +12,15 @@ import type {
   SupervisorTransaction,
 } from '../supervisor-store.ts';
 
-/** One question to a person as it stands. */
+/** The row of an approval. */
 export type ApprovalRow = Selectable<ApprovalsTable>;
 
-/** The topic of a tenant's approvals. */
+/** The topic of the approvals of a tenant. */
 export function approvalsTopic(tenant: string): Topic {
   return `approvals:${tenant}`;
 }
 
-/** Opens an approval; it waits as a row, for as long as it takes. One that is open stays (SV-5). */
+/** Inserts an approval; one that exists is unchanged (SV-5). */
 export async function insertApproval(
   trx: SupervisorTransaction,
   approval: ApprovalRow,
@@ -33,7 +33,7 @@ export async function insertApproval(
   noteChange(trx, approvalsTopic(approval.tenant));
 }
 
-/** An approval of a tenant, undefined when there is none. */
+/** The approval, undefined if it does not exist for the tenant. */
 export async function findApproval(
   db: SupervisorReader,
   tenant: string,
@@ -48,7 +48,7 @@ export async function findApproval(
 }
 
 /**
- * An approval of a tenant; another tenant's does not exist (SYS-6).
+ * Loads an approval; those of other tenants do not exist (SYS-6).
  * @throws NotFoundError APPROVAL_NOT_FOUND
  */
 export async function loadApproval(
@@ -63,7 +63,7 @@ export async function loadApproval(
   });
 }
 
-/** Writes some columns of an approval. */
+/** Updates columns of an approval. */
 export async function saveApproval(
   trx: SupervisorTransaction,
   { tenant, approval_id }: Pick<ApprovalRow, 'tenant' | 'approval_id'>,
@@ -78,15 +78,14 @@ export async function saveApproval(
   noteChange(trx, approvalsTopic(tenant));
 }
 
-/** A pending approval whose time is over. */
+/** An expired pending approval. */
 export type DueApproval = Pick<ApprovalRow, 'tenant' | 'approval_id'> & {
   readonly expires_at: Date | null;
 };
 
 /**
- * Pending approvals of every tenant whose time is over, at most `limit`, those first that waited
- * longest; `after` is the last one that was seen. What is halted is not due: its time stands still
- * (SV-9).
+ * Expired pending approvals of all tenants, at most `limit`, the longest expired first, after the row `after`.
+ * Approvals of halted agents are excluded, because their time is suspended (SV-9).
  */
 export async function expiredApprovals(
   db: SupervisorReader,
@@ -138,7 +137,7 @@ export async function expiredApprovals(
   return await query.orderBy('expires_at').orderBy('approval_id').limit(limit).execute();
 }
 
-/** Every approval of a run, oldest first. */
+/** All approvals of a run, oldest first. */
 export async function approvalsOf(
   db: SupervisorReader,
   { tenant, runId }: RunKey,
@@ -153,7 +152,7 @@ export async function approvalsOf(
     .execute();
 }
 
-/** What a person said; undefined while nobody has, and when the time or the run was over first. */
+/** The answer of the approver; undefined while pending, and for an expired or withdrawn approval. */
 export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
   const { approval_id: approvalId, approved, comment, decided_by, decided_at } = row;
   if (approved === null || decided_by === null || decided_at === null) return undefined;
@@ -167,7 +166,7 @@ export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
 }
 
 /**
- * Closes the approvals of a run, or of one agent, that ends: nobody is asked any more (SV-5).
+ * Withdraws the pending approvals of a run, or of one agent, that ends (SV-5).
  * @returns how many there were
  */
 export async function withdrawApprovals(
@@ -200,7 +199,7 @@ export async function withdrawApprovals(
   return pending.length;
 }
 
-/** Which approvals of a tenant are wanted, and from where on. */
+/** Filter and position of a page of approvals. */
 export interface ApprovalFilter {
   readonly tenant: string;
   /** Empty = all. */
@@ -209,12 +208,12 @@ export interface ApprovalFilter {
   readonly runId: string;
   readonly agentName: string;
   readonly tool: string;
-  /** The row after which the page begins. */
+  /** The last row of the previous page. */
   readonly after: { readonly createdAt: Date; readonly approvalId: string } | undefined;
   readonly limit: number;
 }
 
-/** The approvals that a filter lets through, newest first. */
+/** The approvals of a page, newest first. */
 export async function listApprovals(
   db: SupervisorReader,
   filter: ApprovalFilter,
@@ -243,7 +242,7 @@ export async function listApprovals(
     .execute();
 }
 
-/** The approvals of a tenant, or of one of its runs, that are pending or closed since a moment. */
+/** The approvals of a tenant, or of one of its runs, that are pending or were closed since `since`. */
 export async function openOrClosedSince(
   db: SupervisorReader,
   tenant: string,
@@ -259,12 +258,12 @@ export async function openOrClosedSince(
   return await query.orderBy('created_at').orderBy('approval_id').execute();
 }
 
-/** Tells how many approvals wait for a person, by tenant. */
+/** Exports the number of pending approvals by tenant as a metric. */
 export function observeApprovals({ metrics }: Telemetry, { db }: SupervisorStore): void {
   metrics.observe('approvalsOpen', async () => {
     const rows = await db
       .selectFrom('approvals')
-      // As in the partial index, which a parameter would not match.
+      // A literal, because a parameter would not match the partial index.
       .where('state', '=', sql.lit('pending'))
       .groupBy('tenant')
       .select((query) => ['tenant', query.fn.countAll().as('count')])

@@ -3,24 +3,24 @@ import { type Selectable, sql } from 'kysely';
 import type { AuditChainsTable, AuditCheckpointsTable } from '../schema/audit-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** A tenant's chain as far as it is linked. */
+/** The linked part of a tenant's chain. */
 export type ChainRow = Selectable<AuditChainsTable>;
 
-/** What is signed of a chain. */
+/** The part of a chain that a checkpoint signs. */
 export type ChainEnd = Omit<ChainRow, 'signed_at'>;
 
 /** One signed checkpoint. */
 export type CheckpointRow = Selectable<AuditCheckpointsTable>;
 
-/** When a chain with records that no checkpoint covers is to be signed. */
+/** When a chain with unsigned records is due for a checkpoint. */
 export interface CheckpointRhythm {
-  /** There are so many of them. */
+  /** Number of unsigned records. */
   readonly records: number;
-  /** Or the last checkpoint is as old as this. */
+  /** Or: time of the last checkpoint. */
   readonly before: Date;
 }
 
-/** The chains that are to be signed now. */
+/** The chains that are due for a checkpoint. */
 export async function chainsToSign(
   db: SupervisorReader,
   rhythm: CheckpointRhythm,
@@ -42,8 +42,8 @@ const selectChainsToSign = prepareQuery((db: SupervisorReader, rhythm: Checkpoin
 );
 
 /**
- * Keeps a checkpoint over the chain as it stood in `chain` (SV-8). Returns false, and keeps nothing,
- * when another one was kept meanwhile: each names the one before.
+ * Saves a checkpoint over `chain` (SV-8). Returns false, and saves nothing, when another checkpoint was saved in
+ * between: each checkpoint names the previous one.
  */
 export async function saveCheckpoint(
   trx: SupervisorTransaction,
@@ -66,7 +66,7 @@ export async function saveCheckpoint(
   return true;
 }
 
-/** The checkpoints of a chain that cover more than `after` records and at most `upTo`, in order. */
+/** The checkpoints of a chain with a count above `after` and at most `upTo`, in order. */
 export async function checkpointsOf(
   db: SupervisorReader,
   tenant: string,

@@ -1,6 +1,6 @@
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 
-/** Who wants to be the only one to do something, and for how long at most. */
+/** The lease to hold. */
 export interface LeaseRequest {
   readonly name: string;
   readonly holder: string;
@@ -8,9 +8,9 @@ export interface LeaseRequest {
 }
 
 /**
- * Takes or renews a lease that is the holder's, free or over; returns whether it is the holder's now.
- * Its row stays locked until the end of the transaction, so whatever the transaction does, it does as
- * the only one: a holder that was overtaken finds out here, and does nothing.
+ * Acquires or renews a lease that is free, expired or already held; returns whether it is held now. The row stays
+ * locked until the end of the transaction, so that the transaction is exclusive, and a holder that lost the lease
+ * does nothing.
  */
 export async function holdLease(
   trx: SupervisorTransaction,
@@ -33,7 +33,7 @@ export async function holdLease(
   return (inserted.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
 
-/** Gives a lease back, if it is the holder's. */
+/** Releases a lease, if it is held. */
 export async function releaseLease(
   trx: SupervisorTransaction,
   { name, holder }: LeaseRequest,

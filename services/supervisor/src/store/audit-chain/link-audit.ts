@@ -24,9 +24,8 @@ const saveLink = prepareQuery<SupervisorDatabase, Link, unknown>((db, link) =>
 );
 
 /**
- * Links up to `limit` records, each to the end of its tenant's chain (SV-8). Only ever in a
- * transaction that holds the chainer's lease: it is what keeps chains from forking. Returns how many
- * there were.
+ * Links up to `limit` records, each to the end of its tenant's chain (SV-8). Returns how many. The transaction must
+ * hold the chainer's lease, which prevents forks of a chain.
  */
 export async function linkAudit(
   trx: SupervisorTransaction,
@@ -55,7 +54,7 @@ const selectUnlinked = prepareQuery((db: SupervisorReader, { limit }: { readonly
     .limit(limit),
 );
 
-/** Whether there are records that belong to no chain yet. */
+/** Whether there are unlinked records. */
 export async function hasUnlinked(db: SupervisorReader): Promise<boolean> {
   return (await selectFirstUnlinked(db, {})).rows.length > 0;
 }
@@ -64,7 +63,7 @@ const selectFirstUnlinked = prepareQuery((db: SupervisorReader) =>
   db.selectFrom('audit').select('position').where('sequence', 'is', null).limit(1),
 );
 
-/** The last record of a tenant, up to a place, that belongs to no chain yet; undefined for none. */
+/** The position of a tenant's last unlinked record, at most `upTo`; undefined for none. */
 export async function lastUnlinked(
   db: SupervisorReader,
   tenant: string,

@@ -4,26 +4,26 @@ import type { AuditTable } from '../schema/review-tables.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import type { ChainEnd } from './checkpoints.ts';
 
-/** A record in its place. */
+/** A linked record. */
 export interface LinkedRecord extends Omit<Selectable<AuditTable>, 'position'> {
   readonly sequence: number;
   readonly previous_hash: string;
   readonly hash: string;
 }
 
-/** Which records of a tenant's chain; what is empty or undefined filters nothing. */
+/** The filter of a list of audit records; empty or undefined fields do not filter. */
 export interface AuditFilters {
   readonly tenant: string;
   readonly runId: string;
   readonly instance: string;
   readonly kind: string;
-  /** From this moment. */
+  /** Inclusive. */
   readonly since: Date | undefined;
-  /** Before this moment. */
+  /** Exclusive. */
   readonly until: Date | undefined;
 }
 
-/** How far a tenant's chain is linked; one that has no records yet has sequence zero. */
+/** The end of a tenant's linked chain; sequence zero when it is empty. */
 export async function readChainEnd(db: SupervisorReader, tenant: string): Promise<ChainEnd> {
   const row = await db
     .selectFrom('audit_chains')
@@ -33,7 +33,7 @@ export async function readChainEnd(db: SupervisorReader, tenant: string): Promis
   return row ?? { tenant, sequence: 0, hash: CHAIN_START, signed_count: 0 };
 }
 
-/** The first records after a place in the chain, in its order, at most `limit`. */
+/** The records of a chain after a sequence, at most `limit`. */
 export async function readChain(
   db: SupervisorReader,
   { tenant, runId, instance, kind, since, until }: AuditFilters,

@@ -1,4 +1,4 @@
-/** Remembers a ring that came while nobody waited, so that none is missed; an abort rings, too. */
+/** A wake-up that is not lost when it comes before wait(); an abort wakes, too. */
 export class ChangeAlarm {
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.ring();
@@ -15,7 +15,7 @@ export class ChangeAlarm {
     this.#wake?.();
   }
 
-  /** Resolves at the next ring, or the last unheard one, or after `ms`. */
+  /** Resolves at the next ring, at once after a ring since the last wait, or after `ms`. */
   async wait(ms: number): Promise<void> {
     if (!this.#rung && !this.#signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -28,7 +28,7 @@ export class ChangeAlarm {
     this.#rung = false;
   }
 
-  /** Listens to the signal no more. */
+  /** Removes the abort listener. */
   close(): void {
     this.#signal.removeEventListener('abort', this.#onAbort);
   }

@@ -3,7 +3,10 @@ import type { Replicas } from '@writ/store';
 import type { Transaction } from 'kysely';
 import type { SupervisorDatabase } from '../schema.ts';
 
-/** What somebody may wait for: a run's timeline, its end, orders that are due, halts, events to hand on, audit records and their links, a tenant's approvals. */
+/**
+ * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, audit records and
+ * their links, a tenant's approvals.
+ */
 export type Topic =
   | `run:${string}/${string}`
   | `run-ended:${string}/${string}`
@@ -19,28 +22,27 @@ export function runTopic({ tenant, runId }: RunKey): Topic {
   return `run:${tenant}/${runId}`;
 }
 
-/** The topic of a run's end, which comes beside that of its timeline. */
+/** The topic of a run's end, in addition to its timeline. */
 export function runEndTopic({ tenant, runId }: RunKey): Topic {
   return `run-ended:${tenant}/${runId}`;
 }
 
 const noted = new WeakMap<object, Set<Topic>>();
 
-/** Says that `trx` changes something that others wait for; they are told once it is committed. */
+/** Records that `trx` changes a topic; subscribers are notified after the commit. */
 export function noteChange(trx: Transaction<SupervisorDatabase>, topic: Topic): void {
   const topics = noted.get(trx);
   if (topics === undefined) noted.set(trx, new Set([topic]));
   else topics.add(topic);
 }
 
-/** What was noted during a transaction. */
+/** The topics that a transaction changes. */
 export function notedChanges(trx: Transaction<SupervisorDatabase>): ReadonlySet<Topic> {
   return noted.get(trx) ?? new Set();
 }
 
 /**
- * Tells listeners what was committed, here or by another replica. Only a hint, which may be lost, so
- * whoever listens also looks by itself now and then.
+ * Notifies subscribers of commits, of this replica or others. A notification may be lost, so subscribers also poll.
  */
 export class Changes {
   readonly #replicas: Replicas;
@@ -50,7 +52,9 @@ export class Changes {
     this.#replicas = replicas;
   }
 
-  /** Calls `listener` after each commit that concerns `topic`; it must not throw. Returns how to stop. */
+  /**
+   * Calls `listener` after each commit that changes `topic`; it must not throw. Returns the unsubscribe function.
+   */
   subscribe(topic: Topic, listener: () => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set();
     this.#listeners.set(topic, listeners);
@@ -63,10 +67,10 @@ export class Changes {
     };
   }
 
-  /** Tells the listeners of `topics`. */
+  /** Notifies the subscribers of `topics`. */
   announce(topics: Iterable<Topic>): void {
     for (const topic of topics) {
-      // What a replica has in its outbox one of them delivers, which looks by itself.
+      // Only one replica relays the outbox, and it polls.
       if (topic !== 'outbox') this.#replicas.hint(topic);
       for (const listener of [...(this.#listeners.get(topic) ?? [])]) listener();
     }

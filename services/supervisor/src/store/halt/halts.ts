@@ -15,22 +15,22 @@ import { noteChange } from '../change/changes.ts';
 import type { HaltsTable } from '../schema/halt-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One halt as it stands. */
+/** The row of a halt. */
 export type HaltRow = Selectable<HaltsTable>;
 
-/** Records a halt: from the commit on, everything in its scope is refused here (SV-9). */
+/** Inserts a halt: from the commit on, everything in its scope is rejected (SV-9). */
 export async function insertHalt(trx: SupervisorTransaction, halt: HaltRow): Promise<void> {
   await trx.insertInto('halts').values(halt).execute();
   cache.clear(trx);
 }
 
-/** A halt, undefined when there is none. */
+/** The halt, undefined if it does not exist. */
 export async function findHalt(db: SupervisorReader, haltId: string): Promise<HaltRow | undefined> {
   return await db.selectFrom('halts').selectAll().where('halt_id', '=', haltId).executeTakeFirst();
 }
 
 /**
- * Reads a halt.
+ * Loads a halt.
  * @throws NotFoundError HALT_NOT_FOUND
  */
 export async function loadHalt(db: SupervisorReader, haltId: string): Promise<HaltRow> {
@@ -39,7 +39,7 @@ export async function loadHalt(db: SupervisorReader, haltId: string): Promise<Ha
   return row;
 }
 
-/** Writes some columns of a halt, and tells whoever waits for it. */
+/** Updates columns of a halt, and notifies its watchers. */
 export async function saveHalt(
   trx: SupervisorTransaction,
   haltId: string,
@@ -50,7 +50,7 @@ export async function saveHalt(
   noteChange(trx, 'halts');
 }
 
-/** The parts of a row's scope. */
+/** The scope of a row. */
 export function scopeOf({ tenant, run_id, instance }: HaltRow): HaltScope {
   return {
     ...(tenant !== null && { tenant }),
@@ -59,7 +59,7 @@ export function scopeOf({ tenant, run_id, instance }: HaltRow): HaltScope {
   };
 }
 
-/** A row as the domain knows it. */
+/** Converts a row. */
 export function haltOf(row: HaltRow): Halt {
   return {
     haltId: row.halt_id,
@@ -78,7 +78,7 @@ interface ScopeTexts {
   readonly agent: string;
 }
 
-/** Asked by every review, so it is prepared. */
+/** Prepared, because every review reads it. */
 const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
   db
     .selectFrom('halts')
@@ -87,7 +87,7 @@ const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
     .where('lifted_at', 'is', null),
 );
 
-/** The halt to name when a subject is halted: the oldest; undefined when it is not (SV-9). */
+/** The oldest halt in force for a subject; undefined when it is not halted (SV-9). */
 export async function haltOver(
   db: SupervisorReader,
   subject: HaltSubject,
@@ -96,13 +96,13 @@ export async function haltOver(
   return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
 }
 
-/** All halts in force, under one name: every statement that changes one is in this file. */
+/** All halts in force, under one key. All statements that change the table are in this file. */
 const cache = new RowCache<readonly Halt[]>();
 const IN_FORCE = 'in force';
-/** Most halts in force that are kept; with more of them each question is a query. */
+/** Limit of cached halts; above it, each lookup is a query. */
 const MAX_KEPT = 1_000;
 
-/** At least the halts that cover the subject. */
+/** Includes all halts that cover the subject. */
 async function haltsFor(db: SupervisorReader, subject: HaltSubject): Promise<readonly Halt[]> {
   const known = cache.get(db, IN_FORCE);
   if (known !== undefined) return known;
@@ -130,8 +130,8 @@ const selectAllInForce = prepareQuery(
 );
 
 /**
- * Refuses what is halted.
- * @throws PreconditionError HALTED naming by whom and why
+ * Rejects a halted subject.
+ * @throws PreconditionError HALTED naming who ordered the halt and why
  */
 export async function assertNotHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
   const halt = await haltOver(db, subject);
@@ -139,8 +139,8 @@ export async function assertNotHalted(db: SupervisorReader, subject: HaltSubject
 }
 
 /**
- * Holds a step of an order up for as long as its run or agent is halted.
- * @throws UnavailableError HALTED, which is tried again
+ * Delays a step of an order while its run or agent is halted.
+ * @throws UnavailableError HALTED, which the engine retries
  */
 export async function waitWhileHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
   const halt = await haltOver(db, subject);
@@ -149,9 +149,9 @@ export async function waitWhileHalted(db: SupervisorReader, subject: HaltSubject
   throw new UnavailableError('HALTED', message, metadata);
 }
 
-/** Which halts a page holds. */
+/** Filter and position of a page of halts. */
 export interface HaltFilter {
-  /** Those that concern a tenant; undefined = of all. */
+  /** Halts that affect this tenant; undefined = all. */
   readonly tenant: string | undefined;
   readonly inForceOnly: boolean;
   readonly after: { readonly orderedAt: Date; readonly haltId: string } | undefined;
@@ -181,7 +181,7 @@ export async function listHalts(db: SupervisorReader, filter: HaltFilter): Promi
     .execute();
 }
 
-/** A fresh row for an order to stop. */
+/** The row of a new halt. */
 export function newHalt(given: {
   readonly haltId: string;
   readonly scope: HaltScope;

@@ -17,9 +17,8 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 import { haltOver } from './halts.ts';
 
 /**
- * Parks the agents of a run that a halt covers: those that run are PARKED and their active clocks
- * stand from the moment of the order on (EM-1, AG-7). Returns the agents that it covers; again changes
- * nothing.
+ * Parks the agents of a run that a halt covers: running ones become PARKED, and their active clocks stop at the
+ * time of the halt (EM-1, AG-7). Returns the agents in scope. Idempotent.
  */
 export async function parkHalted(
   trx: SupervisorTransaction,
@@ -43,9 +42,8 @@ export async function parkHalted(
 }
 
 /**
- * Lets the agents of a run go on that a lifted halt had parked, unless another halt covers them or
- * they have no slot; what waits for a person goes on waiting, for as long as it had left. Again
- * changes nothing.
+ * Resumes the agents that a lifted halt had parked, unless another halt covers them or they have no slot. A
+ * suspended agent stays suspended, with the time that its approval had left. Idempotent.
  */
 export async function unparkHalted(
   trx: SupervisorTransaction,
@@ -62,7 +60,7 @@ export async function unparkHalted(
     if (isFirst) await prolongApprovals(trx, agent, halt.orderedAt, at);
     if (agent.state !== 'PARKED' || agent.paused_since !== null) continue;
     const clock = clockOf(agent);
-    // One that was never delivered starts its clock then.
+    // The clock of an undelivered agent starts with its delivery.
     const began = clock.lastSeenAt !== null;
     await saveAgent(trx, keyOf(agent), {
       ...(began && clockColumns(seen(clock, at))),
@@ -70,11 +68,11 @@ export async function unparkHalted(
     });
   }
   await settleRunState(trx, run);
-  // Starts, spawns and wake-ups were held up.
+  // Orders that start, spawn or wake were delayed.
   await makeOrdersDue(trx, key, at);
 }
 
-/** The agents of a run that live and that a halt covers, in force or not. */
+/** The live agents of a run in the scope of a halt, whether it is in force or not. */
 export async function haltedAgents(
   db: SupervisorReader,
   key: RunKey,
@@ -85,7 +83,7 @@ export async function haltedAgents(
   );
 }
 
-/** A run that starts stays PENDING until it was delivered, and one that ends stays ENDING. */
+/** A PENDING run stays PENDING until its delivery, and an ENDING one stays ENDING. */
 async function settleRunState(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   if (run.state === 'PENDING') return;
   const key = { tenant: run.tenant, runId: run.run_id };
@@ -103,7 +101,7 @@ function isLiving({ state, ended_at }: RunRow): boolean {
   return ended_at === null && state !== 'ENDING';
 }
 
-/** Deadlines move once, however often this is driven. */
+/** Approvals are extended once, also when the order is repeated. */
 async function isFirstTime(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
@@ -114,7 +112,7 @@ async function isFirstTime(
   return await rememberRequest(trx, request, at);
 }
 
-/** Nobody could answer meanwhile, so the time does not count against who is asked (SV-5). */
+/** Extends pending approvals by the halted time, in which they could not be answered (SV-5). */
 async function prolongApprovals(
   trx: SupervisorTransaction,
   agent: AgentRow,

@@ -4,7 +4,7 @@ import type { SupervisorReader } from '../supervisor-store.ts';
 
 const PAGE = 100;
 
-/** The runs under way that a scope covers or reaches into, in pages so that no transaction holds them all. */
+/** The runs in progress in a scope, in pages, so that no transaction covers them all. */
 export async function* runsInScope(db: SupervisorReader, scope: HaltScope): AsyncGenerator<RunKey> {
   let after: RunKey | undefined;
   while (true) {
@@ -35,7 +35,7 @@ async function readPage(
   return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
 }
 
-/** The tenants that have a run under way. */
+/** The tenants with a run in progress. */
 export async function busyTenants(db: SupervisorReader): Promise<string[]> {
   const rows = await db
     .selectFrom('runs')

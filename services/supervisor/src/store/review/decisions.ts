@@ -4,10 +4,10 @@ import type { Selectable } from 'kysely';
 import type { DecisionsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One decision as it stands. */
+/** The row of a decision. */
 export type DecisionRow = Selectable<DecisionsTable>;
 
-/** Records a decision. */
+/** Inserts a decision. */
 export async function insertDecision(
   trx: SupervisorTransaction,
   decision: DecisionRow,
@@ -57,7 +57,7 @@ const insertRow = prepareQuery((db: SupervisorReader, row: DecisionRow) =>
   db.insertInto('decisions').values(pickColumns(row, COLUMNS)),
 );
 
-/** The decision on a proposal; undefined when there is none. */
+/** The decision on a proposal; undefined if there is none. */
 export async function findDecision(
   db: SupervisorReader,
   key: CallKey,
@@ -76,7 +76,7 @@ const selectDecision = prepareQuery((db: SupervisorReader, key: CallKey) =>
 );
 
 /**
- * The decision on a proposal.
+ * Loads the decision on a proposal.
  * @throws NotFoundError DECISION_NOT_FOUND
  */
 export async function loadDecision(db: SupervisorReader, key: CallKey): Promise<DecisionRow> {
@@ -89,7 +89,7 @@ export async function loadDecision(db: SupervisorReader, key: CallKey): Promise<
   );
 }
 
-/** Writes some columns of a decision. */
+/** Updates columns of a decision. */
 export async function saveDecision(
   trx: SupervisorTransaction,
   key: CallKey,
@@ -117,7 +117,7 @@ export function callKeyOf(
   };
 }
 
-/** Whether an agent has had its one final that counts no step (SV-1). */
+/** Whether an agent already had its one final that counts no step (SV-1). */
 export async function hasComposed(
   trx: SupervisorTransaction,
   { tenant, runId, instance }: AgentKey,
@@ -134,7 +134,7 @@ export async function hasComposed(
   return row !== undefined;
 }
 
-/** The decisions of a run in their order (SV-7). */
+/** The decisions of a run in order (SV-7). */
 export async function decisionsOf(
   db: SupervisorReader,
   { tenant, runId }: RunKey,
@@ -148,10 +148,7 @@ export async function decisionsOf(
     .execute();
 }
 
-/**
- * The tool calls of a run that were approved and of which no receipt tells what became: before a run
- * ends, VoidWrit settles them (TG-8, SV-7).
- */
+/** The approved tool calls of a run without a receipt; VoidWrit settles them before the run ends (TG-8, SV-7). */
 export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Promise<CallKey[]> {
   const rows = await db
     .selectFrom('decisions')

@@ -4,7 +4,7 @@ import { pickColumns, prepareQuery } from '@writ/store';
 import type { FactsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** The facts of a run as they stand; those of a new run when nothing was recorded yet (SV-3). */
+/** The facts of a run; the initial facts of the policy when none are recorded (SV-3). */
 export async function loadFacts(
   trx: SupervisorTransaction,
   run: RunKey,
@@ -18,7 +18,7 @@ const selectFacts = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKe
   db.selectFrom('facts').select('state').where('tenant', '=', tenant).where('run_id', '=', runId),
 );
 
-/** Records the facts of a run in the transaction that changes them. */
+/** Saves the facts of a run. */
 export async function saveFacts(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,

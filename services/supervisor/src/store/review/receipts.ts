@@ -4,10 +4,10 @@ import type { Selectable } from 'kysely';
 import type { ReceiptsTable } from '../schema/review-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One receipt as it is recorded. */
+/** The row of a receipt. */
 export type ReceiptRow = Selectable<ReceiptsTable>;
 
-/** Records a receipt; returns whether it was news. Of one call and revision the first stands (TG-8). */
+/** Inserts a receipt; returns false when it exists. The first receipt of a call and revision counts (TG-8). */
 export async function insertReceipt(
   trx: SupervisorTransaction,
   receipt: ReceiptRow,
@@ -35,11 +35,11 @@ const insertNew = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
   db
     .insertInto('receipts')
     .values(pickColumns(receipt, COLUMNS))
-    // Neither another of the same id nor another of the same revision.
+    // On either key: the id, or call and revision.
     .onConflict((conflict) => conflict.doNothing()),
 );
 
-/** The receipt of a call that counts: that of the highest revision; undefined when there is none. */
+/** The receipt of a call with the highest revision; undefined if there is none. */
 export async function findReceipt(
   db: SupervisorReader,
   key: CallKey,
@@ -57,8 +57,8 @@ export async function findReceipt(
 }
 
 /**
- * Keeps what a call gave back, where a receipt vouches for exactly these bytes: once, and nothing
- * else (SV-7). Returns whether a receipt did.
+ * Stores the result of a call, once, if a receipt holds the digest of exactly these bytes (SV-7). Returns whether
+ * it was stored.
  */
 export async function keepObservation(
   trx: SupervisorTransaction,
@@ -86,7 +86,7 @@ const saveObservation = prepareQuery(
       .where('observation', 'is', null),
 );
 
-/** Every receipt of a run; of a call, the highest revision counts (SV-7). */
+/** All receipts of a run; the highest revision of a call counts (SV-7). */
 export async function receiptsOf(
   db: SupervisorReader,
   { tenant, runId }: RunKey,

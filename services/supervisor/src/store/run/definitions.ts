@@ -3,7 +3,7 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { manifestFromJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** Records the agents that a run may hand work to: it stays on the definitions of its start (AG-1). */
+/** Records the agents that a run may delegate to: it keeps the definitions of its start (AG-1). */
 export async function insertDefinitions(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
@@ -19,7 +19,7 @@ export async function insertDefinitions(
   await trx.insertInto('definitions').values(rows).execute();
 }
 
-/** An agent that a run may hand work to, as it was defined when the run began. */
+/** An agent that a run may delegate to, as defined when the run started. */
 export async function findDefinition(
   db: SupervisorReader,
   { tenant, runId }: RunKey,

@@ -7,7 +7,7 @@ import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { type RunRow, saveRun } from './runs.ts';
 
-/** Runs that ended by then and whose contents are not to outlive them (SUP-4), at most `limit`. */
+/** Ended runs whose retention requires the deletion of their content (SUP-4), at most `limit`. */
 export async function runsToPurge(
   db: SupervisorReader,
   endedBy: Date,
@@ -25,8 +25,8 @@ export async function runsToPurge(
 }
 
 /**
- * Deletes what a run's rows hold beside ids, digests, names, states and sums: goal, arguments,
- * answers, observations, facts, comments (SUP-4). Its timeline is not among them.
+ * Deletes the content of a run's rows except its timeline: goal, arguments, answers, observations, facts, comments.
+ * Ids, digests, names, states and totals remain (SUP-4).
  */
 export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key: RunKey = { tenant: run.tenant, runId: run.run_id };

@@ -6,10 +6,10 @@ import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
 
-/** One run as it stands. */
+/** The row of a run. */
 export type RunRow = Selectable<RunsTable>;
 
-/** Records a new run. */
+/** Inserts a run. */
 export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   await trx.insertInto('runs').values(run).execute();
   const key = { tenant: run.tenant, runId: run.run_id };
@@ -17,14 +17,14 @@ export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promis
   startTimeline(trx, key);
 }
 
-/** Rows of live runs: every statement that changes one is in this file. */
+/** Rows of live runs. All statements that change the table are in this file. */
 const cache = new RowCache<RunRow>();
 
 function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
 }
 
-/** Keeps a row as it stands after `changes`; drops it once the run is over (CO-2). */
+/** Keeps the row after `changes`; drops it when the run has ended (CO-2). */
 function keep(trx: SupervisorTransaction, key: RunKey, changes: Partial<RunRow>): void {
   const row = cache.get(trx, nameOf(key));
   if (row === undefined) return;
@@ -33,7 +33,7 @@ function keep(trx: SupervisorTransaction, key: RunKey, changes: Partial<RunRow>)
   else cache.delete(trx, nameOf(key));
 }
 
-/** Records the labels by which a run can be found. */
+/** Inserts the labels of a run. */
 export async function insertRunLabels(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
@@ -49,7 +49,7 @@ export async function insertRunLabels(
 }
 
 /**
- * Reads a run of a tenant; another tenant's does not exist (SYS-6).
+ * Loads a run of a tenant; those of other tenants do not exist (SYS-6).
  * @throws NotFoundError RUN_NOT_FOUND
  */
 export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow> {
@@ -58,7 +58,7 @@ export async function loadRun(db: SupervisorReader, key: RunKey): Promise<RunRow
   return row;
 }
 
-/** A run of a tenant, undefined when there is none. */
+/** The run, undefined if it does not exist for the tenant. */
 export async function findRun(db: SupervisorReader, key: RunKey): Promise<RunRow | undefined> {
   const known = cache.get(db, nameOf(key));
   if (known !== undefined) return known;
@@ -75,7 +75,7 @@ const selectRun = prepareQuery((db: SupervisorReader, key: RunKey) =>
     .where('run_id', '=', key.runId),
 );
 
-/** The run that a request started; undefined when it started none. */
+/** The run that a request started; undefined if there is none. */
 export async function findRunByRequest(
   db: SupervisorReader,
   tenant: string,
@@ -91,7 +91,7 @@ export async function findRunByRequest(
     .executeTakeFirst();
 }
 
-/** Writes some columns of a run. */
+/** Updates columns of a run. */
 export async function saveRun(
   trx: SupervisorTransaction,
   key: RunKey,
@@ -111,14 +111,14 @@ export async function saveRun(
   }
 }
 
-/** Moves a run to another state, unless it is over: nothing leaves a terminal state (RT-4). */
+/** Moves a run to another state, unless it has ended: a terminal state is final (RT-4). */
 export async function setRunState(
   trx: SupervisorTransaction,
   key: RunKey,
   state: StoredRunState,
 ): Promise<void> {
   await updateState(trx, { ...key, state });
-  // A row that is kept is of a run that has not ended.
+  // A cached row belongs to a run that has not ended.
   keep(trx, key, { state });
   noteChange(trx, runTopic(key));
 }
@@ -133,7 +133,7 @@ const updateState = prepareQuery(
       .where('ended_at', 'is', null),
 );
 
-/** Counts a tool call of a run as approved. */
+/** Increments the number of approved tool calls of a run. */
 export async function countApprovedCall(trx: SupervisorTransaction, key: RunKey): Promise<void> {
   await addApprovedCall(trx, key);
   const row = cache.get(trx, nameOf(key));
@@ -148,7 +148,7 @@ const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: R
     .where('run_id', '=', runId),
 );
 
-/** Runs of every tenant that live past their deadline and have no ending yet. */
+/** Live runs past their deadline, without an ending, of all tenants. */
 export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunRow[]> {
   return await db
     .selectFrom('runs')
@@ -160,7 +160,7 @@ export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunR
     .execute();
 }
 
-/** Which runs of a tenant are wanted, and from where on. */
+/** Filter and position of a page of runs. */
 export interface RunFilter {
   readonly tenant: string;
   /** Empty = all. */
@@ -168,15 +168,15 @@ export interface RunFilter {
   /** Empty = any. */
   readonly agent: string;
   readonly sessionId: string;
-  /** All of them must fit. */
+  /** A run must have all of them. */
   readonly labels: Readonly<Record<string, string>>;
   readonly oldestFirst: boolean;
-  /** The row after which the page begins. */
+  /** The last row of the previous page. */
   readonly after: { readonly createdAt: Date; readonly runId: string } | undefined;
   readonly limit: number;
 }
 
-/** The runs that a filter lets through, by the time they were made. */
+/** The runs of a page, by creation time. */
 export async function listRuns(db: SupervisorReader, filter: RunFilter): Promise<RunRow[]> {
   const { tenant, states, agent, sessionId, labels, oldestFirst, after, limit } = filter;
   let query = db.selectFrom('runs').selectAll().where('tenant', '=', tenant);
@@ -211,8 +211,8 @@ export async function listRuns(db: SupervisorReader, filter: RunFilter): Promise
 }
 
 /**
- * Checks, in the transaction that would record another run, how many of its tenant are under way;
- * parked and ending ones count, too.
+ * Checks the number of a tenant's runs in progress, which includes parked and ending ones, in the transaction that
+ * records another run.
  * @param most undefined = unlimited
  * @throws OverloadedError RUN_QUOTA_EXCEEDED naming setting and limit
  */

@@ -2,7 +2,7 @@ import { PermissionDeniedError } from '@writ/kernel';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 
 /**
- * Makes sure that a conversation is this creator's: a new id becomes theirs (SUP-2).
+ * Assigns a new session to its creator, and rejects the session of another creator (SUP-2).
  * @throws PermissionDeniedError SESSION_WRONG_OWNER
  */
 export async function claimSession(

@@ -5,32 +5,32 @@ import type { TimelineTable } from '../schema/run-tables.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
-/** One event to record. */
+/** A timeline entry to append. */
 export interface TimelineEntry extends RunKey {
-  /** Unique within the run: a repeat is the same event and changes nothing (HK-1). */
+  /** Unique within the run: a repeated id is the same event and is ignored (HK-1). */
   readonly eventId: string;
-  /** A RunEvent without sequence and time, as events.ts encodes it. */
+  /** A RunEvent without sequence and time, encoded by wire/timeline.ts. */
   readonly entry: Uint8Array;
 }
 
-/** One recorded event. */
+/** A recorded timeline entry. */
 export interface TimelineRow {
   readonly sequence: number;
   readonly recorded_at: Date;
   readonly entry: Uint8Array;
 }
 
-/** Event ids that are kept of one run; a longer timeline looks them up. */
+/** Limit of cached event ids of one run; for a longer timeline they are queried. */
 const MAX_IDS = 4_096;
 
-/** Where a timeline ends. */
+/** The end of a timeline. */
 interface Head {
   readonly sequence: number;
-  /** Sequence of each recorded event by its id; undefined when they have to be looked up. */
+  /** The sequence of each event by its id; undefined when ids have to be queried. */
   readonly ids: Map<string, number> | undefined;
 }
 
-/** The end of a timeline with what one transaction adds to it. */
+/** The end of a timeline with the additions of one transaction. */
 interface Draft {
   readonly base: Head;
   readonly added: Map<string, number>;
@@ -45,20 +45,20 @@ const entries = new DeferredInsert<SupervisorDatabase, TimelineTable>({
   columns: ['tenant', 'run_id', 'sequence', 'event_id', 'recorded_at', 'entry'],
 });
 
-/** Begins the timeline of a run that this transaction records. */
+/** Starts the timeline of a run that this transaction inserts. */
 export function startTimeline(trx: SupervisorTransaction, key: RunKey): void {
   draftsOf(trx).set(nameOf(key), newDraft({ sequence: 0, ids: new Map() }));
 }
 
-/** Drops what is kept in memory of the timeline of a run that this transaction ends (CO-2). */
+/** Drops the cached end of the timeline of a run that this transaction ends (CO-2). */
 export async function closeTimeline(trx: SupervisorTransaction, key: RunKey): Promise<void> {
   (await draftOf(trx, key)).isClosed = true;
 }
 
 /**
- * Records an event in the transaction of its fact, and returns its place in the run's timeline: from
- * 1, without gaps (HK-1). An event id that is there already keeps its place. The events of a transaction are written
- * together at its end (CO-1).
+ * Appends an event to the timeline of its run, in the transaction of its cause, and returns its sequence: from 1,
+ * without gaps (HK-1). A known event id keeps its sequence. The entries of a transaction are inserted together
+ * before its commit (CO-1).
  */
 export async function appendTimeline(
   trx: SupervisorTransaction,
@@ -79,7 +79,7 @@ export async function appendTimeline(
     recorded_at: at,
     entry,
   });
-  // After the entries are written: what is kept must not be ahead of the rows.
+  // After the entries are inserted: the cache must not be ahead of the rows.
   beforeCommit(trx, drafts, () => keepHeads(trx));
   noteChange(trx, runTopic(event));
   return sequence;
@@ -128,13 +128,13 @@ function newDraft(base: Head): Draft {
 
 async function keepHeads(trx: SupervisorTransaction): Promise<void> {
   for (const [name, { base, added, isClosed }] of draftsOf(trx)) {
-    // Only of a run that began in this process: of one that has ended, late events must not keep anything.
+    // Only for a run that started in this process: late events of an ended run must not fill the cache.
     if (isClosed || base.ids === undefined) heads.delete(trx, name);
     else heads.set(trx, name, { sequence: base.sequence + added.size, ids: joined(base, added) });
   }
 }
 
-/** The ids of a timeline, in the map that is kept already: memory that a transaction undoes is dropped as a whole. */
+/** Adds to the cached map itself: a rollback drops the whole cache entry. */
 function joined({ ids }: Head, added: ReadonlyMap<string, number>): Head['ids'] {
   if (ids === undefined || ids.size + added.size > MAX_IDS) return undefined;
   for (const [id, sequence] of added) ids.set(id, sequence);
@@ -145,7 +145,7 @@ function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
 }
 
-/** The place of the last event of a run; zero when it has none. */
+/** The sequence of the last event of a run; zero when it has none. */
 export async function lastSequence(db: SupervisorReader, key: RunKey): Promise<number> {
   return (await selectLast(db, key)).rows[0]?.sequence ?? 0;
 }
@@ -160,7 +160,7 @@ const selectLast = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey
     .limit(1),
 );
 
-/** The places of the last events of some runs of a tenant, by run; a run without events is not in it. */
+/** The sequences of the last events of a tenant's runs, by run; a run without events is omitted. */
 export async function lastSequences(
   db: SupervisorReader,
   tenant: string,
@@ -177,7 +177,7 @@ export async function lastSequences(
   return new Map(rows.map(({ run_id: runId, sequence }) => [runId, Number(sequence)]));
 }
 
-/** At most `limit` events of a run after a place, in order. */
+/** At most `limit` events of a run after a sequence, in order. */
 export async function readTimeline(
   db: SupervisorReader,
   { tenant, runId }: RunKey,
@@ -199,7 +199,7 @@ const selectEntries = prepareQuery(
       .limit(place.limit),
 );
 
-/** Puts another entry in the place of a recorded one (SUP-4). */
+/** Replaces an entry (SUP-4). */
 export async function replaceEntry(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
