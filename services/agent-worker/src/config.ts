@@ -4,45 +4,45 @@ import { type Environment, readEnv, variable } from '@writ/config';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
-/** Everything that can be set about an agent worker. Times are milliseconds. */
+/** Settings of an agent worker. Times are in milliseconds. */
 export interface AgentWorkerConfig {
-  /** Where services call; port 0 takes a free one. */
+  /** Address that services call; port 0 selects a free one. */
   readonly host: string;
   readonly port: number;
-  /** Keys live below it. */
+  /** Parent folder of the keys. */
   readonly dataDir: string;
-  /** How long a key signs before the next one does; undefined = for ever. */
+  /** How long a key signs before it is rotated; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
   readonly store: StoreLocation;
-  /** Stable over restarts, and different from that of any other worker on the same store. */
+  /** Stable across restarts and unique among the workers of a store. */
   readonly workerId: string;
-  /** Tenants that it serves; none given means all (SYS-6). */
+  /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Absolute paths of modules with agents that are written in TypeScript (AG-1). */
+  /** Absolute paths of modules with TypeScript agents (AG-1). */
   readonly agentModules: readonly string[];
   readonly maxConcurrentAgents: number;
-  /** How long an agent stays with a worker that gives no sign of life. */
+  /** Time after which the lease of an unresponsive worker expires. */
   readonly leaseTtlMs: number;
-  /** Between two looks for agents that can run, when nobody nudges. */
+  /** Interval between two scans for runnable agents without a wake-up. */
   readonly pollMs: number;
-  /** After how long a parked agent looks again. */
+  /** Time after which a parked agent retries. */
   readonly parkMs: number;
-  /** Between two renewals of the slots of all agents: much shorter than a grant lives. */
+  /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
   readonly slotRenewMs: number;
-  /** Wait before the first restart of a failed agent; doubles. */
+  /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
-  /** Longest one call to another service may take, a model call apart. */
+  /** Timeout of one call to another service, other than a model call. */
   readonly callTimeoutMs: number;
-  /** Longest one model call may take, all attempts together. */
+  /** Timeout of one model call, including all its attempts. */
   readonly modelTimeoutMs: number;
-  /** Upper bound of the first wait before a call is repeated; doubles up to `retryMaxMs`. */
+  /** Upper bound of the first retry delay; doubles up to `retryMaxMs`. */
   readonly retryInitialMs: number;
   readonly retryMaxMs: number;
-  /** How long a stop waits for calls under way. */
+  /** How long a shutdown waits for in-flight calls. */
   readonly drainMs: number;
 }
 
-/** The defaults of everything that has one; tests start from here. */
+/** Default settings; tests start from them. */
 export const AGENT_WORKER_DEFAULTS = {
   host: '127.0.0.1',
   workerId: 'worker-1',
@@ -62,7 +62,7 @@ export const AGENT_WORKER_DEFAULTS = {
 } as const satisfies Partial<AgentWorkerConfig>;
 
 /**
- * Reads the settings of a worker process.
+ * Reads the settings of a worker process from the environment.
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readAgentWorkerConfig(env: Environment = process.env): AgentWorkerConfig {
@@ -96,7 +96,7 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
     }),
   });
   const store = readStoreLocation(env, 'agent-worker', values.dataDir);
-  // A worker with a file of its own finds what it had leased; among replicas an id must be nobody else's.
+  // A worker with a SQLite file reclaims its leases after a restart; replicas need unique ids.
   const ownId =
     store.dialect === 'sqlite'
       ? AGENT_WORKER_DEFAULTS.workerId

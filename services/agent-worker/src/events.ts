@@ -18,17 +18,17 @@ type EventAgent = Pick<
 /** A think-act cycle of an agent. */
 interface StepScope {
   readonly agent: EventAgent;
-  /** From 1. */
+  /** Numbered from 1. */
   readonly step: number;
 }
 
-/** A guardrail of an agent that tripped. */
+/** A tripped guardrail of an agent. */
 interface TripScope extends StepScope {
   readonly callId: string;
   readonly guardrail: string;
 }
 
-/** What only some events carry. */
+/** Fields that only some events have. */
 interface EventDetails {
   readonly status?: string;
   readonly waitingFor?: string;
@@ -36,19 +36,24 @@ interface EventDetails {
   readonly dimension?: string;
 }
 
-/** Every hook event that the worker emits, once; each inside the transaction of its fact (HK-1, HK-2). */
+/**
+ * Emits the worker's hook events, each once and in the transaction of the change that it reports
+ * (HK-1, HK-2).
+ */
 export interface WorkerEvents {
-  /** A think-act cycle began; `waitsFor` names the signal that it begins with, empty for none. */
+  /**
+   * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none.
+   */
   stepStarted(trx: WorkerTransaction, scope: StepScope, waitsFor: string, at: Date): Promise<void>;
   /** A think-act cycle ended; `status` is the verdict on its proposal or a stop reason. */
   stepEnded(trx: WorkerTransaction, scope: StepScope, status: string, at: Date): Promise<void>;
-  /** A flow began. */
+  /** A flow started. */
   flowStarted(trx: WorkerTransaction, agent: EventAgent, at: Date): Promise<void>;
   /** A flow ended, with `ok` or a stop reason. */
   flowEnded(trx: WorkerTransaction, agent: EventAgent, status: string, at: Date): Promise<void>;
-  /** A lease of an agent began; only counted. */
+  /** A lease started; metric only. */
   leaseBegan(isResumed: boolean): void;
-  /** A lease came to its end; only counted. */
+  /** A lease ended; metric only. */
   leaseEnded(outcome: string): void;
   /** A guardrail tripped. */
   guardrailTripped(trx: WorkerTransaction, scope: TripScope, at: Date): Promise<void>;
@@ -117,7 +122,7 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
   };
 }
 
-/** Tells how many agents have not ended, by state. */
+/** Registers the metric of agents that have not ended, by state. */
 export function observeAgents({ metrics }: Telemetry, { db }: WorkerStore): void {
   metrics.observe('agents', async () => {
     const rows = await db

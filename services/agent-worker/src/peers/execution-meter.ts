@@ -24,17 +24,17 @@ import type {
 /** One model call. */
 interface GenerateCall {
   readonly callId: string;
-  /** Zero outside of steps. */
+  /** Zero outside a step. */
   readonly step: number;
   readonly request: LlmRequest;
-  /** Hears the answer's text as it comes; nobody does without one. */
+  /** Receives the answer's text while it is generated. */
   readonly listener?: DeltaListener;
 }
 
-/** The meter, as a worker needs it. */
+/** Client of the execution-meter. */
 export interface ExecutionMeterPeer {
   /**
-   * Asks a model. A repeat of the same call gets the recorded answer and pays nothing more (EM-7).
+   * Calls a model. A repeated call returns the recorded answer without charge (EM-7).
    * @throws the named error that ends the stream when there is no answer
    */
   generate(call: GenerateCall, options: CallOptions): Promise<LlmOutcome>;
@@ -48,13 +48,13 @@ const ROLES = {
   tool: ChatRole.TOOL,
 } as const satisfies Record<ChatTurn['role'], ChatRole>;
 
-/** Calls the meter over gRPC. */
+/** Creates a gRPC client of the execution-meter. */
 export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
   const client = createRpcClient(ModelService, options);
   return {
     async generate(call, callOptions) {
       let finished: Finished | undefined;
-      // A failure is followed by the status that says how to react to it.
+      // A failed call ends with a status, whose error says how to react.
       const { listener } = call;
       listener?.begun();
       for await (const { chunk } of client.generate(toGenerateRequest(call), callOptions)) {
@@ -110,7 +110,7 @@ function messageOf(turn: ChatTurn): MessageInitShape<typeof ChatMessageSchema> {
     return { role, parts };
   }
   const uses = turn.role === 'assistant' ? (turn.toolUses ?? []) : [];
-  // An assistant that only called tools said nothing.
+  // An assistant turn with only tool calls has no text.
   const texts = turn.text === '' && uses.length > 0 ? [] : [turn.text];
   return {
     role,

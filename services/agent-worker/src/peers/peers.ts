@@ -14,21 +14,21 @@ export interface WorkerPeers {
   readonly toolGateway: ToolGatewayPeer;
 }
 
-/** What calling them takes. */
+/** Dependencies of {@link createPeers}. */
 export interface PeerParts {
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly addressOf: (service: ServiceName) => string;
-  /** Id under which this worker calls. */
+  /** Id under which this worker calls its peers. */
   readonly workerId: string;
-  /** Tenants that it serves; none given means all (SYS-6). */
+  /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Left out, they are called in cleartext. */
+  /** Default: cleartext. */
   readonly tls?: ServiceTls | undefined;
   readonly loopback?: Loopback | undefined;
 }
 
-/** Connects to the services that the worker calls; a connection is made with the first call. */
+/** Creates clients of all peers; each connects on its first call. */
 export function createPeers({
   telemetry,
   signer,

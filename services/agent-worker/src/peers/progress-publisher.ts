@@ -6,23 +6,23 @@ import type { Logger } from '@writ/telemetry';
 import type { TextPiece } from '../domain/calls/model-call.ts';
 import type { LeasedAgent } from '../store/leases.ts';
 
-/** What an agent does now. */
+/** A live update of an agent. */
 export interface ProgressUpdate {
-  /** Step that it is in or was in last. */
+  /** The current or latest step. */
   readonly step: number;
-  /** What it came to. */
+  /** The new state. */
   readonly state?: RunState;
-  /** What its model said. */
+  /** New text of the model. */
   readonly text?: TextPiece & { readonly callId: string };
 }
 
-/** Whoever looks at runs right now; there may be nobody. */
+/** Publishes live progress of runs, whether or not a client watches. */
 export interface ProgressPublisher {
-  /** Shows what an agent does. Never waits and never fails; `number` tells its messages apart. */
+  /** Publishes an update. Never blocks and never fails; `number` makes the event id unique. */
   show(agent: LeasedAgent, number: number, news: ProgressUpdate): void;
 }
 
-/** Reaches watchers over the bus, not durably (SUP-1). */
+/** Creates a publisher that uses the bus without durability (SUP-1). */
 export function createProgressPublisher(
   bus: Pick<Bus, 'publishLive'>,
   log: Logger,

@@ -10,16 +10,19 @@ import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/
 import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/agent/slot.ts';
 import type { AgentKey } from '../store/keys.ts';
 
-/** The headcount of runs, as a worker needs it. */
+/** Client of spawn-budget. */
 export interface SpawnBudgetPeer {
-  /** Renews the slots of agents of any runs in as few calls as fit; answers in the same order (SB-8). */
+  /**
+   * Renews the slots of agents of any runs in as few calls as possible; returns the results in the
+   * same order (SB-8).
+   */
   renew(agents: readonly SlotRenewal[], options: CallOptions): Promise<readonly SlotAnswer[]>;
-  /** Tells whose slot moved in these tenants, until the stream ends; a hint (SB-4). */
+  /** Streams the agents of these tenants whose slot changed; best effort (SB-4). */
   watchPauses(tenants: readonly string[], options: CallOptions): AsyncIterable<AgentKey>;
   close(): void;
 }
 
-/** Agents and tenants that the contract takes in one request. */
+/** Maximum number of agents or tenants per request. */
 const MAX_IN_REQUEST = 1_000;
 
 const INTENTS = {
@@ -36,7 +39,7 @@ const STATES: ReadonlyMap<SlotState, SlotStatus> = new Map([
   [SlotState.RELEASED, 'released'],
 ]);
 
-/** Calls spawn-budget over gRPC. */
+/** Creates a gRPC client of spawn-budget. */
 export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPeer {
   const client = createRpcClient(SpawnBudgetService, options);
   return {

@@ -7,7 +7,7 @@ import type { Action, Decision, SpawnAnswer } from '../domain/calls/decision.ts'
 import { credentialsFrom } from '../wire/credentials.ts';
 import { actionMessage, decisionFrom } from '../wire/decision.ts';
 
-/** Receipts and results that the supervisor is shown (SV-7). */
+/** Receipts and results that are attached for the supervisor (SV-7). */
 interface Shown {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
@@ -22,25 +22,25 @@ interface ReviewCall extends Shown {
   readonly composed?: boolean;
 }
 
-/** A delegation, to be reviewed and carried out. */
+/** A delegation to be reviewed and executed. */
 interface SpawnCall extends Shown {
   readonly callId: string;
   readonly agent: string;
   readonly task: string;
-  /** Fewer tools than the child's manifest has; left out for all of them. */
+  /** A subset of the tools in the child's manifest; default: all of them. */
   readonly tools?: readonly string[];
-  /** Message id that the child's reply answers. */
+  /** Message id that the child's reply refers to. */
   readonly correlationId: string;
 }
 
-/** The end of a child. */
+/** A request to end a child. */
 interface EndChildCall {
   readonly callId: string;
   readonly childInstance: string;
   readonly outcome: string;
 }
 
-/** How an agent ended when no approved final ended it. */
+/** The outcome of an agent that did not end with an approved final answer. */
 interface OutcomeReport extends Shown {
   readonly requestId: string;
   readonly stopReason: string;
@@ -49,24 +49,26 @@ interface OutcomeReport extends Shown {
   readonly detail?: string | undefined;
 }
 
-/** The supervisor, as a worker needs it. Calls are idempotent and throw the supervisor's named errors. */
+/** Client of the supervisor. Calls are idempotent and throw the supervisor's named errors. */
 export interface SupervisorPeer {
-  /** Asks for a decision; a repeat gets the recorded one (SV-1). */
+  /** Requests a decision; a repeated call returns the recorded one (SV-1). */
   reviewAction(call: ReviewCall, options: CallOptions): Promise<Decision>;
-  /** The decision as it stands now, with a fresh writ when the action is not executed yet. */
+  /** Returns the current decision, with a new writ unless the action was executed. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
-  /** Reviews a delegation and makes its child; a repeat gets the same one (SUP-9). */
+  /** Reviews a delegation and creates its child; a repeated call returns the same one (SUP-9). */
   spawnChild(call: SpawnCall, options: CallOptions): Promise<SpawnAnswer>;
-  /** Ends a child in every case; answers its stop reason, which may be older (SB-3). */
+  /**
+   * Ends a child unconditionally; returns its stop reason, which may be from an earlier end (SB-3).
+   */
   endChild(call: EndChildCall, options: CallOptions): Promise<string>;
-  /** Fresh tokens; the one in the options may have expired. */
+  /** Returns new tokens; the token in the options may be expired. */
   refreshTokens(options: CallOptions): Promise<AgentCredentials>;
-  /** Tells how an agent ended; answers the stop reason that stands (AG-7). */
+  /** Reports how an agent ended; returns the recorded stop reason (AG-7). */
   reportOutcome(report: OutcomeReport, options: CallOptions): Promise<string>;
   close(): void;
 }
 
-/** Calls the supervisor over gRPC. */
+/** Creates a gRPC client of the supervisor. */
 export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer {
   const reviews = createRpcClient(ReviewService, options);
   const supervision = createRpcClient(SupervisionService, options);

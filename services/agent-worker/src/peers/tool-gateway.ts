@@ -7,7 +7,7 @@ import type { Action } from '../domain/calls/decision.ts';
 import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-call.ts';
 import type { AgentKey } from '../store/keys.ts';
 
-/** One tool call under its writ. */
+/** A tool call with its writ. */
 interface WritCall {
   readonly agent: AgentKey;
   readonly callId: string;
@@ -16,19 +16,19 @@ interface WritCall {
   readonly step: number;
 }
 
-/** The tool gateway, as a worker needs it. */
+/** Client of the tool-gateway. */
 export interface ToolGatewayPeer {
-  /** The tools of these names that the agent's token allows. */
+  /** Lists the tools of these names that the agent's token permits. */
   listTools(names: readonly string[], options: CallOptions): Promise<readonly ToolInfo[]>;
-  /** Executes an approved action; a repeat gets the recorded outcome (TG-1). */
+  /** Executes an approved action; a repeated call returns the recorded outcome (TG-1). */
   callTool(call: WritCall, options: CallOptions): Promise<ToolOutcome>;
   close(): void;
 }
 
-/** Names asked for together; the contract takes no more. */
+/** Maximum number of names per request. */
 const MAX_NAMES = 1_024;
 
-/** Lists that are kept: one per set of names, the oldest going first. */
+/** Maximum number of cached tool lists, one per set of names; the oldest is evicted first. */
 const MAX_LISTS = 256;
 
 interface KnownTools {
@@ -36,7 +36,10 @@ interface KnownTools {
   readonly tools: readonly ToolInfo[];
 }
 
-/** Calls the gateway over gRPC. Lists are kept and asked for again only when the registry changed. */
+/**
+ * Creates a gRPC client of the tool-gateway. It caches tool lists and reloads them only when the
+ * registry has changed.
+ */
 export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPeer {
   const client = createRpcClient(ToolGatewayService, options);
   const known = new Map<string, KnownTools>();

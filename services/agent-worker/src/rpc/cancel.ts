@@ -19,8 +19,8 @@ import { retentionFrom } from '../wire/supervision.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /**
- * Ends agents whatever they are doing: running, asleep, parked or not yet here (SUP-8). What is under
- * way is aborted; journal and payloads go as the retention says (SUP-4).
+ * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
+ * is aborted; journal and payloads are deleted according to the retention (SUP-4).
  */
 export function cancel(
   dependencies: Dependencies,
@@ -64,7 +64,7 @@ async function endAgents(
 ): Promise<{
   readonly ended: number;
   readonly keys: readonly AgentKey[];
-  /** Somebody who waited for one of them can go on. */
+  /** Whether an agent that waited for one of them was woken. */
   readonly hasWoken: boolean;
 }> {
   const run = { tenant: order.tenant, runId: order.run_id };
@@ -88,10 +88,10 @@ async function endAgents(
       lease_expires_at: null,
       step_ended: agent.step_started,
     });
-    // When everybody ends, nobody is left to be told.
+    // When the whole run ends, no agent is left to be notified.
     if (isWholeRun) await deleteFollows(trx, keyOf(agent));
     else hasWoken ||= await onAgentEnded(trx, agent, { stopReason: order.stop_reason }, at);
-    // Whoever runs the agent can write no more, so its step ends here.
+    // The worker that runs the agent can no longer write, so its step ends here.
     if (agent.step_ended < agent.step_started) {
       const scope = { agent, step: agent.step_started };
       await events.stepEnded(trx, scope, order.stop_reason, order.cancelled_at);

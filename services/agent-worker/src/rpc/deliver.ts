@@ -36,7 +36,7 @@ type Delivery = Omit<DeliverRequest, Part> & {
   readonly [K in Part]: NonNullable<DeliverRequest[K]>;
 };
 
-/** Takes an agent in: durable when it is answered (RT-3), and the same delivery again changes nothing. */
+/** Stores a new agent durably before it answers (RT-3); a repeated delivery changes nothing. */
 export function deliver({
   store,
   clock,
@@ -80,7 +80,7 @@ async function isRepeat(trx: WorkerTransaction, { key, agent }: Rows): Promise<b
     );
   }
   if (known !== undefined) return true;
-  // A delivery that was on its way when its run ended must not come alive.
+  // A delivery that arrives after the end of its run must not start an agent.
   const cancel = await cancelOf(trx, key);
   if (cancel === undefined) return false;
   throw new PreconditionError('RUN_ENDED', `Run ${key.runId} has ended: ${cancel.stop_reason}.`, {
@@ -131,7 +131,10 @@ function rowsOf(delivery: Delivery, at: Date) {
   };
 }
 
-/** What makes a delivery the same: not its tokens, which are fresh each time. */
+/**
+ * Returns the digest that identifies a delivery; it excludes the tokens, which are new in each
+ * attempt.
+ */
 function digestOf({ agent, supervision, manifest, message }: Delivery): string {
   return canonicalDigest({
     agent: agent.name,

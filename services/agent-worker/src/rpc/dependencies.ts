@@ -5,25 +5,25 @@ import type { WorkerEvents } from '../events.ts';
 import type { AgentKey } from '../store/keys.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 
-/** What the worker's handlers work with. */
+/** Dependencies of the worker's handlers. */
 export interface Dependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly events: WorkerEvents;
-  /** Says that events were committed whose watchers leave soon, since a run ends. */
+  /** Flushes committed events soon, because clients stop watching when a run ends. */
   readonly flushEventsSoon: () => void;
-  /** Tenants that this worker serves; none given means all (SYS-6). */
+  /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Whether this worker can run agents of a kind and name. */
+  /** Whether this worker can run an agent of this kind and name. */
   readonly canRun: (kind: AgentKind, name: string) => boolean;
   readonly agents: {
-    /** Says that an agent may have become runnable. */
+    /** Wakes the lease loop, because an agent may have become runnable. */
     nudge(): void;
     /** Aborts an agent that runs in this process. */
     cancel(key: AgentKey): void;
-    /** Has an agent that runs in this process start nothing new. */
+    /** Makes an agent that runs in this process start no new operations. */
     park(key: AgentKey): void;
-    /** Where an agent that runs in this process stands. */
+    /** Returns the status of an agent that runs in this process. */
     statusOf(key: AgentKey): AgentStatus | undefined;
   };
 }

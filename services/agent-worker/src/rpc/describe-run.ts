@@ -8,7 +8,7 @@ import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** Tells where a run's agents stand (AG-7). */
+/** Describes the agents of a run (AG-7). */
 export function describeRun({
   store,
   agents,
@@ -22,7 +22,7 @@ export function describeRun({
 
 function description(row: AgentRow, agents: Dependencies['agents']) {
   const stored = statusOf(row);
-  // What an agent does between two commits is known only where it runs.
+  // Between two commits, only the process that runs the agent knows its status.
   const status = stored.state === 'RUNNING' ? (agents.statusOf(keyOf(row)) ?? stored) : stored;
   return {
     agent: { name: row.name, instance: row.instance },

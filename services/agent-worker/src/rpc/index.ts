@@ -6,7 +6,7 @@ import type { Dependencies } from './dependencies.ts';
 import { describeRun } from './describe-run.ts';
 import { signal } from './signal.ts';
 
-/** What the worker serves. */
+/** The route of AgentWorkerService. */
 export function workerRoute(dependencies: Dependencies): Route {
   return route(AgentWorkerService, {
     deliver: deliver(dependencies),

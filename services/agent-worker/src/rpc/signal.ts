@@ -24,11 +24,14 @@ import { decisionFrom } from '../wire/decision.ts';
 import type { Dependencies } from './dependencies.ts';
 
 const APPROVAL = 'approval:';
-/** Signals of these names come from within the worker alone: nobody outside may speak for an agent. */
+/** Signals that only the worker itself may send. */
 const INNER = ['reply:', 'timer:', FEED_ITEM];
 const MAX_PAYLOAD_BYTES = 1_048_576;
 
-/** Wakes an agent, or parks it when it is halted. The signal and the wake-up are durable together when it is answered (RT-3). */
+/**
+ * Wakes an agent, or parks it when it is halted. The signal and the wake-up are committed together
+ * before the response (RT-3).
+ */
 export function signal({
   store,
   clock,
@@ -99,13 +102,13 @@ function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
   return {
     ...agentColumns(key),
     request_id: requestId,
-    // Writ and tokens are fresh each time; the decision is the same.
+    // Writ and tokens are new in each attempt; the decision is the same.
     request_digest: canonicalDigest({ name, payloadJson, decision: decision?.decisionId ?? '' }),
     name,
     payload: payloadJson === '' ? '{}' : payloadJson,
     decision: decision === undefined ? null : JSON.stringify(decision),
     received_at: at,
-    // It only brings a parked agent back, which this transaction does.
+    // These signals only change the agent's state, which happens in this transaction.
     consumed_at: name === RESUMED || name === HALTED ? at : null,
   };
 }

@@ -5,15 +5,15 @@ import { type AgentKey, agentColumns, type RunKey, runColumns } from './keys.ts'
 import type { AgentsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** One agent as it stands. */
+/** A row of `agents`. */
 export type AgentRow = Selectable<AgentsTable>;
 
-/** Columns of an agent that may change. */
+/** Columns that may change. */
 export type AgentChanges = Updateable<
   Omit<AgentsTable, 'tenant' | 'run_id' | 'instance' | 'epoch' | 'manifest' | 'supervision'>
 >;
 
-/** Records a new agent. */
+/** Inserts a new agent. */
 export async function insertAgent(
   trx: WorkerTransaction,
   agent: Insertable<AgentsTable>,
@@ -21,7 +21,7 @@ export async function insertAgent(
   await trx.insertInto('agents').values(agent).execute();
 }
 
-/** Reads an agent; undefined when there is none. */
+/** Returns an agent, or undefined when it does not exist. */
 export async function findAgent(db: WorkerReader, key: AgentKey): Promise<AgentRow | undefined> {
   return await db
     .selectFrom('agents')
@@ -30,7 +30,7 @@ export async function findAgent(db: WorkerReader, key: AgentKey): Promise<AgentR
     .executeTakeFirst();
 }
 
-/** Every agent of a run, oldest first. */
+/** Returns the agents of a run, oldest first. */
 export async function agentsOf(db: WorkerReader, run: RunKey): Promise<AgentRow[]> {
   return await db
     .selectFrom('agents')
@@ -41,7 +41,7 @@ export async function agentsOf(db: WorkerReader, run: RunKey): Promise<AgentRow[
     .execute();
 }
 
-/** Writes columns of an agent, whoever runs it: for what comes from outside. */
+/** Updates an agent without a lease, for changes from outside the runtime. */
 export async function saveAgent(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -54,7 +54,7 @@ export async function saveAgent(
     .execute();
 }
 
-/** Where an agent stands. */
+/** Returns the status of an agent. */
 export function statusOf(row: AgentRow): AgentStatus {
   return {
     state: row.state as RunState,
@@ -64,7 +64,7 @@ export function statusOf(row: AgentRow): AgentStatus {
   };
 }
 
-/** The columns of a status. An agent that ended has no tokens any more. */
+/** Returns the columns of a status. The tokens of an ended agent are deleted. */
 export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
   return {
     state: status.state,

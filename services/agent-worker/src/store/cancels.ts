@@ -3,15 +3,15 @@ import { type AgentKey, type RunKey, runColumns } from './keys.ts';
 import type { CancelsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** One order to end agents. */
+/** A row of `cancels`. */
 export type CancelRow = Selectable<CancelsTable>;
 
-/** Records an order to end agents. */
+/** Records a cancellation. */
 export async function insertCancel(trx: WorkerTransaction, cancel: CancelRow): Promise<void> {
   await trx.insertInto('cancels').values(cancel).execute();
 }
 
-/** The order that a request brought before; undefined when it is news. */
+/** Returns the cancellation of an earlier attempt of a request, if any. */
 export async function findCancel(
   db: WorkerReader,
   run: RunKey,
@@ -24,7 +24,7 @@ export async function findCancel(
     .executeTakeFirst();
 }
 
-/** The order that ended an agent, or its whole run; undefined when there is none. */
+/** Returns the cancellation that ended an agent or its whole run, if any. */
 export async function cancelOf(db: WorkerReader, key: AgentKey): Promise<CancelRow | undefined> {
   return await db
     .selectFrom('cancels')

@@ -1,7 +1,7 @@
 import { type AgentKey, agentColumns, keyOf } from './keys.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Has an agent hear of a topic of its tenant from now on (AG-5); again changes nothing. */
+/** Subscribes an agent to a topic of its tenant (AG-5); idempotent. */
 export async function insertFollow(
   trx: WorkerTransaction,
   agent: AgentKey,
@@ -17,7 +17,7 @@ export async function insertFollow(
     .execute();
 }
 
-/** Who follows a topic of a tenant, first come first. */
+/** Returns the subscribers of a topic, oldest subscription first. */
 export async function followersOf(
   db: WorkerReader,
   tenant: string,
@@ -34,7 +34,7 @@ export async function followersOf(
   return rows.map(keyOf);
 }
 
-/** An agent that has ended follows nothing any more. */
+/** Deletes all subscriptions of an agent. */
 export async function deleteFollows(trx: WorkerTransaction, agent: AgentKey): Promise<void> {
   await trx
     .deleteFrom('follows')

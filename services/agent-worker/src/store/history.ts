@@ -2,13 +2,13 @@ import type { ChatTurn } from '../domain/calls/model-call.ts';
 import type { AgentRow } from './agents.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** The most turns of a session that an agent is given; older ones stay where they are. */
+/** Maximum number of turns of a session that an agent loads; older ones stay stored. */
 const MAX_TURNS = 1_000;
 
-/** Whose history it is: runs of one agent in one session (SUP-2). */
+/** Key of a history: the runs of one agent in one session (SUP-2). */
 type Historian = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
 
-/** The latest turns that runs of this agent left in the session, oldest first (AG-8). */
+/** Returns the latest turns that runs of this agent left in the session, oldest first (AG-8). */
 export async function loadHistory(db: WorkerReader, agent: Historian): Promise<ChatTurn[]> {
   const rows = await db
     .selectFrom('history')
@@ -22,7 +22,7 @@ export async function loadHistory(db: WorkerReader, agent: Historian): Promise<C
   return rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
 }
 
-/** Keeps the turns of a run that ended. */
+/** Stores the turns of a run that ended. */
 export async function saveHistory(
   trx: WorkerTransaction,
   agent: Historian & Pick<AgentRow, 'run_id'>,

@@ -7,16 +7,16 @@ import type { WorkerDatabase } from './schema.ts';
 import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Which agents at rest are read, at most `most` of them in the order of their keys. */
+/** A page of inactive agents, in key order. */
 export interface InactivePage {
-  /** Of these tenants, or of all when none is given (SYS-6). */
+  /** Tenants to include; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Only those that come after this one. */
+  /** Exclusive lower bound. */
   readonly after: AgentKey | undefined;
   readonly most: number;
 }
 
-/** What is kept of an agent that does not run, as far as its slot goes. */
+/** The columns of an inactive agent that its slot renewal needs. */
 export type InactiveAgentRow = Pick<
   AgentRow,
   'tenant' | 'run_id' | 'instance' | 'state' | 'wake_at' | 'epoch' | 'credentials'
@@ -32,7 +32,7 @@ const COLUMNS = [
   'credentials',
 ] as const;
 
-/** A page of the agents that sleep. */
+/** Returns a page of suspended agents. */
 export async function suspendedAgents(db: WorkerReader, page: InactivePage): Promise<AgentKey[]> {
   const asleep = db
     .selectFrom('agents')
@@ -42,7 +42,7 @@ export async function suspendedAgents(db: WorkerReader, page: InactivePage): Pro
   return (await pageOf(asleep, page)).map(keyOf);
 }
 
-/** A page of the agents that are parked until they have a slot again: those that do not look by themselves. */
+/** Returns a page of preempted agents, which have no wake-up time of their own. */
 export async function preemptedAgents(
   db: WorkerReader,
   page: InactivePage,
@@ -50,13 +50,13 @@ export async function preemptedAgents(
   const preempted = db
     .selectFrom('agents')
     .select(COLUMNS)
-    // Written out, as in the index: a plan that is made for any value could not use it.
+    // A literal as in the partial index: a generic plan for a parameter could not use it.
     .where('state', '=', sql.lit('PARKED'))
     .where('wake_at', 'is', null);
   return await pageOf(preempted, page);
 }
 
-/** An agent as far as its slot goes; undefined when there is none. */
+/** Returns one inactive agent, or undefined when it does not exist. */
 export async function findInactive(
   db: WorkerReader,
   { tenant, runId, instance }: AgentKey,
@@ -70,7 +70,7 @@ export async function findInactive(
     .executeTakeFirst();
 }
 
-/** Lets a preempted agent be taken up again; answers false when that happened already (SB-4). */
+/** Makes a preempted agent runnable; returns false when it already is (SB-4). */
 export async function resumePreempted(
   trx: WorkerTransaction,
   agent: LeasedAgent,
@@ -80,8 +80,9 @@ export async function resumePreempted(
 }
 
 /**
- * Parks an agent that lost its slot while it slept, so that whoever asked it waits on (SB-4): what wakes
- * it is kept until it has a slot again. Answers false when it sleeps no more.
+ * Parks a suspended agent that lost its slot, so that the agent that waits for it keeps waiting
+ * (SB-4); signals are kept until it has a slot again. Returns false when the agent is no longer
+ * suspended.
  */
 export async function parkSuspended(
   trx: WorkerTransaction,
@@ -91,7 +92,7 @@ export async function parkSuspended(
   return await turn(trx, agent, 'SUSPENDED', { type: 'preempted' }, at);
 }
 
-/** Has an agent that is at rest, and was not taken up since, go over to another state. */
+/** Changes the status of an inactive agent that has not been claimed since it was read. */
 async function turn(
   trx: WorkerTransaction,
   agent: LeasedAgent,
@@ -108,8 +109,8 @@ async function turn(
 }
 
 /**
- * One page, read along an index. Of several tenants one after the other: a list of them would have the
- * database sort all of their agents for each page.
+ * Reads one page along an index. Tenants are read one after the other, because a list of tenants
+ * would make the database sort all their agents for each page.
  */
 async function pageOf<Row extends { tenant: string; run_id: string; instance: string }>(
   agents: SelectQueryBuilder<WorkerDatabase, 'agents', Row>,

@@ -20,7 +20,7 @@ export async function insertMessage(
     .execute();
 }
 
-/** The messages to an agent, in the order in which they came. */
+/** Returns an agent's messages in order of arrival. */
 export async function loadInbox(db: WorkerReader, key: AgentKey): Promise<Message[]> {
   const rows = await db
     .selectFrom('inbox')

@@ -7,17 +7,20 @@ import type { LeasedAgent } from './leases.ts';
 import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Characters of JSON from which on a value lies in payloads, once for all entries that have it. */
+/**
+ * Minimum length of JSON text that is stored in `payloads` and shared by all entries with the same
+ * value.
+ */
 const LARGE = 2_048;
 
-/** An entry, and the segment of the journal that it lies in. */
+/** A journal entry with its segment. */
 export interface SegmentEntry extends JournalEntry {
   readonly segment: number;
 }
 
 /**
- * Reads what an agent replays, in order: segment 0 and the one that it is in. Segments between them are
- * folded into its snapshot and stay unread (RT-1).
+ * Loads the entries that an agent replays, in order: segment 0 and its current segment. Segments in
+ * between are folded into its snapshot (RT-1).
  */
 export async function loadJournal(
   db: WorkerReader,
@@ -61,8 +64,8 @@ export async function loadJournal(
 }
 
 /**
- * Adds entries to a journal; write the agent's row under its lease in the same transaction first.
- * Large values are stored by digest.
+ * Appends entries to a journal. In the same transaction, the agent's row must be updated under its
+ * lease first. Large values are stored by digest.
  */
 export async function appendJournal(
   trx: WorkerTransaction,
@@ -115,7 +118,7 @@ export async function appendJournal(
   await insertRows(rows.length)(trx, values);
 }
 
-/** Entries of one commit up to which their insert is kept prepared: a step has a few. */
+/** Maximum number of rows of a prepared insert; a step has a few. */
 const MAX_PREPARED = 8;
 
 const COLUMNS = [
@@ -135,12 +138,12 @@ const COLUMNS = [
   'recorded_at',
 ] as const;
 
-/** The columns of the rows, each under its name and the number of its row. */
+/** Values of several rows, keyed by column and row number. */
 type NumberedColumns = Record<string, unknown>;
 
 const inserts = new Map<number, PreparedQuery<WorkerDatabase, NumberedColumns, unknown>>();
 
-/** One statement for so many rows. */
+/** Returns a prepared insert of `count` rows. */
 function insertRows(count: number): PreparedQuery<WorkerDatabase, NumberedColumns, unknown> {
   const known = inserts.get(count);
   if (known !== undefined) return known;

@@ -9,17 +9,17 @@ export interface AgentKey extends RunKey {
   readonly instance: string;
 }
 
-/** The columns that name a run. */
+/** Returns the columns of a run key. */
 export function runColumns({ tenant, runId }: RunKey) {
   return { tenant, run_id: runId };
 }
 
-/** The columns that name an agent. */
+/** Returns the columns of an agent key. */
 export function agentColumns({ tenant, runId, instance }: AgentKey) {
   return { tenant, run_id: runId, instance };
 }
 
-/** The agent that a row is about. */
+/** Returns the agent key of a row. */
 export function keyOf(row: { tenant: string; run_id: string; instance: string }): AgentKey {
   return { tenant: row.tenant, runId: row.run_id, instance: row.instance };
 }

@@ -8,7 +8,7 @@ import type { WorkerDatabase } from './schema.ts';
 import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** The right to run an agent until a moment (RT-2). */
+/** A lease of an agent until its expiry (RT-2). */
 export interface LeaseTerms {
   /** Stable id of the worker. */
   readonly owner: string;
@@ -16,14 +16,14 @@ export interface LeaseTerms {
   readonly expiresAt: Date;
 }
 
-/** An agent under the epoch of one lease. */
+/** An agent and the epoch of its lease. */
 export interface LeasedAgent extends AgentKey {
   readonly epoch: bigint;
 }
 
 /**
- * Agents that could be taken up at `at`: those that run without a live lease, and sleepers whose time
- * has come; of some tenants, or of all when none is given (SYS-6).
+ * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended
+ * ones that are due; `tenants` is empty for all tenants (SYS-6).
  */
 export async function findRunnable(
   db: WorkerReader,
@@ -34,10 +34,11 @@ export async function findRunnable(
   const agents = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
-    // No column as it stands: by its key a tenant's agents at rest would be looked through, too.
+    // An expression instead of the column: through its index the query would scan all inactive
+    // agents of a tenant.
     .$if(tenants.length > 0, (query) => query.where(sql`coalesce(tenant, '')`, 'in', tenants))
     .limit(most);
-  // Written out, as in the index: a plan that is made for any value could not use it.
+  // A literal as in the partial index: a generic plan for a parameter could not use it.
   const running = agents.where('state', '=', sql.lit('RUNNING'));
   const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
   const lapsed = await running
@@ -52,7 +53,10 @@ export async function findRunnable(
   return [...lapsed, ...free, ...due].slice(0, most).map(keyOf);
 }
 
-/** Takes an agent up: the next epoch, and the lease. Answers undefined when somebody else was faster. */
+/**
+ * Claims an agent: increments its epoch and sets the lease. Returns undefined when another worker
+ * has claimed it.
+ */
 export async function claimAgent(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -88,7 +92,7 @@ export async function claimAgent(
 
 type Update = AgentChanges & LeaseColumns;
 
-/** Apart from the columns that are written. */
+/** Key columns, named differently from the columns to update. */
 interface LeaseColumns {
   readonly of_tenant: string;
   readonly of_run: string;
@@ -98,7 +102,7 @@ interface LeaseColumns {
 
 const updates = new Map<string, PreparedQuery<WorkerDatabase, Update, unknown>>();
 
-/** The update of these columns: one for each of the few sets of columns that are ever written together. */
+/** Returns the prepared update of a set of columns; only a few such sets exist. */
 function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, unknown> {
   const columns = (Object.keys(changes) as (keyof AgentChanges)[])
     .filter((column) => changes[column] !== undefined)
@@ -121,8 +125,8 @@ function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, 
 }
 
 /**
- * Writes columns of an agent under a lease. Whoever lost it, or whose agent has ended, writes
- * nothing: the throw undoes the whole transaction (RT-2, RT-4).
+ * Updates an agent under a lease. Without the lease, or after the agent's end, the error rolls back
+ * the whole transaction (RT-2, RT-4).
  * @throws PreconditionError STALE_EPOCH
  */
 export async function saveLeased(
@@ -145,7 +149,7 @@ export async function saveLeased(
   );
 }
 
-/** Prolongs every lease of a worker; answers the epochs that it still holds. */
+/** Extends every lease of a worker; returns the leases that it still holds. */
 export async function renewLeases(
   trx: WorkerTransaction,
   { owner, expiresAt }: LeaseTerms,
@@ -163,7 +167,10 @@ export async function renewLeases(
   return held.map((row) => ({ ...keyOf(row), epoch: row.epoch }));
 }
 
-/** Gives back what a former process of the same worker held, so that it is taken up at once (RT-2). */
+/**
+ * Releases the leases of a previous process of this worker, so that its agents can be claimed at
+ * once (RT-2).
+ */
 export async function reclaimLeases(trx: WorkerTransaction, owner: string): Promise<void> {
   await trx
     .updateTable('agents')

@@ -6,7 +6,7 @@ import { restingIndexes } from './resting-migration.ts';
 
 type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
 
-/** Columns by name; those with a question mark may be null. */
+/** Column types by name; a question mark marks a nullable column. */
 type Columns = Readonly<Record<string, ColumnType | `${ColumnType}?`>>;
 
 const OF_AGENT = { tenant: 'text', run_id: 'text', instance: 'text' } as const;
@@ -157,7 +157,7 @@ const workerTables: Migration = {
   },
 };
 
-/** Grants are renewed with every lease and never kept; preempted agents are asked about again and again. */
+/** Grants are renewed with every lease and not stored; preempted agents are polled. */
 const slots: Migration = {
   async up(db) {
     await db.schema.alterTable('agents').dropColumn('slot_grant').execute();
@@ -170,7 +170,7 @@ const slots: Migration = {
   },
 };
 
-/** Branches that run side by side have places of their own; a primary key cannot be changed in place. */
+/** Branches have their own positions; a primary key cannot be altered in place. */
 const branches: Migration = {
   async up(db) {
     await keyed(
@@ -200,7 +200,7 @@ const branches: Migration = {
   },
 };
 
-/** What agents say to each other, and when they wake by themselves. */
+/** Replies, timers and topics. */
 const messages: Migration = {
   async up(db) {
     await db.schema.alterTable('agents').addColumn('reply_to', 'text').execute();
@@ -239,7 +239,7 @@ const messages: Migration = {
   },
 };
 
-/** What agents said in earlier runs of a session (AG-8). */
+/** Conversations of earlier runs of a session (AG-8). */
 const history: Migration = {
   async up(db) {
     await keyed(
@@ -260,8 +260,8 @@ const history: Migration = {
 };
 
 /**
- * Long agents go on from a snapshot: the journal is read from there, and a primary key cannot be changed
- * in place. Signals that were used stay, and must not be looked through for one that was not.
+ * The journal is read from the snapshot on; a primary key cannot be altered in place. The index
+ * skips consumed signals.
  */
 const snapshots: Migration = {
   async up(db) {
@@ -321,7 +321,7 @@ const snapshots: Migration = {
   },
 };
 
-/** Every migration of the worker's store. */
+/** The migrations of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
   '0002_agents': workerTables,

@@ -1,49 +1,49 @@
 import type { OutboxTable } from '@writ/store';
 import type { Generated } from 'kysely';
 
-/** One agent of one run: its definition, where it stands, and who runs it. */
+/** An agent of a run: its definition, status and lease. */
 export interface AgentsTable {
   tenant: string;
   run_id: string;
   instance: string;
   name: string;
   kind: string;
-  /** The delivery that brought it. */
+  /** Id of the delivery request. */
   request_id: string;
   request_digest: string;
   session_id: string;
   /** JSON. */
   manifest: string;
-  /** JSON of its place in the tree. */
+  /** JSON of its supervision. */
   supervision: string;
   state: string;
   stop_reason: string | null;
   /** JSON array of signal names. */
   waiting_for: string;
   wake_at: Date | null;
-  /** Rises with every lease; a write under a lower one changes nothing (RT-2). */
+  /** Increases with every lease; updates under a lower epoch are fenced (RT-2). */
   epoch: bigint;
   lease_owner: string | null;
   lease_expires_at: Date | null;
-  /** JSON of its tokens; null once it has ended. */
+  /** JSON of its tokens; null after its end. */
   credentials: string | null;
   deadline_at: Date | null;
   traceparent: string;
   /** Trace context of the latest lease. */
   last_traceparent: string | null;
   journal_length: number;
-  /** Highest step whose start, and whose end, was told of. */
+  /** Highest step whose start and end events were emitted. */
   step_started: number;
   step_ended: number;
   /** Restarts after failures (SUP-7). */
   failures: number;
-  /** Instance that asked it and waits; null when nobody does. */
+  /** Instance that waits for a reply; null when none does. */
   reply_to: string | null;
   created_at: Date;
   ended_at: Date | null;
 }
 
-/** Messages to an agent, in the order in which they came. */
+/** Messages to an agent, in order of arrival. */
 interface InboxTable {
   position: Generated<number | bigint>;
   tenant: string;
@@ -55,7 +55,7 @@ interface InboxTable {
   received_at: Date;
 }
 
-/** Signals to an agent, in the order in which they came. */
+/** Signals to an agent, in order of arrival. */
 export interface SignalsTable {
   position: Generated<number | bigint>;
   tenant: string;
@@ -66,21 +66,21 @@ export interface SignalsTable {
   name: string;
   /** JSON object. */
   payload: string;
-  /** JSON of the decision that an approval brings; null without one, and once it was used. */
+  /** JSON of an approval's decision; null without one and after use. */
   decision: string | null;
   received_at: Date;
-  /** Set in the transaction that journals what the agent did with it. */
+  /** Set in the transaction that journals the use of the signal. */
   consumed_at: Date | null;
 }
 
-/** What an agent did, one row an effect (RT-1). Rows are only added. */
+/** An agent's journal, one row per effect; append-only (RT-1). */
 interface JournalTable {
   tenant: string;
   run_id: string;
   instance: string;
-  /** 0 for what is replayed whenever the agent runs again; from 1 up between its snapshots. */
+  /** 0 for entries that every replay includes; from 1 for those between two snapshots. */
   segment: number;
-  /** Empty for the agent itself; the path of a branch that runs beside others. */
+  /** Empty for the agent itself; otherwise the path of a concurrent branch. */
   branch: string;
   position: number;
   part: number;
@@ -88,13 +88,13 @@ interface JournalTable {
   args_digest: string;
   call_id: string;
   epoch: bigint;
-  /** JSON; null when it is large and lies in payloads. */
+  /** JSON; null when the value is stored in `payloads`. */
   value: string | null;
   payload_digest: string | null;
   recorded_at: Date;
 }
 
-/** Large values of a run's journals, stored once each. */
+/** Large journal values of a run, each stored once. */
 interface PayloadsTable {
   tenant: string;
   run_id: string;
@@ -102,29 +102,29 @@ interface PayloadsTable {
   content: string;
 }
 
-/** Where an agent goes on from instead of its start; one row an agent (RT-1). */
+/** The latest snapshot of each agent, from which it resumes (RT-1). */
 export interface SnapshotsTable {
   tenant: string;
   run_id: string;
   instance: string;
-  /** The journal from here on is replayed over it. */
+  /** The segment that is replayed on top of the snapshot. */
   segment: number;
-  /** Operations before the agent took its state back: segment 0. */
+  /** Number of operations before the agent restored its state: segment 0. */
   prologue: number;
-  /** Operations before the snapshot. */
+  /** Number of operations before the snapshot. */
   position: number;
-  /** Items beside it, all together. */
+  /** Total number of items. */
   items: number;
-  /** The first item that the agent needs back. */
+  /** Number of the first item that the agent loads. */
   items_from: number;
   /** JSON of the agent's state. */
   state: string;
-  /** JSON of the receipts that the supervisor had not been shown yet. */
+  /** JSON of the receipts that are not yet attached to a review. */
   receipts: string;
   saved_at: Date;
 }
 
-/** What an agent's state grew by between two snapshots, stored once. */
+/** Items that were added to an agent's state between two snapshots. */
 interface SnapshotItemsTable {
   tenant: string;
   run_id: string;
@@ -135,26 +135,26 @@ interface SnapshotItemsTable {
   items: string;
 }
 
-/** Signals that come at a time: ends of waits (RT-3). */
+/** Timers, which become signals when they are due (RT-3). */
 export interface TimersTable {
   tenant: string;
   run_id: string;
   instance: string;
   /** Unique within the agent. */
   timer_id: string;
-  /** The signal that it turns into. */
+  /** Name of the signal. */
   name: string;
-  /** JSON object that the signal brings. */
+  /** JSON object with the payload of the signal. */
   payload: string;
-  /** Null while it stands still. */
+  /** Null while the timer is paused. */
   due_at: Date | null;
-  /** What is left of it, in milliseconds, while it stands still; null while it runs. */
+  /** Remaining milliseconds while the timer is paused; null while it runs. */
   remaining_ms: bigint | null;
-  /** It stands still while this agent of the run is parked; null when it never does. */
+  /** The timer is paused while this agent of the run is parked; null when it is never paused. */
   waits_with: string | null;
 }
 
-/** Who follows which topic (AG-5). */
+/** Topic subscriptions (AG-5). */
 interface FollowsTable {
   tenant: string;
   topic: string;
@@ -163,35 +163,35 @@ interface FollowsTable {
   followed_at: Date;
 }
 
-/** One turn that an agent's run left in its session (AG-8). */
+/** Turns that an agent's run left in its session (AG-8). */
 interface HistoryTable {
   tenant: string;
   session_id: string;
-  /** Name of the agent's manifest: each run has an instance of its own. */
+  /** Name of the agent's manifest, because each run has a new instance. */
   agent: string;
   run_id: string;
-  /** Within the run, from 0. */
+  /** Position within the run, from 0. */
   position: number;
   /** A chat turn as JSON. */
   turn: string;
   kept_at: Date;
 }
 
-/** Orders to end agents, so that a delivery that comes later than its cancellation is refused. */
+/** Cancellations, so that a delivery that arrives later is rejected. */
 export interface CancelsTable {
   tenant: string;
   run_id: string;
   request_id: string;
-  /** Empty means every agent of the run. */
+  /** Empty for all agents of the run. */
   instance: string;
   stop_reason: string;
   retention: string;
-  /** Agents that it ended. */
+  /** Number of agents that it ended. */
   ended: number;
   cancelled_at: Date;
 }
 
-/** Everything that the worker remembers. */
+/** Tables of the worker's database. */
 export interface WorkerDatabase {
   agents: AgentsTable;
   inbox: InboxTable;

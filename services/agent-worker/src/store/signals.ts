@@ -3,10 +3,10 @@ import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
 import type { SignalsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** One signal as it came. */
+/** A row of `signals`. */
 export type SignalRow = Selectable<SignalsTable>;
 
-/** A signal that is new. */
+/** A signal to insert. */
 export type NewSignal = Omit<SignalRow, 'position'>;
 
 /** Records a signal. */
@@ -14,7 +14,7 @@ export async function insertSignal(trx: WorkerTransaction, signal: NewSignal): P
   await trx.insertInto('signals').values(signal).execute();
 }
 
-/** The signal that a request brought before; undefined when it is news. */
+/** Returns the signal of an earlier attempt of a request, if any. */
 export async function findSignal(
   db: WorkerReader,
   key: AgentKey,
@@ -27,7 +27,7 @@ export async function findSignal(
     .executeTakeFirst();
 }
 
-/** The oldest signals of a name that the agent has not used yet. */
+/** Returns the unconsumed signals of a name, oldest first. */
 export async function pendingSignals(
   db: WorkerReader,
   key: AgentKey,
@@ -42,7 +42,7 @@ export async function pendingSignals(
     .execute();
 }
 
-/** Marks a signal as used; a decision with its writ is forgotten. */
+/** Marks a signal as consumed and deletes its decision with the writ. */
 export async function consumeSignal(
   trx: WorkerTransaction,
   position: SignalRow['position'],

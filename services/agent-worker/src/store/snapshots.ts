@@ -3,10 +3,10 @@ import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
 import type { SnapshotsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** The place that an agent goes on from instead of its start. */
+/** A row of `snapshots`. */
 export type SnapshotRow = Selectable<SnapshotsTable>;
 
-/** Reads the snapshot of an agent; undefined when it has none. */
+/** Returns the snapshot of an agent, if any. */
 export async function findSnapshot(
   db: WorkerReader,
   key: AgentKey,
@@ -18,7 +18,10 @@ export async function findSnapshot(
     .executeTakeFirst();
 }
 
-/** Puts a snapshot in the place of the one before; write the agent's row under its lease first. */
+/**
+ * Replaces the snapshot of an agent. In the same transaction, the agent's row must be updated under
+ * its lease first.
+ */
 export async function saveSnapshot(trx: WorkerTransaction, snapshot: SnapshotRow): Promise<void> {
   await trx
     .insertInto('snapshots')
@@ -29,7 +32,7 @@ export async function saveSnapshot(trx: WorkerTransaction, snapshot: SnapshotRow
     .execute();
 }
 
-/** Adds items that later snapshots need not repeat; the first of them is number `position`. */
+/** Appends items; `position` is the number of the first one. */
 export async function appendItems(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -43,7 +46,7 @@ export async function appendItems(
     .execute();
 }
 
-/** The items of an agent from number `from` on, in order; what is before lies unread. */
+/** Returns an agent's items from number `from` on, in order. */
 export async function loadItems(db: WorkerReader, key: AgentKey, from: number): Promise<unknown[]> {
   const last = await db
     .selectFrom('snapshot_items')

@@ -5,21 +5,21 @@ import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
 import type { TimersTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** A signal that comes at a time. */
+/** A row of `timers`. */
 export type TimerRow = Selectable<TimersTable>;
 
-/** A timer that is to be set. */
+/** A timer to insert. */
 export interface NewTimer extends AgentKey {
   readonly timerId: string;
   readonly name: string;
   /** JSON object. */
   readonly payload: string;
   readonly dueAt: Date;
-  /** The agent of the run while whose parking it stands still; left out for none. */
+  /** The agent of the run whose parking pauses the timer; default: none. */
   readonly waitsWith?: string;
 }
 
-/** Sets a timer; with an agent that is parked already it stands still at once (SB-4). */
+/** Starts a timer; it starts paused when its target agent is parked (SB-4). */
 export async function insertTimer(
   trx: WorkerTransaction,
   timer: NewTimer,
@@ -44,7 +44,7 @@ export async function insertTimer(
   if (agent?.state === 'PARKED') await pauseTimers(trx, target, at);
 }
 
-/** Takes a timer away; answers false when it is gone already. */
+/** Deletes a timer; returns false when it does not exist. */
 export async function deleteTimer(
   trx: WorkerTransaction,
   key: AgentKey,
@@ -57,7 +57,7 @@ export async function deleteTimer(
   return numDeletedRows === 1n;
 }
 
-/** Timers whose time has come, the oldest first; of some tenants, or of all when none is given. */
+/** Returns the due timers, oldest first; `tenants` is empty for all tenants. */
 export async function dueTimers(
   db: WorkerReader,
   at: Date,
@@ -74,7 +74,7 @@ export async function dueTimers(
     .execute();
 }
 
-/** When the next timer is due; undefined when none runs. */
+/** Returns when the next timer is due; undefined when no timer runs. */
 export async function nextDue(
   db: WorkerReader,
   tenants: readonly string[],
@@ -91,8 +91,8 @@ export async function nextDue(
 }
 
 /**
- * Called whenever an agent changes its state: what waits for it stands still while it is parked, and
- * goes on with what was left then (SB-4).
+ * Must be called for every state change of an agent: pauses the timers that wait for it while it is
+ * parked, and resumes them with the remaining time (SB-4).
  */
 export async function pauseTimersWhileParked(
   trx: WorkerTransaction,

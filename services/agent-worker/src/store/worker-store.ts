@@ -3,13 +3,13 @@ import type { Kysely, Transaction } from 'kysely';
 import { workerMigrations } from './migrations.ts';
 import type { WorkerDatabase } from './schema.ts';
 
-/** The worker's state. */
+/** The worker's database. */
 export type WorkerStore = Store<WorkerDatabase>;
 
-/** A transaction of it. */
+/** A transaction of the worker's database. */
 export type WorkerTransaction = Transaction<WorkerDatabase>;
 
-/** Where rows can be read: the store's `db`, or a transaction. */
+/** A connection for reads: the store's `db` or a transaction. */
 export type WorkerReader = Kysely<WorkerDatabase>;
 
 /**

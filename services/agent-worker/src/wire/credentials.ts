@@ -2,7 +2,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
 
-/** An agent's tokens as they are kept. */
+/** Converts an agent's tokens. */
 export function credentialsFrom(message: CredentialsMessage): AgentCredentials {
   return {
     supervisor: message.supervisorToken,

@@ -12,7 +12,7 @@ import {
 import { DataLossError } from '@writ/kernel';
 import type { Action, Decision, ExecutedFrom, Verdict } from '../domain/calls/decision.ts';
 
-/** A decision as the contract sends it, as plain JSON. */
+/** Converts a decision into plain JSON. */
 export function decisionFrom(message: DecisionMessage | undefined): Decision {
   if (message === undefined) throw malformed('decision');
   const action = actionFrom(message.action);
@@ -39,7 +39,7 @@ export function decisionFrom(message: DecisionMessage | undefined): Decision {
   };
 }
 
-/** The contract's form of an action. */
+/** Converts an action into its message. */
 export function actionMessage(action: Action): MessageInitShape<typeof ActionSchema> {
   switch (action.kind) {
     case 'tool': {

@@ -37,12 +37,12 @@ const KINDS: ReadonlyMap<KindMessage, AgentKind> = new Map([
   [KindMessage.CUSTOM, 'custom'],
 ]);
 
-/** Kinds that call no model, or need not (AG-4). */
+/** Kinds that need no model (AG-4). */
 const MODEL_LESS: ReadonlySet<AgentKind> = new Set(['user-proxy', 'flow', 'custom']);
 const NO_MODEL: ModelSettings = { model: '', alsoAllowed: [], jsonMode: false };
 
 /**
- * A manifest as it is kept with its agent.
+ * Converts a manifest into the form that is stored with the agent.
  * @throws InvalidRequestError INVALID_MANIFEST naming the field
  */
 export function manifestFrom(message: ManifestMessage): AgentManifest {

@@ -16,7 +16,7 @@ import {
 } from '@writ/kernel';
 
 /**
- * An agent's place in its tree.
+ * Converts an agent's supervision.
  * @throws InvalidRequestError naming the field
  */
 export function supervisionFrom(message: SupervisionMessage): Supervision {
@@ -42,7 +42,7 @@ export function supervisionFrom(message: SupervisionMessage): Supervision {
   });
 }
 
-/** A retention of the contract; undefined when it was not said. */
+/** Converts a retention; undefined for UNSPECIFIED. */
 export function retentionFrom(retention: RetentionMessage): HistoryRetention | undefined {
   switch (retention) {
     case RetentionMessage.NONE:

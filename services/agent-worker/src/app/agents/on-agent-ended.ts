@@ -6,16 +6,17 @@ import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import { sendSignal } from './send-signal.ts';
 
-/** What an agent's end came to. */
+/** How an agent ended. */
 export interface AgentEnd {
   readonly stopReason: string;
-  /** The approved answer; absent when there is none. */
+  /** The approved answer, if there is one. */
   readonly answer?: string | undefined;
 }
 
 /**
- * Called in the transaction that ends an agent: whoever asked it is told, and it follows nothing any
- * more (RT-3, AG-3). Answers whether somebody was woken.
+ * Notifies the agent that waits for an ended agent's reply, and deletes the ended agent's topic
+ * subscriptions. Must run in the transaction that ends the agent (RT-3, AG-3). Returns whether
+ * another agent was woken.
  */
 export async function onAgentEnded(
   trx: WorkerTransaction,

@@ -13,9 +13,9 @@ import { findSignal, insertSignal } from '../../store/signals.ts';
 import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 
-/** A signal that comes from within the worker: an agent's word, or a time. */
+/** A signal that the worker itself sends: a reply, a timer or a topic item. */
 export interface InternalSignal {
-  /** What makes it the same signal when it is told again. */
+  /** Deduplicates repeated sends. */
   readonly id: string;
   readonly name: string;
   /** JSON object. */
@@ -23,8 +23,9 @@ export interface InternalSignal {
 }
 
 /**
- * Gives an agent a signal and wakes it if it waits for that, in the transaction of what the signal
- * tells (RT-3). Answers false when there is nobody to tell, or it was told before.
+ * Sends a signal to an agent and wakes the agent if it waits for it, in the given transaction
+ * (RT-3). Returns false when the agent does not exist or has ended, or when the signal was sent
+ * before.
  */
 export async function sendSignal(
   trx: WorkerTransaction,
@@ -49,7 +50,7 @@ export async function sendSignal(
   return true;
 }
 
-/** Lets an agent be taken up again if it waits for a signal of this name. */
+/** Makes an agent runnable if it waits for a signal of this name. */
 export async function wakeAgent(
   trx: WorkerTransaction,
   agent: AgentRow,
@@ -63,7 +64,7 @@ export async function wakeAgent(
   await pauseTimersWhileParked(trx, key, status.state, next.state, at);
   await saveAgent(trx, key, {
     ...(next !== status && statusColumns(next, at)),
-    // Even when nothing changes, so that the write is never empty.
+    // Always set, so that the update is never empty.
     state: next.state,
     ...changes,
   });

@@ -1,12 +1,12 @@
-/** What lets a worker act for one agent: a token per service. Secret; never logged. */
+/** The tokens with which a worker acts for one agent, one per service. Secret; never logged. */
 export interface AgentCredentials {
   readonly supervisor: string;
   readonly spawnBudget: string;
   readonly executionMeter: string;
   readonly toolGateway: string;
-  /** When the tokens stop working, in milliseconds since 1970. */
+  /** Expiry of the tokens, in milliseconds since 1970. */
   readonly expiresAt: number;
 }
 
-/** The services that an agent token can be for. */
+/** The services that accept agent tokens. */
 export type TokenAudience = Exclude<keyof AgentCredentials, 'expiresAt'>;

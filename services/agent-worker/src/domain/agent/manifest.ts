@@ -1,6 +1,6 @@
 import type { HistoryRetention, JsonObject, PriorityName } from '@writ/kernel';
 
-/** The loops that can run an agent (AG-1). */
+/** The kinds of agent loops (AG-1). */
 export type AgentKind =
   | 'react'
   | 'json-action'
@@ -11,10 +11,10 @@ export type AgentKind =
   | 'flow'
   | 'custom';
 
-/** What a blocked, refused or looping action does to the agent (AG-10). */
+/** What the agent does after a blocked, refused or looping action (AG-10). */
 type RefusalHandling = 'stop' | 'tell_model';
 
-/** Which model an agent uses and how. */
+/** The model of an agent and its parameters. */
 export interface ModelSettings {
   /** Catalog alias; empty when the agent calls no model. */
   readonly model: string;
@@ -22,11 +22,11 @@ export interface ModelSettings {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
   readonly jsonMode: boolean;
-  /** Longest wait for one attempt at a model call. */
+  /** Timeout of one attempt of a model call. */
   readonly timeoutMs?: number;
 }
 
-/** Bounds of an agent's loop; unset takes the kind's default, zero means zero. */
+/** Limits of an agent's loop; an unset limit takes the kind's default, zero means zero. */
 export interface AgentLimits {
   readonly maxSteps?: number;
   readonly maxToolCalls?: number;
@@ -35,7 +35,7 @@ export interface AgentLimits {
   readonly maxRetries?: number;
 }
 
-/** One agent that another may hand work to (AG-3). */
+/** An agent that this agent may delegate to (AG-3). */
 export interface SubAgent {
   readonly name: string;
   readonly description: string;
@@ -43,7 +43,7 @@ export interface SubAgent {
   readonly priority?: PriorityName;
 }
 
-/** When a loop counts as gone wrong (AG-6). */
+/** Limits of the guardrails (AG-6). */
 interface GuardrailSettings {
   readonly maxTokensRecoveries?: number;
   readonly maxRepeatedToolSteps?: number;
@@ -51,22 +51,22 @@ interface GuardrailSettings {
   readonly reserveCostFraction?: number;
 }
 
-/** How the model's view is kept small (AG-8). */
+/** How the conversation is fitted into the model's context window (AG-8). */
 interface ContextSettings {
   readonly contextWindow?: number;
   readonly strategy: string;
   readonly options: JsonObject;
 }
 
-/** One middleware that is switched on (AG-9). */
+/** A middleware and its options (AG-9). */
 export interface MiddlewareSetting {
   readonly name: string;
   readonly options: JsonObject;
 }
 
 /**
- * An agent's definition as the supervisor delivered it (AG-1): plain JSON, kept with the agent, so
- * that its run stays on what it started with.
+ * An agent's definition as the supervisor delivered it (AG-1). Plain JSON, stored with the agent,
+ * so that a running agent keeps the definition that it started with.
  */
 export interface AgentManifest {
   readonly name: string;
@@ -79,7 +79,7 @@ export interface AgentManifest {
   readonly tools: readonly string[];
   readonly limits: AgentLimits;
   readonly retention?: HistoryRetention;
-  /** Absent: the kind's default. */
+  /** Default: that of the kind. */
   readonly onRefusal?: RefusalHandling;
   readonly subAgents: readonly SubAgent[];
   readonly guardrails: GuardrailSettings;

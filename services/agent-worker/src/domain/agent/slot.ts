@@ -1,31 +1,31 @@
-/** What a worker wants of an agent's slot (SB-8). */
+/** What a worker requests for an agent's slot (SB-8). */
 export type SlotIntent =
-  /** It runs: keep the slot, or get one again. */
+  /** The agent runs: keep or reacquire the slot. */
   | 'run'
-  /** It sleeps: keep the slot without a lease. */
+  /** The agent is suspended: keep the slot without a lease. */
   | 'suspend'
-  /** It is parked: only tell whether its slot is back. */
+  /** The agent is parked: only report the state of the slot. */
   | 'park';
 
-/** One agent of a renewal. */
+/** One agent in a renewal request. */
 export interface SlotRenewal {
   readonly agentToken: string;
   readonly epoch: bigint;
   readonly intent: SlotIntent;
 }
 
-/** Where an agent stands in its run's headcount. */
+/** State of an agent's slot in the run's headcount. */
 export type SlotStatus = 'active' | 'suspended' | 'paused' | 'waiting' | 'released';
 
-/** What a renewal came to for one agent. */
+/** The result of a renewal for one agent. */
 export type SlotAnswer =
   | {
       readonly state: SlotStatus;
-      /** Proof that the agent may act; empty when it may not. */
+      /** Slot grant with which the agent may act; empty when it may not. */
       readonly grant: string;
-      /** When the grant stops working, in milliseconds since 1970. */
+      /** Expiry of the grant, in milliseconds since 1970. */
       readonly grantExpiresAt: number;
       readonly refusal?: never;
     }
-  /** Reason why this agent was refused; the others of the batch were not. */
+  /** Reason code of the refusal; it does not affect the other agents of the batch. */
   | { readonly refusal: string; readonly state?: never };

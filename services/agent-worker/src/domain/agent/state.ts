@@ -1,45 +1,45 @@
 import { isTerminal, outcomeOf, type RunState } from '@writ/kernel';
 
-/** The signal that brings a parked agent back before it looks for itself. */
+/** The signal that resumes a parked agent before its next retry. */
 export const RESUMED = 'resumed';
-/** The signal that parks a running agent before it is refused (SV-9). */
+/** The signal that parks a running agent before its calls are refused (SV-9). */
 export const HALTED = 'halted';
 
-/** What a preempted agent waits for. */
+/** The wait reason of a preempted agent. */
 const SLOT = 'slot';
 
-/** Where an agent stands (AG-7). */
+/** Status of an agent (AG-7). */
 export interface AgentStatus {
   readonly state: RunState;
-  /** Names of the signals that a SUSPENDED agent waits for; `slot` when a PARKED one was preempted. */
+  /** Signals that a SUSPENDED agent waits for; `slot` when a PARKED agent was preempted. */
   readonly waitingFor: readonly string[];
   /** When a SUSPENDED or PARKED agent wakes without a signal. */
   readonly wakeAt: Date | undefined;
-  /** Why it ended; undefined while it lives. */
+  /** Stop reason; undefined until the agent has ended. */
   readonly stopReason: string | undefined;
 }
 
-/** What can happen to an agent. */
+/** Events that change an agent's status. */
 export type AgentEvent =
-  /** A tool call is under way. */
+  /** A tool call is in flight. */
   | { readonly type: 'tool_called' }
-  /** It was answered. */
+  /** The tool call has returned. */
   | { readonly type: 'tool_answered' }
-  /** It waits for one of these signals, or for a time. */
+  /** The agent waits for one of these signals, or until a time. */
   | {
       readonly type: 'suspended';
       readonly waitingFor: readonly string[];
       readonly wakeAt?: Date | undefined;
     }
-  /** It may not act now (halted or frozen) and looks again at a time. */
+  /** The agent is halted or frozen and retries at a time. */
   | { readonly type: 'parked'; readonly until: Date }
-  /** It has no slot any more, and rests until it has one again (SB-4). */
+  /** The agent has lost its slot and waits until it has one again (SB-4). */
   | { readonly type: 'preempted' }
-  /** A signal came. */
+  /** The agent received a signal. */
   | { readonly type: 'signalled'; readonly name: string }
-  /** A worker takes it up; one that sleeps has reached its time. */
+  /** A worker claims the agent; a suspended agent must be due. */
   | { readonly type: 'taken_up'; readonly at: Date }
-  /** It ended, whoever ended it. */
+  /** The agent ended. */
   | { readonly type: 'ended'; readonly stopReason: string };
 
 const RUNNING: AgentStatus = Object.freeze({
@@ -49,13 +49,13 @@ const RUNNING: AgentStatus = Object.freeze({
   stopReason: undefined,
 });
 
-/** The status of an agent that was just delivered. */
+/** Status of a newly delivered agent. */
 export const DELIVERED: AgentStatus = RUNNING;
 
 /**
- * The status after `event` (AG-7). A terminal status never changes again: the first ending wins,
- * whatever races (RT-4).
- * @throws InvalidRequestError INVALID_STOP_REASON for an ending that is not in the table
+ * Returns the status after `event` (AG-7). A terminal status never changes: the first end wins
+ * every race (RT-4).
+ * @throws InvalidRequestError INVALID_STOP_REASON for an unknown stop reason
  */
 export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus {
   if (isTerminal(status.state)) return status;

@@ -1,23 +1,23 @@
 import { type AgentRef, isStopReason, outcomeOf, type Phase } from '@writ/kernel';
 
-/** What an agent wants to do, or may do (SV-1). */
+/** A proposed or approved action (SV-1). */
 export type Action =
   | {
       readonly kind: 'tool';
       readonly tool: string;
-      /** Exactly the text whose bytes are signed, sent and parsed (TG-1). */
+      /** The exact bytes that are signed, sent and parsed (TG-1). */
       readonly argumentsJson: string;
     }
   | { readonly kind: 'delegation'; readonly agent: string; readonly task: string }
   | { readonly kind: 'final'; readonly answer: string };
 
-/** What the supervisor says to a proposal (SV-1). */
+/** The supervisor's verdict on a proposal (SV-1). */
 export type Verdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
 
-/** Whose version of an action counts (SV-6). */
+/** Which version of an action was executed (SV-6). */
 export type ExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
-/** The supervisor's answer to one proposal: plain JSON, since it is journaled. */
+/** The supervisor's decision on a proposal. Plain JSON, because it is journaled. */
 export interface Decision {
   readonly decisionId: string;
   readonly callId: string;
@@ -25,24 +25,24 @@ export interface Decision {
   readonly reason: string;
   readonly action?: Action;
   readonly revisedAction?: Action;
-  /** What may be executed; absent until somebody said yes. */
+  /** The approved action; absent until the proposal is approved. */
   readonly executedAction?: Action;
   readonly executedFrom?: ExecutedFrom;
-  /** The order for the gateway: absent in the journal once the call has its outcome. */
+  /** The writ for the gateway; removed from the journal once the call has an outcome. */
   readonly writ?: string;
-  /** When the writ stops working, in milliseconds since 1970. */
+  /** Expiry of the writ, in milliseconds since 1970. */
   readonly writExpiresAt?: number;
   readonly approvalId: string;
   readonly humanApproval?: { readonly approved: boolean; readonly comment: string };
-  /** Whether the answer is out; false only while a person is asked. */
+  /** Whether the decision is final; false while an approval is pending. */
   readonly settled: boolean;
-  /** What this decision ends the agent with; empty when it may go on. */
+  /** The stop reason with which this decision ends the agent; empty when the agent may continue. */
   readonly stopReason: string;
-  /** An approved final ended the agent. */
+  /** Whether an approved final answer ended the agent. */
   readonly runEnded: boolean;
 }
 
-/** The stop reason of a proposal that came to nothing; undefined when something may go on. */
+/** Returns the stop reason of a refused proposal; undefined when the proposal was approved. */
 export function refusalOf(decision: Decision): string | undefined {
   if (decision.stopReason !== '') return decision.stopReason;
   return decision.executedAction === undefined && !decision.runEnded
@@ -50,7 +50,7 @@ export function refusalOf(decision: Decision): string | undefined {
     : undefined;
 }
 
-/** In which part of the system a refused proposal stopped (SV-7). */
+/** Returns the phase in which a refused proposal stopped (SV-7). */
 export function phaseOfRefusal({ verdict, humanApproval, stopReason }: Decision): Phase {
   if (humanApproval !== undefined || stopReason === 'approval_expired') return 'human_approval';
   if (verdict === 'invalid') return 'worker';
@@ -59,7 +59,7 @@ export function phaseOfRefusal({ verdict, humanApproval, stopReason }: Decision)
     : 'supervisor';
 }
 
-/** A decision without its writ, for when the writ is spent. */
+/** Returns a decision without its writ, for use after the call has an outcome. */
 export function withoutWrit(decision: Decision): Decision {
   const { writ: _, writExpiresAt: __, ...rest } = decision;
   return rest;
@@ -68,8 +68,8 @@ export function withoutWrit(decision: Decision): Decision {
 const REPORTABLE_ERRORS = ['invalid_action:', 'tool_error:', 'tool_bad_result:'];
 
 /**
- * Whether a model can be told of a stop and go on (AG-10): what policy, a person, a limit of one tool
- * or the tool itself refused. Limits of the run, its budget and its time stop it in any case.
+ * Whether a model may see a stop and continue (AG-10): a refusal by policy, a human, a tool limit
+ * or the tool itself. Limits of the run, its budget and its deadline always stop the agent.
  */
 export function isReportableToModel(stopReason: string): boolean {
   if (!isStopReason(stopReason)) return false;
@@ -79,11 +79,11 @@ export function isReportableToModel(stopReason: string): boolean {
   );
 }
 
-/** The supervisor's answer to a delegation: plain JSON, since it is journaled. */
+/** The supervisor's response to a delegation. Plain JSON, because it is journaled. */
 export interface SpawnAnswer {
   readonly decision: Decision;
-  /** Absent when there is no child. */
+  /** The new child, if there is one. */
   readonly child?: AgentRef;
-  /** Why no slot was had, as the cap's own sentence; empty otherwise. */
+  /** Why no slot was available, in the words of spawn-budget; empty otherwise. */
   readonly slotRefusal: string;
 }

@@ -1,31 +1,31 @@
-/** A model's wish to call a tool. */
+/** A tool call that a model requests. */
 export interface ToolUse {
-  /** The provider's id of the wish, which its result names. */
+  /** The provider's id of the request, which the result refers to. */
   readonly id: string;
   readonly tool: string;
-  /** As the model wrote them; may be no JSON at all. */
+  /** Arguments as the model wrote them; may not be valid JSON. */
   readonly argumentsJson: string;
 }
 
-/** A turn of the conversation that a model is shown. */
+/** A turn of the conversation with a model. */
 export type ChatTurn =
   | {
       readonly role: 'system' | 'user';
       readonly text: string;
-      /** Why the runtime, and nobody else, said it; such turns are for the model alone. */
+      /** Why the runtime added this turn; only the model sees such turns. */
       readonly hidden?: string;
     }
   | { readonly role: 'assistant'; readonly text: string; readonly toolUses?: readonly ToolUse[] }
   | { readonly role: 'tool'; readonly results: readonly ToolUseResult[] };
 
-/** What came of a wish. */
+/** The result of a requested tool call. */
 export interface ToolUseResult {
   readonly id: string;
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** A tool as a model is told of it. */
+/** A tool as the model sees it. */
 export interface ToolOffer {
   readonly name: string;
   readonly description: string;
@@ -33,32 +33,32 @@ export interface ToolOffer {
   readonly inputSchemaJson: string;
 }
 
-/** One model call as an agent asks for it: plain JSON, since its digest is journaled. */
+/** A model call. Plain JSON, because its digest is journaled. */
 export interface LlmRequest {
   /** Catalog alias. */
   readonly model: string;
   readonly messages: readonly ChatTurn[];
-  /** Left out when there are none. */
+  /** Omitted when there are none. */
   readonly tools?: readonly ToolOffer[];
-  /** The tool that the answer must call; left out when the model may choose. */
+  /** The tool that the model must call; default: the model chooses. */
   readonly toolChoice?: string;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
-  /** Ask for one JSON object. */
+  /** Requests one JSON object. */
   readonly json: boolean;
   /** An empty answer fails the call with `llm_empty`. */
   readonly requireContent: boolean;
-  /** Longest wait for one attempt. */
+  /** Timeout of one attempt. */
   readonly timeoutMs?: number;
 }
 
-/** What a model call came to: plain JSON, since it is journaled. */
+/** The result of a model call. Plain JSON, because it is journaled. */
 export type LlmOutcome =
   | {
       readonly kind: 'answer';
-      /** Empty when the model said nothing. */
+      /** Empty when the model returned no text. */
       readonly text: string;
-      /** Left out when it wants none called. */
+      /** Omitted when the model requests no tool calls. */
       readonly toolUses?: readonly ToolUse[];
       readonly endReason: 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter' | 'unknown';
       readonly nearBudget: boolean;
@@ -71,17 +71,17 @@ export type LlmOutcome =
       readonly detail: string;
     };
 
-/** Hears what a model says while it says it; nothing depends on it. */
+/** Receives a model's output while it is generated; for display only. */
 export interface DeltaListener {
-  /** The call is made, or made again: what was said is said from its beginning. */
+  /** A call or its retry started; output is delivered from the beginning again. */
   begun(): void;
-  /** An attempt began, from 1. */
+  /** An attempt started; numbered from 1. */
   attemptStarted(attempt: number): void;
-  /** The model said the next piece of it. */
+  /** The model generated the next piece of text. */
   said(text: string): void;
 }
 
-/** A piece of an attempt's text and its place there, in bytes of UTF-8. */
+/** A piece of an attempt's text and its offset in bytes of UTF-8. */
 export interface TextPiece {
   readonly attempt: number;
   readonly textOffset: number;

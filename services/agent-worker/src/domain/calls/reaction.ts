@@ -1,22 +1,22 @@
 import { isStopReason, type WritError } from '@writ/kernel';
 
-/** What a worker does about a peer's error. */
+/** How a worker reacts to a peer's error. */
 export type Reaction =
-  /** Make the same call again, later. */
+  /** Retry the same call later. */
   | { readonly kind: 'retry' }
-  /** Get fresh agent tokens, then make the same call again. */
+  /** Refresh the agent tokens, then retry. */
   | { readonly kind: 'refresh_tokens' }
-  /** Get a fresh writ, then make the same call again. */
+  /** Get a new writ, then retry. */
   | { readonly kind: 'renew_writ' }
-  /** Ask for a slot grant, then make the same call again. */
+  /** Renew the slot grant, then retry. */
   | { readonly kind: 'renew_slot' }
-  /** The agent may not act now: sleep and look again. */
+  /** The agent may not act now: park it and retry later. */
   | { readonly kind: 'park' }
-  /** Another worker has the agent: write nothing more. */
+  /** Another worker has claimed the agent: write nothing more. */
   | { readonly kind: 'abandon' }
-  /** The agent has ended already; with this reason, if the peer told. */
+  /** The agent has already ended, with this stop reason if the peer named it. */
   | { readonly kind: 'ended'; readonly stopReason: string | undefined }
-  /** Nothing will change the answer: the agent ends. */
+  /** No retry can succeed: the agent stops. */
   | { readonly kind: 'stop'; readonly stopReason: string };
 
 const RETRIED_KINDS: readonly WritError['kind'][] = [
@@ -28,9 +28,8 @@ const RETRIED_KINDS: readonly WritError['kind'][] = [
 ];
 
 /**
- * The one place that says what each error of a peer means for the agent. Errors that no repeat can
- * change end it; whatever a repeat may change is repeated under the same call_id, which is safe
- * (RT-1).
+ * Returns the reaction to a peer's error. Permanent errors stop the agent; all other calls are
+ * retried under the same call_id, which is safe because they are idempotent (RT-1).
  */
 export function reactTo(error: WritError): Reaction {
   const { reason, metadata } = error;
@@ -55,7 +54,7 @@ export function reactTo(error: WritError): Reaction {
     case 'BUDGET_EXHAUSTED':
       return { kind: 'stop', stopReason: stopReason ?? budgetStop(metadata.dimension) };
   }
-  // A call that was cancelled somewhere on its way has no outcome yet.
+  // A call that was cancelled in transit has no outcome yet.
   if (stopReason !== undefined && stopReason !== 'cancelled') return { kind: 'stop', stopReason };
   if (RETRIED_KINDS.includes(error.kind)) return { kind: 'retry' };
   return { kind: 'stop', stopReason: `error:${reason.toLowerCase()}` };

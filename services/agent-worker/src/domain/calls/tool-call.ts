@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
-/** A tool as its gateway lists it, as far as an agent needs to know. */
+/** A tool in the gateway's catalog. */
 export interface ToolInfo {
   readonly name: string;
   readonly description: string;
@@ -8,31 +8,31 @@ export interface ToolInfo {
   readonly inputSchemaJson: string;
 }
 
-/** What became of a tool call (TG-8). */
+/** Status of a tool call (TG-8). */
 export type ToolStatus = 'ok' | 'error' | 'refused' | 'unknown' | 'void';
 
-/** The gateway's answer to one call: plain JSON, since it is journaled. */
+/** The gateway's response to a tool call. Plain JSON, because it is journaled. */
 export interface ToolOutcome {
   readonly status: ToolStatus;
-  /** Why it was refused or failed; empty when it went well. */
+  /** Why the call was refused or failed; empty on success. */
   readonly stopReason: string;
   /** One sentence for the model. */
   readonly message: string;
-  /** The result byte for byte; absent without one. */
+  /** The result, byte for byte; absent without one. */
   readonly content?: string;
   readonly contentKind: 'json' | 'text' | 'image' | 'none';
-  /** Proof of the outcome. A JWS. */
+  /** Signed proof of the outcome (JWS). */
   readonly receipt: string;
 }
 
-/** What the supervisor is shown of a call whose receipt it gets (SV-7). */
+/** A receipt, and its result, to be attached to the next review (SV-7). */
 export interface PendingReceipt {
   readonly callId: string;
   readonly receipt: string;
   readonly content?: string;
 }
 
-/** What a call gave back, as a JSON object that a model can be shown. */
+/** Converts an outcome into a JSON object for the model. */
 export function observationOf(outcome: ToolOutcome): JsonObject {
   if (outcome.status !== 'ok') {
     return { status: outcome.status, error: outcome.stopReason, message: outcome.message };

@@ -2,9 +2,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { ChatTurn, ToolUse, ToolUseResult } from '../calls/model-call.ts';
 
 /**
- * Rebuilds a conversation from stored steps (AG-8): `user_message` and `assistant_message` with `text`,
- * the latter also with `tool_calls` of `{id, tool, arguments}`; `tool_result` with `call_id`, `text` and
- * `is_error`. Steps of other kinds are passed over, and so are results without their call.
+ * Rebuilds a conversation from stored steps (AG-8): `user_message` and `assistant_message` with
+ * `text`, the latter also with `tool_calls` of `{id, tool, arguments}`; `tool_result` with
+ * `call_id`, `text` and `is_error`. Skips other kinds of steps, and results without their call.
  */
 export function turnsFromSteps(steps: readonly JsonObject[]): ChatTurn[] {
   const turns: ChatTurn[] = [];
@@ -31,7 +31,7 @@ function addResult(turns: ChatTurn[], result: ToolUseResult): void {
   }
 }
 
-/** Providers refuse a call without its result and a result without its call. */
+/** Providers reject a call without its result and a result without its call. */
 function answeredOnly(turns: readonly ChatTurn[]): ChatTurn[] {
   return turns.flatMap((turn, index): ChatTurn[] => {
     const [before, after] = [turns[index - 1], turns[index + 1]];

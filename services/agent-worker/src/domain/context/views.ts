@@ -1,19 +1,19 @@
 import type { ChatTurn } from '../calls/model-call.ts';
 
-/** What these rules know of a turn. */
+/** The part of a turn that the view functions depend on. */
 export interface Turn {
   readonly role: 'system' | 'user' | 'assistant' | 'tool';
 }
 
-/** A conversation in pieces that may be left out as a whole. */
+/** A conversation split into units that can be removed as a whole. */
 export interface Conversation<T extends Turn> {
-  /** The instructions at its head; never left out. */
+  /** The leading instructions; never removed. */
   readonly head: readonly T[];
-  /** An assistant's turn with the results of the tools that it called, or any other turn alone. */
+  /** An assistant's turn with the results of its tool calls, or any other single turn. */
   readonly exchanges: readonly (readonly T[])[];
 }
 
-/** Cuts a conversation where providers allow it: a tool's result never stands without the call. */
+/** Splits a conversation so that a tool result is never separated from its call. */
 export function exchangesOf<T extends Turn>(turns: readonly T[]): Conversation<T> {
   const first = turns.findIndex(({ role }) => role !== 'system');
   const headLength = first === -1 ? turns.length : first;
@@ -26,26 +26,26 @@ export function exchangesOf<T extends Turn>(turns: readonly T[]): Conversation<T
   return { head: turns.slice(0, headLength), exchanges };
 }
 
-/** Tokens of one turn, as its reader counts them. */
+/** Counts the tokens of a turn. */
 export type CountTokens<T> = (turn: T) => number;
 
-/** Tokens of many turns. */
+/** Sums the tokens of turns. */
 export function tokensOf<T>(turns: readonly T[], count: CountTokens<T>): number {
   return turns.reduce((sum, turn) => sum + count(turn), 0);
 }
 
-/** What `compact` keeps and how it says that something is missing. */
+/** Options of {@link compact}. */
 export interface CompactOptions<T> {
-  /** Exchanges kept at the end, as far as they fit. */
+  /** Number of exchanges to keep at the end, if they fit. */
   readonly keepLast: number;
-  /** The turn that stands for `missing` turns left out. */
+  /** Creates the turn that replaces `missing` turns. */
   readonly marker: (missing: number) => T;
 }
 
 /**
- * A conversation over `budget` tokens cut down to its instructions, its first exchange, a marker and
- * its last exchanges (AG-8, `compact`). Fewer than `keepLast` are kept when they do not fit; the last
- * one always is.
+ * Reduces a conversation over `budget` tokens to its instructions, its first exchange, a marker and
+ * its last exchanges (AG-8, `compact`). Keeps fewer than `keepLast` when they do not fit, but
+ * always the last one.
  */
 export function compact<T extends Turn>(
   turns: readonly T[],
@@ -68,8 +68,8 @@ export function compact<T extends Turn>(
 }
 
 /**
- * The latest exchanges of a conversation that fit `budget` tokens together with its instructions
- * (AG-8, `sliding_window`). The last exchange stays however large it is: without it nothing is asked.
+ * Returns the latest exchanges that fit into `budget` tokens together with the instructions (AG-8,
+ * `sliding_window`). The last exchange is always kept, because it holds the current request.
  */
 export function slidingWindow<T extends Turn>(
   turns: readonly T[],
@@ -87,17 +87,17 @@ export function slidingWindow<T extends Turn>(
   return from === 0 ? turns : [...head, ...exchanges.slice(from).flat()];
 }
 
-/** A conversation whose older part shall be summarised. */
+/** A conversation whose older part is to be summarised. */
 export interface SummaryPlan<T> {
   readonly head: readonly T[];
-  /** What the summary takes the place of. */
+  /** The turns that the summary replaces. */
   readonly older: readonly T[];
   readonly latest: readonly T[];
 }
 
 /**
- * What to summarise when a conversation is over `budget` tokens: everything but its instructions and
- * its last `keepLast` exchanges (AG-8). Undefined when it fits, or has nothing older.
+ * Plans the summary of a conversation over `budget` tokens: everything except its instructions and
+ * its last `keepLast` exchanges (AG-8). Returns undefined when it fits or has no older part.
  */
 export function planSummary<T extends Turn>(
   turns: readonly T[],
@@ -113,7 +113,7 @@ export function planSummary<T extends Turn>(
   return { head, older, latest: exchanges.slice(-last).flat() };
 }
 
-/** The turns with every tool result over `maxLength` characters cut and marked (AG-8). */
+/** Truncates and marks every tool result over `maxLength` characters (AG-8). */
 export function truncateToolResults(turns: readonly ChatTurn[], maxLength: number): ChatTurn[] {
   return turns.map((turn) => {
     if (turn.role !== 'tool') return turn;
@@ -127,7 +127,7 @@ export function truncateToolResults(turns: readonly ChatTurn[], maxLength: numbe
 
 function cut(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
-  // Half of a surrogate pair is no character.
+  // Does not split a surrogate pair.
   const kept = text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
   return `${kept}\n[cut: ${text.length} characters in all]`;
 }

@@ -1,20 +1,20 @@
 import { canonicalJson, type JsonObject, sha256Hex } from '@writ/kernel';
 
-/** When a loop counts as gone wrong (AG-6). */
+/** Limits of the guardrails (AG-6). */
 export interface GuardrailLimits {
-  /** How often a truncated answer is continued; 0 turns it off. */
+  /** How often a truncated answer is continued; 0 disables it. */
   readonly maxTokensRecoveries: number;
-  /** At how many repeats of the same set of tool calls the loop stops. */
+  /** Number of repeats of the same tool calls at which the loop stops. */
   readonly maxRepeatedToolSteps: number;
 }
 
-/** The limits of a manifest that names none (AG-6). */
+/** Default limits (AG-6). */
 export const DEFAULT_GUARDRAILS: GuardrailLimits = {
   maxTokensRecoveries: 2,
   maxRepeatedToolSteps: 3,
 };
 
-/** What the guardrails of one agent remember: plain JSON without content, kept with its run (AG-6). */
+/** State of an agent's guardrails. Plain JSON without content, stored with the run (AG-6). */
 export interface GuardrailCounters {
   readonly recoveries: number;
   readonly repeatedToolSteps: number;
@@ -23,40 +23,41 @@ export interface GuardrailCounters {
   readonly nearBudget: boolean;
 }
 
-/** The counters of an agent that has done nothing yet. */
+/** Initial counters. */
 export const FRESH_COUNTERS: GuardrailCounters = {
   recoveries: 0,
   repeatedToolSteps: 0,
   nearBudget: false,
 };
 
-/** What the guardrails are shown. */
+/** An observation for the guardrails. */
 export type GuardrailObservation =
   | { readonly kind: 'tool_step'; readonly calls: readonly ObservedCall[] }
-  /** An answer that its token limit cut off. */
+  /** An answer that was cut off by its token limit. */
   | { readonly kind: 'truncated' }
-  /** What the meter said of the tab after a model call (EM-5). */
+  /** Whether the meter reported the budget as nearly used up (EM-5). */
   | { readonly kind: 'budget'; readonly near: boolean };
 
-/** A tool call as the model asked for it. */
+/** A tool call that the model requested. */
 export interface ObservedCall {
   readonly tool: string;
   readonly args: JsonObject;
 }
 
-/** Names of the guardrails, as GUARDRAIL_TRIP's `dimension` carries them. */
+/** Names of the guardrails, used as `dimension` of GUARDRAIL_TRIP. */
 export type Guardrail = 'max_tokens' | 'stuck' | 'near_budget';
 
-/** What an observation leads to. */
+/** The result of an observation. */
 export interface GuardrailOutcome {
   readonly counters: GuardrailCounters;
-  /** The guardrail that tripped at this observation. */
+  /** The guardrail that tripped, if any. */
   readonly tripped?: Guardrail;
 }
 
 /**
- * The guardrails as a reducer (AG-6). `max_tokens` trips when a truncated answer shall be continued,
- * `stuck` when the loop shall stop, `near_budget` once, when the budget first counts as near.
+ * Updates the guardrails with an observation (AG-6). `max_tokens` trips when a truncated answer is
+ * to be continued, `stuck` when the loop is to stop, `near_budget` once, when the budget is first
+ * nearly used up.
  */
 export function observe(
   limits: GuardrailLimits,
@@ -90,10 +91,13 @@ function observeToolStep(
   return stuck ? { counters, tripped: 'stuck' } : { counters };
 }
 
-/** How much of an argument's value tells two calls apart (AG-6). */
+/** Number of characters of an argument that are compared (AG-6). */
 const VALUE_LENGTH = 200;
 
-/** The same for the same set of calls in any order: tools and arguments, values cut at 200 characters (AG-6). */
+/**
+ * Returns a digest of the tools and arguments of a set of calls, independent of their order; values
+ * are truncated to 200 characters (AG-6).
+ */
 function signatureOf(calls: readonly ObservedCall[]): string {
   const signatures = calls.map(({ tool, args }) => {
     const values = Object.entries(args).map(([name, value]) => [name, valueText(value)]);

@@ -1,6 +1,6 @@
 import { DataLossError, derivedId } from '@writ/kernel';
 
-/** The operations of an agent that leave an entry (RT-1). */
+/** Kinds of journaled operations (RT-1). */
 export type OperationKind =
   | 'all'
   | 'ask'
@@ -21,36 +21,39 @@ export type OperationKind =
   | 'now'
   | 'random';
 
-/** Where an effect stands in an agent, the same whenever the agent runs again. */
+/** Position of an effect in an agent's execution, the same in every replay. */
 export interface Place {
   /**
-   * Which of the branches that run side by side: empty for the agent itself, `3.1` for the second
-   * branch of its operation 3, and so on further down.
+   * Path of the concurrent branch: empty for the agent itself, `3.1` for the second branch of its
+   * operation 3, and so on.
    */
   readonly branch: string;
-  /** Number of the operation within its branch, from 0. */
+  /** Sequence number of the operation within its branch, from 0. */
   readonly position: number;
-  /** Part of an operation that takes several effects: a proposal is review, wait and execution. */
+  /**
+   * Index of the effect within an operation that has several: a proposal is review, wait and
+   * execution.
+   */
   readonly part: number;
 }
 
-/** One effect as an agent asks for it, which is what must not change when it runs again. */
+/** An effect as the agent requests it; it must be the same in every replay. */
 export interface Operation extends Place {
   readonly kind: OperationKind;
   /** SHA-256 of the arguments, in hex. */
   readonly argsDigest: string;
 }
 
-/** One effect and what it came to. */
+/** An effect and its result. */
 export interface JournalEntry extends Operation {
   /** Plain JSON. */
   readonly value: unknown;
 }
 
-/** Longest id that services take. */
+/** Maximum length of ids that services accept. */
 const MAX_ID_LENGTH = 64;
 
-/** The id under which services know an operation: the same whenever the agent runs again (RT-1). */
+/** Returns the call_id of an operation, the same in every replay (RT-1). */
 export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'>): string {
   const path = branch === '' ? '' : `${branch.replaceAll('.', '-')}-`;
   const id = `op-${path}${position}`;
@@ -58,8 +61,8 @@ export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'
 }
 
 /**
- * Compares what an agent asks for now with what the journal has at the same place.
- * @throws DataLossError JOURNAL_DIVERGENCE naming the place and both sides (RT-1)
+ * Compares a requested operation with the journaled one at the same position.
+ * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations (RT-1)
  */
 export function assertSameOperation(recorded: Operation, asked: Operation, agent: string): void {
   const sameKind = recorded.kind === asked.kind;
@@ -74,9 +77,9 @@ export function assertSameOperation(recorded: Operation, asked: Operation, agent
 }
 
 /**
- * Checks that an agent that came to its end has asked for everything that the journal has.
- * @param asked how many operations a branch has asked for
- * @throws DataLossError JOURNAL_DIVERGENCE naming the first entry that was not asked for
+ * Checks that an agent that returned has replayed all journaled operations.
+ * @param asked returns the number of operations that a branch has requested
+ * @throws DataLossError JOURNAL_DIVERGENCE naming the first operation that was not requested
  */
 export function assertAllReplayed(
   entries: Iterable<Operation>,
@@ -90,11 +93,11 @@ export function assertAllReplayed(
 }
 
 /**
- * Checks that an agent with a checkpoint goes there at the place where it did before, and does nothing
- * else instead.
- * @param asked operations that it has asked for when it goes there
- * @param instead what it asks for in place of that
- * @throws DataLossError JOURNAL_DIVERGENCE naming the place and both sides
+ * Checks that an agent restores its checkpoint at the same position as before and requests nothing
+ * else there.
+ * @param asked number of operations requested so far
+ * @param instead the operation that is requested instead of the restore
+ * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations
  */
 export function assertSamePrologue(
   prologue: number,
