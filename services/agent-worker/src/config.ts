@@ -72,27 +72,27 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
       optional: true,
       pattern: /^[a-z0-9_-]{1,64}$/,
       about:
-        'the id under which this worker leases agents, a new one at each start on PostgreSQL unless it is set',
+        'id under which this worker leases agents; default on PostgreSQL: a new id at each start',
     }),
     tenants: variable.list('WRIT_WORKER_TENANTS', {
       default: [...AGENT_WORKER_DEFAULTS.tenants],
       item: /^[a-z0-9_-]{1,64}$/,
-      about: 'the tenants that this worker serves, all when it is not set',
+      about: 'tenants that this worker serves; default: all',
     }),
     agentModules: variable.list('WRIT_AGENT_MODULES', {
       default: [...AGENT_WORKER_DEFAULTS.agentModules],
       item: /^\S.*$/,
-      about: 'modules with agents that are written in TypeScript',
+      about: 'modules with TypeScript agents',
     }),
     maxConcurrentAgents: variable.integer('WRIT_WORKER_MAX_AGENTS', {
       default: AGENT_WORKER_DEFAULTS.maxConcurrentAgents,
       min: 1,
-      about: 'how many agents run at the same time',
+      about: 'maximum number of agents that run concurrently',
     }),
     leaseTtlMs: variable.duration('WRIT_WORKER_LEASE_TTL', {
       default: AGENT_WORKER_DEFAULTS.leaseTtlMs,
       min: 1_000,
-      about: 'how long an agent stays with a worker that gives no sign of life',
+      about: 'time after which the lease of an unresponsive worker expires',
     }),
   });
   const store = readStoreLocation(env, 'agent-worker', values.dataDir);

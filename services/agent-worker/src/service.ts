@@ -84,7 +84,7 @@ export const createAgentWorker = defineService({
 function noFactory(kind: string, name: string): never {
   throw new InternalError(
     'AGENT_FACTORY_MISSING',
-    `Nothing here runs the agent ${name} of the kind ${kind}.`,
+    `No module of this worker defines agent "${name}" of kind ${kind}.`,
     { kind, agent: name },
   );
 }

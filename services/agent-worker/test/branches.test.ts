@@ -116,7 +116,7 @@ describe('branches that run side by side', () => {
     const { stopReason } = await world.until('ERROR');
     expect(stopReason).toBe('error:journal_divergence');
     expect(world.supervisor.reports.at(-1)?.detail).toMatch(
-      /diverges from its journal at index 0\.1\.0: it recorded llm \(\w{12}\), but asked for llm with other arguments \(\w{12} then, \w{12} now\)/,
+      /diverges from its journal at index 0\.1\.0: recorded llm \(\w{12}\), but the agent requested llm with different arguments \(\w{12} recorded, \w{12} requested\)/,
     );
   });
 

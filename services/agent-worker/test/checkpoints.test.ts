@@ -153,26 +153,24 @@ describe('an agent that goes on from a checkpoint in another way', () => {
   });
 
   it('is stopped, and told where, when something else comes after the checkpoint (RT-1)', async () => {
-    expect(await stopOf({ next: 'turns' })).toMatch(
-      /journal_divergence: .*index 2: it recorded log/,
-    );
+    expect(await stopOf({ next: 'turns' })).toMatch(/journal_divergence: .*index 2: recorded log/);
   });
 
   it('is stopped when it goes there later than before (RT-1)', async () => {
     expect(await stopOf({ prologue: ['begins', 'again'] })).toMatch(
-      /journal_divergence: .*index 1: it went on from its checkpoint there, but asked for log/,
+      /journal_divergence: .*index 1: it restored its checkpoint there, but now it requested log/,
     );
   });
 
   it('is stopped when it goes there sooner than before (RT-1)', async () => {
     expect(await stopOf({ prologue: [] })).toMatch(
-      /journal_divergence: .*index 1: .*at index 0 now/,
+      /journal_divergence: .*index 1: .*now it did so at index 0/,
     );
   });
 
   it('is stopped before it does anything when it forgets to go there (RT-1)', async () => {
     expect(await stopOf({ restores: false })).toMatch(
-      /journal_divergence: .*index 1: .*asked for log now/,
+      /journal_divergence: .*index 1: .*now it requested log/,
     );
   });
 });

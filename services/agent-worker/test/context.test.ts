@@ -152,15 +152,15 @@ describe('an agent that runs again', () => {
     const { stopReason } = await world.until('ERROR');
     expect(stopReason).toBe('error:journal_divergence');
     expect(world.supervisor.reports[0]?.detail).toMatch(
-      /^refund-desk-1 diverges from its journal at index 1: it recorded llm \(\w{12}\), but asked for review \(\w{12}\) now\.$/,
+      /^refund-desk-1 diverges from its journal at index 1: recorded llm \(\w{12}\), but the agent requested review \(\w{12}\)\.$/,
     );
     expect(world.supervisor.decided).toEqual([]);
   });
 
   it('is stopped when it asks with other arguments, or leaves something out (RT-1)', async () => {
     for (const [change, detail] of [
-      ['other', /asked for llm with other arguments/],
-      ['none', /index 0: it recorded llm .* it came to its end before/],
+      ['other', /requested llm with different arguments/],
+      ['none', /index 0: recorded llm .* returned before it/],
     ] as const) {
       let runs = 0;
       const world = await startWith(

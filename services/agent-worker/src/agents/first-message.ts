@@ -7,7 +7,7 @@ export function firstMessage(ctx: AgentContext, [message]: readonly Message[]): 
   return ctx.stop({
     stopReason: 'error:no_message',
     phase: 'worker',
-    detail: 'The agent has no message to work on.',
+    detail: 'The agent has no inbox message.',
   });
 }
 

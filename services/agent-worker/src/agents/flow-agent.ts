@@ -112,7 +112,7 @@ export function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[
     }
     const unknown = names.find((name) => !known.has(name));
     if (unknown !== undefined)
-      return `options.steps[${index}] names ${unknown}, which is not in sub_agents.`;
+      return `options.steps[${index}] names "${unknown}", which is not in sub_agents.`;
     stages.push(names);
   }
   return stages;

@@ -80,7 +80,7 @@ function told(id: string, outcome: HandoffOutcome): UseOutcome {
       return { result: { id, text: partial ? `(partial) ${text}` : text, isError: false } };
     }
     case 'timed_out':
-      return { result: errorResult(id, outcome.kind, 'There was no reply in time.') };
+      return { result: errorResult(id, outcome.kind, 'The agent did not reply in time.') };
     case 'target_failed':
     case 'target_cancelled': {
       const message = `The agent ended without an answer: ${outcome.stopReason}.`;

@@ -65,7 +65,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       if (finished?.message !== undefined) return answerFrom(finished);
       throw new UnavailableError(
         'MODEL_CALL_INCOMPLETE',
-        'The meter ended the stream of a model call without an answer.',
+        'The execution-meter ended the stream without an answer.',
         { call_id: call.callId },
       );
     },

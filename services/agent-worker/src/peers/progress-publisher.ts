@@ -44,7 +44,7 @@ export function createProgressPublisher(
         });
       } catch (error) {
         const ids = { tenant, run_id: runId, agent: instance, event_id: eventId };
-        log.debug({ ...ids, err: error }, 'progress not shown');
+        log.debug({ ...ids, err: error }, 'failed to publish progress');
       }
     },
   };

@@ -75,5 +75,5 @@ function answerFrom({ slot, refusal }: AgentSlot): SlotAnswer {
 }
 
 function malformed(what: string): DataLossError {
-  return new DataLossError('INVALID_SLOT', `spawn-budget answered without ${what}.`);
+  return new DataLossError('INVALID_SLOT', `The response of spawn-budget lacks ${what}.`);
 }

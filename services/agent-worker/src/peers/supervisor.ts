@@ -119,7 +119,7 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
       if (credentials !== undefined) return credentialsFrom(credentials);
       throw new DataLossError(
         'CREDENTIALS_MISSING',
-        'The supervisor answered without credentials.',
+        'The response of the supervisor has no credentials.',
       );
     },
     async reportOutcome({ requestId, stopReason, phase, callId, detail, ...shown }, call) {

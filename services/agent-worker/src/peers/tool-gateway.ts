@@ -116,9 +116,13 @@ function statusOf(status: CallStatus): ToolStatus {
     case CallStatus.VOID:
       return 'void';
     default:
-      throw new DataLossError('INVALID_CALL_STATUS', 'The gateway answered without a status.', {
-        field: 'status',
-      });
+      throw new DataLossError(
+        'INVALID_CALL_STATUS',
+        'The response of tool-gateway has no status.',
+        {
+          field: 'status',
+        },
+      );
   }
 }
 

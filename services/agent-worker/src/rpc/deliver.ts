@@ -68,14 +68,14 @@ async function isRepeat(trx: WorkerTransaction, { key, agent }: Rows): Promise<b
   if (known !== undefined && known.request_id !== agent.request_id) {
     throw new AlreadyExistsError(
       'AGENT_EXISTS',
-      `The agent ${key.instance} of run ${key.runId} was delivered by another request.`,
+      `Agent ${key.instance} of run ${key.runId} was already delivered by another request.`,
       { agent: key.instance },
     );
   }
   if (known !== undefined && known.request_digest !== agent.request_digest) {
     throw new InvalidRequestError(
       'REQUEST_ID_REUSED',
-      'request_id was used before for another delivery.',
+      'request_id was already used for another delivery.',
       { field: 'request_id' },
     );
   }
@@ -151,14 +151,14 @@ function complete(request: DeliverRequest): Delivery {
   }
   throw new InvalidRequestError(
     'INCOMPLETE_DELIVERY',
-    'A delivery needs agent, supervision, manifest, credentials and message.',
+    'A delivery requires agent, supervision, manifest, credentials and message.',
   );
 }
 
 function notServed(tenant: string): PermissionDeniedError {
   return new PermissionDeniedError(
     'TENANT_NOT_SERVED',
-    `This agent-worker does not serve the tenant ${tenant}.`,
+    `This worker does not serve tenant "${tenant}".`,
     { tenant, service: 'agent-worker' },
   );
 }
@@ -167,9 +167,13 @@ function notImplemented(kind: string, name: string): PreconditionError {
   const why =
     kind === 'custom'
       ? `no module of WRIT_AGENT_MODULES defines the agent ${name}, whose kind is custom`
-      : `it has no loop for the kind ${kind}`;
-  return new PreconditionError('AGENT_KIND_NOT_IMPLEMENTED', `This worker cannot run it: ${why}.`, {
-    field: 'manifest.kind',
-    kind,
-  });
+      : `it does not implement the kind ${kind}`;
+  return new PreconditionError(
+    'AGENT_KIND_NOT_IMPLEMENTED',
+    `This worker cannot run the agent: ${why}.`,
+    {
+      field: 'manifest.kind',
+      kind,
+    },
+  );
 }

@@ -63,7 +63,7 @@ async function isRepeat(trx: WorkerTransaction, key: AgentKey, row: NewSignal): 
   if (known.request_digest === row.request_digest) return true;
   throw new InvalidRequestError(
     'REQUEST_ID_REUSED',
-    'request_id was used before for another signal.',
+    'request_id was already used for another signal.',
     { field: 'request_id' },
   );
 }
@@ -83,7 +83,7 @@ async function wake(
 function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
   const { requestId, name, payloadJson, approval } = request;
   if (INNER.some((prefix) => name.startsWith(prefix))) {
-    throw invalid('name', `must not be ${name}, which only agents send`);
+    throw invalid('name', `must not be ${name}, which is reserved for the worker`);
   }
   if (payloadJson !== '') {
     const limits = { field: 'payload_json', maxBytes: MAX_PAYLOAD_BYTES };
@@ -93,10 +93,13 @@ function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
   }
   const decision = approval && decisionFrom(approval.decision);
   if (name.startsWith(APPROVAL) !== (decision !== undefined)) {
-    throw invalid('approval', `must be there for ${APPROVAL}<call_id>, and for no other signal`);
+    throw invalid(
+      'approval',
+      `is required for ${APPROVAL}<call_id> and not permitted for other signals`,
+    );
   }
   if (decision !== undefined && name !== `${APPROVAL}${decision.callId}`) {
-    throw invalid('approval.decision.call_id', 'must be the one that the signal is named for');
+    throw invalid('approval.decision.call_id', 'must match the call_id in the name of the signal');
   }
   if (decision?.settled === false) throw invalid('approval.decision', 'must be settled');
   return {
@@ -114,7 +117,7 @@ function signalRow(key: AgentKey, request: SignalRequest, at: Date): NewSignal {
 }
 
 function agentNotFound({ instance, runId }: AgentKey): NotFoundError {
-  return new NotFoundError('AGENT_NOT_FOUND', `There is no agent ${instance} in run ${runId}.`, {
+  return new NotFoundError('AGENT_NOT_FOUND', `Agent ${instance} does not exist in run ${runId}.`, {
     run_id: runId,
     agent: instance,
   });

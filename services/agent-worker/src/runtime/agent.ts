@@ -8,122 +8,128 @@ import type { Guardrail } from '../domain/guardrails/guardrails.ts';
 import type { Stop } from './unwinding.ts';
 
 /**
- * An agent is a plain async function over a context (AG-1). Everything that it does goes through the
- * context, is journaled, and is given back from the journal when it runs again from its start after
- * a crash or a wait; so between two operations it may compute, but neither read a clock nor do I/O.
+ * An agent is a plain async function over a context (AG-1). All its effects go through the context
+ * and are journaled; after a crash or a wait it runs again from its start and gets the journaled
+ * results. Between two operations it must be deterministic: no clock, no randomness, no I/O.
  */
 export interface Agent {
   /** The agent's instance within its run. */
   readonly id: string;
   readonly kind: string;
-  /** Runs until it has ended: with an approved final, or through {@link AgentContext.stop}. */
+  /**
+   * Runs until the agent has ended, with an approved final answer or through {@link
+   * AgentContext.stop}.
+   */
   run(ctx: AgentContext, inbox: readonly Message[]): Promise<void>;
 }
 
-/** Builds an agent from its definition. */
+/** Creates an agent from its manifest. */
 export type AgentFactory = (manifest: AgentManifest, instance: string) => Agent;
 
-/** An answer of the model, and the id of the call that it came from. */
+/** A model's answer and the id of its call. */
 export type ModelAnswer = LlmOutcome & { readonly callId: string };
 
-/** What an agent proposes: a model's raw text, which the supervisor judges itself, or an action (SV-1). */
+/** A proposal: a model's raw text, which the supervisor parses, or an action (SV-1). */
 export type Proposal = (
   | { readonly rawText: string; readonly action?: never }
   | { readonly action: Action; readonly rawText?: never }
 ) & {
-  /** The model call that it came from. */
+  /** The model call that produced it. */
   readonly modelCallId?: string;
-  /** The final was composed after the steps ran out. */
+  /** Whether the final answer was composed after the steps were used up. */
   readonly composed?: boolean;
 };
 
-/** What a parent may narrow of the agent that it hands work to (SUP-9). */
+/** Restrictions of a child by its parent (SUP-9). */
 export interface SpawnOptions {
-  /** Fewer tools than its manifest has; left out for all of them. */
+  /** A subset of the tools in the child's manifest; default: all of them. */
   readonly tools?: readonly string[];
 }
 
-/** What became of a delegation. */
+/** The result of a delegation. */
 export type SpawnOutcome = { readonly callId: string } & (
   | { readonly kind: 'spawned'; readonly child: AgentRef }
   | {
-      /** Policy or a person said no. */
+      /** Refused by policy or by a human. */
       readonly kind: 'refused';
       readonly stop: Stop;
       readonly message: string;
     }
   | {
-      /** The run's headcount is used up; the cap's own sentence. */
+      /** No slot in the run's headcount; the message is spawn-budget's. */
       readonly kind: 'no_slot';
       readonly message: string;
     }
   | {
-      /** It was approved, but could not be set up. */
+      /** Approved, but the child could not be created. */
       readonly kind: 'failed';
       readonly stopReason: string;
       readonly message: string;
     }
 );
 
-/** What became of work that was handed over: a reply, or why there is none (AG-3). */
+/** The result of a handoff: a reply, or why there is none (AG-3). */
 export type HandoffOutcome = Exclude<SpawnOutcome, { kind: 'spawned' }> | Reply;
 
-/** What became of a proposal. */
+/** The result of a proposal. */
 export type ProposalOutcome = { readonly callId: string; readonly decision: Decision } & (
   | {
-      /** The tool ran; what it gave back. */
+      /** The tool was executed. */
       readonly kind: 'executed';
       readonly result: ToolOutcome;
       readonly observation: JsonObject;
     }
   | {
-      /** Policy, a person or a limit said no. */
+      /** Refused by policy, by a human or by a limit. */
       readonly kind: 'refused';
       readonly stop: Stop;
     }
   | {
-      /** It was approved, but the gateway refused it or the tool failed. */
+      /** Approved, but refused by the gateway or failed in the tool. */
       readonly kind: 'failed';
       readonly stop: Stop;
       readonly result: ToolOutcome;
     }
   | {
-      /** The final answer was approved: the agent has ended. */
+      /** The final answer was approved; the agent has ended. */
       readonly kind: 'finished';
     }
 );
 
-/** The state of an agent between two steps, from which it can go on without what led there (RT-1). */
+/** The state of an agent between two steps, from which it can resume (RT-1). */
 export interface Checkpoint {
-  /** Plain JSON: everything that the agent knows, but for the items. */
+  /** The complete state of the agent except its items, as plain JSON. */
   readonly state: object;
-  /** What the agent's lists grew by since the checkpoint before; stored beside the state, once. */
+  /** Items added since the previous checkpoint; stored once, separately from the state. */
   readonly added?: readonly unknown[];
-  /** Number of the first item, from 0 and over all checkpoints, that the agent needs back. */
+  /** Number of the first item that the agent needs, counted from 0 over all checkpoints. */
   readonly needsFrom?: number;
 }
 
 /** The latest checkpoint of an agent. */
 export interface Restored {
   readonly state: unknown;
-  /** The items from its `needsFrom` on. */
+  /** The items from `needsFrom` on. */
   readonly items: readonly unknown[];
 }
 
-/** What an agent can do (RT-1). Each result is journaled once. */
+/** The operations of an agent (RT-1). Each result is journaled once. */
 export interface AgentContext {
   readonly manifest: AgentManifest;
   readonly meta: RunMeta;
 
-  /** Throws when the run was cancelled or is out of time (SUP-5); every operation does it, too. */
+  /**
+   * Throws when the run is cancelled or past its deadline (SUP-5); every operation checks this,
+   * too.
+   */
   check(): void;
-  /** The time, the same whenever the agent runs again. */
+  /** Returns the time, the same in every replay. */
   now(): Date;
-  /** A number from 0 up to 1, the same whenever the agent runs again. */
+  /** Returns a number in [0, 1), the same in every replay. */
   random(): number;
   /**
-   * Writes a log line once, however often the agent runs again: ids and words only. Content goes to
-   * the journal alone.
+   * Writes a log line once, not in replays. The line may contain ids and constant text; content is
+   * only journaled.
    */
   log(
     message: string,
@@ -131,81 +137,93 @@ export interface AgentContext {
     content?: JsonObject,
   ): void;
 
-  /** The tools of the agent's manifest as the gateway lists them. */
+  /** Lists the tools of the agent's manifest from the gateway. */
   tools(): Promise<readonly ToolInfo[]>;
-  /** Asks a model through the meter; a failure is an outcome, not an error. */
+  /** Calls a model through the execution-meter; a failure is an outcome, not an error. */
   llm(request: LlmRequest): Promise<ModelAnswer>;
   /**
-   * Has an action reviewed, waits for a person if it comes to that, and executes it with the writ.
-   * What the next review must know of it (receipt, result) is carried there by itself.
+   * Reviews an action, waits for an approval if required, and executes the action under its writ.
+   * The receipt and the result are attached to the next review.
    */
   propose(proposal: Proposal): Promise<ProposalOutcome>;
   /** Proposes a native tool call: review and execution under one call_id (SV-1, TG-1). */
   tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome>;
   /**
-   * Proposes the final answer. Approved, it ends the agent, and whoever asked it is told in the same
-   * transaction (AG-3).
+   * Proposes the final answer. Approval ends the agent and, in the same transaction, notifies the
+   * agent that waits for its reply (AG-3).
    */
   reply(
     answer: string,
     options?: Pick<Proposal, 'modelCallId' | 'composed'>,
   ): Promise<ProposalOutcome>;
 
-  /** Hands work to an agent of the manifest's sub_agents, after review; does not wait for it (SUP-9). */
+  /**
+   * Delegates to an agent in the manifest's sub_agents, after review; does not wait for its reply
+   * (SUP-9).
+   */
   spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnOutcome>;
   /**
-   * Waits for what a child comes to, then ends it, whatever that is, so that its slot is free again.
-   * @param timeoutMs left out for that of the manifest; stands still while the child is parked (SB-4)
+   * Waits for a child's reply and then ends the child, whatever the reply, so that its slot is
+   * released.
+   * @param timeoutMs default: that of the manifest; paused while the child is parked (SB-4)
    */
   ask(child: AgentRef, timeoutMs?: number): Promise<Reply>;
-  /** Spawns and asks. */
+  /** Calls {@link spawn} and then {@link ask}. */
   handOff(agent: string, task: string, options?: SpawnOptions): Promise<HandoffOutcome>;
 
-  /** Tells everybody who follows a topic; it must be the manifest's output_topic (AG-5). */
+  /** Publishes an item to the subscribers of the manifest's output_topic (AG-5). */
   emit(topic: string, item: JsonObject): Promise<void>;
-  /** Hears of a topic from now on, as signals `new_feed_item`; it must be in follow_topics (AG-5). */
+  /**
+   * Subscribes to a topic of the manifest's follow_topics; items arrive as `new_feed_item` signals
+   * (AG-5).
+   */
   follow(topic: string): Promise<void>;
-  /** Sleeps until a signal of this name came, then answers its payload. Rows, no memory. */
+  /**
+   * Suspends the agent until a signal of this name arrives, and returns the signal's payload. Uses
+   * no memory meanwhile.
+   */
   sleepUntilSignal(name: string): Promise<JsonObject>;
-  /** Sleeps for a time, in milliseconds. Rows, no memory. */
+  /** Suspends the agent for a time in milliseconds. Uses no memory meanwhile. */
   sleep(ms: number): Promise<void>;
 
   /**
-   * Runs branches side by side, each with a context of its own, and answers when all are done; the
-   * first error by their order is thrown then. While some wait, the others go on; when all wait, the
-   * agent sleeps.
+   * Runs branches concurrently, each with its own context, and returns when all are done. Throws
+   * the error of the first failed branch in their order. The agent is suspended once all remaining
+   * branches wait.
    */
   all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle: what it did is committed together, before the next one begins.
-   * @param waitsFor the signal that it begins with, so that watchers can answer; empty for none
+   * Runs one think-act cycle, whose entries are committed together before the next one starts.
+   * @param waitsFor the signal that the step waits for first, which is shown to clients; empty for
+   *   none
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
-  /** Tells watchers, once, that a flow began or ended, with `ok` or a stop reason (HK-1). */
+  /** Emits once that a flow started or ended, with `ok` or a stop reason (HK-1). */
   flow(moment: 'started' | 'ended', status?: string): void;
-  /** Tells watchers, once, that a guardrail tripped (AG-6, HK-1). */
+  /** Emits once that a guardrail tripped (AG-6, HK-1). */
   trip(guardrail: Guardrail): void;
 
   /**
-   * Gives back the latest checkpoint, and goes on there; undefined when there is none. What an agent
-   * does before is done again whenever it runs again, so it should be little. Once, outside branches.
+   * Returns the latest checkpoint and resumes from it; undefined when there is none. Operations
+   * before this call are replayed each time, so there should be few. Call it once, outside
+   * branches.
    */
   restore(): Promise<Restored | undefined>;
   /**
-   * Has the agent go on from here when it runs again, instead of from where it restored; between two
-   * steps, outside branches. It is committed with the step before.
+   * Makes this the point from which later replays start. Call it between two steps, outside
+   * branches; it is committed with the previous step.
    */
   checkpoint(checkpoint: Checkpoint): void;
 
-  /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  /** Returns the turns that earlier runs of this agent left in the session, oldest first (AG-8). */
   recall(): Promise<readonly ChatTurn[]>;
   /**
-   * Has the session remember these turns of this run, in place of those given before; they are kept
-   * when the agent ends with an approved answer, and only where retention is PERMANENT (SUP-4, AG-8).
-   * @param items how many items of its checkpoints, which are turns then, come before them
+   * Sets the turns of this run that the session keeps, replacing those set before. They are stored
+   * when the agent ends with an approved answer and the retention is PERMANENT (SUP-4, AG-8).
+   * @param items number of items in its checkpoints, which must be turns, that precede them
    */
   remember(turns: readonly ChatTurn[], items?: number): void;
 
-  /** Ends the agent. */
+  /** Stops the agent. */
   stop(stop: Stop): never;
 }

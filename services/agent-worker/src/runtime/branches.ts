@@ -5,9 +5,9 @@ import { suspendUntil } from './signals.ts';
 import { BranchSuspended, SignalArrived, Unwinding } from './unwinding.ts';
 
 /**
- * Runs branches side by side. Each numbers its operations by itself, so that their ids do not depend
- * on which of them is faster (RT-1). All have come to rest when this answers or throws: what takes the
- * agent down comes first, then a wait, then the first error by the order of the branches.
+ * Runs branches concurrently. Each branch numbers its own operations, so that their ids do not
+ * depend on timing (RT-1). Returns or throws once all branches have settled: an unwinding of the
+ * agent takes precedence over a wait, and a wait over the first error in the order of the branches.
  */
 export async function runBranches<T>(
   scope: RunScope,
@@ -44,5 +44,5 @@ export async function runBranches<T>(
 async function suspendUntilAny(scope: RunScope, names: readonly string[]): Promise<never> {
   if (scope.cursor.branch !== '') throw new BranchSuspended(names);
   await suspendUntil(scope, names);
-  throw new SignalArrived('What the agent waits for has come.');
+  throw new SignalArrived('A signal that the agent waits for has arrived.');
 }

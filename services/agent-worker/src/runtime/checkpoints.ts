@@ -9,8 +9,9 @@ import type { PendingReceipts } from './pending-receipts.ts';
 import type { Session } from './session.ts';
 
 /**
- * Where a long agent goes on from: its own state, in place of everything that it did before (RT-1). A
- * checkpoint is committed with the entries before it, so that the journal and the state never disagree.
+ * The checkpoints of a long-running agent, from which replays start instead of from its beginning
+ * (RT-1). A checkpoint is committed with the preceding entries, so that journal and state are
+ * consistent.
  */
 export class Checkpoints {
   readonly #session: Session;
@@ -27,7 +28,7 @@ export class Checkpoints {
     readonly commits: Commits;
     readonly carried: PendingReceipts;
     readonly store: WorkerStore;
-    /** The snapshot that the journal was read from. */
+    /** The snapshot at which the loaded journal starts. */
     readonly latest: SnapshotRow | undefined;
   }) {
     this.#session = parts.session;
@@ -40,8 +41,8 @@ export class Checkpoints {
   }
 
   /**
-   * Takes the agent to its latest checkpoint.
-   * @throws DataLossError JOURNAL_DIVERGENCE when it comes here from another place than it did before
+   * Restores the latest checkpoint.
+   * @throws DataLossError JOURNAL_DIVERGENCE when it was restored at another position before
    */
   async restore(cursor: BranchCursor): Promise<Restored | undefined> {
     assertAlone(cursor);
@@ -54,9 +55,9 @@ export class Checkpoints {
   }
 
   /**
-   * Has the agent go on from here the next time it runs, once what it did is committed.
-   * @throws DataLossError JOURNAL_DIVERGENCE when the journal has something before this place that it
-   *   has not asked for
+   * Saves a checkpoint with the next commit.
+   * @throws DataLossError JOURNAL_DIVERGENCE when the agent has not requested all journaled
+   *   operations before this position
    */
   take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {
     assertAlone(cursor);
@@ -71,7 +72,7 @@ export class Checkpoints {
       ...place,
       items: this.#items,
       items_from: needsFrom,
-      // What the agent changes later is not part of it.
+      // Serialized now, because the agent may change the state later.
       state: JSON.stringify(state),
       receipts: JSON.stringify(this.#carried.waiting),
     };
@@ -87,7 +88,7 @@ function assertAlone({ branch }: BranchCursor): void {
   if (branch === '') return;
   throw new InternalError(
     'CHECKPOINT_IN_BRANCH',
-    'A checkpoint stands between steps, not inside a branch of one.',
+    'A checkpoint cannot be saved or restored inside a branch.',
     { branch },
   );
 }

@@ -5,32 +5,32 @@ import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 
-/** A write that belongs to what the agent did. */
+/** A write that belongs to the agent's pending changes. */
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
 
 import type { Journal } from './journal.ts';
 import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
-/** The beginning of a step. */
+/** The start of a step. */
 interface StepStart {
   readonly step: number;
-  /** The signal that it waits for; empty when it waits for none. */
+  /** The signal that the step waits for; empty for none. */
   readonly waitsFor: string;
 }
 
-/** What goes into a commit beside what waits for one. */
+/** Additional content of a commit. */
 export interface CommitExtras {
-  /** Columns of the agent. */
+  /** Columns of the agent to update. */
   readonly changes?: AgentChanges;
-  /** Further writes; what they throw undoes everything. */
+  /** Additional writes; an error rolls back the whole commit. */
   readonly also?: Write;
 }
 
 /**
- * Gathers what an agent did since the last commit — entries, used signals, steps — and commits it
- * together: once at the end of a step, earlier only where a crash could make it come out otherwise
- * (RT-1).
+ * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits
+ * them together: once at the end of a step, and earlier only where a replay after a crash could
+ * have another result (RT-1).
  */
 export class Commits {
   readonly #session: Session;
@@ -48,7 +48,7 @@ export class Commits {
     readonly session: Session;
     readonly journal: Journal;
     readonly events: WorkerEvents;
-    /** Told after a commit that wrote to the outbox. */
+    /** Called after a commit that wrote to the outbox. */
     readonly onEvents: () => void;
     readonly progress: AgentProgress;
   }) {
@@ -59,34 +59,34 @@ export class Commits {
     this.#progress = parts.progress;
   }
 
-  /** Notes that the agent used a signal. */
+  /** Records that the agent consumed a signal. */
   used(signal: SignalRow['position']): void {
     this.#usedSignals.push(signal);
   }
 
-  /** Whether the agent used a signal that is not committed as used. */
+  /** Whether the agent consumed a signal that is not yet committed as consumed. */
   isUsed(signal: SignalRow['position']): boolean {
     return this.#usedSignals.includes(signal);
   }
 
-  /** Adds a write to what is committed next: it must change nothing that the agent is waiting to read. */
+  /** Adds a write to the next commit; the agent must not depend on it before. */
   add(write: Write): void {
     this.#writes.push(write);
   }
 
-  /** Notes that a step began. */
+  /** Records the start of a step. */
   stepStarted(start: StepStart): void {
     this.#stepStarts.push(start);
   }
 
-  /** Notes that a step ended, with a verdict or stop reason. */
+  /** Records the end of a step, with a verdict or stop reason. */
   stepEnded(step: number, status: string): void {
     this.#stepEnds.push({ step, status });
   }
 
   /**
-   * Called before an effect on another service: commits first what a crash could make come out
-   * otherwise, and a step that is over.
+   * Must be called before an effect on another service: commits volatile entries and a finished
+   * step first.
    * @throws LeaseLost
    */
   async beforeEffect(): Promise<void> {
@@ -94,11 +94,11 @@ export class Commits {
   }
 
   /**
-   * Commits everything gathered; nothing happens when there is nothing.
-   * @throws LeaseLost when the lease is over: nothing was written (RT-2)
+   * Commits all pending changes, if there are any.
+   * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async commit(extras: CommitExtras = {}): Promise<void> {
-    // Operations may run side by side; what one commit has written the next must not write again.
+    // Concurrent operations must not write the same changes twice.
     const turn = this.#latest.then(() => this.#commit(extras));
     this.#latest = turn.catch(() => undefined);
     await turn;
@@ -123,7 +123,7 @@ export class Commits {
       async (trx, at) => {
         await appendJournal(trx, lease, entries, at);
         for (const signal of signals) await consumeSignal(trx, signal, at);
-        // The step before ends before the next one begins.
+        // A step ends before the next one starts.
         for (const { step, status } of ends) {
           await this.#events.stepEnded(trx, { agent: row, step }, status, at);
         }

@@ -29,17 +29,17 @@ import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
 import { BranchSuspended, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
 
-/** How long a child is waited for when nobody says (AG-3). */
+/** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
 
-/** What the branches of one lease share. */
+/** State that the branches of one lease share. */
 interface SharedState {
-  /** Takes every branch down. */
+  /** The unwinding that stops all branches. */
   unwinding: Unwinding | undefined;
   hasEnded: boolean;
 }
 
-/** The context of one lease of an agent (RT-1). */
+/** The context of an agent for one lease (RT-1). */
 export class RuntimeContext implements AgentContext {
   readonly #scope: RunScope;
   readonly #log: Logger;
@@ -75,7 +75,7 @@ export class RuntimeContext implements AgentContext {
     try {
       this.#scope.session.check();
     } catch (error) {
-      // A slot may be back before the next operation; what was thrown once holds.
+      // A slot may be back before the next operation, but an unwinding is permanent.
       throw error instanceof Unwinding ? this.#unwind(error) : error;
     }
   }
@@ -102,7 +102,7 @@ export class RuntimeContext implements AgentContext {
   async tools(): Promise<readonly ToolInfo[]> {
     const { calls, peers, session } = this.#scope;
     const names = session.manifest.tools;
-    // The registry may change while the agent lives: its prompts stay as they were.
+    // Volatile: the registry may change, but replays must produce the same prompts.
     const { value } = await this.#remote('tools', { names }, true, async () => {
       if (names.length === 0) return [];
       return await stopOnRefusal('worker', undefined, () =>
@@ -252,7 +252,7 @@ export class RuntimeContext implements AgentContext {
     throw this.#unwind(new Stopped(stop));
   }
 
-  /** An operation that asks nobody else. */
+  /** Runs an operation that calls no other service. */
   #local<T extends number | JsonObject | null>(
     kind: OperationKind,
     args: unknown,
@@ -269,7 +269,7 @@ export class RuntimeContext implements AgentContext {
     return value;
   }
 
-  /** An operation of another service, known there by its call_id. */
+  /** Runs an operation of another service, which identifies it by call_id. */
   async #remote<T>(
     kind: OperationKind,
     args: unknown,
@@ -300,7 +300,7 @@ export class RuntimeContext implements AgentContext {
     if (this.#wait !== undefined) throw this.#wait;
   }
 
-  /** Lets nothing more happen once the agent is being taken down, even if it caught that. */
+  /** Rejects every operation after an unwinding, even if the agent caught it. */
   async #guarded<T>(work: () => Promise<T>): Promise<T> {
     this.#assertNotUnwinding();
     try {

@@ -1,24 +1,24 @@
 import type { AgentCredentials, TokenAudience } from '../domain/agent/credentials.ts';
 
-/** How long before their end tokens are renewed. */
+/** How long before their expiry tokens are renewed. */
 const MARGIN_MS = 30_000;
 
-/** Whether tokens will still work for a while. */
+/** Whether tokens are not about to expire. */
 export function areFresh({ expiresAt }: AgentCredentials, now: number): boolean {
   return expiresAt - now >= MARGIN_MS;
 }
 
-/** How an agent's tokens are had again. */
+/** Dependencies of {@link Credentials}. */
 export interface CredentialsParts {
   readonly initial: AgentCredentials;
   readonly now: () => number;
-  /** Asks the supervisor, under the token given, which may have expired. */
+  /** Requests new tokens with the given token, which may have expired. */
   readonly refresh: (supervisorToken: string) => Promise<AgentCredentials>;
-  /** Keeps them for the next lease. */
+  /** Stores the tokens for later leases. */
   readonly save: (credentials: AgentCredentials) => Promise<void>;
 }
 
-/** The tokens of one agent, renewed before they end and when a peer refuses them. */
+/** The tokens of one agent, renewed before they expire and when a peer rejects them. */
 export class Credentials {
   readonly #parts: CredentialsParts;
   #latest: AgentCredentials;
@@ -29,18 +29,18 @@ export class Credentials {
     this.#latest = parts.initial;
   }
 
-  /** The token for a service, renewed first when it is about to end. */
+  /** Returns the token for a service, renewed if it is about to expire. */
   async token(audience: TokenAudience): Promise<string> {
     if (!this.#areFresh) await this.renew();
     return this.#latest[audience];
   }
 
-  /** The token for a service; undefined when it is about to end. */
+  /** Returns the token for a service, or undefined when it is about to expire. */
   freshToken(audience: TokenAudience): string | undefined {
     return this.#areFresh ? this.#latest[audience] : undefined;
   }
 
-  /** Gets fresh tokens; callers at the same time share one renewal. */
+  /** Renews the tokens; concurrent callers share one renewal. */
   renew(): Promise<void> {
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined;

@@ -23,21 +23,22 @@ import {
   Suspended,
 } from './unwinding.ts';
 
-/** How an agent that cannot go on now is taken up again. Times are milliseconds. */
+/** When an agent that cannot continue now is retried. Times are in milliseconds. */
 export interface EndingSettings {
-  /** After how long a parked agent looks again. */
+  /** Delay after which a parked agent retries. */
   readonly parkMs: number;
-  /** Wait before the first restart of a failed agent; doubles. */
+  /** Delay before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
 }
 
-/** What a lease came to, for logs and spans: a stop reason, or why the agent is not done yet. */
+/** The result of a lease for logs and spans: a stop reason, or why the agent has not ended. */
 export type LeaseOutcome = string;
 
 const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
 
 /**
- * The agent function returned: an approved final has ended it, or it forgot to end.
+ * Ends an agent whose function returned: with its approved final answer, or with an error when
+ * there is none.
  * @throws DataLossError JOURNAL_DIVERGENCE; LeaseLost
  */
 export async function endReturned(
@@ -49,12 +50,12 @@ export async function endReturned(
   return await report(scope, {
     stopReason: 'error:no_outcome',
     phase: 'worker',
-    detail: 'The agent returned without a final answer or a stop.',
+    detail: 'The agent returned without a final answer or stop reason.',
   });
 }
 
 /**
- * The agent function threw: the one place that decides what follows from it.
+ * Handles an error thrown by the agent's function.
  * @throws LeaseLost, and what the store throws
  */
 export async function endThrown(
@@ -89,7 +90,9 @@ export async function endThrown(
   return await restart(scope, thrown, settings);
 }
 
-/** Tells the supervisor how the agent ended; what it answers is the ending that stands (AG-7). */
+/**
+ * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7).
+ */
 async function report(scope: RunScope, stop: Stop): Promise<LeaseOutcome> {
   const { steps, commits, calls, carried, peers, session } = scope;
   steps.close(stop.stopReason);
@@ -117,7 +120,7 @@ async function endAlreadyEnded(
   scope: RunScope,
   { stopReason }: AlreadyEnded,
 ): Promise<LeaseOutcome> {
-  // Cancelled here: the rows are terminal already.
+  // The agent was cancelled in this process: its rows are already terminal.
   if (scope.session.interrupted.aborted) {
     scope.progress.publishState('CANCELLED');
     return 'cancelled';
@@ -143,7 +146,7 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   return stopReason;
 }
 
-/** What the next run of the session shall know of this one (AG-8). */
+/** Stores the conversation for the next run of the session (AG-8). */
 async function keepConversation(
   trx: WorkerTransaction,
   { row, lease, meta, conversation }: Session,
@@ -162,7 +165,7 @@ async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseO
   return 'parked';
 }
 
-/** A failure that is nobody's answer: the agent starts over from its journal, a few times (SUP-7). */
+/** Restarts an agent after an unexpected error, a limited number of times (SUP-7). */
 async function restart(
   scope: RunScope,
   thrown: unknown,
@@ -193,7 +196,7 @@ async function commitInactive(
   });
 }
 
-/** The columns of an agent that is not run any more, for now or for ever. */
+/** Returns the columns of an agent whose lease is released. */
 function rest({ session }: RunScope, event: Parameters<typeof reduceAgent>[1]): AgentChanges {
   const status = reduceAgent(session.status, event);
   return { ...statusColumns(status, session.meta.clock.now()), ...NO_LEASE };

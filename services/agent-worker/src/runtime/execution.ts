@@ -6,7 +6,7 @@ import type { NumberedCall } from './journal.ts';
 import type { RunScope } from './scope.ts';
 import { PeerRefusal, Stopped } from './unwinding.ts';
 
-/** Has the gateway execute an approved action, or tell what became of it (TG-1). */
+/** Calls the gateway to execute an approved action, or to return its recorded outcome (TG-1). */
 export async function execute(
   scope: RunScope,
   { branch, position, callId, part }: NumberedCall & Pick<Operation, 'part'>,
@@ -41,7 +41,7 @@ export async function execute(
   return outcome;
 }
 
-/** Makes the agent stop in `phase` when a peer's answer is no for good. */
+/** Stops the agent in `phase` when a peer refuses permanently. */
 export async function stopOnRefusal<T>(
   phase: Phase,
   callId: string | undefined,
@@ -56,7 +56,7 @@ export async function stopOnRefusal<T>(
   }
 }
 
-/** The writ of a decision, or a fresh one when it has expired (TG-1). */
+/** Returns the writ of a decision, renewed when it has expired (TG-1). */
 async function presentableWrit(scope: RunScope, decision: Decision, callId: string) {
   const { calls, peers, session } = scope;
   const order = {
@@ -67,7 +67,8 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
           peers.supervisor.getDecision(callId, options),
         ),
       );
-      // Without a fresh one the call was executed: the gateway answers the old one with its record.
+      // No new writ means that the call was executed: with the old one, the gateway returns the
+      // recorded outcome.
       order.writ = fresh.writ ?? order.writ;
     },
   };
@@ -78,6 +79,6 @@ async function presentableWrit(scope: RunScope, decision: Decision, callId: stri
     stopReason: 'error:no_writ',
     phase: 'execution',
     callId,
-    detail: 'The approved action came without a writ.',
+    detail: 'The approved action has no writ.',
   });
 }

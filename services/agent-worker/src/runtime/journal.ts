@@ -11,12 +11,12 @@ import {
 } from '../domain/journal/entry.ts';
 import type { SegmentEntry } from '../store/journal.ts';
 
-/** An operation of a service that a peer knows by its call_id. */
+/** An operation with the call_id that other services know it by. */
 export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
   readonly callId: string;
 }
 
-/** The operations of one branch, in order. Branches side by side do not number each other's. */
+/** Numbers the operations of one branch; concurrent branches have separate counters. */
 export class BranchCursor {
   readonly branch: string;
   #next = 0;
@@ -25,47 +25,50 @@ export class BranchCursor {
     this.branch = branch;
   }
 
-  /** Numbers the next operation. Calls must come in the same order whenever the agent runs again. */
+  /** Numbers the next operation. The order of calls must be the same in every replay. */
   next(): NumberedCall {
     const place = { branch: this.branch, position: this.#next };
     this.#next += 1;
     return { ...place, callId: callIdOf(place) };
   }
 
-  /** Operations so far. */
+  /** Number of operations so far. */
   get asked(): number {
     return this.#next;
   }
 
-  /** Goes on as if `asked` operations had been asked for. */
+  /** Continues after `asked` operations. */
   skipTo(asked: number): void {
     this.#next = asked;
   }
 }
 
-/** The place of a checkpoint in a journal. */
+/** Position of a checkpoint in a journal. */
 export interface FoldedAt {
-  /** The segment that begins there. */
+  /** The segment that starts at the checkpoint. */
   readonly segment: number;
-  /** Operations of the agent itself before it takes its state back: those are always replayed. */
+  /**
+   * Number of the agent's own operations before it restored its state; these are replayed each
+   * time.
+   */
   readonly prologue: number;
-  /** Operations of the agent itself before the checkpoint. */
+  /** Number of the agent's own operations before the checkpoint. */
   readonly position: number;
 }
 
-/** What a journal begins with. */
+/** Initial content of a journal. */
 export interface JournalParts {
   /** The agent's instance. */
   readonly agent: string;
   readonly entries: readonly JournalEntry[];
-  /** Entries that were ever committed. */
+  /** Number of committed entries. */
   readonly length: number;
   /** The latest checkpoint. */
   readonly foldedAt: FoldedAt | undefined;
 }
 
 /**
- * An agent's journal while it runs: what is recorded is given back, what is new is kept until it is
+ * An agent's journal during one lease: returns recorded entries and keeps new ones until they are
  * committed (RT-1).
  */
 export class Journal {
@@ -86,7 +89,7 @@ export class Journal {
     this.#foldedAt = foldedAt;
   }
 
-  /** Begins a branch; the empty one is the agent itself. */
+  /** Creates the cursor of a branch; the empty branch is the agent itself. */
   cursor(branch: string): BranchCursor {
     const cursor = new BranchCursor(branch);
     this.#cursors.set(branch, cursor);
@@ -94,8 +97,8 @@ export class Journal {
   }
 
   /**
-   * The entry of an operation that was done before; undefined when it is news.
-   * @throws DataLossError JOURNAL_DIVERGENCE when something else was done there
+   * Returns the recorded entry of an operation, or undefined when the operation is new.
+   * @throws DataLossError JOURNAL_DIVERGENCE when a different operation is recorded there
    */
   recall(operation: Operation): JournalEntry | undefined {
     if (this.#foldedAt !== undefined && this.#prologue === undefined && operation.branch === '') {
@@ -108,16 +111,16 @@ export class Journal {
   }
 
   /**
-   * Keeps what an operation came to.
-   * @param isVolatile whether it would come out otherwise when done again, so that nothing may be
-   *   built on it before it is committed
+   * Adds the result of an operation.
+   * @param isVolatile whether a repeat could have another result, so that the entry must be
+   *   committed before any effect depends on it
    */
   record(entry: JournalEntry, isVolatile: boolean): void {
     this.#pending.push({ ...entry, segment: this.#segment });
     this.#isVolatile ||= isVolatile;
   }
 
-  /** Drops the writ of a decision that is not committed yet: it is large and secret, and spent. */
+  /** Removes the writ from an uncommitted decision: it is large, secret and no longer needed. */
   dropWrit(review: Place): void {
     const index = this.#pending.findIndex((entry) => key(entry) === key(review));
     const entry = this.#pending[index];
@@ -125,22 +128,22 @@ export class Journal {
     this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
   }
 
-  /** Whether something would come out otherwise when done again. */
+  /** Whether an uncommitted entry is volatile. */
   get isVolatile(): boolean {
     return this.#isVolatile;
   }
 
-  /** What is not committed yet. */
+  /** Entries that are not committed yet. */
   get pending(): readonly SegmentEntry[] {
     return [...this.#pending];
   }
 
-  /** Entries, those not committed included. */
+  /** Number of entries, including uncommitted ones. */
   get length(): number {
     return this.#length + this.#pending.length;
   }
 
-  /** The first `count` entries of `pending` are committed. */
+  /** Marks the first `count` entries of `pending` as committed. */
   committed(count: number): void {
     this.#pending.splice(0, count);
     this.#length += count;
@@ -148,8 +151,8 @@ export class Journal {
   }
 
   /**
-   * Goes to the latest checkpoint; without one it goes on as it is.
-   * @throws DataLossError JOURNAL_DIVERGENCE when that is done at another place than before
+   * Continues at the latest checkpoint, if there is one.
+   * @throws DataLossError JOURNAL_DIVERGENCE when it was restored at another position before
    */
   restore(cursor: BranchCursor): void {
     this.#prologue = cursor.asked;
@@ -160,15 +163,15 @@ export class Journal {
   }
 
   /**
-   * Begins the next segment: what was recorded before is not asked for again.
-   * @throws DataLossError JOURNAL_DIVERGENCE when something of it was not asked for; InternalError when
-   *   the agent never asked where to go on
+   * Starts the next segment; earlier entries are not replayed again.
+   * @throws DataLossError JOURNAL_DIVERGENCE when a recorded operation was not requested;
+   *   InternalError when the agent never called restore
    */
   fold(cursor: BranchCursor): FoldedAt {
     if (this.#prologue === undefined) {
       throw new InternalError(
         'CHECKPOINT_UNEXPECTED',
-        `${this.#agent} takes a checkpoint, but did not ask for the one before.`,
+        `${this.#agent} saved a checkpoint before it called restore.`,
         { agent: this.#agent },
       );
     }
@@ -179,7 +182,10 @@ export class Journal {
     return { segment: this.#segment, prologue: this.#prologue, position: cursor.asked };
   }
 
-  /** @throws DataLossError JOURNAL_DIVERGENCE when the agent has left out something that is recorded */
+  /**
+   * Checks that all recorded operations were requested.
+   * @throws DataLossError JOURNAL_DIVERGENCE
+   */
   assertComplete(): void {
     const asked = (branch: string) => this.#cursors.get(branch)?.asked ?? 0;
     assertAllReplayed(this.#recorded.values(), asked, this.#agent);

@@ -9,21 +9,21 @@ import type { LeaseOutcome } from './ending.ts';
 import { type Interruption, Session } from './session.ts';
 import { fireTimers, untilNextTimer } from './timers.ts';
 
-/** How a worker takes agents up. Times are milliseconds. */
+/** How a worker claims agents. Times are in milliseconds. */
 interface LeaseSettings {
-  /** Stable over restarts, so that a restarted worker has its own agents back at once. */
+  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
   readonly workerId: string;
-  /** Tenants whose agents it takes up; none given means all (SYS-6). */
+  /** Tenants whose agents it claims; empty for all (SYS-6). */
   readonly tenants: readonly string[];
   readonly leaseTtlMs: number;
-  /** Between two looks when nobody nudges. */
+  /** Interval between two scans without a wake-up. */
   readonly pollMs: number;
   readonly maxConcurrentAgents: number;
-  /** How long a stop waits for calls under way before it aborts them. */
+  /** How long a shutdown waits for in-flight calls before it aborts them. */
   readonly drainMs: number;
 }
 
-/** What the loop needs. */
+/** Dependencies of {@link LeaseLoop}. */
 export interface LeaseLoopParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
@@ -33,12 +33,15 @@ export interface LeaseLoopParts {
   readonly run: (session: Session) => Promise<LeaseOutcome>;
 }
 
-/** Takes up agents that can run, keeps their leases alive, and lets go of what it lost (RT-2). */
+/**
+ * Claims runnable agents, renews their leases, and interrupts the sessions whose lease was lost
+ * (RT-2).
+ */
 export class LeaseLoop {
   readonly #parts: LeaseLoopParts;
   readonly #sessions = new Map<string, Session>();
   readonly #running = new Set<Promise<void>>();
-  // A nudge comes from inside a request; agents must not inherit its span or transaction.
+  // A nudge comes from within a request, whose span and transaction agents must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   #loop: Promise<void> | undefined;
   #renewal: NodeJS.Timeout | undefined;
@@ -50,7 +53,7 @@ export class LeaseLoop {
     this.#parts = parts;
   }
 
-  /** Begins, with what a former process of this worker left behind. */
+  /** Starts, and reclaims the leases of a previous process of this worker. */
   async start(): Promise<void> {
     const { store, settings } = this.#parts;
     await store.transaction((trx) => reclaimLeases(trx, settings.workerId), { background: true });
@@ -58,28 +61,31 @@ export class LeaseLoop {
     this.#loop ??= this.#outside(() => this.#run());
   }
 
-  /** Says that an agent may have become runnable. */
+  /** Wakes the loop, because an agent may have become runnable. */
   nudge(): void {
     this.#isNudged = true;
     this.#wake();
   }
 
-  /** Where an agent that runs here stands, also between two commits. */
+  /** Returns the current status of an agent that runs here, including uncommitted changes. */
   statusOf(key: AgentKey): AgentStatus | undefined {
     return this.#sessions.get(id(key))?.status;
   }
 
-  /** Aborts an agent that runs here, after its rows were made terminal. */
+  /** Aborts an agent that runs here; its rows must already be terminal. */
   cancel(key: AgentKey): void {
     this.#sessions.get(id(key))?.interrupt('cancelled', true);
   }
 
-  /** Has an agent that runs here start nothing new; what is under way goes on (SV-9). */
+  /** Makes an agent that runs here start no new operations; in-flight calls continue (SV-9). */
   park(key: AgentKey): void {
     this.#sessions.get(id(key))?.interrupt('halted', false);
   }
 
-  /** Takes nothing up any more; agents stop at their next operation, calls at the limit (ARCHITECTURE). */
+  /**
+   * Stops claiming. Agents stop at their next operation; calls that exceed the drain timeout are
+   * aborted.
+   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#wake();
@@ -89,7 +95,7 @@ export class LeaseLoop {
     const ended = Promise.all(this.#running);
     await withinTime(ended, drainMs);
     this.#interruptAll('drained', true);
-    // Whatever still hangs is left to its lease, as after a crash.
+    // An agent that does not stop is left to the expiry of its lease.
     await withinTime(ended, drainMs);
     clearInterval(this.#renewal);
   }
@@ -102,7 +108,7 @@ export class LeaseLoop {
     }
   }
 
-  /** Takes up what can run; answers whether there was something. */
+  /** Claims runnable agents; returns whether there were any. */
   async #claimRunnable(): Promise<boolean> {
     const { store, clock, settings, log } = this.#parts;
     try {
@@ -126,7 +132,7 @@ export class LeaseLoop {
       for (const row of claimed) this.#begin(new Session(row, { store, clock, leaseTtlMs }));
       return claimed.length > 0;
     } catch (error) {
-      log.error({ err: error }, 'agents could not be taken up');
+      log.error({ err: error }, 'failed to claim agents');
       return false;
     }
   }
@@ -136,11 +142,11 @@ export class LeaseLoop {
     const key = id(session.lease);
     const { tenant, runId, instance, epoch } = session.lease;
     const ids = { tenant, run_id: runId, agent: instance, epoch: String(epoch) };
-    // An agent whose lease lapsed here is run anew: the old session notices at its next write.
+    // An expired lease was claimed again here: the old session must stop.
     this.#sessions.get(key)?.interrupt('lost', true);
     this.#sessions.set(key, session);
     const running = run(session)
-      .then((outcome) => log.info({ ...ids, outcome }, 'agent let go'))
+      .then((outcome) => log.info({ ...ids, outcome }, 'agent lease released'))
       .catch((error: unknown) => log.error({ ...ids, err: error }, 'agent abandoned'))
       .finally(() => {
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
@@ -167,7 +173,7 @@ export class LeaseLoop {
         if (epochs.get(id(session.lease)) !== session.lease.epoch) session.interrupt('lost', true);
       }
     } catch (error) {
-      log.warn({ err: error }, 'leases could not be renewed');
+      log.warn({ err: error }, 'failed to renew leases');
     }
   }
 
@@ -179,7 +185,7 @@ export class LeaseLoop {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const timer = setTimeout(resolve, await this.#maxSleep());
-    // A nudge may have come while the next timer was looked up.
+    // A nudge may have arrived during the query.
     if (this.#isNudged || this.#isStopped) resolve();
     await promise;
     clearTimeout(timer);
@@ -190,7 +196,7 @@ export class LeaseLoop {
     try {
       return await untilNextTimer(store, clock, settings.tenants, settings.pollMs);
     } catch (error) {
-      log.error({ err: error }, 'timers could not be looked up');
+      log.error({ err: error }, 'failed to query the next timer');
       return settings.pollMs;
     }
   }

@@ -8,38 +8,38 @@ import type { Session } from './session.ts';
 import type { HeldSlot } from './slots/held-slot.ts';
 import { AlreadyEnded, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
 
-/** How calls are bounded and repeated. Times are milliseconds. */
+/** Timeouts and retries of calls. Times are in milliseconds. */
 export interface CallSettings {
-  /** Longest one call may take. */
+  /** Timeout of one call. */
   readonly callTimeoutMs: number;
-  /** Upper bound of the first wait before a repeat; doubles up to `retryMaxMs`. */
+  /** Upper bound of the first retry delay; doubles up to `retryMaxMs`. */
   readonly retryInitialMs: number;
   readonly retryMaxMs: number;
 }
 
-/** How one kind of call is made. */
+/** Requirements of one kind of call. */
 export interface CallTerms {
-  /** Whose token it needs; left out when it needs none. */
+  /** The service whose token the call needs; default: none. */
   readonly audience?: TokenAudience;
-  /** Only an agent that holds a slot may make it: without a current grant the call waits (SB-4). */
+  /** Whether the call requires a slot; it waits for a current grant (SB-4). */
   readonly acts?: boolean;
-  /** Instead of the setting. */
+  /** Overrides the default timeout. */
   readonly timeoutMs?: number;
-  /** The call is made also when the run is out of time: it tells how the agent ended. */
+  /** Whether the call is permitted after the run's deadline, because it reports the outcome. */
   readonly afterDeadline?: boolean;
-  /** Called when the peer says that the writ has expired. */
+  /** Renews an expired writ. */
   readonly renewWrit?: () => Promise<void>;
 }
 
-/** A call may be refused for its tokens once after they were renewed; more often they are not it. */
+/** Maximum number of renewals per call; further refusals have another cause. */
 const MAX_RENEWALS = 3;
-/** How much sooner a call ends than its run. */
+/** How long before the run's deadline a call times out. */
 const BEFORE_DEADLINE_MS = 20;
 
 /**
- * Calls peers for one agent: with its tokens, grant and epoch, within its run's time, and again with
- * back-off and full jitter for as long as a repeat may help. Every call is idempotent by its call_id,
- * so it is never lost and never made twice (RT-1, SUP-5).
+ * Calls peers on behalf of one agent, with its tokens, grant and epoch, within its run's deadline,
+ * and retries with exponential back-off and full jitter while a retry may succeed. Calls are
+ * idempotent by call_id (RT-1, SUP-5).
  */
 export class PeerCalls {
   readonly #session: Session;
@@ -60,9 +60,9 @@ export class PeerCalls {
   }
 
   /**
-   * Makes a call until it is answered for good.
-   * @throws PeerRefusal when the answer is no, whatever is repeated; Unwinding when the agent may not
-   *   go on
+   * Makes a call until it succeeds or fails permanently.
+   * @throws PeerRefusal when the peer refuses permanently; Unwinding when the agent may not
+   *   continue
    */
   async call<T>(terms: CallTerms, work: (options: CallOptions) => Promise<T>): Promise<T> {
     for (let failures = 0, renewals = 0; ; ) {
@@ -71,7 +71,7 @@ export class PeerCalls {
         return await work(await this.#options(terms));
       } catch (error) {
         if (!isWritError(error)) throw error;
-        // An interruption looks like an error of the peer, since it aborts the call.
+        // An interruption aborts the call, which looks like an error of the peer.
         this.#check(terms);
         const reaction = reactTo(error);
         switch (reaction.kind) {
@@ -87,7 +87,7 @@ export class PeerCalls {
             break;
           case 'renew_slot':
             await this.#slot.renewed();
-            // The two services may know of a pause at different times.
+            // The peer and spawn-budget may learn of a pause at different times.
             await this.#backOff(terms, failures);
             failures += 1;
             break;
@@ -115,7 +115,7 @@ export class PeerCalls {
     throw new Stopped({
       stopReason: 'deadline',
       phase: 'worker',
-      detail: 'The run has no time left for another call.',
+      detail: 'The run is too close to its deadline for another call.',
     });
   }
 
@@ -141,7 +141,7 @@ export class PeerCalls {
     terms: CallTerms,
     error: Error,
   ): Promise<void> {
-    // Asking for tokens is itself a call without a token, which fresh ones would not mend.
+    // The token refresh itself carries no token, so that new tokens would not help it.
     const canRefresh = kind === 'refresh_tokens' && terms.audience !== undefined;
     if (canRefresh) await this.#credentials.renew();
     else if (kind === 'renew_writ' && terms.renewWrit !== undefined) await terms.renewWrit();

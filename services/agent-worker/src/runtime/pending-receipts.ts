@@ -1,28 +1,30 @@
 import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
 
-/** Largest result that a review can be shown, in bytes; a receipt travels without a larger one. */
+/**
+ * Maximum size of a result attached to a review, in bytes; a receipt is sent without a larger one.
+ */
 const MAX_OBSERVATION_BYTES = 1_048_576;
 
-/** What goes to the supervisor with the next review or report. */
+/** Receipts and results for the next review or report. */
 export interface ReceiptBatch {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
 }
 
 /**
- * Receipts and results on their way to the supervisor (SV-7). They come from the journal when the
- * agent runs again, so none is forgotten; one that is shown twice counts once.
+ * Receipts and results that are not yet acknowledged by the supervisor (SV-7). Replays restore them
+ * from the journal, so that none is lost; the supervisor ignores duplicates.
  */
 export class PendingReceipts {
   #waiting: PendingReceipt[] = [];
 
-  /** Notes the outcome of a call. */
+  /** Adds the outcome of a call. */
   add(callId: string, { receipt, content }: ToolOutcome): void {
     if (receipt === '') return;
     this.#waiting.push({ callId, receipt, ...(content !== undefined && { content }) });
   }
 
-  /** What a call to the supervisor carries now. */
+  /** Returns the batch to attach to a call to the supervisor. */
   peek(): ReceiptBatch {
     return {
       receipts: this.#waiting.map(({ receipt }) => receipt),
@@ -34,22 +36,22 @@ export class PendingReceipts {
     };
   }
 
-  /** What the supervisor has not been shown yet. */
+  /** Receipts that are not yet acknowledged. */
   get waiting(): readonly PendingReceipt[] {
     return this.#waiting;
   }
 
-  /** Goes on from a checkpoint with what was waiting there. */
+  /** Restores the pending receipts of a checkpoint. */
   restore(waiting: readonly PendingReceipt[]): void {
     this.#waiting = [...waiting];
   }
 
-  /** The supervisor has answered: it has what it was shown. */
+  /** Removes the receipts of an acknowledged batch. */
   delivered({ receipts }: ReceiptBatch): void {
     this.#waiting = this.#waiting.filter(({ receipt }) => !receipts.includes(receipt));
   }
 
-  /** A recorded answer of the supervisor: it had everything up to there. */
+  /** Removes all receipts, because the journal has a later response of the supervisor. */
   acknowledgeAll(): void {
     this.#waiting = [];
   }

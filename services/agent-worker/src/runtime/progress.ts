@@ -4,8 +4,8 @@ import type { ProgressPublisher, ProgressUpdate } from '../peers/progress-publis
 import type { Session } from './session.ts';
 
 /**
- * Shows whoever looks right now what one agent does (SUP-1). Nothing depends on it, waits for it or
- * keeps it; of model text only where the manifest says that it may be seen before it is reviewed.
+ * Publishes live progress of one agent (SUP-1), best effort. Model text is published only if the
+ * manifest permits it before review.
  */
 export class AgentProgress {
   readonly #session: Session;
@@ -19,17 +19,20 @@ export class AgentProgress {
     this.#step = session.row.step_started;
   }
 
-  /** The agent is in this step from now on; shown with what it does there. */
+  /** Sets the current step, which is published with the next update. */
   enterStep(step: number): void {
     this.#step = step;
   }
 
-  /** Shows what the agent does from now on. */
+  /** Publishes a new state. */
   publishState(state: RunState): void {
     this.#show({ step: this.#step, state });
   }
 
-  /** Who hears what the model says during a call; undefined where nobody may. */
+  /**
+   * Returns a listener for the text of a model call; undefined when the manifest does not permit
+   * it.
+   */
   listener(callId: string): DeltaListener | undefined {
     if (!this.#session.manifest.unreviewedDeltas) return undefined;
     const step = this.#step;
@@ -42,18 +45,18 @@ export class AgentProgress {
   }
 }
 
-/** Longest piece in one message, in characters. */
+/** Maximum length of one piece, in characters. */
 const PIECE = 4096;
 
 /**
- * The text of one model call. A call that is made again is told from its beginning, once more: what
- * was shown already is not shown again.
+ * The text of one model call. A retried call delivers its text from the beginning; text that was
+ * already published is skipped.
  */
 export class DeltaText implements DeltaListener {
   readonly #show: (piece: TextPiece) => void;
   #attempt = 0;
   #position = 0;
-  /** How far it was shown. */
+  /** End of the published text. */
   #shown = { attempt: 0, position: 0 };
 
   constructor(show: (piece: TextPiece) => void) {
@@ -83,7 +86,7 @@ export class DeltaText implements DeltaListener {
   }
 }
 
-/** Cuts a text where no character is torn apart. */
+/** Splits a text without splitting surrogate pairs. */
 function* pieces(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + PIECE, text.length);

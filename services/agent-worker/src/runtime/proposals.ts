@@ -10,12 +10,12 @@ import { awaitSignal } from './signals.ts';
 
 type ToolCall = Extract<Action, { kind: 'tool' }>;
 
-/** The effects of a proposal, as parts of one operation. */
+/** Effect indexes of a proposal. */
 const PART = { review: 0, approval: 1, execution: 2, resolution: 3, outcome: 4 } as const;
 
 /**
- * Review, wait and execution of one proposal (SV-1, RT-1), under one call_id. Each is an entry of its
- * own, so that an agent that runs again goes on after the last one that is recorded.
+ * Reviews a proposal, waits for its approval and executes it under one call_id (SV-1, RT-1). Each
+ * part has its own entry, so that a replay continues after the last recorded one.
  */
 export async function propose(scope: RunScope, proposal: Proposal): Promise<ProposalOutcome> {
   const call = scope.cursor.next();
@@ -70,7 +70,9 @@ async function review(
   return decision;
 }
 
-/** Sleeps until a person has answered: the decision as it stands then (SV-5, TG-5). */
+/**
+ * Suspends the agent until a human has answered, and returns the resulting decision (SV-5, TG-5).
+ */
 export async function answer(
   scope: RunScope,
   { branch, position, callId }: NumberedCall,
@@ -80,14 +82,14 @@ export async function answer(
   if (decision !== null) return JSON.parse(decision) as Decision;
   throw new InternalError(
     'SIGNAL_WITHOUT_DECISION',
-    `The signal that answers ${callId} brought no decision.`,
+    `The approval signal for ${callId} has no decision.`,
     { call_id: callId },
   );
 }
 
 /**
- * Executes an approved action. When nobody knows whether it was executed, a person finds out, while
- * the agent sleeps; then the gateway has the outcome on record (TG-5).
+ * Executes an approved action. An indeterminate outcome is resolved by a human while the agent is
+ * suspended; the gateway then returns the resolved outcome (TG-5).
  */
 async function executeAndResolve(
   scope: RunScope,

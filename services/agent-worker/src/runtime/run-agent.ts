@@ -41,7 +41,7 @@ import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
 import { Unwinding } from './unwinding.ts';
 
-/** What running agents takes. */
+/** Dependencies of {@link runAgent}. */
 export interface RunParts {
   readonly store: WorkerStore;
   readonly peers: WorkerPeers;
@@ -49,18 +49,19 @@ export interface RunParts {
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
   readonly publisher: ProgressPublisher;
-  /** Finds what runs agents of a kind and name. */
+  /** Returns the factory for agents of a kind and name. */
   readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
-  /** Told after a commit that wrote to the outbox. */
+  /** Called after a commit that wrote to the outbox. */
   readonly onEvents: () => void;
-  /** Told when another agent may have become runnable. */
+  /** Called when another agent may have become runnable. */
   readonly onRunnable: () => void;
 }
 
 /**
- * Runs an agent for one lease: from its start, over its journal, until it ends, sleeps, parks, or
- * loses the lease. Answers what it came to; throws only what the store throws.
+ * Runs an agent for one lease: replays its journal from the start, and continues until the agent
+ * ends, is suspended or parked, or loses the lease. Returns the result; throws only what the store
+ * throws.
  */
 export async function runAgent(parts: RunParts, session: Session): Promise<LeaseOutcome> {
   const { row } = session;
@@ -111,7 +112,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   } catch (error) {
     thrown = error;
   }
-  // Telling how the agent ended can itself be interrupted.
+  // Reporting the outcome can be interrupted, too.
   for (;;) {
     try {
       return await endThrown(scope, thrown, parts.settings);

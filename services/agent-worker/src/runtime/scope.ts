@@ -14,20 +14,20 @@ import type { Steps } from './steps.ts';
 export interface RunScope {
   readonly session: Session;
   readonly journal: Journal;
-  /** Numbers the operations of the branch at hand. */
+  /** Numbers the operations of the current branch. */
   readonly cursor: BranchCursor;
   readonly commits: Commits;
   readonly checkpoints: Checkpoints;
   readonly steps: Steps;
-  /** Shows what the agent does to whoever looks. */
+  /** Publishes live progress. */
   readonly progress: AgentProgress;
   readonly calls: PeerCalls;
   readonly carried: PendingReceipts;
   readonly peers: WorkerPeers;
   readonly store: WorkerStore;
   readonly events: WorkerEvents;
-  /** Says that another agent may have become runnable. */
+  /** Called when another agent may have become runnable. */
   readonly onRunnable: () => void;
-  /** Longest one model call may take, all attempts together, ms. */
+  /** Timeout of one model call, including all its attempts, in milliseconds. */
   readonly modelTimeoutMs: number;
 }

@@ -16,42 +16,42 @@ import { type LeasedAgent, saveLeased } from '../store/leases.ts';
 import type { WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
 import { AlreadyEnded, Drained, LeaseLost, Parked, Stopped, type Unwinding } from './unwinding.ts';
 
-/** Why a session comes to its end before the agent does. */
+/** Why a session ends before its agent. */
 export type Interruption =
-  /** The agent was cancelled: its rows are terminal already. */
+  /** The agent was cancelled; its rows are already terminal. */
   | 'cancelled'
-  /** It may not act until its halt is lifted. */
+  /** The agent is halted. */
   | 'halted'
-  /** Another worker has the lease. */
+  /** Another worker has claimed the lease. */
   | 'lost'
-  /** This worker stops. */
+  /** This worker is shutting down. */
   | 'drained';
 
-/** What the session shall know of a run. */
+/** The conversation that the session keeps of a run. */
 export interface Conversation {
-  /** So many items of the agent's checkpoints come first. */
+  /** Number of items in the agent's checkpoints that precede the turns. */
   readonly items: number;
   readonly turns: readonly ChatTurn[];
 }
 
-/** What a session works with. */
+/** Dependencies of {@link Session}. */
 export interface SessionParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly leaseTtlMs: number;
 }
 
-/** One lease of one agent: who it is, whether it may go on, and its fenced writes (RT-2). */
+/** One lease of one agent: its identity, its pre-flight checks and its fenced writes (RT-2). */
 export class Session {
   readonly row: AgentRow;
   readonly lease: LeasedAgent;
   readonly manifest: AgentManifest;
   readonly meta: RunMeta;
-  /** Trace context of this lease's span; kept, so that the next lease links to it (SYS-1). */
+  /** Trace context of this lease's span; stored, so that the next lease links to it (SYS-1). */
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
   answer: string | undefined;
-  /** The conversation that the session shall remember if the agent ends with an approved answer. */
+  /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
@@ -81,27 +81,27 @@ export class Session {
     });
   }
 
-  /** Aborts calls under way. */
+  /** Aborts in-flight calls. */
   get signal(): AbortSignal {
     return this.#token.toAbortSignal();
   }
 
-  /** Aborts waits, also those between two calls. */
+  /** Aborts waits, including those between two calls. */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
   }
 
-  /** Where the agent stands, also between two commits. */
+  /** The agent's current status, including uncommitted changes. */
   get status(): AgentStatus {
     return this.#status;
   }
 
-  /** Notes what happens between two commits. */
+  /** Applies an event that is not committed. */
   note(event: AgentEvent): void {
     this.#status = reduceAgent(this.#status, event);
   }
 
-  /** Has the agent stop at its next operation; with `abort`, also what is under way. */
+  /** Stops the agent at its next operation; with `abort`, in-flight calls are aborted, too. */
   interrupt(why: Interruption, abort: boolean): void {
     this.#interruption ??= why;
     this.#interrupted.abort();
@@ -109,16 +109,16 @@ export class Session {
   }
 
   /**
-   * Has the agent start nothing new, while what is under way goes on; undefined lets it go on. How it
-   * ended can be told in any case (SB-4).
+   * Blocks new operations while in-flight calls continue; undefined unblocks them. Does not block
+   * the report of the outcome (SB-4).
    */
   block(blocked: Unwinding | undefined): void {
     this.#blocked = blocked;
   }
 
   /**
-   * Called before every effect (SUP-5). Pre-flight order: interrupted or cancelled, then out of time,
-   * then without a slot.
+   * Must be called before every effect (SUP-5). Checks for interruption or cancellation first, then
+   * the deadline, then the slot.
    * @throws Unwinding
    */
   check(): void {
@@ -136,7 +136,7 @@ export class Session {
   }
 
   /**
-   * Called before what may be done out of time, too.
+   * Must be called before effects that are permitted after the deadline.
    * @throws Unwinding
    */
   checkInterruption(): void {
@@ -144,9 +144,9 @@ export class Session {
   }
 
   /**
-   * Writes columns of the agent, and whatever `work` writes, in one transaction under the lease,
-   * which it prolongs. Writes of one session come one after the other.
-   * @throws LeaseLost when the lease is over: nothing was written (RT-2)
+   * Updates the agent's row and runs `work` in one transaction under the lease, which it extends.
+   * Writes of one session are serialized.
+   * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async write(
     changes: AgentChanges,
@@ -185,9 +185,9 @@ export class Session {
       case 'halted':
         return new Parked('The agent is halted.');
       case 'lost':
-        return new LeaseLost('The lease is over.');
+        return new LeaseLost('The lease is lost.');
       case 'drained':
-        return new Drained('The worker stops.');
+        return new Drained('The worker is shutting down.');
     }
   }
 }

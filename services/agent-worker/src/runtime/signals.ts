@@ -8,7 +8,7 @@ import type { WorkerReader } from '../store/worker-store.ts';
 import type { RunScope } from './scope.ts';
 import { BranchSuspended, Suspended } from './unwinding.ts';
 
-/** What a signal brought, as an agent's journal keeps it. */
+/** A journaled signal. */
 export interface SignalValue {
   /** JSON object. */
   readonly payload: string;
@@ -17,8 +17,8 @@ export interface SignalValue {
 }
 
 /**
- * Gives the next signal of a name; while there is none, the agent sleeps as rows. Going to sleep and
- * looking for a signal are one transaction, so one that comes at that moment is not lost (RT-3).
+ * Returns the next signal of a name. While there is none, the agent is suspended; the check for the
+ * signal and the suspension are one transaction, so that no signal is lost (RT-3).
  * @throws Suspended when there is none; in a branch, BranchSuspended
  */
 export async function awaitSignal(
@@ -34,7 +34,7 @@ export async function awaitSignal(
   let signal: SignalRow;
   do {
     signal = (await firstUnconsumed(scope, store.db, name)) ?? (await wait(scope, name));
-    // Another branch may have taken it meanwhile.
+    // A concurrent branch may have consumed it.
   } while (commits.isUsed(signal.position));
   const value: SignalValue = { payload: signal.payload, decision: signal.decision };
   journal.record({ ...operation, value }, true);
@@ -48,8 +48,8 @@ async function wait(scope: RunScope, name: string): Promise<SignalRow> {
 }
 
 /**
- * Puts the agent to sleep until a signal of one of these names comes.
- * @returns one that came while it fell asleep: nothing was committed then
+ * Suspends the agent until a signal of one of these names arrives.
+ * @returns a signal that arrived during the commit, which was rolled back
  * @throws Suspended
  */
 export async function suspendUntil(scope: RunScope, names: readonly string[]): Promise<SignalRow> {
@@ -85,17 +85,17 @@ async function firstUnconsumed(
   return pending.find(({ position }) => !commits.isUsed(position));
 }
 
-/** Undoes going to sleep: what the agent did stays uncommitted until its step ends. */
+/** Rolls back the suspension; the agent's changes stay pending. */
 class SignalPending extends Error {
   readonly signal: SignalRow;
 
   constructor(signal: SignalRow) {
-    super('The signal came meanwhile.');
+    super('The signal arrived during the suspension.');
     this.signal = signal;
   }
 }
 
-/** Sleeps for a time, as rows; the end of it is durable with the sleep itself (RT-3). */
+/** Suspends the agent for a time; the timer is committed with the suspension (RT-3). */
 export async function sleep(scope: RunScope, ms: number): Promise<void> {
   const { session, journal, commits, cursor } = scope;
   const { branch, position, callId } = cursor.next();

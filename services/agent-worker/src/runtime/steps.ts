@@ -3,8 +3,9 @@ import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
 /**
- * Counts an agent's think-act cycles and tells of each once. A step's end is committed together with
- * the start of the next one, so that a step costs one commit (RT-1) and starts before its first call.
+ * Numbers an agent's think-act cycles and emits each once. The end of a step is committed with the
+ * start of the next one, so that a step costs one commit (RT-1) and its start is emitted before its
+ * first call.
  */
 export class Steps {
   readonly #session: Session;
@@ -23,17 +24,17 @@ export class Steps {
     this.#ended = session.row.step_ended;
   }
 
-  /** The step under way; zero between two. */
+  /** The current step; zero between two steps. */
   get current(): number {
     return this.#current;
   }
 
-  /** Says how the step under way goes: a verdict or stop reason. */
+  /** Sets the status of the current step: a verdict or stop reason. */
   note(status: string): void {
     this.#status = status;
   }
 
-  /** Runs one step; `waitsFor` names the signal that it begins with, if it does with one. */
+  /** Runs one step; `waitsFor` names the signal that it waits for first, empty for none. */
   async run<T>(step: number, waitsFor: string, work: () => Promise<T>): Promise<T> {
     this.#session.check();
     this.#current = step;
@@ -50,7 +51,7 @@ export class Steps {
     return result;
   }
 
-  /** Ends the step under way, if there is one; with a status, that of the ending. */
+  /** Ends the current step, if any, with its status or the given one. */
   close(status = this.#status): void {
     if (this.#current > this.#ended) {
       this.#ended = this.#current;

@@ -3,12 +3,12 @@ import { sendSignal } from '../app/agents/send-signal.ts';
 import { deleteTimer, dueTimers, nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 
-/** Timers that go off in one look. */
+/** Maximum number of timers per transaction. */
 const MAX_BATCH = 256;
 
 /**
- * Turns the timers whose time has come into signals, in one transaction for all of them; each goes
- * off once, whoever looks (RT-3).
+ * Turns the due timers into signals, in one transaction; each timer fires once, even with several
+ * workers (RT-3).
  */
 export async function fireTimers(
   store: WorkerStore,
@@ -31,10 +31,10 @@ export async function fireTimers(
   );
 }
 
-/** Shortest wait for a timer, in milliseconds, so that one that cannot be fired keeps nobody busy. */
+/** Minimum wait, in milliseconds, so that a timer that fails to fire does not cause a busy loop. */
 const MIN_WAIT_MS = 5;
 
-/** How long nothing is due, in milliseconds, at most `most`. */
+/** Returns the milliseconds until the next timer is due, at most `most`. */
 export async function untilNextTimer(
   store: WorkerStore,
   clock: Clock,

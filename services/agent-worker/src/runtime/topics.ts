@@ -6,9 +6,9 @@ import { followersOf, insertFollow } from '../store/follows.ts';
 import type { RunScope } from './scope.ts';
 
 /**
- * Tells everybody who follows a topic of the tenant, in the transaction that journals it: each
- * follower gets the item once, and one that sleeps wakes (AG-5, RT-3).
- * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
+ * Sends an item to all subscribers of a topic, in the transaction that journals the emit: each
+ * subscriber gets it once, and suspended ones wake (AG-5, RT-3).
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic other than the manifest's
  */
 export async function emit(scope: RunScope, topic: string, item: JsonObject): Promise<void> {
   const { session, journal, commits, cursor, onRunnable } = scope;
@@ -37,8 +37,8 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
 }
 
 /**
- * Has the agent hear of a topic from now on; what it hears comes as signals (AG-5).
- * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not the manifest's
+ * Subscribes the agent to a topic, whose items arrive as signals (AG-5).
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not in the manifest
  */
 export async function follow(scope: RunScope, topic: string): Promise<void> {
   const { session, journal, commits, cursor } = scope;
@@ -61,7 +61,7 @@ function assertTopic(
   if (topic !== '' && allowed.includes(topic)) return;
   throw new PermissionDeniedError(
     'TOPIC_NOT_ALLOWED',
-    `${JSON.stringify(topic)} is not in ${field} of the manifest ${agent}.`,
+    `Topic ${JSON.stringify(topic)} is not in ${field} of the manifest "${agent}".`,
     { field, agent },
   );
 }

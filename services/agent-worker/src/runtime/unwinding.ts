@@ -1,17 +1,17 @@
 import type { Phase } from '@writ/kernel';
 
 /**
- * Takes an agent function down from the stack, so that what it held is freed (RT-2). Thrown by the
- * runtime only; an agent that catches one gets it again at its next operation.
+ * Unwinds the stack of an agent function to release its resources (RT-2). Only the runtime throws
+ * it; an agent that catches one gets it again at its next operation.
  */
 export abstract class Unwinding extends Error {}
 
-/** The agent waits; its rows say for what, and its lease is given back. */
+/** The agent is suspended; its rows record what it waits for, and its lease is released. */
 export class Suspended extends Unwinding {}
 
 /**
- * A branch that runs beside others waits. The agent sleeps when each of them waits or is done; until
- * then only this branch is taken down.
+ * A concurrent branch waits. Only this branch unwinds until every other branch waits or is done;
+ * then the agent is suspended.
  */
 export class BranchSuspended extends Unwinding {
   /** The signals that it waits for. */
@@ -23,38 +23,40 @@ export class BranchSuspended extends Unwinding {
   }
 }
 
-/** What the agent waits for has come while it fell asleep: it is taken up again at once. */
+/** A signal arrived while the agent was being suspended; the agent is runnable at once. */
 export class SignalArrived extends Unwinding {}
 
 /** The agent may not act now: halted or frozen. */
 export class Parked extends Unwinding {}
 
-/** The agent has no slot: it was preempted, or its lease lapsed and its run is full (SB-4). */
+/**
+ * The agent has no slot: it was preempted, or its slot lease expired and its run is full (SB-4).
+ */
 export class Preempted extends Unwinding {}
 
-/** Another worker has the agent, or it has ended: nothing more may be written. */
+/** Another worker has claimed the agent, or it has ended; nothing more may be written. */
 export class LeaseLost extends Unwinding {}
 
-/** This worker stops; the next one goes on. */
+/** This worker is shutting down; another one continues. */
 export class Drained extends Unwinding {}
 
-/** A peer says that the agent has ended; with this reason, if it told. */
+/** A peer reports that the agent has already ended, with the stop reason if it names one. */
 export class AlreadyEnded extends Unwinding {
   readonly stopReason: string | undefined;
 
   constructor(stopReason: string | undefined) {
-    super('The agent has ended already.');
+    super('The agent has already ended.');
     this.stopReason = stopReason;
   }
 }
 
-/** How an agent ends when no approved final ended it. */
+/** The outcome of an agent that does not end with an approved final answer. */
 export interface Stop {
   readonly stopReason: string;
   readonly phase: Phase;
-  /** The call that it stopped at. */
+  /** The call at which it stopped. */
   readonly callId?: string | undefined;
-  /** One sentence for people, without content. */
+  /** One sentence without content. */
   readonly detail?: string | undefined;
 }
 
@@ -68,7 +70,7 @@ export class Stopped extends Unwinding {
   }
 }
 
-/** A peer refused a call in a way that no repeat changes. Whoever called says what it means. */
+/** A peer refused a call permanently. The caller decides what follows. */
 export class PeerRefusal extends Error {
   readonly stopReason: string;
 

@@ -144,7 +144,7 @@ export async function saveLeased(
   if (numAffectedRows === 1n) return;
   throw new PreconditionError(
     'STALE_EPOCH',
-    `The lease of ${lease.instance} under epoch ${lease.epoch} is over; nothing was written.`,
+    `The lease of ${lease.instance} with epoch ${lease.epoch} is lost; nothing was written.`,
     { agent: lease.instance, epoch: String(lease.epoch) },
   );
 }

@@ -101,7 +101,7 @@ function executedFromOf(from: ExecutedFromMessage): ExecutedFrom | undefined {
 }
 
 function malformed(field: string): DataLossError {
-  return new DataLossError('INVALID_DECISION', `The supervisor answered without a ${field}.`, {
+  return new DataLossError('INVALID_DECISION', `The response of the supervisor has no ${field}.`, {
     field,
   });
 }

@@ -47,9 +47,9 @@ const NO_MODEL: ModelSettings = { model: '', alsoAllowed: [], jsonMode: false };
  */
 export function manifestFrom(message: ManifestMessage): AgentManifest {
   const kind = KINDS.get(message.kind);
-  if (kind === undefined) throw badManifest('kind', 'must be said');
+  if (kind === undefined) throw badManifest('kind', 'is required');
   if (message.model === undefined && !MODEL_LESS.has(kind)) {
-    throw badManifest('model', 'must be there');
+    throw badManifest('model', 'is required');
   }
   const retention = retentionFrom(message.retention);
   const { guardrails, context } = message;

@@ -22,7 +22,7 @@ import {
 export function supervisionFrom(message: SupervisionMessage): Supervision {
   const { root, parent } = message;
   if (root === undefined) {
-    throw new InvalidRequestError('INVALID_SUPERVISION', 'supervision.root must be there.', {
+    throw new InvalidRequestError('INVALID_SUPERVISION', 'supervision.root is required.', {
       field: 'supervision.root',
     });
   }

@@ -53,7 +53,7 @@ export class ChatLoop {
     this.#ctx.stop({
       stopReason: 'max_steps',
       phase: 'worker',
-      detail: `The model gave no answer in ${most} iterations, which is max_iterations.`,
+      detail: `The model gave no answer within max_iterations (${most}).`,
     });
   }
 
@@ -110,7 +110,7 @@ export class ChatLoop {
     this.#conversation.add({
       role: 'user',
       hidden: 'refusal',
-      text: `This answer was not accepted (${stopReason}: ${outcome.decision.reason}). Mend it or go on.`,
+      text: `This answer was not accepted (${stopReason}: ${outcome.decision.reason}). Correct it or continue.`,
     });
     return false;
   }

@@ -87,7 +87,7 @@ export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): 
 
 function stuck(uses: readonly ToolUse[], callId: string, times: number): Stop {
   const tools = Array.from(new Set(uses.map(({ tool }) => tool))).join(', ');
-  const detail = `The model asked for the same tool calls (${tools}) ${times + 1} times in a row; max_repeated_tool_steps allows no more.`;
+  const detail = `The model requested the same tool calls (${tools}) ${times + 1} times in a row, which exceeds max_repeated_tool_steps.`;
   return { stopReason: 'stuck', phase: 'worker', callId, detail };
 }
 

@@ -43,7 +43,7 @@ export async function callTool(
     case 'executed':
       return { result: { id, text: textOf(outcome), isError: false } };
     case 'finished':
-      return { result: errorResult(id, 'error:not_a_tool', 'This was no tool call.') };
+      return { result: errorResult(id, 'error:not_a_tool', 'The proposal is not a tool call.') };
     case 'refused':
       return {
         result: errorResult(id, outcome.stop.stopReason, outcome.decision.reason),

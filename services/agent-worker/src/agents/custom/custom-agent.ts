@@ -98,7 +98,7 @@ async function callTool(
     case 'executed':
       return { ok: true, result: outcome.observation };
     case 'finished':
-      return { ok: false, error: 'error:not_a_tool', message: 'This was no tool call.' };
+      return { ok: false, error: 'error:not_a_tool', message: 'The proposal is not a tool call.' };
     case 'refused':
       refusals.take(outcome.stop);
       return { ok: false, error: outcome.stop.stopReason, message: outcome.decision.reason };

@@ -18,7 +18,7 @@ export async function loadAgentModules(
     for (const definition of await agentsIn(module, problems)) {
       if (agents.has(definition.name)) {
         problems.push(
-          `${module} defines the agent ${definition.name}, which another one did already.`,
+          `${module} defines the agent ${definition.name}, which another module already defines.`,
         );
       }
       agents.set(definition.name, definition);
@@ -39,7 +39,7 @@ async function agentsIn(module: string, problems: string[]): Promise<AgentDefini
   }
   const { agents } = exported;
   if (Array.isArray(agents) && agents.every(isDefinition)) return agents;
-  problems.push(`the module ${module} exports no list "agents" of what defineAgent made.`);
+  problems.push(`the module ${module} does not export a list "agents" of defineAgent results.`);
   return [];
 }
 

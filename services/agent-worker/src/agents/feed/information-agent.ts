@@ -27,7 +27,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
         };
         await ctx.step(summaries.length + 1, next, SOURCE_ITEM);
       }
-      const outcome = await ctx.reply(summaries.join('\n') || 'There was nothing to tell.');
+      const outcome = await ctx.reply(summaries.join('\n') || 'There were no items to summarise.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },
   };

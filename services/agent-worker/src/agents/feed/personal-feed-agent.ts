@@ -25,7 +25,7 @@ export function createPersonalFeedAgent(manifest: AgentManifest, instance: strin
         };
         await ctx.step(curated.length + 1, next, FEED_ITEM);
       }
-      const outcome = await ctx.reply(curated.join('\n') || 'There was nothing to read.');
+      const outcome = await ctx.reply(curated.join('\n') || 'There were no items to curate.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },
   };

@@ -145,7 +145,7 @@ describe('withMiddleware', () => {
   it('names the middleware that it does not have, and the option that does not fit (AG-9, SYS-3)', async () => {
     const run = async () => undefined;
     await expect(act({ settings: chat({ name: 'cahce', options: {} }), run })).rejects.toThrow(
-      'chat_middleware names cahce, which this worker has not; it has cache, logging',
+      'chat_middleware: middleware "cahce" does not exist. Available middleware: cache, logging',
     );
     const wrong = chat({ name: 'retry', options: { max_retries: 0 } });
     await expect(act({ settings: wrong, run })).rejects.toThrow(

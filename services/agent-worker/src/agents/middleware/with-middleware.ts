@@ -53,7 +53,7 @@ function create<C, R>(
     if (createOne === undefined)
       throw new InvalidRequestError(
         'UNKNOWN_MIDDLEWARE',
-        `${field} names ${name}, which this worker has not; it has ${Object.keys(known).join(', ')}.`,
+        `${field}: middleware "${name}" does not exist. Available middleware: ${Object.keys(known).join(', ')}.`,
         { field },
       );
     return createOne(options);

@@ -18,14 +18,14 @@ describe('a journal entry', () => {
   it('names the place and both sides of another operation (RT-1)', () => {
     const asked: Operation = { ...recorded, kind: 'review', argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
-      'desk-1 diverges from its journal at index 3: it recorded llm (aaaaaaaaaaaa), but asked for review (bbbbbbbbbbbb) now.',
+      'desk-1 diverges from its journal at index 3: recorded llm (aaaaaaaaaaaa), but the agent requested review (bbbbbbbbbbbb).',
     );
   });
 
   it('names both digests of other arguments (RT-1)', () => {
     const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
-      'asked for llm with other arguments (aaaaaaaaaaaa then, bbbbbbbbbbbb now)',
+      'requested llm with different arguments (aaaaaaaaaaaa recorded, bbbbbbbbbbbb requested)',
     );
   });
 

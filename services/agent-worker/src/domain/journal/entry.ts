@@ -71,8 +71,8 @@ export function assertSameOperation(recorded: Operation, asked: Operation, agent
     agent,
     recorded,
     sameKind
-      ? `asked for ${asked.kind} with other arguments (${short(recorded)} then, ${short(asked)} now)`
-      : `asked for ${asked.kind} (${short(asked)}) now`,
+      ? `requested ${asked.kind} with different arguments (${short(recorded)} recorded, ${short(asked)} requested)`
+      : `requested ${asked.kind} (${short(asked)})`,
   );
 }
 
@@ -88,7 +88,7 @@ export function assertAllReplayed(
 ): void {
   for (const entry of entries) {
     if (entry.position < asked(entry.branch)) continue;
-    throw divergence(agent, entry, 'it came to its end before');
+    throw divergence(agent, entry, 'returned before it');
   }
 }
 
@@ -106,10 +106,10 @@ export function assertSamePrologue(
   instead?: Operation,
 ): void {
   if (instead === undefined ? asked === prologue : asked < prologue) return;
-  const now = instead === undefined ? `did so at index ${asked}` : `asked for ${instead.kind}`;
+  const now = instead === undefined ? `did so at index ${asked}` : `requested ${instead.kind}`;
   throw new DataLossError(
     'JOURNAL_DIVERGENCE',
-    `${agent} diverges from its journal at index ${prologue}: it went on from its checkpoint there, but ${now} now.`,
+    `${agent} diverges from its journal at index ${prologue}: it restored its checkpoint there, but now it ${now}.`,
     { position: String(prologue), recorded: 'checkpoint', agent },
   );
 }
@@ -117,7 +117,7 @@ export function assertSamePrologue(
 function divergence(agent: string, recorded: Operation, now: string): DataLossError {
   return new DataLossError(
     'JOURNAL_DIVERGENCE',
-    `${agent} diverges from its journal at index ${indexOf(recorded)}: it recorded ${recorded.kind} (${short(recorded)}), but ${now}.`,
+    `${agent} diverges from its journal at index ${indexOf(recorded)}: recorded ${recorded.kind} (${short(recorded)}), but the agent ${now}.`,
     { position: indexOf(recorded), recorded: recorded.kind, agent },
   );
 }

@@ -7,12 +7,12 @@ import type { RunScope } from '../scope.ts';
 import { awaitSignal } from '../signals.ts';
 import { PeerRefusal } from '../unwinding.ts';
 
-/** The effects of asking, as parts of one operation. */
+/** Effect indexes of an ask operation. */
 const PART = { ask: 0, reply: 1, end: 2 } as const;
 
 /**
- * Waits for what a child comes to, as rows, and ends it in every case, so that its slot is free again
- * (AG-3). The time that is set for it stands still while the child is parked (SB-4).
+ * Waits, suspended, for a child's reply and then ends the child unconditionally, so that its slot
+ * is released (AG-3). The timeout is paused while the child is parked (SB-4).
  */
 export async function ask(scope: RunScope, child: AgentRef, timeoutMs: number): Promise<Reply> {
   const call = scope.cursor.next();
@@ -25,7 +25,7 @@ export async function ask(scope: RunScope, child: AgentRef, timeoutMs: number): 
   return reply;
 }
 
-/** The timer is set with the commit that puts the agent to sleep. */
+/** Starts the timer in the commit that suspends the agent. */
 function startTimer(
   { journal, commits, session }: RunScope,
   { branch, position, callId }: NumberedCall,
@@ -69,7 +69,7 @@ async function endChild(
       peers.supervisor.endChild({ callId, childInstance: instance, outcome }, options),
     );
   } catch (error) {
-    // The supervisor knows better what there is to end, and ends it with its parent at the latest.
+    // The supervisor ends remaining children with their parent at the latest.
     if (!(error instanceof PeerRefusal)) throw error;
     value = error.stopReason;
   }

@@ -8,12 +8,12 @@ import { answer } from '../proposals.ts';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal } from '../unwinding.ts';
 
-/** The effects of a delegation, as parts of one operation. */
+/** Effect indexes of a delegation. */
 const PART = { spawn: 0, approval: 1, spawnAfter: 2 } as const;
 
 /**
- * Has a delegation reviewed and, when it is approved, its child made: slot, tab, tokens and delivery
- * together (SV-1, SUP-9). What a person says is waited for as for any action.
+ * Reviews a delegation and, when approved, creates its child with slot, tab, tokens and delivery
+ * (SV-1, SUP-9). Waits for an approval like any other action.
  */
 export async function spawn(
   scope: RunScope,
@@ -44,7 +44,7 @@ interface Delegation extends SpawnOptions {
   readonly correlationId: string;
 }
 
-/** A spawn's answer as it is journaled: the supervisor's, or its refusal for good. */
+/** The journaled response to a spawn: the supervisor's answer, or its permanent refusal. */
 type Recorded =
   | SpawnAnswer
   | { readonly failure: { readonly stopReason: string; readonly message: string } };
@@ -78,7 +78,7 @@ async function spawnChild(
     carried.delivered(shown);
     steps.note(value.decision.verdict);
   } catch (error) {
-    // Whatever is wrong with a child, its parent can go on without it (AG-3).
+    // A parent can continue without the child (AG-3).
     if (!(error instanceof PeerRefusal)) throw error;
     value = { failure: { stopReason: error.stopReason, message: error.message } };
   }

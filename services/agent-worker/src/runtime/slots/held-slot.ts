@@ -3,22 +3,22 @@ import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { AlreadyEnded, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
 
-/** How long before its end a grant is not used any more: it must arrive. */
+/** How long before its expiry a grant is no longer used. */
 const MARGIN_MS = 250;
-/** Longest time that a timer can be set for. */
+/** Maximum delay of setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** What a {@link HeldSlot} belongs to. */
+/** Dependencies of {@link HeldSlot}. */
 export interface HeldSlotParts {
   readonly session: Session;
   readonly credentials: Pick<Credentials, 'freshToken' | 'renew'>;
-  /** Has the slot renewed with the next call instead of the next round. */
+  /** Requests a renewal before the next round. */
   readonly ask: () => void;
 }
 
 /**
- * The slot of an agent that is leased here: its current grant, and what follows when it is lost. The
- * agent learns of a pause before its next operation, and acts under no grant but a current one (SB-4).
+ * The slot of an agent that is leased here. A lost slot blocks the agent's next operation, and the
+ * agent acts only under a current grant (SB-4).
  */
 export class HeldSlot {
   readonly #parts: HeldSlotParts;
@@ -30,12 +30,12 @@ export class HeldSlot {
     this.#parts = parts;
   }
 
-  /** The lease that it belongs to. */
+  /** The lease of the agent. */
   get lease() {
     return this.#parts.session.lease;
   }
 
-  /** The grant, while it works. */
+  /** The grant, unless it is about to expire. */
   get current(): string | undefined {
     const now = this.#parts.session.meta.clock.now().getTime();
     const { token, expiresAt = 0 } = this.#grant ?? {};
@@ -43,7 +43,7 @@ export class HeldSlot {
   }
 
   /**
-   * A grant that works, waited for if need be: while spawn-budget is out of reach, nothing is done.
+   * Returns a current grant, and waits for one while spawn-budget is unreachable.
    * @throws Preempted when the slot is lost; AlreadyEnded when it was released; and what the
    *   session's check throws
    */
@@ -55,7 +55,7 @@ export class HeldSlot {
   }
 
   /**
-   * A grant that is fresh, whatever the present one is worth.
+   * Returns a new grant, even if the current one has not expired.
    * @throws as {@link grant}
    */
   async renewed(): Promise<string> {
@@ -64,7 +64,7 @@ export class HeldSlot {
     return await this.#fresh();
   }
 
-  /** Has it renewed at once. */
+  /** Requests a renewal. */
   ask(): void {
     this.#isRequested = true;
     this.#parts.ask();
@@ -74,12 +74,12 @@ export class HeldSlot {
     for (;;) {
       await this.#nextRenewal();
       this.#parts.session.check();
-      // Taken as it is: a clock that runs ahead must not make every grant look spent.
+      // Returned without an expiry check: with a fast clock, every grant would seem expired.
       if (this.#grant !== undefined) return this.#grant.token;
     }
   }
 
-  /** What the next renewal asks for it; undefined while its token is being renewed. */
+  /** Returns the renewal request; undefined while the token is being renewed. */
   renewal(): SlotRenewal | undefined {
     const agentToken = this.#parts.credentials.freshToken('spawnBudget');
     if (agentToken !== undefined) return { agentToken, epoch: this.lease.epoch, intent: 'run' };
@@ -87,7 +87,7 @@ export class HeldSlot {
     return undefined;
   }
 
-  /** Takes what a renewal came to. */
+  /** Processes the result of a renewal. */
   answered(answer: SlotAnswer): void {
     this.#isRequested = false;
     if (answer.refusal !== undefined) this.#refused(answer.refusal);
@@ -125,7 +125,7 @@ export class HeldSlot {
     credentials.renew().then(ask, (error: unknown) => {
       if (error instanceof PeerRefusal) this.#stop(error.stopReason, error.message);
       else if (error instanceof Unwinding) session.block(error);
-      // Whatever else it was, the next round tries again.
+      // Other errors are retried in the next round.
       this.#tell();
     });
   }
@@ -134,7 +134,7 @@ export class HeldSlot {
     this.#parts.session.block(new Stopped({ stopReason, phase: 'worker', detail }));
   }
 
-  /** Resolves at the next answer, and when the agent may wait no longer. */
+  /** Resolves at the next renewal result, at the deadline, or when the session is interrupted. */
   async #nextRenewal(): Promise<void> {
     const { session } = this.#parts;
     const { promise, resolve } = Promise.withResolvers<void>();

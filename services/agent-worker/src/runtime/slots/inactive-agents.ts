@@ -14,67 +14,73 @@ import { type AgentKey, keyOf } from '../../store/keys.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 
-/** Agents that are told of, or asked about, in one call: a hundred thousand would fill the memory. */
+/** Maximum number of inactive agents per renewal call, to limit memory. */
 const MAX_BATCH = 256;
-/** Agents that are taken up in one round only because their tokens have expired. */
+/** Maximum number of agents that one round makes runnable because their tokens have expired. */
 const MAX_TOKEN_RENEWALS = 16;
 
 const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
-/** What is needed to speak for agents that are rows only. */
+/** Dependencies of {@link InactiveAgents}. */
 export interface InactiveAgentsParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: {
-    /** Tenants whose agents it speaks for; none given means all (SYS-6). */
+    /** Tenants whose agents it handles; empty for all (SYS-6). */
     readonly tenants: readonly string[];
   };
-  /** Told when an agent can be taken up again. */
+  /** Called when an agent can be claimed again. */
   readonly onRunnable: () => void;
 }
 
 /**
- * The slots of agents that hold no memory: of those that fell asleep, until spawn-budget knows it, and
- * of those that were preempted, until they have a slot again (SB-4, SB-8). Each round asks about a
- * bounded part of the preempted ones, one part after the other; whoever was just parked, or whose slot
- * moved, is asked about with the next call.
+ * Renews the slots of inactive agents: reports suspended agents to spawn-budget once, and polls for
+ * preempted agents until they have a slot again (SB-4, SB-8). Each round polls one page of the
+ * preempted agents; agents that were just parked, or whose slot changed, are included in the next
+ * call.
  */
 export class InactiveAgents {
   readonly #parts: InactiveAgentsParts;
   readonly #unreported = new Map<string, AgentKey>();
-  /** Up to where the sleepers of a former process were looked at; undefined when none are left. */
+  /**
+   * Key up to which the suspended agents of a previous process were scanned; undefined when the
+   * scan is complete.
+   */
   #scanCursor: AgentKey | undefined;
-  /** Up to where the preempted agents were asked about. */
+  /** Key up to which the preempted agents were polled. */
   #pollCursor: AgentKey = BEFORE_ALL;
 
   constructor(parts: InactiveAgentsParts) {
     this.#parts = parts;
   }
 
-  /** What a former process may not have told any more is told again, a few at a time (RT-2). */
+  /** Starts a scan that reports the suspended agents of a previous process, page by page (RT-2). */
   start(): void {
     this.#scanCursor = BEFORE_ALL;
   }
 
-  /** Whether agents are left to be told of. */
+  /** Whether unreported agents remain. */
   get isBehind(): boolean {
     return this.#scanCursor !== undefined || this.#unreported.size > 0;
   }
 
-  /** Notes an agent that came to rest, or whose slot moved while it rests. */
+  /** Queues an agent that became inactive, or whose slot changed. */
   note({ tenant, runId, instance }: AgentKey): void {
     const key = { tenant, runId, instance };
     this.#unreported.set(JSON.stringify(key), key);
   }
 
-  /** What the next renewal tells and asks; at the end of a round also about those that nobody spoke of. */
+  /**
+   * Returns the entries for the next renewal; at the end of a round, these include a page of
+   * preempted agents.
+   */
   async entries(isRound: boolean): Promise<readonly RenewalEntry[]> {
     try {
       const entries = await this.#noted();
       return isRound ? [...entries, ...(await this.#preempted())] : entries;
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'agents at rest could not be looked up');
+      this.#parts.log.error({ err: error }, 'failed to list inactive agents');
       return [];
     }
   }
@@ -97,7 +103,7 @@ export class InactiveAgents {
         if (entry === undefined) this.#unreported.delete(id);
         else entries.push(entry);
       }
-      // Those whose tokens have expired are passed over: their leases lapse by themselves.
+      // Agents with expired tokens are skipped: their slot leases expire.
     } while (entries.length === 0 && this.isBehind);
     return entries;
   }
@@ -115,14 +121,17 @@ export class InactiveAgents {
       if (entry !== undefined) entries.push(entry);
       else left -= 1;
       if (left > 0 && row !== rows[MAX_BATCH - 1]) continue;
-      // The next round goes on from here; after the last one it begins again.
+      // The next round continues here, or starts over after the last page.
       this.#pollCursor = keyOf(row);
       break;
     }
     return entries;
   }
 
-  /** What is told or asked about an agent at rest; undefined when there is nothing, or nobody may say it. */
+  /**
+   * Returns the entry of an inactive agent; undefined when none is needed or its tokens have
+   * expired.
+   */
   async #entry(
     row: InactiveAgentRow | undefined,
     told: () => void = () => undefined,
@@ -134,7 +143,7 @@ export class InactiveAgents {
 
   #sleeper(row: InactiveAgentRow, told: () => void): RenewalEntry | undefined {
     const agentToken = this.#token(row);
-    // Its lease lapses by itself then.
+    // The slot lease expires.
     if (agentToken === undefined) return undefined;
     return {
       tenant: row.tenant,
@@ -149,7 +158,7 @@ export class InactiveAgents {
   async #parked(row: InactiveAgentRow, told: () => void): Promise<RenewalEntry | undefined> {
     const agentToken = this.#token(row);
     if (agentToken === undefined) {
-      // Taken up, it gets fresh tokens, and is parked again with them if it is still paused.
+      // Once claimed, the agent refreshes its tokens and is parked again if it is still preempted.
       await this.#resume(row);
       return undefined;
     }
@@ -163,7 +172,7 @@ export class InactiveAgents {
     };
   }
 
-  /** What a store that fails does not take is asked for again: nobody else speaks for one that sleeps. */
+  /** Queues the agent again when the store fails, because no other component reports it. */
   async #retryOnFailure(row: InactiveAgentRow, work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -177,7 +186,7 @@ export class InactiveAgents {
     const { store, clock, log } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
     const parked = await store.transaction((trx) => parkSuspended(trx, key, clock.now()));
-    if (parked) log.info(idsOf(row), 'agent parked while it slept');
+    if (parked) log.info(idsOf(row), 'suspended agent parked');
   }
 
   async #resume(row: InactiveAgentRow): Promise<void> {
@@ -202,12 +211,12 @@ function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
   return { tenant, run_id, agent: instance };
 }
 
-/** Whoever was refused finds out why when it is taken up; a later epoch means that it was already. */
+/** A refused agent learns the reason when it is claimed; STALE_EPOCH means that it already was. */
 function isStillParked({ state, refusal }: SlotAnswer): boolean {
   return state === 'paused' || state === 'waiting' || refusal === 'STALE_EPOCH';
 }
 
-/** One entry of a renewal, and who is told what it came to. */
+/** One entry of a renewal and its result handler. */
 export interface RenewalEntry {
   readonly tenant: string;
   readonly renewal: SlotRenewal;

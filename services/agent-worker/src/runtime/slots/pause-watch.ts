@@ -3,19 +3,19 @@ import type { Logger } from '@writ/telemetry';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import type { AgentKey } from '../../store/keys.ts';
 
-/** What the watch works with. */
+/** Dependencies of {@link PauseWatch}. */
 interface PauseWatchParts {
   readonly peer: Pick<SpawnBudgetPeer, 'watchPauses'>;
   readonly log: Logger;
-  /** Wait before a stream that ended is opened again, ms. */
+  /** Delay before an ended stream is reopened, in milliseconds. */
   readonly retryMs: number;
-  /** Told of an agent whose slot moved. */
+  /** Called for an agent whose slot changed. */
   readonly moved: (agent: AgentKey) => void;
 }
 
 /**
- * Listens for pauses and resumptions, so that they are known sooner than with the next renewal (SB-4).
- * A hint: nothing depends on it, and what it says is asked for again.
+ * Watches for pauses and resumptions, to learn of them before the next renewal (SB-4). Best effort:
+ * every change is confirmed by a renewal.
  */
 export class PauseWatch {
   readonly #parts: PauseWatchParts;
@@ -28,7 +28,7 @@ export class PauseWatch {
     this.#parts = parts;
   }
 
-  /** Watches a tenant, too, from now on. */
+  /** Adds a tenant to the watch. */
   add(tenant: string): void {
     if (this.#tenants.has(tenant) || this.#stopping.signal.aborted) return;
     this.#tenants.add(tenant);
@@ -36,7 +36,7 @@ export class PauseWatch {
     this.#loop ??= this.#run();
   }
 
-  /** Watches nothing more. */
+  /** Stops the watch. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop;
@@ -52,7 +52,7 @@ export class PauseWatch {
         await delay(retryMs, undefined, { signal });
       } catch (error) {
         if (signal.aborted) continue;
-        log.debug({ err: error }, 'pauses are not watched');
+        log.debug({ err: error }, 'pause watch failed');
         await delay(retryMs, undefined, { signal }).catch(() => undefined);
       }
     }

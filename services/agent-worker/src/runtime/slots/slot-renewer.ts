@@ -8,27 +8,26 @@ import type { RenewalEntry } from './inactive-agents.ts';
 import { InactiveAgents, type InactiveAgentsParts } from './inactive-agents.ts';
 import { PauseWatch } from './pause-watch.ts';
 
-/** How slots are renewed. Times are milliseconds. */
+/** Settings of slot renewal. Times are in milliseconds. */
 export interface SlotSettings {
-  /** Between two rounds in which every slot is renewed. */
+  /** Interval between two rounds, each of which renews every slot. */
   readonly slotRenewMs: number;
   readonly retryInitialMs: number;
 }
 
-/** What the renewer works with. */
+/** Dependencies of {@link SlotRenewer}. */
 export interface SlotRenewerParts extends InactiveAgentsParts {
   readonly peer: SpawnBudgetPeer;
   readonly settings: SlotSettings & InactiveAgentsParts['settings'];
 }
 
-/** Longest that one renewal may take: a lost one must not outlast a grant. */
+/** Timeout of one renewal; shorter than the lifetime of a grant. */
 const CALL_TIMEOUT_MS = 2_000;
 
 /**
- * Renews the slots of all agents of a worker in the background, in one call for all of them: those
- * that are leased run, those that sleep keep their slots, and those that were preempted ask whether
- * theirs is back (SB-8). A renewal under way is over before the next one begins, so none overtakes
- * another.
+ * Renews the slots of all agents of a worker in the background, batched into one call: leased
+ * agents run, suspended ones keep their slots, and preempted ones check whether theirs is back
+ * (SB-8). Renewals are serialized, so that none overtakes another.
  */
 export class SlotRenewer {
   readonly #parts: SlotRenewerParts;
@@ -37,7 +36,7 @@ export class SlotRenewer {
   readonly #held = new Set<HeldSlot>();
   readonly #asked = new Set<HeldSlot>();
   readonly #stopping = new AbortController();
-  // A slot is asked for from inside an agent's run, whose span it must not inherit.
+  // Renewals are requested from within an agent's run, whose span the loop must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   #nextRound = 0;
   #isInactiveDue = false;
@@ -57,20 +56,20 @@ export class SlotRenewer {
     });
   }
 
-  /** Begins, also with the agents that a former process left asleep or parked. */
+  /** Starts, including the agents that a previous process left suspended or parked. */
   start(): void {
     this.#inactive.start();
     this.#loop ??= this.#outside(() => this.#run());
   }
 
-  /** Renews nothing more; leases lapse by themselves. */
+  /** Stops renewals; leases expire. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#nudge();
     await Promise.all([this.#loop, this.#watch.stop()]);
   }
 
-  /** Keeps the slot of an agent that was leased: it has its first grant asked for at once. */
+  /** Tracks the slot of a leased agent and requests its first grant. */
   hold(session: Session, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
     const slot: HeldSlot = new HeldSlot({
       session,
@@ -87,7 +86,10 @@ export class SlotRenewer {
     return slot;
   }
 
-  /** The lease of an agent is over; one that sleeps, or lost its slot, is spoken for as rows. */
+  /**
+   * Stops tracking the slot of a lease that ended; a suspended or preempted agent is handled as
+   * inactive.
+   */
   release(session: Session, isInactive: boolean): void {
     for (const slot of this.#held) {
       if (slot.lease !== session.lease) continue;
@@ -120,7 +122,9 @@ export class SlotRenewer {
     }
   }
 
-  /** What is renewed now: at the end of a round everything, between two what was asked for. */
+  /**
+   * Returns what is renewed now: everything at the end of a round, otherwise what was requested.
+   */
   async #due(): Promise<readonly RenewalEntry[]> {
     const isRound = performance.now() >= this.#nextRound;
     const slots = isRound ? [...this.#held] : [...this.#asked];
@@ -132,11 +136,11 @@ export class SlotRenewer {
     });
     if (!isRound && !this.#isInactiveDue) return held;
     this.#isInactiveDue = false;
-    // Workers that were started together must not ask together for ever.
+    // Jitter, so that workers that started together do not stay synchronized.
     const pause = this.#parts.settings.slotRenewMs * (0.9 + Math.random() * 0.2);
     if (isRound) this.#nextRound = performance.now() + pause;
     const inactive = await this.#inactive.entries(isRound);
-    // Nobody else watches for those that a former process left behind.
+    // Tenants of agents that a previous process left are not watched yet.
     for (const { tenant } of inactive) this.#watch.add(tenant);
     return [...held, ...inactive];
   }
@@ -147,7 +151,7 @@ export class SlotRenewer {
     try {
       const renewals = entries.map(({ renewal }) => renewal);
       const answers = await peer.renew(renewals, { signal, timeoutMs: CALL_TIMEOUT_MS });
-      if (this.#failures > 0) log.info({ agents: entries.length }, 'slots are renewed again');
+      if (this.#failures > 0) log.info({ agents: entries.length }, 'slot renewal recovered');
       this.#failures = 0;
       for (const [index, entry] of entries.entries()) {
         const answer = answers[index];
@@ -157,9 +161,9 @@ export class SlotRenewer {
     } catch (error) {
       if (signal.aborted) return;
       this.#failures += 1;
-      if (this.#failures === 1) log.warn({ err: error }, 'slots could not be renewed');
+      if (this.#failures === 1) log.warn({ err: error }, 'failed to renew slots');
       await this.#backOff();
-      // Everybody needs a renewal now.
+      // After a failure, every slot needs a renewal.
       this.#nextRound = 0;
     }
   }

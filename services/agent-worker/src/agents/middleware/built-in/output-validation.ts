@@ -64,7 +64,7 @@ function problemFinder(schema: JsonObject): (text: string) => string | undefined
     try {
       value = JSON.parse(text);
     } catch {
-      return 'it is no JSON.';
+      return 'it is not JSON.';
     }
     return fits(value) ? undefined : `${ajv.errorsText(fits.errors, { dataVar: 'answer' })}.`;
   };
@@ -76,7 +76,7 @@ function compile(ajv: Ajv2020, schema: JsonObject): ValidateFunction {
   } catch (error) {
     throw new InvalidRequestError(
       'INVALID_MIDDLEWARE_OPTIONS',
-      `options of output_validation: schema is no JSON Schema: ${String(error)}.`,
+      `options of output_validation: schema is not a valid JSON Schema: ${String(error)}.`,
       { field: 'output_validation' },
     );
   }
