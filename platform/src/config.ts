@@ -7,37 +7,37 @@ import type { TelemetryOptions } from '@writ/telemetry';
 import type { Example } from './example.ts';
 import type { ModelSource } from './model-source.ts';
 
-/** Puts something between a service and those who call it. */
+/** Inserts a proxy between a service and its callers; returns the address of the proxy. */
 export type Reroute = (service: ServiceName, address: string) => Promise<string>;
 
-/** Everything that an embedded platform is started with. */
+/** Settings of an embedded platform. */
 export interface PlatformConfig {
   readonly dataDir: string;
-  /** Another gateway's `host:port`, which the platform uses instead of starting its own (TG-7). */
+  /** `host:port` of an external tool gateway, used instead of starting one (TG-7). */
   readonly toolGatewayAddress?: string;
-  /** Gives the address at which the others find a service, by its own; default: that one. */
+  /** Maps the address of a service to the one that its callers use; default: unchanged. */
   readonly reroute?: Reroute;
-  /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` keeps the wire (SYS-5). */
+  /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` uses the network (SYS-5). */
   readonly loopback: 'memory' | 'grpc';
-  /** What the services' own settings are read from. */
+  /** Environment of the services. */
   readonly env: Readonly<Record<string, string>>;
-  /** The same for every service's telemetry. */
+  /** Telemetry settings, the same for every service. */
   readonly telemetry: TelemetrySettings &
     Pick<TelemetryOptions, 'version' | 'spanProcessors' | 'logStream'>;
 }
 
-/** What a program that starts a platform may say beside the environment. */
+/** Options of a program that starts a platform, in addition to the environment. */
 export interface PlatformOptions {
   readonly example: Example;
   readonly model: ModelSource;
   readonly dataDir: string;
-  /** Take any free ports instead of the usual ones. */
+  /** Use free ports instead of the default ones. */
   readonly freePorts?: boolean;
-  /** What stands between the services. */
+  /** Proxies between the services. */
   readonly reroute?: Reroute;
-  /** Further takers of spans. */
+  /** Additional span processors. */
   readonly spanProcessors?: TelemetryOptions['spanProcessors'];
-  /** Where log lines go; default standard error. */
+  /** Destination of the log; default standard error. */
   readonly logStream?: TelemetryOptions['logStream'];
 }
 
@@ -48,7 +48,7 @@ const FREE_PORTS = Object.fromEntries(
 );
 
 /**
- * Puts a platform's settings together: the environment, with an example's files for what it leaves out.
+ * Reads the settings of a platform from the environment, with the files of an example as defaults.
  *
  * @throws ConfigError naming every variable that is malformed
  */
@@ -72,7 +72,7 @@ export function readPlatformConfig(
     }),
     loopback: variable.enum('WRIT_LOOPBACK', ['memory', 'grpc'], {
       default: 'memory',
-      about: 'how services of one process call each other; grpc uses HTTP/2, as between processes',
+      about: 'transport between services of one process; grpc uses HTTP/2, as between processes',
     }),
   });
   return {
@@ -99,7 +99,7 @@ export function readPlatformConfig(
   };
 }
 
-/** Where a simulator in a process of its own listens, and what it plays. */
+/** Settings of a simulator in a separate process. */
 export interface SimulatorConfig {
   readonly host: string;
   readonly port: number;
@@ -115,25 +115,25 @@ export function readSimulatorConfig(env: NodeJS.ProcessEnv): SimulatorConfig {
   return readEnv(env, {
     host: variable.string('WRIT_SIMULATOR_HOST', {
       default: '127.0.0.1',
-      about: 'the address on which the model simulator answers',
+      about: 'the address on which the model simulator listens',
     }),
     port: variable.port('WRIT_SIMULATOR_PORT', {
       default: 8090,
-      about: 'the port on which the model simulator answers',
+      about: 'the port on which the model simulator listens',
     }),
     exampleName: variable.string('WRIT_SIMULATOR_EXAMPLE', {
       default: 'refund-desk',
-      about: 'the example whose scripts the model simulator plays',
+      about: 'the example whose scripts the model simulator uses',
     }),
   });
 }
 
-/** The data folder that the environment names, as an absolute path; undefined when it names none. */
+/** The data folder of the environment as an absolute path; undefined if not set. */
 export function dataDirOf(env: NodeJS.ProcessEnv): string | undefined {
   return env.WRIT_DATA === undefined || env.WRIT_DATA === '' ? undefined : resolve(env.WRIT_DATA);
 }
 
-/** The agents that an example has written in TypeScript, if it has some. */
+/** The module with the TypeScript agents of an example, if it has one. */
 function agentModulesOf({ folder }: Example): Record<string, string> {
   const module = join(folder, 'src/agents.ts');
   return existsSync(module) ? { WRIT_AGENT_MODULES: module } : {};

@@ -1,4 +1,4 @@
-/** `npm run demo`: runs an example once, on free ports, and leaves. Exit status 0 only for status ok. */
+/** `npm run demo`: runs an example once, on free ports, and exits. Exit status 0 only for status ok. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -6,33 +6,33 @@ import { loadScripts, type Script } from '@writ/testing/simulator';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../examples');
 
-/** A folder of data that the platform can run: agents, tools, policy, models, scripts and one job. */
+/** An example folder: agents, tools, policy, models, scripts and one job. */
 export interface Example {
   readonly name: string;
   readonly description: string;
-  /** What the agent is asked to do. */
+  /** Goal of the agent. */
   readonly goal: string;
-  /** Manifest name of the agent that is started. */
+  /** Manifest name of the started agent. */
   readonly agent: string;
-  /** Script that the simulated model follows when none is asked for. */
+  /** Default script of the simulated model. */
   readonly script: string;
-  /** Runs that are there before the job's own, in order. */
+  /** Runs that are started before the job, in order. */
   readonly before: readonly ExampleRun[];
-  /** What the world says to agents that wait for it, in order. */
+  /** Scripted signals to waiting agents, in order. */
   readonly signals: readonly ExampleSignal[];
   readonly folder: string;
   readonly scripts: readonly Script[];
 }
 
-/** A run that an example needs beside its own. */
+/** A run that an example needs in addition to its own. */
 export interface ExampleRun {
   readonly agent: string;
   readonly goal: string;
 }
 
-/** One thing that the world says. */
+/** A scripted signal. */
 export interface ExampleSignal {
-  /** What is waited for, without what may follow a colon: `human_reply`, `new_source_item`. */
+  /** Name of the signal without the part after a colon: `human_reply`, `new_source_item`. */
   readonly name: string;
   readonly payload: JsonObject;
 }
@@ -71,8 +71,8 @@ const SCHEMA = {
 /**
  * Loads an example by the name of its folder.
  *
- * @throws NotFoundError that says which examples exist
- * @throws ConfigError when one of its files is not what it should be
+ * @throws NotFoundError that lists the examples
+ * @throws ConfigError when one of its files is invalid
  */
 export function loadExample(name: string): Example {
   const folder = join(EXAMPLES, name);
@@ -90,9 +90,9 @@ export function loadExample(name: string): Example {
 }
 
 /**
- * The script of that name.
+ * The script with the given name.
  *
- * @throws NotFoundError that says which scripts exist
+ * @throws NotFoundError that lists the scripts
  */
 export function scriptOf(example: Example, name: string): Script {
   const script = example.scripts.find((one) => one.name === name);

@@ -1,4 +1,4 @@
-/** `npm start`: the whole platform in one process, with the refund run shown live; then it stays up. */
+/** `npm start`: the whole platform in one process, with live output of the refund run; keeps running afterwards. */
 import { resolve } from 'node:path';
 import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { dataDirOf } from './config.ts';
@@ -48,10 +48,10 @@ async function start(): Promise<number> {
   }
 }
 
-/** How the runs went that a start showed. */
+/** Outcome of the displayed runs. */
 type Shown = 'well' | 'badly' | 'stopped';
 
-/** Takes up what an earlier start left unfinished, else runs the example. */
+/** Resumes the unfinished runs of an earlier start, else runs the example. */
 async function showRuns(
   session: Session,
   human: Human,
@@ -64,10 +64,10 @@ async function showRuns(
       const { follower, onStart, end } = show(human, stopwatch);
       return [end(await session.runJob(human, { ...follower, onStart }))];
     }
-    // Side by side, since one may wait for another.
+    // In parallel, since one may wait for another.
     return await Promise.all(
       runs.map(async (run) => {
-        console.log('An earlier start left this run unfinished; it goes on.');
+        console.log('Resuming a run that an earlier start left unfinished.');
         const { follower, onStart, end } = show(human, stopwatch);
         onStart(run);
         const { client, answer } = session;
@@ -88,7 +88,7 @@ function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
     onEvent: runShow.event,
     onQuestion: () => console.log(`    (${human.description})`),
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
-    onAnswered: (milliseconds) => stopwatch.leaveOut('the person', milliseconds),
+    onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
   };
   const end = (run: Run): Run => {
     runShow.end(run);
@@ -97,7 +97,7 @@ function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
   return { follower: { ...follower, onOther: runShow.other }, onStart: runShow.start, end };
 }
 
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+/** Resolves on the first SIGINT or SIGTERM; a second one ends the process immediately. */
 function stopSignal(): Promise<undefined> {
   return new Promise((resolveStop) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const)

@@ -2,19 +2,19 @@ import { join } from 'node:path';
 import { createModelSimulator } from '@writ/testing/simulator';
 import type { Example } from './example.ts';
 
-/** Where models answer: a provider that the environment names, or the local simulator. */
+/** The model endpoint: a provider named by the environment, or the local simulator. */
 export interface ModelSource {
-  /** One phrase for people. */
+  /** Short description. */
   readonly description: string;
   readonly simulated: boolean;
-  /** Settings that send the meter there. */
+  /** Settings of the meter for this endpoint. */
   readonly env: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 /**
  * Starts the simulator unless OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter
- * reaches either the same way.
+ * calls both in the same way.
  */
 export async function openModelSource(
   env: NodeJS.ProcessEnv,
@@ -25,7 +25,7 @@ export async function openModelSource(
     return {
       description: `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`,
       simulated: false,
-      // A server of one's own may want no key, but the SDK always sends one.
+      // A self-hosted server may need no key, but the SDK always sends one.
       env: { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' },
       close: () => Promise.resolve(),
     };

@@ -13,21 +13,21 @@ import { createTelemetry, type Telemetry } from '@writ/telemetry';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 import type { PlatformConfig } from './config.ts';
 
-/** All five services in one process, up and serving (SYS-5). */
+/** All five services in one process (SYS-5). */
 export interface Platform {
-  /** Base URL of the public door. */
+  /** Base URL of the public port. */
   readonly edgeUrl: string;
   /** The development API key, with every role. */
   readonly apiKey: string;
   /** Internal addresses, `host:port`. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
-  /** Durable commits of all services since the start that a request waited for. */
+  /** Number of durable commits of all services that a request waited for, since the start. */
   commits(): number;
-  /** Drains and stops everything, last started first; calling it again changes nothing. */
+  /** Drains and stops all services, last started first; a second call has no effect. */
   stop(): Promise<void>;
 }
 
-/** Whoever is called comes before whoever calls. */
+/** Called services start before their callers. */
 const START_ORDER = [
   'spawn-budget',
   'execution-meter',
@@ -38,7 +38,7 @@ const START_ORDER = [
 
 /**
  * Starts the embedded platform: every service on its own port. Their calls to each other skip HTTP/2 and
- * nothing else, unless `WRIT_LOOPBACK=grpc` keeps the wire. Nothing is half-started: what a failed start had started is stopped again.
+ * nothing else, unless `WRIT_LOOPBACK=grpc` is set. After a failed start, everything that was started is stopped.
  *
  * @throws WritError or ConfigError, one sentence that names the file, the setting or the port
  */
@@ -88,14 +88,14 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     stops.push(() => telemetry.shutdown());
     return telemetry;
   };
-  // Of its own it has only lines of the log to tell.
+  // The bus itself has only log lines.
   const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
   });
   stops.push(() => bus.close());
-  // One certificate cannot be five services: among themselves they stay on loopback, in cleartext.
+  // One certificate cannot name five services, so internal calls are cleartext on loopback.
   const { cleartext } = readPeerSettings(env);
   const loopback = config.loopback === 'memory' ? new Loopback() : undefined;
   const addresses = new Map<ServiceName, string>();
@@ -120,7 +120,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     stops.push(() => service.stop());
     return service;
   };
-  // The last one created stops first: the supervisor hears what the others still have to tell.
+  // The last created service stops first, so that the supervisor receives the last events of the others.
   return {
     supervisor: await add('supervisor', (parts) =>
       createSupervisor(readSupervisorConfig(env), parts),
@@ -134,7 +134,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     'tool-gateway': await add('tool-gateway', async (parts) =>
       toolGatewayAddress === undefined
         ? await createToolGateway(readToolGatewayConfig(env), parts)
-        : elsewhere(toolGatewayAddress),
+        : externalService(toolGatewayAddress),
     ),
     'agent-worker': await add('agent-worker', (parts) =>
       createAgentWorker(readAgentWorkerConfig(env), parts),
@@ -142,8 +142,8 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   };
 }
 
-/** A service that somebody else starts and stops. */
-function elsewhere(address: string): Service {
+/** A service that runs outside this process. */
+function externalService(address: string): Service {
   return { address, commits: 0, start: () => Promise.resolve(), stop: () => Promise.resolve() };
 }
 

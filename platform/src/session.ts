@@ -4,45 +4,45 @@ import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { InvalidRequestError, newId } from '@writ/kernel';
 import { createTelemetry, traceparentOf, withSpan } from '@writ/telemetry';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
-import { createSayings } from './console/answer-signals.ts';
-import { followRun, type RunFollower, untilWaiting } from './console/follow-run.ts';
+import { createSignalAnswers } from './console/answer-signals.ts';
+import { awaitWaiting, followRun, type RunFollower } from './console/follow-run.ts';
 import type { Human } from './console/human.ts';
 import { scriptOf } from './example.ts';
 import { type ModelSource, openModelSource } from './model-source.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
-/** An example with the platform that runs it, and a client of its public door. */
+/** An example, the platform that runs it, and a client of its public port. */
 export interface Session {
   readonly platform: Platform;
   readonly client: WritClient;
   readonly model: ModelSource;
   /**
-   * Starts the example's job and follows it to its end; the whole run is one trace that begins here.
-   * Runs that the example needs beside it are there before, and are over when this answers.
+   * Starts the job of the example and follows it to its end; the whole run is one trace that begins here.
+   * Additional runs of the example are started before, and have ended when this resolves.
    */
   runJob(human: Human, follower: JobFollower): Promise<Run>;
-  /** Says to an agent that waits what the example's world says. */
+  /** Sends the scripted signals of the example to waiting agents. */
   readonly answer: NonNullable<RunFollower['answer']>;
   close(): Promise<void>;
 }
 
-/** What a follower of a job wants to hear beside the events of its run. */
+/** Callbacks of a follower of a job, in addition to the events of its run. */
 export interface JobFollower extends RunFollower {
   onStart(run: Run): void;
-  /** A run that stood beside the job's own has ended. */
+  /** An additional run of the example has ended. */
   onOther?(run: Run): void;
 }
 
-/** What a session is opened with. */
+/** Options of a session. */
 export type SessionOptions = Omit<PlatformOptions, 'model'> & {
-  /** Script of the simulated model; undefined takes the example's own. */
+  /** Script of the simulated model; undefined uses that of the example. */
   readonly script: string | undefined;
 };
 
 /**
  * Opens a session.
  *
- * @throws WritError or ConfigError, one sentence that names what to mend; nothing stays behind
+ * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
  */
 export async function openSession(
   env: NodeJS.ProcessEnv,
@@ -65,7 +65,7 @@ export async function openSession(
       apiKey: platform.apiKey,
       traceparent: traceparentOf,
     });
-    const answer = createSayings(client, example.signals);
+    const answer = createSignalAnswers(client, example.signals);
     return {
       platform,
       client,
@@ -76,20 +76,20 @@ export async function openSession(
           const others: Run[] = [];
           for (const { agent, goal } of example.before) {
             const other = await client.runs.startRun({ requestId: newId('req'), agent, goal });
-            if (other.run === undefined) throw new Error('StartRun answered without a run.');
-            await untilWaiting(client, other.run.runId);
+            if (other.run === undefined) throw new Error('StartRun returned no run.');
+            await awaitWaiting(client, other.run.runId);
             others.push(other.run);
           }
           const { run } = await client.runs.startRun({
             requestId: newId('req'),
             agent: script.agent ?? example.agent,
             goal: example.goal,
-            // The example's own script answers to every name; an agent without a model takes none.
+            // The script of the example serves every model name; an agent without a model needs none.
             ...(model.simulated && script.name !== example.script
               ? { model: `sim-${script.name}` }
               : {}),
           });
-          if (run === undefined) throw new Error('StartRun answered without a run.');
+          if (run === undefined) throw new Error('StartRun returned no run.');
           follower.onStart(run);
           const ended = await followRun(client, run.runId, human, { ...follower, answer });
           for (const { runId } of others) {

@@ -1,4 +1,4 @@
-/** The model simulator in a process of its own, for platforms whose services are processes of their own. */
+/** The model simulator as a separate process, for platforms with a process per service. */
 import { once } from 'node:events';
 import { createModelSimulator } from '@writ/testing/simulator';
 import { readSimulatorConfig } from './config.ts';
@@ -14,9 +14,9 @@ async function serve(): Promise<void> {
     host,
     port,
   });
-  const told = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  const stopSignal = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   console.log(`simulator listens on ${host}:${simulator.port}`);
-  await told;
+  await stopSignal;
   await simulator.close();
 }
 

@@ -18,7 +18,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs one of the two programs without a terminal, to its end. */
+/** Runs one of the two programs to its end, without a terminal. */
 async function run(
   program: 'demo.ts' | 'main.ts',
   args: readonly string[],
@@ -52,7 +52,7 @@ async function run(
 }
 
 describe('npm run demo', () => {
-  it('prints one JSON object and leaves with 0 when the run went well (SYS-5, SV-7)', async () => {
+  it('prints one JSON object and exits with 0 when the run succeeded (SYS-5, SV-7)', async () => {
     const { code, stdout } = await run('demo.ts', ['--json', '--human', 'cap:800']);
     const result = JSON.parse(stdout);
     expect(Object.keys(result)).toEqual(
@@ -63,7 +63,7 @@ describe('npm run demo', () => {
     expect(code).toBe(0);
   });
 
-  it('leaves with 1 when the run was stopped, and prints why (SV-7)', async () => {
+  it('exits with 1 and prints the stop reason when the run was stopped (SV-7)', async () => {
     const { code, stdout } = await run('demo.ts', ['--json', '--script', 'early-final']);
     expect(JSON.parse(stdout)).toMatchObject({
       status: 'stopped',
@@ -72,14 +72,14 @@ describe('npm run demo', () => {
     expect(code).toBe(1);
   });
 
-  it('caps at 800 without a terminal, and says so (SV-5)', async () => {
+  it('caps refunds at 800 without a terminal, and prints it (SV-5)', async () => {
     const { code, stdout, stderr } = await run('demo.ts', []);
     expect(stderr).toContain('capped at 800 USD');
     expect(stdout).toContain('approved_with_cap:800');
     expect(code).toBe(0);
   });
 
-  it("passes on why a person's answer was refused, and leaves with 2 (SV-5, SYS-3)", async () => {
+  it('prints why an answer was rejected, and exits with 2 (SV-5, SYS-3)', async () => {
     const { code, stderr } = await run('demo.ts', ['--json', '--human', 'cap:900']);
     expect(stderr).toMatch(/amount_usd 900 exceeds .*cap of 800/);
     expect(code).toBe(2);
@@ -90,14 +90,14 @@ describe('npm run demo', () => {
     [['--example', 'nope'], 'refund-desk, research-team'],
     [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
     [['--nope'], 'the options are --json'],
-  ])('says what there is instead of %j (SYS-3)', async (args, sentence) => {
+  ])('lists the valid values instead of %j (SYS-3)', async (args, sentence) => {
     const { code, stdout, stderr } = await run('demo.ts', args);
     expect(stderr).toContain(sentence);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
 
-  it('asks a provider that the environment names, not the simulator (EM-6)', async () => {
+  it('calls the provider of the environment instead of the simulator (EM-6)', async () => {
     const unreachable = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
     const { code, stdout } = await run('demo.ts', ['--json'], unreachable);
     expect(JSON.parse(stdout)).toMatchObject({ stop_reason: 'llm_timeout' });

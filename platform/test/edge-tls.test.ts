@@ -6,7 +6,7 @@ import { generateTestCertificates } from '@writ/testing/certificates';
 import { startTestPlatform } from '@writ/testing/platform';
 import { expect, it } from 'vitest';
 
-it('the platform in one process shows a certificate at its edge when it is given one (SYS-5, SYS-6)', async () => {
+it('the platform in one process presents the configured certificate on its edge (SYS-5, SYS-6)', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-edge-'));
   const { ca, certFile, keyFile } = await generateTestCertificates(join(dir, 'tls'));
   const { platform, close } = await startTestPlatform({

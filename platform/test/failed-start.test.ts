@@ -14,7 +14,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 });
 
-/** What a person is told of a start with these settings, which must fail. */
+/** The console text of a start with these settings, which must fail. */
 async function failedStart(env: Readonly<Record<string, string>>): Promise<string> {
   const example = loadExample('refund-desk');
   const options = { example, script: undefined, dataDir: folder, freePorts: false };
@@ -29,10 +29,10 @@ async function failedStart(env: Readonly<Record<string, string>>): Promise<strin
   } catch (error) {
     return explain(error);
   }
-  throw new Error('It started.');
+  throw new Error('The platform started.');
 }
 
-/** A port that somebody else listens on until the test is over. */
+/** A port that is in use until the end of the test. */
 async function takenPort(): Promise<string> {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
@@ -42,20 +42,20 @@ async function takenPort(): Promise<string> {
   return String(typeof address === 'object' ? address?.port : 0);
 }
 
-describe('a start that cannot be', () => {
+describe('a failed start', () => {
   it.each(['WRIT_EDGE_PORT', 'WRIT_TOOL_GATEWAY_PORT', 'WRIT_AGENT_WORKER_PORT'])(
     'names the port that is in use and the setting %s, and can be tried again at once (SYS-3, SYS-5)',
     async (setting) => {
       const port = await takenPort();
-      const told = await failedStart({ [setting]: port });
-      expect(told).toContain(port);
-      expect(told).toContain(setting);
-      // What the first try had opened is closed again: its files and ports are free.
-      expect(await failedStart({ [setting]: port })).toBe(told);
+      const message = await failedStart({ [setting]: port });
+      expect(message).toContain(port);
+      expect(message).toContain(setting);
+      // Everything that the first attempt opened is closed: its files and ports are free.
+      expect(await failedStart({ [setting]: port })).toBe(message);
     },
   );
 
-  it('names the variable that is malformed (SYS-3)', async () => {
+  it('names the malformed variable (SYS-3)', async () => {
     expect(await failedStart({ WRIT_EDGE_PORT: 'eighty' })).toContain('WRIT_EDGE_PORT');
   });
 
@@ -68,12 +68,9 @@ describe('a start that cannot be', () => {
     ['WRIT_POLICY_FILE', 'rules:\n  - idd: x\n', /broken\.yaml:\d+:\d+: /],
     ['WRIT_TOOLS_FILE', 'tools: nothing\n', /broken\.yaml:\d+:\d+: .*tools/],
     ['WRIT_MODELS_FILE', 'models: {a: {timeout: soon}}\n', /broken\.yaml:\d+:\d+: /],
-  ])(
-    'names file, line and what was expected when %s is broken (SYS-3)',
-    async (name, text, told) => {
-      const file = join(folder, 'broken.yaml');
-      writeFileSync(file, text);
-      expect(await failedStart({ [name]: file })).toMatch(told);
-    },
-  );
+  ])('names file, line and expectation when %s is invalid (SYS-3)', async (name, text, message) => {
+    const file = join(folder, 'broken.yaml');
+    writeFileSync(file, text);
+    expect(await failedStart({ [name]: file })).toMatch(message);
+  });
 });

@@ -8,7 +8,7 @@ import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_servi
 import { type Brief, publish, readShelf } from '@writ/example-research-team/shelf';
 import { derivedId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { createSayings } from '@writ/platform/console';
+import { createSignalAnswers } from '@writ/platform/console';
 
 /** Runs to drive to their ends; `ended` collects the completed ones. */
 export interface TeamJob {
@@ -36,7 +36,7 @@ export async function driveTeams(
       const { run } = await client.runs.startRun({ requestId, agent, goal });
       const runId = run?.runId ?? '';
       if (job.ended.has(runId)) continue;
-      const reply = createSayings(client, signals);
+      const reply = createSignalAnswers(client, signals);
       for await (const { event } of client.runs.watchRun({ runId }, { signal })) {
         if (event === undefined) continue;
         await reply(runId, event);

@@ -3,18 +3,18 @@ import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, type JsonObject } from '@writ/kernel';
 
-/** One thing that somebody outside says to an agent that waits for it. */
-export interface Saying {
-  /** What is waited for, without what may follow a colon: `human_reply`, `new_source_item`. */
+/** A scripted signal to a waiting agent. */
+export interface ScriptedSignal {
+  /** Name of the signal without the part after a colon: `human_reply`, `new_source_item`. */
   readonly name: string;
   readonly payload: JsonObject;
 }
 
 /**
- * Stands in for the world: gives each agent of a run that waits for a signal the next saying of that
- * name. A watcher that begins anew says the same again, which changes nothing.
+ * Sends the next scripted signal of the awaited name to each agent of a run that waits for one. A restarted
+ * watcher sends the same signals again, which has no effect.
  */
-export function createSayings(client: WritClient, sayings: readonly Saying[]) {
+export function createSignalAnswers(client: WritClient, sayings: readonly ScriptedSignal[]) {
   const waiting = [...sayings];
 
   return async (runId: string, event: RunEvent): Promise<void> => {
@@ -26,7 +26,7 @@ export function createSayings(client: WritClient, sayings: readonly Saying[]) {
     if (saying === undefined) return;
     try {
       await client.runs.signalRun({
-        // The same event asks the same, whoever watches.
+        // Derived from the event, so that several watchers send one signal.
         requestId: eventId,
         runId,
         agentInstance: agent.instance,
@@ -34,7 +34,7 @@ export function createSayings(client: WritClient, sayings: readonly Saying[]) {
         payloadJson: JSON.stringify(saying.payload),
       });
     } catch (error) {
-      // Somebody else may have answered, or the agent has ended meanwhile.
+      // Another watcher may have answered, or the agent may have ended.
       if (!isWritError(error) || error.kind !== 'failed_precondition') throw error;
     }
   };

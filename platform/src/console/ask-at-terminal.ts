@@ -4,14 +4,14 @@ import { edit, type Human, type HumanAnswer } from './human.ts';
 
 const QUESTION = '    approve (a), approve with another amount (such as 800), or reject (r)? ';
 
-/** Asks the person at the terminal, on standard error so that standard output stays clean. */
+/** Asks the person at the terminal, on standard error, because standard output is for results. */
 export function askAtTerminal(): Human {
   return { description: 'asked at this terminal', canCorrect: true, answer };
 }
 
 async function answer(approval: Approval): Promise<HumanAnswer> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // A terminal that is being read from takes Ctrl-C for itself; it belongs to the process.
+  // readline handles Ctrl-C while it reads; forward it to the process.
   terminal.once('SIGINT', () => {
     terminal.close();
     process.kill(process.pid, 'SIGINT');

@@ -1,12 +1,12 @@
 import { askAtTerminal } from './ask-at-terminal.ts';
-import { type Human, readHuman, standIn } from './human.ts';
+import { automaticApprover, type Human, readHuman } from './human.ts';
 
 /**
- * Who answers approvals: what `--human` says, else the person at the terminal, else a stand-in that caps.
+ * The approver: the option `--human`, else the person at the terminal, else an automatic approver with a cap.
  *
- * @throws InvalidRequestError when the option is none, or asks for a terminal that is not there
+ * @throws InvalidRequestError when the option is invalid, or needs a terminal and there is none
  */
 export function chooseHuman(option: string | undefined): Human {
   if (option !== undefined) return readHuman(option, askAtTerminal);
-  return process.stdin.isTTY && process.stderr.isTTY ? askAtTerminal() : standIn();
+  return process.stdin.isTTY && process.stderr.isTTY ? askAtTerminal() : automaticApprover();
 }

@@ -13,24 +13,24 @@ import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, newId } from '@writ/kernel';
 import type { Human, HumanAnswer } from './human.ts';
 
-/** What a follower wants to hear. */
+/** Callbacks of a follower. */
 export interface RunFollower {
   onEvent(event: RunEvent): void;
-  /** A question was put to the person; called before the answer is awaited. */
+  /** An approval is pending; called before the answer is awaited. */
   onQuestion(approval: Approval): void;
-  /** The platform refused the person's answer, in one sentence. */
+  /** The platform rejected the answer of the person, in one sentence. */
   onRefusedAnswer(sentence: string): void;
-  /** How long the person took, in milliseconds. */
+  /** Time that the person needed, in milliseconds. */
   onAnswered?(milliseconds: number): void;
-  /** Says something to an agent that waits, if there is something to say. */
+  /** Sends the next signal to a waiting agent, if any. */
   answer?(runId: string, event: RunEvent): Promise<void>;
 }
 
 /**
- * Follows a run from its first event to its result, and has the person answer what is escalated on the way.
+ * Follows a run from its first event to its result, and asks the person about escalated actions.
  *
  * @returns the finished run
- * @throws WritError when the platform refuses an answer that nobody can correct
+ * @throws WritError when the platform rejects an answer that cannot be corrected
  */
 export async function followRun(
   client: WritClient,
@@ -50,12 +50,12 @@ export async function followRun(
     }
   }
   const { run } = await client.runs.getRun({ runId });
-  if (run === undefined) throw new Error(`GetRun answered without a run for ${runId}.`);
+  if (run === undefined) throw new Error(`GetRun returned no run for ${runId}.`);
   return run;
 }
 
-/** Resolves when an agent of a run waits for a signal, or the run is over. */
-export async function untilWaiting(client: WritClient, runId: string): Promise<void> {
+/** Resolves when an agent of a run waits for a signal, or the run has ended. */
+export async function awaitWaiting(client: WritClient, runId: string): Promise<void> {
   for await (const { event } of client.runs.watchRun({ runId })) {
     if (event?.entry.case === 'hook' && event.entry.value.waitingFor !== '') return;
   }
@@ -103,7 +103,7 @@ function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
   }
 }
 
-/** Accepts the change that a rule made to an edit. */
+/** Accepts the revision of an edit by a rule. */
 function accepting(argumentsJson: string): Human {
   return {
     description: 'as policy revised it',

@@ -1,28 +1,28 @@
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { InvalidRequestError, type JsonObject, parseUsd } from '@writ/kernel';
 
-/** What a person says to an escalated action. */
+/** The answer of a person to an escalated action. */
 export type HumanAnswer =
   | { readonly kind: 'approve' }
   | { readonly kind: 'edit'; readonly argumentsJson: string }
   | { readonly kind: 'reject' };
 
-/** Somebody who answers approvals: a person at the terminal, or a rule that stands in for one. */
+/** An approver: a person at the terminal, or an automatic rule. */
 export interface Human {
-  /** One line that says how approvals will be answered. */
+  /** One-line description of how approvals are answered. */
   readonly description: string;
-  /** Whether a refused answer can be put again, which only a person can do. */
+  /** Whether a rejected answer can be corrected, which only a person can do. */
   readonly canCorrect: boolean;
   answer(approval: Approval): Promise<HumanAnswer>;
 }
 
 const AMOUNT = 'amount_usd';
-const STAND_IN_CAP_USD = 800;
+const AUTOMATIC_CAP_USD = 800;
 
 /**
  * Reads the option `--human`: `approve` (up to the approver's own cap), `reject`, `cap:USD`, or `ask`.
  *
- * @throws InvalidRequestError that names the option and the forms that it takes
+ * @throws InvalidRequestError that names the option and its valid values
  */
 export function readHuman(option: string, ask: () => Human): Human {
   if (option === 'ask') return ask();
@@ -39,8 +39,8 @@ export function readHuman(option: string, ask: () => Human): Human {
   );
 }
 
-/** Stands in for a person where there is no terminal. */
-export const standIn = (): Human => capAt(STAND_IN_CAP_USD);
+/** The automatic approver without a terminal. */
+export const automaticApprover = (): Human => capAt(AUTOMATIC_CAP_USD);
 
 const approveUpToOwnCap: Human = {
   description: "approved, up to the approver's own cap",
@@ -74,7 +74,7 @@ export function edit(approval: Approval, changes: JsonObject): HumanAnswer {
   return { kind: 'edit', argumentsJson: JSON.stringify({ ...argumentsOf(approval), ...changes }) };
 }
 
-/** The proposed arguments of the action that waits; empty for an action without. */
+/** The proposed arguments of the action; empty for an action without arguments. */
 function argumentsOf(approval: Approval): JsonObject {
   const action = approval.action?.kind;
   return action?.case === 'tool' ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};

@@ -1,4 +1,4 @@
-export { createSayings } from './answer-signals.ts';
-export { followRun, type RunFollower, untilWaiting } from './follow-run.ts';
+export { createSignalAnswers } from './answer-signals.ts';
+export { awaitWaiting, followRun, type RunFollower } from './follow-run.ts';
 export { type Human, type HumanAnswer, readHuman } from './human.ts';
 export { resultJson } from './result-json.ts';

@@ -1,23 +1,23 @@
 import { parseArgs } from 'node:util';
 import { InvalidRequestError } from '@writ/kernel';
 
-/** What `npm start` and `npm run demo` take after `--`. */
+/** Options of `npm start` and `npm run demo`, after `--`. */
 export interface ConsoleOptions {
-  /** Print one JSON object instead of the run as it happens. */
+  /** Print one JSON object instead of live progress. */
   readonly json: boolean;
-  /** Leave once the run has ended. */
+  /** Exit when the run has ended. */
   readonly exit: boolean;
   /** Start no run. */
   readonly noDemo: boolean;
-  /** Name of an example's folder. */
+  /** Name of the folder of an example. */
   readonly example: string;
-  /** Script that the simulated model follows; the example's own when not given. */
+  /** Script of the simulated model; default: that of the example. */
   readonly script: string | undefined;
-  /** Who answers approvals: `approve`, `reject`, `cap:USD` or `ask`. */
+  /** The approver: `approve`, `reject`, `cap:USD` or `ask`. */
   readonly human: string | undefined;
 }
 
-/** Which of the options a program takes; the others are refused. */
+/** Options that a program accepts; others are rejected. */
 export type OptionName = 'json' | 'exit' | 'no-demo' | 'example' | 'script' | 'human';
 
 const KINDS = {
@@ -30,9 +30,9 @@ const KINDS = {
 } as const satisfies Record<OptionName, { type: 'boolean' | 'string' }>;
 
 /**
- * Reads a program's arguments.
+ * Parses the arguments of a program.
  *
- * @throws InvalidRequestError that names the argument and the options there are
+ * @throws InvalidRequestError that names the argument and the valid options
  */
 export function readOptions(args: readonly string[], taken: readonly OptionName[]): ConsoleOptions {
   try {

@@ -76,7 +76,7 @@ function historyEntryJson(entry: HistoryEntry): JsonObject {
   };
 }
 
-/** An action in the form that JSON-speaking workers write (SV-2). */
+/** An action in the form of json-action agents (SV-2). */
 export function actionJson(action: Action): JsonObject {
   switch (action.kind.case) {
     case 'tool':
@@ -111,7 +111,7 @@ function given(key: string, value: string): JsonObject {
   return value === '' ? {} : { [key]: value };
 }
 
-/** Observations and arguments were valid JSON when they were signed; what a tool sent as text stays text. */
+/** Parses observations and arguments, which were valid JSON when signed; text results stay text. */
 function parsed(json: string): JsonValue {
   try {
     return JSON.parse(json) as JsonValue;

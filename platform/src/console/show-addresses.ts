@@ -1,6 +1,6 @@
 import type { Platform } from '../platform.ts';
 
-/** Says where everything is and how to call it. */
+/** Prints all addresses and an example call. */
 export function showAddresses(platform: Platform, print: (line: string) => void): void {
   print(`public    ${platform.edgeUrl}   gRPC, gRPC-Web and JSON`);
   for (const [service, address] of Object.entries(platform.addresses)) {

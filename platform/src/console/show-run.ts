@@ -9,7 +9,7 @@ import { wordOf } from './word-of.ts';
 
 const LABEL_WIDTH = 10;
 
-/** Shows a run step by step: what was proposed, what was decided and why, who executed it, what it cost so far. */
+/** Prints a run step by step: proposal, decision and reason, execution, and cost so far. */
 export function createRunShow(print: (line: string) => void) {
   let costNanoUsd = 0n;
   let speaker = '';
@@ -27,7 +27,7 @@ export function createRunShow(print: (line: string) => void) {
       if (event.entry.case === 'hook') say(event.agent, hookLines(event.entry.value));
     },
 
-    /** A run that stood beside. */
+    /** The end of another run of the example. */
     other(run: Run): void {
       print('');
       print(`${run.agent?.name ?? ''}: ${run.result?.answer || run.result?.stopReason || ''}`);
@@ -48,7 +48,7 @@ export function createRunShow(print: (line: string) => void) {
     },
   };
 
-  /** Prints lines of one agent, below its name when another one spoke before. */
+  /** Prints lines of one agent, below its name when the previous lines are of another one. */
   function say(agent: AgentRef | undefined, lines: readonly string[]): void {
     if (lines.length > 0 && agent !== undefined && agent.instance !== speaker) {
       speaker = agent.instance;
@@ -92,7 +92,7 @@ function humanLines(decision: Decision): string[] {
   const lines = [
     labelled(
       human?.approved ? 'approved' : 'rejected',
-      `${human?.comment || decision.stopReason} by ${human?.decidedBy || 'nobody'}`,
+      `${human?.comment || decision.stopReason} by ${human?.decidedBy || 'no approver'}`,
     ),
   ];
   if (
@@ -104,12 +104,12 @@ function humanLines(decision: Decision): string[] {
   return lines;
 }
 
-/** One line of a step; the first one of a step carries its number. */
+/** One line of a step; the first line has the number of the step. */
 function labelled(label: string, text: string, step = 0): string {
   return `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}${text}`;
 }
 
-/** An action on one line, as a person would say it. */
+/** An action as one readable line. */
 function shortAction(action: Action): string {
   const { kind, name, args, answer, agent, task } = actionJson(action);
   if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;

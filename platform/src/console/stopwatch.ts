@@ -1,23 +1,23 @@
-/** Says where the time went: named laps, with what was spent waiting for a person left out. */
+/** Measures named laps, excluding the time spent waiting for a person. */
 export function createStopwatch() {
   const laps: string[] = [];
-  // Zero is when the process began, so that loading the program counts.
+  // Zero is the start of the process, so that loading the program is included.
   let last = 0;
-  let leftOut = 0;
+  let excluded = 0;
   const apart = new Map<string, number>();
 
   return {
     /** Ends a lap. */
     lap(name: string): void {
       const now = performance.now();
-      laps.push(`${name} ${seconds(now - last - leftOut)}`);
+      laps.push(`${name} ${seconds(now - last - excluded)}`);
       last = now;
-      leftOut = 0;
+      excluded = 0;
     },
 
-    /** Counts milliseconds apart from the lap under way. */
-    leaveOut(name: string, milliseconds: number): void {
-      leftOut += milliseconds;
+    /** Adds milliseconds that the current lap excludes. */
+    exclude(name: string, milliseconds: number): void {
+      excluded += milliseconds;
       apart.set(name, (apart.get(name) ?? 0) + milliseconds);
     },
 

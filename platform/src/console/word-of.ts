@@ -1,4 +1,4 @@
-/** The name of an enum value in lower case, as people and JSON read it: `Verdict.APPROVE` → `approve`. */
+/** The name of an enum value in lower case, for people and JSON: `Verdict.APPROVE` → `approve`. */
 export function wordOf(values: Readonly<Record<string, string | number>>, value: number): string {
   const name = Object.keys(values).find((key) => values[key] === value);
   return (name ?? `unknown_${value}`).toLowerCase();
