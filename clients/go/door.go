@@ -85,7 +85,7 @@ func trustOf(variable string) (*tls.Config, error) {
 	}
 	authorities := x509.NewCertPool()
 	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: %s holds no certificate in PEM", variable, file)
+		return nil, fmt.Errorf("%s: %s contains no certificate in PEM", variable, file)
 	}
 	return &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}, nil
 }

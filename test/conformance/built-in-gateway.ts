@@ -4,7 +4,7 @@ import { openServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
 import { createToolGateway, TOOL_GATEWAY_DEFAULTS, type ToolGateway } from '@writ/tool-gateway';
 import type { CertificateFiles } from '../../clients/cli/src/commands/gateway/certificates.ts';
-import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
+import type { PeerAddresses } from '../../clients/cli/src/commands/gateway/test-peers.ts';
 
 /** The built-in gateway, in this process. */
 export interface BuiltInGateway {
@@ -21,7 +21,7 @@ export interface BuiltInGateway {
  */
 export async function startBuiltInGateway(
   dataDir: string,
-  addresses: StageAddresses,
+  addresses: PeerAddresses,
   toolsFile: string,
   tlsFiles?: CertificateFiles,
 ): Promise<BuiltInGateway> {

@@ -1,5 +1,5 @@
 import type { CertificateFiles } from '../../clients/cli/src/commands/gateway/certificates.ts';
-import type { StageAddresses } from '../../clients/cli/src/commands/gateway/stage.ts';
+import type { PeerAddresses } from '../../clients/cli/src/commands/gateway/test-peers.ts';
 import {
   type CaseResult,
   openVerification,
@@ -11,7 +11,7 @@ export const SUITE = import.meta.dirname;
 
 /** Starts a gateway that uses the peers and tools of the verification. */
 export type StartGateway = (offered: {
-  readonly addresses: StageAddresses;
+  readonly addresses: PeerAddresses;
   readonly toolsFile: string;
 }) => Promise<Pick<RunOptions, 'address' | 'restart'>>;
 

@@ -126,12 +126,12 @@ describe('the writ command, calling a TLS endpoint', () => {
 
   it('rejects a CA file for a cleartext address, and a file without certificates (SYS-3)', async () => {
     const cleartext = { ...at(own.caFile), WRIT_ADDRESS: `http://${address}` };
-    expect((await halts(cleartext)).warnings).toMatch(/is cleartext/);
+    expect((await halts(cleartext)).warnings).toMatch(/is a cleartext address/);
     expect((await halts(at(join(dir, 'missing.pem')))).warnings).toMatch(
       /missing\.pem cannot be read \(ENOENT\)\.$/,
     );
     expect((await halts(at(join(dir, 'not.pem')))).warnings).toMatch(
-      /holds no certificate in PEM\.$/,
+      /contains no certificate in PEM\.$/,
     );
   });
 });

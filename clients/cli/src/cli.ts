@@ -4,7 +4,7 @@ import { type CliIo, EXIT, type Exit } from './io.ts';
 
 /** Runs one command line and returns the exit code; it prints through `io` and never throws. */
 export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> {
-  let exit: Exit = EXIT.holds;
+  let exit: Exit = EXIT.success;
   const program = new Command('writ')
     .description('Audit, certificates, policy, halts and gateway checks of a Writ platform.')
     .exitOverride()
@@ -20,8 +20,8 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> 
     await program.parseAsync(args, { from: 'user' });
     return exit;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.holds : EXIT.unknown;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.error;
     io.warn(error instanceof Error ? error.message : String(error));
-    return EXIT.unknown;
+    return EXIT.error;
   }
 }

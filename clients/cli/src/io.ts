@@ -1,19 +1,24 @@
-/** What a command reads and writes beside its arguments; tests bring their own. */
+import type { Command } from 'commander';
+
+/** Input and output of commands; tests replace it. */
 export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Writes a line for the person or the program that reads the output. */
+  /** Writes a line to standard output. */
   readonly print: (line: string) => void;
-  /** Writes a line beside the output: what went wrong, and why. */
+  /** Writes a line to standard error. */
   readonly warn: (line: string) => void;
 }
 
-/** What a command came to. */
+/** Exit codes. */
 export const EXIT = {
-  /** What was asked holds. */
-  holds: 0,
-  /** What was asked does not hold. */
-  fails: 1,
-  /** It could not be found out: wrong arguments, or nobody answered. */
-  unknown: 2,
+  /** The command succeeded, or the check passed. */
+  success: 0,
+  /** The check failed. */
+  failure: 1,
+  /** The command could not run: invalid arguments, or the server is unreachable. */
+  error: 2,
 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
+
+/** Adds a command group to the program; its actions report their exit code through `done`. */
+export type CommandGroup = (program: Command, io: CliIo, done: (exit: Exit) => void) => void;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `writ`: the platform from a shell. */
+/** Entry point of the `writ` command. */
 import { runCli } from './cli.ts';
 
 process.exitCode = await runCli(process.argv.slice(2), {

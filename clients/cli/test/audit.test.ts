@@ -15,7 +15,7 @@ describe('writ audit', () => {
   let signer: Signer;
   const at = (name: string) => join(folder, name);
 
-  /** What a command line prints, and its exit code. */
+  /** Runs a command line; returns its output and exit code. */
   const writ = async (line: string, env: Readonly<Record<string, string>> = {}) => {
     const [out, err]: [string[], string[]] = [[], []];
     const print = (text: string) => void out.push(text);
@@ -46,10 +46,10 @@ describe('writ audit', () => {
     return [...lines, formatLine({ type: 'head', signed: token })];
   };
 
-  it('verifies an export with the public keys alone and says what it holds (SV-8)', async () => {
+  it('verifies an export with the public keys and prints a summary (SV-8)', async () => {
     for (const keys of ['keys.json', 'keys/supervisor.jwks.json']) {
       expect(await writ(`audit verify ${at('export.jsonl')} --keys ${at(keys)}`)).toEqual({
-        exit: EXIT.holds,
+        exit: EXIT.success,
         out: 'The chain of tenant acme holds: 5 records, 1 to 5, 0 checkpoints, head signed at 2026-01-01T12:00:00.000Z.',
         err: '',
       });
@@ -57,10 +57,10 @@ describe('writ audit', () => {
     const [jwk] = (JSON.parse(await readFile(at('keys.json'), 'utf8')) as { keys: object[] }).keys;
     await writeFile(at('key.json'), JSON.stringify(jwk));
     const single = await writ(`audit verify ${at('export.jsonl')} --key ${at('key.json')}`);
-    expect(single.exit).toBe(EXIT.holds);
+    expect(single.exit).toBe(EXIT.success);
   });
 
-  it('says the first broken place in one sentence and exits with 1 (SV-8)', async () => {
+  it('reports the first error in one sentence and exits with 1 (SV-8)', async () => {
     const lines = await chain();
     const bytes = Buffer.from(lines.join('\n'));
     const notText = Buffer.from(bytes);
@@ -82,36 +82,36 @@ describe('writ audit', () => {
       const result = await writ(
         `audit verify ${at('changed.jsonl')} --keys ${at('keys.json')} ${options}`,
       );
-      expect(result).toMatchObject({ exit: EXIT.fails, out: expect.stringMatching(sentence) });
+      expect(result).toMatchObject({ exit: EXIT.failure, out: expect.stringMatching(sentence) });
     }
   });
 
   it('compares with an earlier export of the same chain (SV-8)', async () => {
     const verify = `audit verify ${at('export.jsonl')} --keys ${at('keys.json')} --continues`;
     await writeFile(at('earlier.jsonl'), (await chain(3)).join('\n'));
-    expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({ exit: EXIT.holds });
+    expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({ exit: EXIT.success });
     await writeFile(at('earlier.jsonl'), (await chain(3, 'Eve')).join('\n'));
     expect(await writ(`${verify} ${at('earlier.jsonl')}`)).toMatchObject({
-      exit: EXIT.fails,
+      exit: EXIT.failure,
       out: 'Line 3: a record up to record 3 was changed after the earlier export.',
     });
     await writeFile(at('earlier.jsonl'), (await chain(7)).join('\n'));
-    expect((await writ(`${verify} ${at('earlier.jsonl')}`)).exit).toBe(EXIT.fails);
-    expect(await writ(`${verify} ${at('keys.json')}`)).toMatchObject({ exit: EXIT.unknown });
+    expect((await writ(`${verify} ${at('earlier.jsonl')}`)).exit).toBe(EXIT.failure);
+    expect(await writ(`${verify} ${at('keys.json')}`)).toMatchObject({ exit: EXIT.error });
   });
 
-  it('takes a signature by another key for a broken place (SV-8)', async () => {
+  it('reports a signature by another key (SV-8)', async () => {
     const { clock } = signer;
     const other = await openSigner({ service: 'supervisor', keyDir: at('other'), clock });
     await writeFile(at('other.json'), formatPublicKeys(other.publicKeys()));
     const result = await writ(`audit verify ${at('export.jsonl')} --keys ${at('other.json')}`);
-    expect(result.exit).toBe(EXIT.fails);
+    expect(result.exit).toBe(EXIT.failure);
     expect(result.out).toMatch(
       /^Line 6: the head after record 5 is invalid: .* does not have its key/,
     );
   });
 
-  it('exits with 2 when it could not be found out (SYS-4)', async () => {
+  it('exits with 2 when the export cannot be verified (SYS-4)', async () => {
     const file = at('export.jsonl');
     for (const [line, sentence] of [
       [`audit verify ${file}`, '--keys'],
@@ -122,45 +122,45 @@ describe('writ audit', () => {
       ['audit keys --supervisor 127.0.0.1:1', '127.0.0.1:1'],
     ] as const) {
       const { exit, err } = await writ(line);
-      expect([exit, err]).toEqual([EXIT.unknown, expect.stringContaining(sentence)]);
+      expect([exit, err]).toEqual([EXIT.error, expect.stringContaining(sentence)]);
     }
   });
 
-  it('writes an export of a platform and fetches the keys that prove it (SV-8)', async () => {
-    const desk = await startTestPlatform({ env: { WRIT_AUDIT_CHECKPOINT_RECORDS: '3' } });
+  it('exports from a platform and fetches the public keys (SV-8)', async () => {
+    const test = await startTestPlatform({ env: { WRIT_AUDIT_CHECKPOINT_RECORDS: '3' } });
     try {
-      const { edgeUrl, apiKey, addresses } = desk.platform;
+      const { edgeUrl, apiKey, addresses } = test.platform;
       const env = { WRIT_ADDRESS: edgeUrl, WRIT_API_KEY: apiKey };
       const agent = 'refund-worker';
       const goal = 'Refund 250 USD to user 42, who was charged twice.';
-      const run = desk.client.runs.runAgent({ start: { requestId: 'r-1', agent, goal } });
+      const run = test.client.runs.runAgent({ start: { requestId: 'r-1', agent, goal } });
       for await (const { event } of run) {
         const entry = event?.entry;
         const type = entry?.case === 'hook' ? entry.value.type : undefined;
         if (type === HookEventType.APPROVAL_REQUESTED) break;
       }
       const keys = await writ(`audit keys --supervisor ${addresses.supervisor}`);
-      expect(keys.exit).toBe(EXIT.holds);
+      expect(keys.exit).toBe(EXIT.success);
       await writeFile(at('live-keys.json'), keys.out);
       expect(await writ(`audit export ${at('live.jsonl')}`, env)).toMatchObject({
-        exit: EXIT.holds,
+        exit: EXIT.success,
         err: '',
       });
       const printed = await writ('audit export', env);
       const verdict = await writ(
         `audit verify ${at('live.jsonl')} --keys ${at('live-keys.json')} --tenant default`,
       );
-      expect(verdict).toMatchObject({ exit: EXIT.holds, err: '' });
+      expect(verdict).toMatchObject({ exit: EXIT.success, err: '' });
       const [records] = /\d+(?= records)/.exec(verdict.out) ?? [];
       expect(Number(records)).toBeGreaterThan(3);
       expect(
         printed.out.split('\n').filter((line) => line.endsWith('"type":"record"}')),
       ).toHaveLength(Number(records));
       const nowhere = await writ(`audit export ${at('no/such/folder')}`, env);
-      expect(nowhere).toMatchObject({ exit: EXIT.unknown, err: expect.stringContaining('ENOENT') });
-      expect(await writ(`audit export --after 2`, env)).toMatchObject({ exit: EXIT.holds });
+      expect(nowhere).toMatchObject({ exit: EXIT.error, err: expect.stringContaining('ENOENT') });
+      expect(await writ(`audit export --after 2`, env)).toMatchObject({ exit: EXIT.success });
     } finally {
-      await desk.close();
+      await test.close();
     }
   });
 });

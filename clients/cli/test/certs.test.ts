@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(folder, '..'), { recursive: true, force: true }));
 
-/** Runs `writ certs` on the folder; answers its exit code and what it wrote. */
+/** Runs `writ certs` on the folder; returns its exit code and output. */
 async function certs(...args: string[]) {
   const out: string[] = [];
   const err: string[] = [];
@@ -30,7 +30,7 @@ const read = (name: string) => readFileSync(join(folder, name), 'utf8');
 const certificate = (name: string) => new X509Certificate(read(`${name}.crt`));
 
 describe('writ certs', () => {
-  it('makes an authority, and a certificate for each service that it vouches for (SYS-6)', async () => {
+  it('creates a CA and a certificate for each service (SYS-6)', async () => {
     const { exit, out } = await certs('--trust-domain', 'example.org', '--dns', 'writ.example.org');
     expect(exit).toBe(0);
     expect(out).toHaveLength(SERVICE_NAMES.length + 1);
@@ -49,14 +49,14 @@ describe('writ certs', () => {
     }
   });
 
-  it('lets nobody but their owner read them (SYS-6)', async () => {
+  it('creates files that only their owner can read (SYS-6)', async () => {
     await certs();
     for (const file of readdirSync(folder))
       expect([file, statSync(join(folder, file)).mode & 0o777]).toEqual([file, 0o600]);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  it('makes no second authority in a folder, not even beside half of one (SYS-4)', async () => {
+  it('rejects a second CA in a folder, also when one of its files is missing (SYS-4)', async () => {
     await certs();
     const before = read('ca.key');
     const again = await certs();
@@ -68,32 +68,32 @@ describe('writ certs', () => {
     expect((await certs('--renew')).exit).toBe(0);
   });
 
-  it('renews certificates with the authority that is there, and adds others (SYS-6)', async () => {
+  it('renews certificates with the existing CA and adds others (SYS-6)', async () => {
     await certs();
     const before = { authority: read('ca.crt'), own: certificate('supervisor').serialNumber };
     expect((await certs('--renew', '--days', '0.5', '--also', 'edge', 'nats')).exit).toBe(0);
     expect(read('ca.crt')).toBe(before.authority);
     expect(certificate('supervisor').serialNumber).not.toBe(before.own);
     expect(certificate('supervisor').validToDate.getTime()).toBeLessThan(Date.now() + DAY_MS);
-    // It names no service, so that no service takes it for one.
+    // Without a URI, services do not accept it as a service certificate.
     expect(certificate('edge').subjectAltName).not.toContain('URI:');
     expect(certificate('nats').subjectAltName).toContain('DNS:nats');
   });
 
-  it('gives no certificate that outlives its authority (SYS-4)', async () => {
+  it('issues no certificate that outlives its CA (SYS-4)', async () => {
     await certs('--days', '30', '--ca-days', '1');
     expect(certificate('supervisor').validToDate).toEqual(certificate('ca').validToDate);
   });
 
   it.each([
     [['--renew'], 'ca.crt does not exist'],
-    [['--trust-domain', 'Else/where'], '--trust-domain must be'],
-    [['--ip', 'localhost'], '--ip localhost is no IP address.'],
+    [['--trust-domain', 'Invalid/name'], '--trust-domain must be'],
+    [['--ip', 'localhost'], '--ip localhost is not an IP address.'],
     [['--days', 'many'], '--days must be a number of days'],
     [['--also', 'ca'], '--also ca must be'],
     [['--also', 'supervisor'], '--also supervisor must be'],
     [['--also', '../x'], '--also ../x must be'],
-  ])('says what is wrong with %j (SYS-3)', async (args, sentence) => {
+  ])('reports the problem of %j (SYS-3)', async (args, sentence) => {
     const { exit, err } = await certs(...args);
     expect(exit).toBe(2);
     expect(err.join()).toContain(sentence);

@@ -11,18 +11,18 @@ import { runCli } from '../src/cli.ts';
 
 const ANYWHERE = ['supervisor', 'worker', 'tools'].flatMap((name) => [`--${name}`, '127.0.0.1:0']);
 
-let credulous: KeyPeer;
+let insecure: KeyPeer;
 
-function startCredulous(tls?: ServerTls): Promise<KeyPeer> {
-  const notHere = unimplemented('Not by this gateway.');
+function startInsecure(tls?: ServerTls): Promise<KeyPeer> {
+  const notImplemented = unimplemented('Not implemented by this gateway.');
   return startKeyPeer('tool-gateway', {
     ...(tls && { tls }),
     routes: [
       route(ToolGatewayService, {
-        // To anybody, whoever asks.
+        // Accepts every caller.
         listTools: async () => ({ tools: [{ name: 'pay' }], registryVersion: '1' }),
-        callTool: notHere,
-        getReceipt: notHere,
+        callTool: notImplemented,
+        getReceipt: notImplemented,
         voidWrit: async () => ({}),
         resolveOutcome: async () => ({}),
         freeze: async () => ({}),
@@ -33,9 +33,9 @@ function startCredulous(tls?: ServerTls): Promise<KeyPeer> {
 }
 
 beforeAll(async () => {
-  credulous = await startCredulous();
+  insecure = await startInsecure();
 });
-afterAll(() => credulous.close());
+afterAll(() => insecure.close());
 
 async function verify(address: string, ...options: readonly string[]) {
   const out: string[] = [];
@@ -49,33 +49,37 @@ async function verify(address: string, ...options: readonly string[]) {
 }
 
 describe('writ gateway verify', () => {
-  it('says of each case whether it holds, and fails a gateway that trusts anybody (TG-7, SYS-6)', async () => {
-    const { exit, out } = await verify(credulous.address, '--only', 'service');
+  it('reports every case and fails a gateway that accepts every caller (TG-7, SYS-6)', async () => {
+    const { exit, out } = await verify(insecure.address, '--only', 'service');
     expect(exit).toBe(1);
     const line = (text: string) => out.find((one) => one.includes(text));
     expect(line('tools.yaml declares it')).toMatch(/^FAIL {2}registry: .*\(TG-6\): it is absent/);
-    expect(line('lets no worker unfreeze')).toMatch(/^FAIL .*\(SYS-6\): step 1: error is absent/);
+    expect(line('denies a worker Unfreeze')).toMatch(/^FAIL .*\(SYS-6\): step 1: error is absent/);
     expect(line('publishes its keys')).toMatch(/^pass {2}service: .*\(TG-8\)$/);
     expect(out.at(-1)).toMatch(/^\n\d+ passed, \d+ failed, 0 skipped$/);
   });
 
-  it('tells what the gateway must be started with, before it looks for it (TG-7)', async () => {
+  it('prints the settings of the gateway before it connects (TG-7)', async () => {
     const { exit, out, err } = await verify('127.0.0.1:1', '--wait', '0');
     expect(exit).toBe(2);
     expect(out.join('\n')).toMatch(/supervisor +127\.0\.0\.1:\d+ +WRIT_SUPERVISOR_ADDRESS/);
-    expect(err[0]).toMatch(/^Nothing at 127\.0\.0\.1:1 served within 0 s\. .*ECONNREFUSED/);
+    expect(err[0]).toMatch(
+      /^The gateway at 127\.0\.0\.1:1 was not ready within 0 s\. .*ECONNREFUSED/,
+    );
   });
 
-  it('waits for a number of seconds, and for nothing else (SYS-3)', async () => {
+  it('rejects a --wait that is not a number of seconds (SYS-3)', async () => {
     const { exit, err } = await verify('127.0.0.1:1', '--wait', 'long');
     expect(exit).toBe(2);
-    expect(err[0]).toMatch(/--wait.*It must be a number of seconds\.$/);
+    expect(err[0]).toMatch(/--wait.*Expected a number of seconds\.$/);
   });
 
-  it('names the tables that there are when none is named so (SYS-3)', async () => {
-    const { exit, err } = await verify(credulous.address, '--only', 'weather');
+  it('lists the tables when none matches (SYS-3)', async () => {
+    const { exit, err } = await verify(insecure.address, '--only', 'weather');
     expect(exit).toBe(2);
-    expect(err[0]).toMatch(/^No table is named weather; there are .*crashes.*writ-checks\.$/);
+    expect(err[0]).toMatch(
+      /^No table matches weather\. Available tables: .*crashes.*writ-checks\.$/,
+    );
   });
 });
 
@@ -98,7 +102,7 @@ describe('writ gateway verify over mutual TLS', () => {
       caFile,
       log: createTelemetry({ service: 'tool-gateway', logLevel: 'silent' }).log,
     });
-    certified = await startCredulous({ files, clientCertificates: 'required' });
+    certified = await startInsecure({ files, clientCertificates: 'required' });
   });
   afterAll(async () => {
     await certified?.close();
@@ -106,7 +110,7 @@ describe('writ gateway verify over mutual TLS', () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('shows the certificate of whom it plays, and finds a gateway that looks at none of their names (TG-7, SYS-6)', async () => {
+  it('presents service certificates and fails a gateway that ignores their names (TG-7, SYS-6)', async () => {
     const only = ['--only', 'tls', ...tlsOptions(join(dir, 'own'))];
     const { exit, out } = await verify(certified.address, ...only);
     expect(exit).toBe(1);
@@ -114,35 +118,35 @@ describe('writ gateway verify over mutual TLS', () => {
       /certificate +spiffe:\/\/test\.local\/writ\/tool-gateway +WRIT_TLS_CERT_FILE/,
     );
     const line = (text: string) => out.find((one) => one.includes(text));
-    expect(line('lets in nobody without a certificate')).toMatch(/^pass {2}tls: /);
-    expect(line('takes no token of one service')).toMatch(/^FAIL .*step 1: error is absent/);
+    expect(line('rejects clients without a certificate')).toMatch(/^pass {2}tls: /);
+    expect(line('rejects a token of one service')).toMatch(/^FAIL .*step 1: error is absent/);
   });
 
-  it('skips what is about certificates in cleartext, and says why (TG-7)', async () => {
-    const { out } = await verify(credulous.address, '--only', 'tls');
+  it('skips certificate cases in cleartext and prints the reason (TG-7)', async () => {
+    const { out } = await verify(insecure.address, '--only', 'tls');
     expect(out.filter((line) => line.startsWith('skip'))).toHaveLength(2);
-    expect(out.join('\n')).toContain('it needs certificates: see --tls-cert-file');
+    expect(out.join('\n')).toContain('requires --tls-cert-file');
   });
 
-  it('says why a gateway of another authority, or one that is called in cleartext, does not serve (SYS-3, SYS-4)', async () => {
+  it('reports the TLS error of a gateway with another CA or in cleartext (SYS-3, SYS-4)', async () => {
     const foreign = tlsOptions(join(dir, 'foreign'));
-    const strangers = await verify(certified.address, '--wait', '0', ...foreign);
-    expect(strangers.exit).toBe(2);
-    expect(strangers.err[0]).toMatch(/served within 0 s\. The last answer: .*certificate/);
+    const untrustedCallers = await verify(certified.address, '--wait', '0', ...foreign);
+    expect(untrustedCallers.exit).toBe(2);
+    expect(untrustedCallers.err[0]).toMatch(/not ready within 0 s\. Last error: .*certificate/);
     const cleartext = await verify(certified.address, '--wait', '0');
     expect(cleartext.exit).toBe(2);
-    expect(cleartext.err[0]).toMatch(/served within 0 s\. The last answer: /);
+    expect(cleartext.err[0]).toMatch(/not ready within 0 s\. Last error: /);
   });
 
-  it('wants a certificate for each service that it plays, and all three options (SYS-3)', async () => {
+  it('requires a certificate for each simulated service and all three options (SYS-3)', async () => {
     const [ca = '', caFile = '', cert = ''] = tlsOptions(join(dir, 'own'));
     const one = await verify('127.0.0.1:1', ca, caFile, cert, caFile, '--tls-key-file', caFile);
     expect(one.exit).toBe(2);
     expect(one.err[0]).toBe(
-      '--tls-cert-file must contain {service}, which stands for supervisor, agent-worker, tool-provider in turn: each has its own.',
+      '--tls-cert-file must contain {service}, which is replaced by supervisor, agent-worker, tool-provider.',
     );
     const half = await verify('127.0.0.1:1', ca, caFile);
     expect(half.exit).toBe(2);
-    expect(half.err[0]).toMatch(/give all three, or none\.$/);
+    expect(half.err[0]).toMatch(/must be set together\.$/);
   });
 });

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => test.close());
 
-/** Runs a command line; answers its exit code and what it wrote. */
+/** Runs a command line; returns its exit code and output. */
 async function writ(args: readonly string[], changes: Readonly<Record<string, string>> = {}) {
   const { edgeUrl: WRIT_ADDRESS, apiKey: WRIT_API_KEY } = test.platform;
   const out: string[] = [];
@@ -41,7 +41,7 @@ describe('writ halt', () => {
     ['a run', async () => ['--run', await start()]],
     ['a tenant', async () => ['--tenant', 'default']],
     ['everything', async () => ['--everything', '--end-runs']],
-  ])('stops %s, shows it, and lifts it (SV-9)', async (_, scope) => {
+  ])('halts %s, lists the halt and lifts it (SV-9)', async (_, scope) => {
     const halted = await writ(['halt', ...(await scope()), ...REASON]);
     expect(halted).toMatchObject({ exit: 0, err: [] });
     expect(halted.out[0]).toMatch(
@@ -56,7 +56,7 @@ describe('writ halt', () => {
     expect((await writ(['halts'])).out[0]).toContain(id);
   });
 
-  it('stops one agent of a run (SV-9)', async () => {
+  it('halts one agent of a run (SV-9)', async () => {
     const runId = await start();
     const { run } = await test.client.runs.getRun({ runId });
     const agent = run?.agent?.instance ?? '';
@@ -65,7 +65,7 @@ describe('writ halt', () => {
     expect((await writ(['resume', haltId(halted.out)])).exit).toBe(0);
   });
 
-  it('says what is missing, wrong or not known, and changes nothing then (SYS-3)', async () => {
+  it('reports missing, invalid and unknown options without any effect (SYS-3)', async () => {
     const wrong = [
       ['halt', ...REASON],
       ['halt', '--agent', 'a', ...REASON],
@@ -84,14 +84,14 @@ describe('writ halt', () => {
 });
 
 describe('writ keys', () => {
-  it('makes a key that works at once, lists it without its text, and revokes it without a restart (SYS-6)', async () => {
-    const made = await writ([
+  it('creates a key that is valid at once, lists it without its text, and revokes it without a restart (SYS-6)', async () => {
+    const created = await writ([
       'keys',
       'create',
       ...['--tenant', 'acme', '--subject', 'ada', '--role', 'caller', 'admin'],
     ]);
-    expect(made.exit).toBe(0);
-    const [key = ''] = made.out;
+    expect(created.exit).toBe(0);
+    const [key = ''] = created.out;
     const halts = () => writ(['halts'], { WRIT_API_KEY: key });
     expect((await halts()).exit).toBe(0);
     const { out } = await writ(['keys', 'list']);
@@ -102,10 +102,10 @@ describe('writ keys', () => {
     await expect
       .poll(async () => (await halts()).err.join(), { interval: 20, timeout: 30_000 })
       .toContain('API key is not valid');
-    expect((await writ(['keys', 'revoke', 'nobody'])).exit).toBe(1);
+    expect((await writ(['keys', 'revoke', 'unknown'])).exit).toBe(1);
   });
 
-  it('refuses a role that there is not (SYS-3)', async () => {
+  it('rejects an unknown role (SYS-3)', async () => {
     const { exit, err } = await writ([
       'keys',
       'create',

@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** Runs `writ certs` on the folder; answers its exit code and what it wrote. */
+/** Runs `writ certs` on the folder; returns its exit code and output. */
 async function certs(...args: readonly string[]) {
   const out: string[] = [];
   const err: string[] = [];
@@ -41,8 +41,8 @@ async function certs(...args: readonly string[]) {
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
 const serialOf = (file: string) => new X509Certificate(readFileSync(file)).serialNumber;
 
-/** A service with files of its own, which it gets from the folder when it is brought up to date. */
-class Place {
+/** A service with its own copy of the certificate files. */
+class Peer {
   readonly name: ServiceName;
   readonly #dir: string;
   readonly tls: ServiceTls;
@@ -71,7 +71,7 @@ class Place {
     return this.#peer?.address ?? '';
   }
 
-  /** Gets the files that were issued last, and has taken them up when it resolves. */
+  /** Copies the latest files; resolves when the service has reloaded them. */
   async update(): Promise<void> {
     this.#copy();
     const now = () => [this.tls.server.files.current.cert, this.tls.server.files.current.ca];
@@ -92,8 +92,8 @@ class Place {
   }
 }
 
-/** A client that makes its connection anew, and does not try twice. */
-function fresh(from: Place, to: Place) {
+/** A client with a new connection and without retries. */
+function fresh(from: Peer, to: Peer) {
   return createRpcClient(KeyService, {
     address: to.address,
     telemetry,
@@ -102,7 +102,7 @@ function fresh(from: Place, to: Place) {
   });
 }
 
-async function callOnce(from: Place, to: Place): Promise<void> {
+async function callOnce(from: Peer, to: Peer): Promise<void> {
   const client = fresh(from, to);
   try {
     await client.getKeys({});
@@ -112,18 +112,18 @@ async function callOnce(from: Place, to: Place): Promise<void> {
 }
 
 describe('writ certs --replace-ca', () => {
-  it('replaces the authority while two services call each other, and refuses neither at any step (SYS-6)', async () => {
+  it('rotates the CA while two services call each other without a failed call (SYS-6)', async () => {
     expect((await certs('--trust-domain', 'example.org')).exit).toBe(0);
     copyFileSync(join(folder, 'agent-worker.crt'), join(root, 'old.crt'));
-    const worker = new Place('agent-worker');
-    const supervisor = new Place('supervisor');
+    const worker = new Peer('agent-worker');
+    const supervisor = new Peer('supervisor');
     await Promise.all([worker.serve(), supervisor.serve()]);
 
     const failures: unknown[] = [];
     let calls = 0;
     const over = new AbortController();
-    // One that keeps its connections as long as it may, and one that makes one for each call.
-    const callOn = async (from: Place, to: Place): Promise<void> => {
+    // One client keeps its connections; the other opens a connection for each call.
+    const callOn = async (from: Peer, to: Peer): Promise<void> => {
       const kept = createRpcClient(KeyService, {
         address: to.address,
         telemetry,
@@ -138,28 +138,28 @@ describe('writ certs --replace-ca', () => {
       kept.close();
     };
     const callers = [callOn(worker, supervisor), callOn(supervisor, worker)];
-    /** Lets calls be made, on connections that came after. */
-    const go = async (): Promise<void> => {
+    /** Waits for calls on new connections. */
+    const makeCalls = async (): Promise<void> => {
       const before = calls;
       await expect.poll(() => calls).toBeGreaterThan(before + 20);
       expect(failures).toEqual([]);
     };
     const before = serialOf(join(folder, 'ca.crt'));
-    await go();
+    await makeCalls();
     for (const step of ['begin', 'issue', 'finish']) {
       const { exit, err } = await certs('--replace-ca', step);
       expect({ step, exit, err }).toEqual({ step, exit: 0, err: '' });
-      // One is up to date before the other.
+      // The services reload at different times.
       await worker.update();
-      await go();
+      await makeCalls();
       await supervisor.update();
-      await go();
+      await makeCalls();
     }
     over.abort();
     await Promise.all(callers);
     expect(failures).toEqual([]);
 
-    // And the old authority vouches for nobody any more.
+    // The old CA is no longer trusted.
     const authority = new X509Certificate(readFileSync(join(folder, 'ca.crt')));
     expect(authority.serialNumber).not.toBe(before);
     const old = new X509Certificate(readFileSync(join(root, 'old.crt')));
@@ -171,30 +171,30 @@ describe('writ certs --replace-ca', () => {
     await Promise.all([worker.close(), supervisor.close()]);
   });
 
-  it('refuses calls when a step is left out, which is why there are three (SYS-4)', async () => {
+  it('fails calls when a step is skipped (SYS-4)', async () => {
     await certs();
-    const worker = new Place('agent-worker');
-    const supervisor = new Place('supervisor');
+    const worker = new Peer('agent-worker');
+    const supervisor = new Peer('supervisor');
     await Promise.all([worker.serve(), supervisor.serve()]);
     await callOnce(worker, supervisor);
     await certs('--replace-ca', 'begin');
     await certs('--replace-ca', 'issue');
     await worker.update();
-    // It still knows the old authority alone.
+    // It still trusts only the old CA.
     await expect(callOnce(worker, supervisor)).rejects.toMatchObject({ kind: 'unavailable' });
     await supervisor.update();
     await callOnce(worker, supervisor);
     await Promise.all([worker.close(), supervisor.close()]);
   });
 
-  it('goes on where it was broken off, and takes no step before its time (SYS-4)', async () => {
+  it('continues after an interruption and rejects steps out of order (SYS-4)', async () => {
     await certs('--also', 'edge');
     expect((await certs('--replace-ca', 'issue')).err).toContain('run the step begin first');
     expect((await certs('--replace-ca', 'finish')).err).toContain('run the step begin first');
     const alone = readFileSync(join(folder, 'ca.crt'));
     await certs('--replace-ca', 'begin');
     const next = serialOf(join(folder, 'ca-next.crt'));
-    // As if it had been killed before it wrote the bundle.
+    // The state after a crash before the bundle is written.
     writeFileSync(join(folder, 'ca.crt'), alone);
     expect((await certs('--replace-ca', 'issue')).err).toContain('run the step begin first');
     expect((await certs('--replace-ca', 'begin')).exit).toBe(0);
@@ -202,7 +202,7 @@ describe('writ certs --replace-ca', () => {
     expect((await certs('--replace-ca', 'begin')).err).toContain('continue with the step issue');
     expect((await certs('--replace-ca', 'finish')).err).toContain('run the step issue first');
 
-    // The old one still signs.
+    // The old CA still signs.
     expect((await certs('--renew')).exit).toBe(0);
     const forgotten = await certs('--replace-ca', 'issue');
     expect(forgotten.err).toContain('also has certificates for edge');
@@ -216,7 +216,7 @@ describe('writ certs --replace-ca', () => {
     expect(own.verify(authority.publicKey)).toBe(true);
   });
 
-  it('keeps the trust domain that a folder has, and issues nothing of another one (SYS-4)', async () => {
+  it('keeps the trust domain of a folder and issues no certificate of another one (SYS-4)', async () => {
     await certs('--trust-domain', 'example.org');
     await certs('--replace-ca', 'begin');
     await certs('--replace-ca', 'issue');

@@ -1,4 +1,4 @@
-import type { CommandGroup } from '../command-group.ts';
+import type { CommandGroup } from '../io.ts';
 import { auditCommands } from './audit/index.ts';
 import { certsCommands } from './certs/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
@@ -6,7 +6,7 @@ import { haltCommands } from './halt/index.ts';
 import { keyCommands } from './keys/index.ts';
 import { policyCommands } from './policy/index.ts';
 
-/** Every command group of `writ`. */
+/** The command groups of `writ`. */
 export const COMMANDS: readonly CommandGroup[] = [
   auditCommands,
   certsCommands,

@@ -4,19 +4,19 @@ import { pipeline } from 'node:stream/promises';
 import { formatLine } from '@writ/audit';
 import type { ExportAuditResponse } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { DataLossError, isJsonObject, type JsonValue } from '@writ/kernel';
-import { type DoorOptions, openDoor } from '../../door.ts';
+import { type ClientOptions, openClient } from '../../client.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { recordNumber } from './record-number.ts';
 
 /** Options of `writ audit export`. */
-export interface ExportOptions extends DoorOptions {
+export interface ExportOptions extends ClientOptions {
   readonly after: string;
 }
 
 /**
- * Writes the chain of the caller's tenant, line by line: to a file, which is there only when the
- * export is whole, or else to the output (SV-8).
- * @throws what the platform answers; DataLossError RECORD_UNREADABLE
+ * Writes the audit chain of the caller's tenant as JSON lines, to a file or to standard output; the file is created
+ * only after a complete export (SV-8).
+ * @throws the errors of the platform; DataLossError RECORD_UNREADABLE
  */
 export async function exportChain(
   file: string | undefined,
@@ -24,10 +24,10 @@ export async function exportChain(
   io: CliIo,
 ): Promise<Exit> {
   const afterSequence = BigInt(recordNumber(options.after, '--after'));
-  const entries = openDoor(options, io).audit.exportAudit({ afterSequence });
+  const entries = openClient(options, io).audit.exportAudit({ afterSequence });
   if (file === undefined) {
     for await (const entry of entries) io.print(lineOf(entry));
-    return EXIT.holds;
+    return EXIT.success;
   }
   const draft = `${file}.part`;
   try {
@@ -38,10 +38,10 @@ export async function exportChain(
     await rm(draft, { force: true });
     throw error;
   }
-  return EXIT.holds;
+  return EXIT.success;
 }
 
-/** Returns how many there were. */
+/** Writes one line for each entry. @returns the number of lines */
 async function writeLines(
   file: string,
   entries: AsyncIterable<ExportAuditResponse>,
@@ -70,7 +70,7 @@ function parse(json: string): JsonValue | undefined {
   try {
     return JSON.parse(json) as JsonValue;
   } catch {
-    // Named by its place by whoever asked.
+    // The caller reports the position.
     return undefined;
   }
 }

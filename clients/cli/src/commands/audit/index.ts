@@ -1,39 +1,39 @@
 import type { Command } from 'commander';
-import { withDoor } from '../../door.ts';
+import { withClientOptions } from '../../client.ts';
 import type { CliIo, Exit } from '../../io.ts';
 import type { ExportOptions } from './export-chain.ts';
 import type { KeysOptions } from './print-keys.ts';
 import type { VerifyOptions } from './verify-file.ts';
 
-/** `writ audit`: what was proposed, decided, executed and how it ended, and the proof of it (SV-8). */
+/** `writ audit`: exports and verifies the audit chain (SV-8). */
 export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
-  const audit = program.command('audit').description('the audit record of a tenant (SV-8)');
-  // What calls gRPC and checks signatures takes half a second to load, and no other command needs it.
-  withDoor(audit.command('export [file]'))
-    .description('writes the chain with its checkpoints and a signed head, as JSON lines')
-    .option('--after <record>', 'only what comes after this record', '0')
+  const audit = program.command('audit').description('Audit chain of a tenant (SV-8).');
+  // Loaded on demand: gRPC and signature checks take half a second to load.
+  withClientOptions(audit.command('export [file]'))
+    .description('Export the chain with its checkpoints and a signed head, as JSON lines.')
+    .option('--after <record>', 'export only records after this one', '0')
     .action(async (file: string | undefined, options: ExportOptions) => {
       const { exportChain } = await import('./export-chain.ts');
       done(await exportChain(file, options, io));
     });
   audit
     .command('verify <file>')
-    .description('checks an export offline and says the first broken place')
+    .description('Verify an export offline and report the first error.')
     .option('--keys <file>', "the supervisor's public keys, as `writ audit keys` prints them")
-    .option('--key <file>', 'the same, for a single key')
-    .option('--tenant <tenant>', 'whose chain it must be')
-    .option('--after <record>', 'the record after which the export begins', '0')
-    .option('--continues <file>', 'an earlier export, of which nothing may have changed since')
+    .option('--key <file>', 'alias of --keys for a single key')
+    .option('--tenant <tenant>', 'expected tenant')
+    .option('--after <record>', 'the record before the first of the export', '0')
+    .option('--continues <file>', 'an earlier export that this one must continue')
     .action(async (file: string, options: VerifyOptions) => {
       const { verifyFile } = await import('./verify-file.ts');
       done(await verifyFile(file, options, io));
     });
   audit
     .command('keys')
-    .description("prints the supervisor's public keys, those that it has retired as well")
+    .description("Print the supervisor's public keys, including retired keys.")
     .option(
       '--supervisor <address>',
-      "the supervisor's internal port (WRIT_SUPERVISOR_ADDRESS, 127.0.0.1:50051)",
+      "the supervisor's internal address (WRIT_SUPERVISOR_ADDRESS, 127.0.0.1:50051)",
     )
     .action(async (options: KeysOptions) => {
       const { printKeys } = await import('./print-keys.ts');

@@ -12,16 +12,15 @@ export interface KeysOptions {
 }
 
 /**
- * Prints the supervisor's public keys as a JSON Web Key Set. Whoever verifies exports keeps them
- * apart from the platform: an export proves nothing with keys that came with it (SV-8).
- * Where services have certificates it takes the supervisor's from the same settings.
- * @throws what the supervisor answers
+ * Prints the supervisor's public keys as a JSON Web Key Set. Verifiers keep the keys outside the platform, because keys
+ * delivered with an export prove nothing (SV-8). With mutual TLS, it uses the supervisor's certificate from the settings.
+ * @throws the errors of the supervisor
  */
 export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {
   const address = supervisor ?? io.env.WRIT_SUPERVISOR_ADDRESS ?? '127.0.0.1:50051';
   const telemetry = createTelemetry({ service: 'writ', logLevel: 'silent' });
   const files = readPeerSettings(io.env).tls;
-  // Whoever may ask where services have certificates has the supervisor's own at hand.
+  // With mutual TLS, only service certificates may call KeyService.
   const tls = files && openServiceTls({ service: 'supervisor', ...files, log: telemetry.log });
   const client = createRpcClient(KeyService, {
     address,
@@ -41,7 +40,7 @@ export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise
       };
     });
     io.print(formatPublicKeys(known).trimEnd());
-    return EXIT.holds;
+    return EXIT.success;
   } finally {
     client.close();
     tls?.close();

@@ -2,13 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { InvalidRequestError } from '@writ/kernel';
 
-/** No line that a supervisor writes comes near it. */
+/** Largest line, in bytes; the supervisor writes much shorter lines. */
 const MAX_LINE = 8 * 1024 * 1024;
 const LINE_FEED = 10;
 
 /**
- * The lines of a file, which end with a line feed and nothing else; the last one may lack it. One
- * whose bytes are no text is empty.
+ * The lines of a file, separated by line feeds. A line that is not UTF-8 is returned as an empty line.
  * @throws InvalidRequestError LINE_TOO_LONG; what reading the file throws
  */
 export async function* readLines(file: string): AsyncIterable<string> {
@@ -24,7 +23,7 @@ export async function* readLines(file: string): AsyncIterable<string> {
     if (rest.length > MAX_LINE) {
       throw new InvalidRequestError(
         'LINE_TOO_LONG',
-        `${file} has a line of over ${MAX_LINE} bytes.`,
+        `${file} has a line of more than ${MAX_LINE} bytes.`,
       );
     }
   }

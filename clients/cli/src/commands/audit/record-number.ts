@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '@writ/kernel';
 
 /**
- * The place of a record in its chain, as an option gives it.
+ * Parses the sequence number of a record.
  * @throws InvalidRequestError INVALID_OPTION naming the option
  */
 export function recordNumber(text: string, option: string): number {
@@ -9,7 +9,7 @@ export function recordNumber(text: string, option: string): number {
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;
   throw new InvalidRequestError(
     'INVALID_OPTION',
-    `${option} must be the number of a record, not ${text}.`,
+    `${option} must be a record number, not ${text}.`,
     {
       option,
     },

@@ -22,17 +22,16 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks an export with the public keys alone, without any platform, and prints either what it holds
- * or the first broken place in one sentence (SV-8).
- * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING; UnauthenticatedError when
- *   the head of the earlier export does not count; what reading the files throws
+ * Verifies an export offline with the public keys, and prints a summary or the first error (SV-8).
+ * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING; UnauthenticatedError for
+ *   an invalid head of the earlier export; errors of reading the files
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
   const { keys = options.key, tenant } = options;
   if (keys === undefined) {
     throw new InvalidRequestError(
       'KEYS_MISSING',
-      "Give --keys the file with the supervisor's public keys; `writ audit keys` prints them.",
+      "--keys is required: the file with the supervisor's public keys. `writ audit keys` prints them.",
     );
   }
   const after = recordNumber(options.after, '--after');
@@ -45,7 +44,7 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
     after,
   });
   io.print(verdict.holds ? summaryOf(verdict, after) : verdict.sentence);
-  return verdict.holds ? EXIT.holds : EXIT.fails;
+  return verdict.holds ? EXIT.success : EXIT.failure;
 }
 
 async function headReader(jwks: string): Promise<ReadHead> {
@@ -59,7 +58,7 @@ async function headReader(jwks: string): Promise<ReadHead> {
   };
 }
 
-/** The head that ends an earlier export. */
+/** The head of an earlier export. */
 async function headOf(file: string, readHead: ReadHead): Promise<SignedHead> {
   let last = '';
   for await (const line of readLines(file)) last = line;

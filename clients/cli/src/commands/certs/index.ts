@@ -3,8 +3,7 @@ import type { CertificateFolderOptions, WrittenCertificate } from '@writ/certs';
 import { isTrustDomain, SERVICE_NAMES, TOOL_PROVIDER } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import { Option } from 'commander';
-import type { CommandGroup } from '../../command-group.ts';
-import { type CliIo, EXIT } from '../../io.ts';
+import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
 
 interface CertsOptions {
   readonly trustDomain?: string;
@@ -20,36 +19,36 @@ interface CertsOptions {
 const DAY_MS = 86_400_000;
 const LONGEST_DAYS = 3_650;
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Of replacing an authority, so that nobody is refused meanwhile. */
+/** Steps of a CA rotation without rejected connections. */
 const STEPS = ['begin', 'issue', 'finish'] as const;
 
-/** `writ certs`: an authority for development, and the certificates of the services (SYS-6). */
+/** `writ certs`: a development CA and the certificates of the services (SYS-6). */
 export const certsCommands: CommandGroup = (program, io, done) => {
   program
     .command('certs')
-    .argument('<folder>', 'where ca.crt, ca.key, <service>.crt and <service>.key go')
+    .argument('<folder>', 'the folder of ca.crt, ca.key, <service>.crt and <service>.key')
     .description(
-      'Make an authority for development, and a certificate and key for each service, readable by their owner alone.',
+      'Create a development CA, and a certificate and key for each service, readable only by their owner.',
     )
-    .option('--renew', 'issue new certificates with the authority that the folder has')
+    .option('--renew', 'issue new certificates with the existing CA')
     .addOption(
-      new Option('--replace-ca <step>', 'replace the authority, one step after the other')
+      new Option('--replace-ca <step>', 'rotate the CA, step by step')
         .choices(STEPS)
         .conflicts('renew'),
     )
+    .option('--trust-domain <name>', 'SPIFFE trust domain (that of the existing CA, or writ.local)')
+    .option('--dns <name...>', 'additional host names for every certificate')
+    .option('--ip <address...>', 'additional IP addresses for every certificate')
     .option(
-      '--trust-domain <name>',
-      'the first part of every name (what the folder has, or writ.local)',
+      '--also <name...>',
+      'additional certificates without a service name, such as edge or nats',
     )
-    .option('--dns <name...>', 'a further host name that every certificate is good for')
-    .option('--ip <address...>', 'an IP address that every certificate is good for')
-    .option('--also <name...>', 'a certificate that names no service, such as for the edge or nats')
-    .option('--days <number>', 'how long certificates are good', '7')
-    .option('--ca-days <number>', 'how long a new authority is good', '365')
+    .option('--days <number>', 'lifetime of certificates in days', '7')
+    .option('--ca-days <number>', 'lifetime of a new CA in days', '365')
     .action(async (dir: string, options: CertsOptions) => {
       const folder = folderOptions(dir, options);
       const authorityLifeMs = daysFrom('--ca-days', options.caDays);
-      // Whoever asks for something else need not wait for the library.
+      // Loaded on demand, for the start time of other commands.
       const certs = await import('@writ/certs');
       const { trustDomain = certs.trustDomainOf(dir) ?? 'writ.local' } = options;
       const all = { ...folder, trustDomain };
@@ -57,11 +56,11 @@ export const certsCommands: CommandGroup = (program, io, done) => {
         await replace(options.replaceCa, all, authorityLifeMs, io);
       else if (options.renew === true) show(await certs.issueInFolder(all), io);
       else show(await certs.makeFolder(all, authorityLifeMs), io);
-      done(EXIT.holds);
+      done(EXIT.success);
     });
 };
 
-/** Takes one step, and says when the next one may come. */
+/** Runs one step and prints the next command. */
 async function replace(
   step: (typeof STEPS)[number],
   folder: CertificateFolderOptions,
@@ -71,17 +70,19 @@ async function replace(
   const { beginReplacement, finishReplacement, issueReplacement } = await import('@writ/certs');
   const { dir } = folder;
   const next = (what: string, command: string) =>
-    print(`Once every process has taken ${what}: writ certs ${dir} --replace-ca ${command}`);
+    print(
+      `After every process has reloaded ${what}, run: writ certs ${dir} --replace-ca ${command}`,
+    );
   if (step === 'begin') {
     await beginReplacement(folder, authorityLifeMs);
-    print(`${dir}/ca.crt now holds a new authority beside the old.`);
+    print(`${dir}/ca.crt now contains the new CA and the old CA.`);
     next('it', 'issue');
   } else if (step === 'issue') {
     show(await issueReplacement(folder), { print });
     next('its new certificate', 'finish');
   } else {
     finishReplacement(folder);
-    print(`${dir}/ca.crt now holds the new authority alone.`);
+    print(`${dir}/ca.crt now contains only the new CA.`);
   }
 }
 
@@ -96,11 +97,13 @@ function folderOptions(
 ): Omit<CertificateFolderOptions, 'trustDomain'> {
   if (trustDomain !== undefined && !isTrustDomain(trustDomain))
     throw bad('--trust-domain must be lower-case letters, digits, dots, underscores and hyphens.');
-  const noAddress = ip.find((address) => isIP(address) === 0);
-  if (noAddress !== undefined) throw bad(`--ip ${noAddress} is no IP address.`);
-  const noName = also.find((name) => !NAME.test(name) || isTaken(name));
-  if (noName !== undefined)
-    throw bad(`--also ${noName} must be a name of lower-case letters that is not taken.`);
+  const invalidAddress = ip.find((address) => isIP(address) === 0);
+  if (invalidAddress !== undefined) throw bad(`--ip ${invalidAddress} is not an IP address.`);
+  const invalidName = also.find((name) => !NAME.test(name) || isTaken(name));
+  if (invalidName !== undefined)
+    throw bad(
+      `--also ${invalidName} must be an unused name of lower-case letters, digits and hyphens.`,
+    );
   return {
     dir,
     services: [...SERVICE_NAMES, TOOL_PROVIDER],

@@ -1,14 +1,14 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { isWritError } from '@writ/kernel';
 
-/** What an RPC said, in the form of the contract; an error as `error`, `reason`, `field`, `message`. */
+/** Response of an RPC in proto field names; an error as `error`, `reason`, `field`, `message`. */
 export interface Answer {
   readonly view: JsonObject;
-  /** The receipt as it came; `view.receipt` holds its claims. */
+  /** The receipt token; `view.receipt` has its claims. */
   readonly token?: string;
 }
 
-/** The answer that `work` gives, or the error that the gateway answered with. */
+/** The response of `work`, or the error of the gateway as a response. */
 export async function answered(work: () => Promise<Answer>): Promise<Answer> {
   try {
     return await work();

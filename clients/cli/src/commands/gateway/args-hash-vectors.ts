@@ -2,18 +2,17 @@ import { readFileSync } from 'node:fs';
 import { sha256Hex } from '@writ/kernel';
 import type { CallFields } from './table.ts';
 
-/** A call whose arguments are those of a vector. */
+/** A call with the arguments of a vector. */
 export interface VectorCall {
   readonly name: string;
   readonly call: CallFields;
-  /** Whether a call before it has the same hash; calls that have none go first. */
+  /** Whether an earlier call has the same hash. */
   readonly isRepeat: boolean;
   readonly argsHash: string;
 }
 
 /**
- * Two calls for each of the shared vectors: its arguments as they are, and as its own canonical text
- * spells them (TG-4).
+ * Two calls for each shared vector: its arguments as given, and in its canonical spelling (TG-4).
  */
 export function readVectorCalls(file: string): readonly VectorCall[] {
   const { vectors } = JSON.parse(readFileSync(file, 'utf8')) as {

@@ -6,38 +6,38 @@ import { type Answer, answered } from './answer.ts';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 import { AS_CONTRACT, receiptClaims } from './receipt-rules.ts';
 import { type CaseNames, callerHeaders, certificateOf, runOf } from './sent-call.ts';
-import type { Stage } from './stage.ts';
 import type { CallFields, Step } from './table.ts';
+import type { TestPeers } from './test-peers.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type AnyCall = (request: unknown, options: CallOptions) => Promise<never>;
 
-/** The RPCs of a case beside CallTool. */
+/** The RPCs of a case except CallTool. */
 export class CaseRpcs {
-  readonly #stage: Stage;
+  readonly #peers: TestPeers;
   readonly #gateway: GatewayUnderTest;
   readonly #names: CaseNames;
   readonly #orders = new Set<string>();
 
-  constructor(stage: Stage, gateway: GatewayUnderTest, names: CaseNames) {
-    this.#stage = stage;
+  constructor(peers: TestPeers, gateway: GatewayUnderTest, names: CaseNames) {
+    this.#peers = peers;
     this.#gateway = gateway;
     this.#names = names;
   }
 
-  /** Calls an RPC by the name that the client has for it, as the step says. */
+  /** Calls an RPC by its local name. */
   async call(name: string, step: Step): Promise<Answer> {
     const service = name in KeyService.method ? KeyService : ToolGatewayService;
     const method: DescMethod | undefined = service.methods.find(
       ({ localName }) => localName === name,
     );
-    if (method === undefined) throw new Error(`there is no RPC ${name}`);
+    if (method === undefined) throw new Error(`RPC ${name} does not exist`);
     const headers = this.#headers(step);
     const shown = step.certificate ?? certificateOf(step.by ?? 'supervisor');
     const client = createRpcClient(service, this.#gateway.as(shown));
     try {
       return await answered(async () => {
-        const request = fromJson(method.input, this.#owned(step.request ?? {}) as JsonObject);
+        const request = fromJson(method.input, this.#withNames(step.request ?? {}) as JsonObject);
         const call = client[name as keyof typeof client] as unknown as AnyCall;
         const response = await call(request, { headers, timeoutMs: 15_000 });
         const view = toJson(method.output, response, AS_CONTRACT) as JsonObject;
@@ -50,7 +50,7 @@ export class CaseRpcs {
     }
   }
 
-  /** Lifts whatever the case has frozen: a gateway that failed must not stay so. */
+  /** Lifts every freeze of the case, also after a failure. */
   async liftOrders(): Promise<void> {
     for (const orderId of this.#orders) {
       await this.call('unfreeze', { request: { order_id: orderId } });
@@ -59,7 +59,7 @@ export class CaseRpcs {
 
   #headers({ by = 'supervisor', audience = 'tool-gateway', agent_token: claims }: Step) {
     return {
-      ...callerHeaders(this.#stage, by, audience),
+      ...callerHeaders(this.#peers, by, audience),
       ...(by === 'worker' ? { 'writ-epoch': '1' } : {}),
       ...(claims && { 'writ-agent-token': this.#agentToken(claims) }),
     };
@@ -73,7 +73,7 @@ export class CaseRpcs {
       priority: 'PRIORITY_NORMAL',
       ...over,
     };
-    return this.#stage.supervisor.token({
+    return this.#peers.supervisor.token({
       kind: 'agent',
       audience: 'tool-gateway',
       subject: claims.agent.instance,
@@ -82,9 +82,9 @@ export class CaseRpcs {
     });
   }
 
-  /** The request with the names of this case; `call` may leave out all that is as usual. */
-  #owned(value: unknown, key = ''): unknown {
-    if (Array.isArray(value)) return value.map((item: unknown) => this.#owned(item));
+  /** The request with the names of this case; omitted fields of `call` get their defaults. */
+  #withNames(value: unknown, key = ''): unknown {
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#withNames(item));
     if (typeof value === 'string') {
       if (key === 'order_id') this.#orders.add(value);
       return ['tenant', 'run_id', 'order_id'].includes(key) ? `${value}-${this.#names.id}` : value;
@@ -95,7 +95,7 @@ export class CaseRpcs {
       return { ...runOf(this.#names, rest), agent_instance: agent, call_id };
     }
     return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [name, this.#owned(item, name)]),
+      Object.entries(value).map(([name, item]) => [name, this.#withNames(item, name)]),
     );
   }
 }

@@ -15,26 +15,26 @@ import { AS_CONTRACT, receiptClaims, receiptFault } from './receipt-rules.ts';
 import { listServices } from './reflection.ts';
 import { type CaseNames, runOf, type SentCall, toSentCall } from './sent-call.ts';
 import { SentCalls } from './sent-calls.ts';
-import type { Stage } from './stage.ts';
 import type { CallFields, Case, Step } from './table.ts';
+import type { TestPeers } from './test-peers.ts';
 
-/** What a case runs against. */
+/** Environment of a case. */
 export interface CaseSetting {
-  readonly stage: Stage;
+  readonly peers: TestPeers;
   readonly gateway: GatewayUnderTest;
   readonly names: CaseNames;
-  /** The folder that the paths of a table start from. */
+  /** Base folder of the paths in a table. */
   readonly folder: string;
-  /** Resolves when the gateway was killed and is back. */
+  /** Kills the gateway; resolves when it serves again. */
   restart(): Promise<void>;
 }
 
 interface Started {
   readonly answer: Promise<Answer>;
-  readonly gone: AbortController;
+  readonly caller: AbortController;
 }
 
-/** One case under way. */
+/** The run of one case. */
 export class CaseRun {
   readonly #setting: CaseSetting;
   readonly #answers = new Map<string, Answer>();
@@ -44,17 +44,16 @@ export class CaseRun {
 
   constructor(setting: CaseSetting) {
     this.#setting = setting;
-    this.#rpcs = new CaseRpcs(setting.stage, setting.gateway, setting.names);
+    this.#rpcs = new CaseRpcs(setting.peers, setting.gateway, setting.names);
   }
 
   /**
-   * Takes every step, and leaves no order in force. Rejects with one phrase that names the step and
-   * what was wrong.
+   * Runs every step, and lifts every freeze at the end. Rejects with the number of the failed step and the problem.
    */
   async run({ steps }: Case): Promise<void> {
     try {
       for (const [at, step] of steps.entries()) {
-        const fault = await this.#take(step).catch((error: unknown) => said(error));
+        const fault = await this.#runStep(step).catch((error: unknown) => messageOf(error));
         if (fault !== undefined) throw new Error(`step ${at + 1}: ${fault}`);
       }
     } finally {
@@ -64,7 +63,7 @@ export class CaseRun {
     if (fault !== undefined) throw new Error(fault);
   }
 
-  async #take(step: Step): Promise<string | undefined> {
+  async #runStep(step: Step): Promise<string | undefined> {
     const answer = await this.#act(step);
     if (typeof answer === 'string') return answer;
     if (answer !== undefined && step.as !== undefined) this.#answers.set(step.as, answer);
@@ -72,7 +71,7 @@ export class CaseRun {
     const fault = answer && mismatch(answer.view, expected);
     if (fault !== undefined) return fault;
     if (typeof label === 'string' && answer?.token !== this.#answers.get(label)?.token) {
-      return `the receipt is not the one of ${label}`;
+      return `the receipt differs from that of ${label}`;
     }
     const { executed } = step;
     const count = this.#executions().length;
@@ -81,33 +80,33 @@ export class CaseRun {
   }
 
   async #act(step: Step): Promise<Answer | string | undefined> {
-    const { stage, gateway, names, folder } = this.#setting;
+    const { peers, gateway, names, folder } = this.#setting;
     if (step.call !== undefined) return await this.#call(step.call);
     if (step.start !== undefined) return this.#start(step.start, step.as ?? '');
     if (step.finish !== undefined) return await this.#startedAs(step.finish).answer;
-    if (step.leave !== undefined) {
-      this.#startedAs(step.leave).gone.abort();
+    if (step.disconnect !== undefined) {
+      this.#startedAs(step.disconnect).caller.abort();
       return undefined;
     }
     if (step.rpc !== undefined) return await this.#rpcs.call(step.rpc, step);
     if (step.restart === true) return await this.#setting.restart().then(() => undefined);
     if (step.runs !== undefined) {
-      await stage.world.executed(this.#nameOf(step.runs), step.runs.times ?? 1);
+      await peers.world.executed(this.#nameOf(step.runs), step.runs.times ?? 1);
       return undefined;
     }
     if (step.answer !== undefined) {
-      stage.world.release(this.#nameOf(step.answer), step.answer);
+      peers.world.release(this.#nameOf(step.answer), step.answer);
       return undefined;
     }
-    if (step.told !== undefined) {
-      const { signal } = await stage.world.executed(this.#nameOf(step.told), 1);
-      await stage.world.until(() => signal.aborted || undefined, 'the tool to be called off');
+    if (step.cancelled !== undefined) {
+      const { signal } = await peers.world.executed(this.#nameOf(step.cancelled), 1);
+      await peers.world.until(() => signal.aborted || undefined, 'the cancellation of the tool');
       return undefined;
     }
     if (step.reported !== undefined) {
       const { token = '' } = this.#answers.get(step.reported) ?? {};
-      const twice = () => (stage.reported.get(token) ?? 0) >= 2 || undefined;
-      await stage.world.until(twice, 'the receipt to be reported, and again');
+      const twice = () => (peers.reported.get(token) ?? 0) >= 2 || undefined;
+      await peers.world.until(twice, 'two reports of the receipt');
       return undefined;
     }
     if (step.refusal_reported !== undefined) {
@@ -119,8 +118,8 @@ export class CaseRun {
         one.callId === callId &&
         one.reason === reason &&
         one.writSha256 !== '';
-      const find = () => Array.from(stage.refusals.values()).find(isIt);
-      await stage.world.until(find, `the refusal of ${callId} to be reported`);
+      const find = () => Array.from(peers.refusals.values()).find(isIt);
+      await peers.world.until(find, `the report of the refusal of ${callId}`);
       return undefined;
     }
     if (step.health !== undefined) {
@@ -134,7 +133,7 @@ export class CaseRun {
     if (step.args_hash_vectors !== undefined) {
       return await this.#vectors(resolve(folder, step.args_hash_vectors));
     }
-    return `it has no action that is known to ${names.id}`;
+    return `the step has no known action (case ${names.id})`;
   }
 
   async #call(fields: CallFields): Promise<Answer> {
@@ -152,25 +151,25 @@ export class CaseRun {
   }
 
   #start(fields: CallFields, label: string): undefined {
-    const gone = new AbortController();
-    const answer = this.#send(this.#prepare(fields), gone.signal);
-    // Whoever finishes it is told.
+    const caller = new AbortController();
+    const answer = this.#send(this.#prepare(fields), caller.signal);
+    // A `finish` step receives the error.
     answer.catch(() => undefined);
-    this.#started.set(label, { answer, gone });
+    this.#started.set(label, { answer, caller });
   }
 
   #startedAs(label: string): Started {
     const started = this.#started.get(label);
-    if (started === undefined) throw new Error(`nothing was started as ${label}`);
+    if (started === undefined) throw new Error(`no call was started as ${label}`);
     return started;
   }
 
   #prepare(fields: CallFields): SentCall {
-    const { stage, names } = this.#setting;
-    const sent = toSentCall(stage, names, fields);
+    const { peers, names } = this.#setting;
+    const sent = toSentCall(peers, names, fields);
     const { call } = sent.request;
     const name = { tenant: call.tenant, runId: call.run_id, callId: call.call_id };
-    if (fields.tool_does !== undefined) stage.world.script(name, fields.tool_does);
+    if (fields.tool_does !== undefined) peers.world.script(name, fields.tool_does);
     this.#sent.add(sent);
     return sent;
   }
@@ -189,7 +188,7 @@ export class CaseRun {
     });
   }
 
-  /** First every vector, which is no repeat of another, then all that is one (TG-4). */
+  /** Sends the first call of each hash, then the repeats (TG-4). */
   async #vectors(file: string): Promise<string | undefined> {
     const calls = readVectorCalls(file);
     for (const repeats of [false, true]) {
@@ -214,10 +213,10 @@ export class CaseRun {
   }
 
   #executions() {
-    return this.#setting.stage.world.executionsOf(this.#setting.names.id);
+    return this.#setting.peers.world.executionsOf(this.#setting.names.id);
   }
 }
 
-function said(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

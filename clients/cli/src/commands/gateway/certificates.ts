@@ -7,46 +7,47 @@ import type { ChannelTls } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import type { CertificateName } from './table.ts';
 
-/** The services that a verification plays, each with a certificate of its own. */
-export const PLAYED = ['supervisor', 'agent-worker', TOOL_PROVIDER] as const;
+/** The services that a verification simulates, each with its own certificate. */
+export const SIMULATED_SERVICES = ['supervisor', 'agent-worker', TOOL_PROVIDER] as const;
 
-/** One of {@link PLAYED}. */
-export type Played = (typeof PLAYED)[number];
+/** One of {@link SIMULATED_SERVICES}. */
+export type SimulatedService = (typeof SIMULATED_SERVICES)[number];
 
-/** Where the certificates are; `{service}` stands for each of {@link PLAYED}. */
+/** Paths of the certificates; `{service}` stands for each of {@link SIMULATED_SERVICES}. */
 export interface CertificateFiles {
   readonly caFile: string;
   readonly certFile: string;
   readonly keyFile: string;
 }
 
-/** What a verification proves itself with, where services call each other over mutual TLS (SYS-6). */
+/** Certificates of a verification with mutual TLS (SYS-6). */
 export interface Certificates {
   readonly trustDomain: string;
-  /** For the ports of a service that is played, and for calls of its own. */
-  readonly services: Readonly<Record<Played, ServiceTls>>;
+  /** For the listeners and the calls of the simulated services. */
+  readonly services: Readonly<Record<SimulatedService, ServiceTls>>;
   /** For calls to the gateway. */
   toGateway(shown: CertificateName): ChannelTls;
   close(): void;
 }
 
-const PLACE = '{service}';
+const SERVICE_PLACEHOLDER = '{service}';
 const HOUR_MS = 3_600_000;
 
 /**
- * Opens the certificates of all services that are played.
- * @throws InvalidRequestError when a file name does not say where that of each service is;
+ * Opens the certificates of the simulated services.
+ * @throws InvalidRequestError for a file name without `{service}`;
  *   PreconditionError INVALID_TLS_FILE or TLS_NAME_MISMATCH naming the file
  */
 export async function openCertificates(
   { caFile, certFile, keyFile }: CertificateFiles,
   log: Logger,
 ): Promise<Certificates> {
-  const fileOf = (option: string, pattern: string, service: Played): string => {
-    if (pattern.includes(PLACE)) return pattern.replaceAll(PLACE, service);
+  const fileOf = (option: string, pattern: string, service: SimulatedService): string => {
+    if (pattern.includes(SERVICE_PLACEHOLDER))
+      return pattern.replaceAll(SERVICE_PLACEHOLDER, service);
     throw new InvalidRequestError(
       'INVALID_OPTION',
-      `${option} must contain ${PLACE}, which stands for ${PLAYED.join(', ')} in turn: each has its own.`,
+      `${option} must contain ${SERVICE_PLACEHOLDER}, which is replaced by ${SIMULATED_SERVICES.join(', ')}.`,
       { field: option },
     );
   };
@@ -54,7 +55,7 @@ export async function openCertificates(
   const close = (): void => {
     for (const tls of opened) tls.close();
   };
-  const open = (service: Played): ServiceTls => {
+  const open = (service: SimulatedService): ServiceTls => {
     const tls = openServiceTls({
       service,
       certFile: fileOf('--tls-cert-file', certFile, service),
@@ -72,13 +73,13 @@ export async function openCertificates(
       [TOOL_PROVIDER]: open(TOOL_PROVIDER),
     };
     const { trustDomain } = services.supervisor;
-    const outsiders = await strangers(trustDomain, readFileSync(caFile));
+    const outsiders = await untrustedCallers(trustDomain, readFileSync(caFile));
     const { serverName } = services.supervisor.to('tool-gateway');
     return {
       trustDomain,
       services,
       toGateway: (shown) =>
-        shown === 'stranger' || shown === 'none'
+        shown === 'untrusted' || shown === 'none'
           ? { serverName, credentials: () => outsiders[shown] }
           : services[shown].to('tool-gateway'),
       close,
@@ -89,22 +90,22 @@ export async function openCertificates(
   }
 }
 
-/** Whoever must not be let in: one who shows nothing, and a supervisor of another authority's making. */
-async function strangers(
+/** Credentials that the gateway must reject: no certificate, and a supervisor certificate of another CA. */
+async function untrustedCallers(
   trustDomain: string,
   ca: Buffer,
-): Promise<Readonly<Record<'stranger' | 'none', ChannelCredentials>>> {
+): Promise<Readonly<Record<'untrusted' | 'none', ChannelCredentials>>> {
   const life = { lifeMs: HOUR_MS };
-  const authority = await createAuthority({ commonName: 'Nobody’s authority', ...life });
+  const authority = await createAuthority({ commonName: 'Untrusted CA', ...life });
   const { cert, key } = await issueCertificate(authority, {
     commonName: 'supervisor',
     uri: spiffeId(trustDomain, 'supervisor'),
     ...life,
   });
-  // Whom they reach is not their question.
+  // The server's name is not checked.
   const verify = { checkServerIdentity: () => undefined };
   return {
-    stranger: credentials.createSsl(ca, Buffer.from(key), Buffer.from(cert), verify),
+    untrusted: credentials.createSsl(ca, Buffer.from(key), Buffer.from(cert), verify),
     none: credentials.createSsl(ca, null, null, verify),
   };
 }

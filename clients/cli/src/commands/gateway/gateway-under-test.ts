@@ -7,15 +7,15 @@ import { createTelemetry } from '@writ/telemetry';
 import type { Certificates } from './certificates.ts';
 import type { CertificateName } from './table.ts';
 
-/** A gateway under test, with what reads its receipts. */
+/** A gateway under test, and the verifier of its receipts. */
 export interface GatewayUnderTest {
   readonly address: string;
   readonly verifier: Verifier;
-  /** How a connection that shows this is made; in cleartext nothing is shown. */
+  /** Client options with a certificate; the certificate is ignored in cleartext. */
   as(shown: CertificateName): RpcClientOptions;
-  /** Shows no token of its own: calls carry it in their headers. */
+  /** A client without a token; calls set it in their headers. */
   client(shown: CertificateName): ClosableRpcClient<typeof ToolGatewayService>;
-  /** For whoever speaks with grpc-js itself, as the supervisor. */
+  /** Credentials of the supervisor for grpc-js clients. */
   readonly bare: { readonly credentials: ChannelCredentials; readonly serverName?: string };
   close(): void;
 }
@@ -39,8 +39,8 @@ export function connectGateway(
     telemetry,
     timeoutMs: TIMEOUT_MS,
     tls: certificates?.toGateway(shown),
-    // Whoever is not let in would only be turned away again.
-    ...((shown === 'none' || shown === 'stranger') && { retry: { maxAttempts: 1 } }),
+    // A rejected handshake is not retried.
+    ...((shown === 'none' || shown === 'untrusted') && { retry: { maxAttempts: 1 } }),
   });
   const tls = certificates?.toGateway('supervisor');
   return {

@@ -6,14 +6,14 @@ import { createRpcClient } from '@writ/rpc';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 
 /**
- * Whether a gateway says that it serves; the empty name means all of it.
- * @throws WritError when it does not answer, or knows no service of that name
+ * Whether a service of the gateway is SERVING; the empty name stands for the whole server.
+ * @throws WritError when the gateway does not respond or the service does not exist
  */
 export async function isServing(gateway: GatewayUnderTest, service: string): Promise<boolean> {
   const client = createRpcClient(Health, {
     ...gateway.as('supervisor'),
     timeoutMs: 3_000,
-    // Over the same connection as all other calls, so that those find it once this does.
+    // Uses the same connection as other calls, so that they are ready when this is.
     health: 'responding',
   });
   try {

@@ -21,35 +21,38 @@ interface VerifyOptions {
   readonly tlsKeyFile?: string;
 }
 
-/** The suite of this repository. */
+/** The conformance suite of this repository. */
 const SUITE = fileURLToPath(new URL('../../../../../test/conformance', import.meta.url));
 
-/** `writ gateway`: may this gateway replace ours? */
+/** `writ gateway`: conformance of tool gateways (TG-7). */
 export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
-  const gateway = program.command('gateway').description('tool gateways of whatever make (TG-7)');
+  const gateway = program.command('gateway').description('Conformance of tool gateways (TG-7).');
   gateway
     .command('verify <address>')
-    .description('drives a tool gateway through the behaviour tables and says whether it may serve')
+    .description('Run the conformance suite against a tool gateway.')
     .option('--tables <folder>', 'the suite: tools.yaml, and tables in tables/', SUITE)
-    .option('--supervisor <address>', 'where this plays the supervisor', '127.0.0.1:50051')
-    .option('--worker <address>', 'where this plays the agent worker', '127.0.0.1:50055')
-    .option('--tools <address>', 'where this serves the tools', '127.0.0.1:50061')
-    .option('--wait <seconds>', 'how long the gateway may take until it serves', readSeconds, 60)
-    .option('--only <text>', 'only tables whose name contains it')
+    .option('--supervisor <address>', 'listener of the simulated supervisor', '127.0.0.1:50051')
+    .option('--worker <address>', 'listener of the simulated agent worker', '127.0.0.1:50055')
+    .option('--tools <address>', 'listener of the tool provider', '127.0.0.1:50061')
+    .option('--wait <seconds>', 'time limit for the gateway to become ready', readSeconds, 60)
+    .option('--only <text>', 'only tables whose name contains the text')
     .option(
       '--restart-command <command>',
-      'kills the gateway (kill -9) and starts it again; crashes are skipped without it',
+      'kills the gateway (kill -9) and restarts it; without it, crash cases are skipped',
     )
-    .option('--tls-ca-file <file>', 'the authorities, where the gateway has certificates')
-    .option('--tls-cert-file <file>', 'what each service shows, {service} being its name')
-    .option('--tls-key-file <file>', 'the keys of those certificates, {service} likewise')
+    .option('--tls-ca-file <file>', 'CA certificates, for a gateway with mutual TLS')
+    .option(
+      '--tls-cert-file <file>',
+      'certificate of each service; {service} is replaced by its name',
+    )
+    .option('--tls-key-file <file>', 'key of each service; {service} is replaced by its name')
     .action(async (address: string, options: VerifyOptions) => {
       done(await verify(address, options, io));
     });
 }
 
 async function verify(address: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
-  // What serves and calls gRPC takes half a second to load, and no other command needs it.
+  // Loaded on demand: gRPC takes half a second to load.
   const { openVerification } = await import('./verification.ts');
   const { supervisor, worker, tools, restartCommand, only } = options;
   const verification = await openVerification(
@@ -60,7 +63,7 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   const counts = { passed: 0, failed: 0, skipped: 0 };
   try {
     const at = verification.addresses;
-    io.print(`The gateway at ${address} must trust and serve, from its start:`);
+    io.print(`Start the gateway at ${address} with these settings:`);
     io.print(`  supervisor    ${at.supervisor}   WRIT_SUPERVISOR_ADDRESS`);
     io.print(`  agent-worker  ${at.worker}   WRIT_AGENT_WORKER_ADDRESS`);
     io.print(`  tools         ${verification.toolsFile}   WRIT_TOOLS_FILE`);
@@ -86,10 +89,10 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   }
   const { passed, failed, skipped } = counts;
   io.print(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
-  return failed === 0 ? EXIT.holds : EXIT.fails;
+  return failed === 0 ? EXIT.success : EXIT.failure;
 }
 
-/** @throws InvalidRequestError when only some of the files are named */
+/** @throws InvalidRequestError when only some of the files are set */
 function certificateFiles({
   tlsCaFile: caFile,
   tlsCertFile: certFile,
@@ -100,13 +103,13 @@ function certificateFiles({
   if ([caFile, certFile, keyFile].every((file) => file === undefined)) return undefined;
   throw new InvalidRequestError(
     'INVALID_OPTION',
-    '--tls-ca-file, --tls-cert-file and --tls-key-file are only of use together; give all three, or none.',
+    '--tls-ca-file, --tls-cert-file and --tls-key-file must be set together.',
   );
 }
 
 function readSeconds(text: string): number {
   if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a number of seconds.');
+  throw new InvalidArgumentError('Expected a number of seconds.');
 }
 
 const MARKS = { passed: 'pass', failed: 'FAIL', skipped: 'skip' } as const;

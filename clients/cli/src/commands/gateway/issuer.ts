@@ -6,26 +6,26 @@ import { type Route, route } from '@writ/rpc';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a token says; whatever is given replaces what a good one would say. */
+/** Contents of a token. */
 export interface TokenOptions {
-  /** Name of the private claim; the header's `typ` is made from it. */
+  /** Name of the private claim, from which `typ` is derived. */
   readonly kind: string;
   readonly audience: string;
   readonly subject: string;
   readonly claims: Fields;
-  /** From now; zero or below is already over. */
+  /** Lifetime from now; zero or less is expired. */
   readonly ttlMs: number;
   readonly id?: string;
   /** Replace registered claims, and fields of the header. */
   readonly payload?: Fields;
   readonly header?: Fields;
-  /** Signs in the name of the issuer; its own key by default. */
+  /** Issuer whose key signs; default: this issuer. */
   readonly signedBy?: Issuer;
 }
 
 /**
- * A service that the gateway under test is told to trust: one key, the tokens it signs and the
- * KeyService that vouches for it. Tokens are put together by hand, so that bad ones can be, too.
+ * A service that the gateway under test trusts: one key, the tokens that it signs and its KeyService. Tokens are built
+ * here rather than by libs/identity, so that invalid tokens can be built, too.
  */
 export class Issuer {
   readonly name: string;
@@ -70,7 +70,7 @@ export class Issuer {
     return `${signed}.${(options.signedBy ?? this).#sign(signed)}`;
   }
 
-  /** The token that proves this service to `audience`, for as long as a verification lasts. */
+  /** A service token for `audience` that outlives a verification. */
   serviceToken(audience: string, tenants: readonly string[] = []): string {
     return this.token({
       kind: 'service',
@@ -81,7 +81,7 @@ export class Issuer {
     });
   }
 
-  /** GetKeys, with the one key. */
+  /** KeyService with the key. */
   route(): Route {
     const jwkJson = JSON.stringify({ kty: 'OKP', crv: 'Ed25519', x: this.#x });
     const key = { keyId: this.keyId, jwkJson, notBefore: timestampFromDate(this.#since) };

@@ -1,7 +1,7 @@
 /**
- * What is wrong with `actual`, as one phrase; undefined when it is as expected. Objects may have
- * more than is asked for, lists may not. In place of a value, `{matches: <regular expression>}`,
- * `{one_of: [...]}` and `{absent: true}` ask for less than equality.
+ * The first difference between `actual` and `expected`; undefined when there is none. Objects may have additional
+ * fields, lists may not have additional items. `{matches: <regular expression>}`, `{one_of: [...]}` and
+ * `{absent: true}` replace equality.
  */
 export function mismatch(actual: unknown, expected: unknown, path = ''): string | undefined {
   if (isFields(expected)) return mismatchOfFields(actual, expected, path);

@@ -5,20 +5,19 @@ import { sha256Hex } from '@writ/kernel';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 import type { SentCall } from './sent-call.ts';
 
-/** Enum values and zeros are spelled out, under the names of the contract. */
+/** JSON with proto field names, enum names and default values. */
 export const AS_CONTRACT = { useProtoFieldName: true, alwaysEmitImplicit: true } as const;
 
-/** Reads a receipt as the supervisor would (TG-8); rejects when the gateway did not sign it. */
+/** Reads a receipt (TG-8); rejects when the gateway did not sign it. */
 export async function receiptClaims(gateway: GatewayUnderTest, token: string): Promise<JsonObject> {
   const { claims } = await readReceipt(gateway.verifier, token);
   return toJson(ReceiptClaimsSchema, claims, AS_CONTRACT) as JsonObject;
 }
 
 /**
- * What every receipt of a call must say, whatever became of it (TG-8): the call that was made, the
- * answer that was given, and the digest of the result that was told.
- * @param writIds of every writ that was shown for the call
- * @returns the first claim that says otherwise
+ * Checks that a receipt matches its call, its response and the digest of the result (TG-8).
+ * @param writIds ids of the writs that were sent with the call
+ * @returns the first claim that does not match
  */
 export function receiptFault(
   claims: JsonObject,
@@ -26,7 +25,7 @@ export function receiptFault(
   { request, agentName }: SentCall,
   writIds: ReadonlySet<unknown>,
 ): string | undefined {
-  // A burnt call was never told what it was for.
+  // A burnt call has no tool and no arguments.
   const isBurnt = claims.status === 'CALL_STATUS_VOID';
   const { call } = request;
   const result = answer.result as JsonObject | undefined;
@@ -38,7 +37,7 @@ export function receiptFault(
     'agent.name': isBurnt || agentOf(claims).name === agentName,
     tool: isBurnt || claims.tool === request.tool,
     args_sha256: isBurnt || claims.args_sha256 === sha256Hex(request.arguments_json),
-    // A repeat may come under another writ; the receipt names one that was shown.
+    // A repeat may carry another writ; the receipt names one of them.
     writ_id: isBurnt || writIds.has(claims.writ_id),
     step: isBurnt || claims.step === request.step,
     status: claims.status === answer.status,
@@ -50,7 +49,7 @@ export function receiptFault(
     'start_time and end_time': isOrdered(claims.start_time, claims.end_time),
   };
   const broken = Object.entries(rules).find(([, holds]) => !holds)?.[0];
-  return broken && `the receipt's ${broken} does not fit the call and its answer`;
+  return broken && `the receipt's ${broken} does not match the call and its response`;
 }
 
 function agentOf(claims: JsonObject): JsonObject {

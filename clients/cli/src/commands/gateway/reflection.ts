@@ -2,15 +2,15 @@ import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, status } from '@grpc/grpc-js';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 
-/** The same messages under two names: servers of some languages know only the older one. */
+/** Versions with the same messages; some servers have only the older one. */
 const VERSIONS = ['grpc.reflection.v1', 'grpc.reflection.v1alpha'];
 const LIST_SERVICES = 7;
 const SERVICES = 6;
 const TIMEOUT_MS = 5_000;
 
 /**
- * The names of the services that a server tells of by reflection (SYS-2). No package carries the
- * generated code of that frozen contract; two fields of it are enough here.
+ * The service names that a server lists by reflection (SYS-2). The request and response are encoded by hand: only two
+ * fields of the reflection API are needed.
  */
 export async function listServices({
   address,
@@ -28,7 +28,7 @@ export async function listServices({
         if (!isUnimplemented(error)) throw error;
       }
     }
-    throw new Error('The server has no reflection.');
+    throw new Error('The server does not support reflection.');
   } finally {
     client.close();
   }
@@ -44,7 +44,7 @@ function ask(client: Client, version: string): Promise<Buffer> {
   );
   stream.on('data', resolve);
   stream.on('error', reject);
-  stream.on('end', () => reject(new Error('Reflection gave no answer.')));
+  stream.on('end', () => reject(new Error('Reflection returned no response.')));
   const request = new BinaryWriter().tag(LIST_SERVICES, WireType.LengthDelimited).string('');
   stream.write(Buffer.from(request.finish()));
   stream.end();
@@ -63,7 +63,7 @@ function namesIn(response: Uint8Array): readonly string[] {
     .map((name) => new TextDecoder().decode(name));
 }
 
-/** The length-delimited fields of this number. */
+/** The length-delimited fields with this number. */
 function fields(message: Uint8Array, number: number): readonly Uint8Array[] {
   const reader = new BinaryReader(message);
   const found: Uint8Array[] = [];

@@ -1,30 +1,30 @@
-/** Lets cases that run together share the restarts of one gateway: it is killed once all are ready for it. */
+/** Shares gateway restarts between concurrent cases: the gateway is killed when every running case waits for a restart. */
 export class Restarts {
   readonly #restart: () => Promise<void>;
   #running: number;
   #waiting: PromiseWithResolvers<void>[] = [];
 
-  /** @param running how many cases there are */
+  /** @param running number of cases */
   constructor(running: number, restart: () => Promise<void>) {
     this.#running = running;
     this.#restart = restart;
   }
 
-  /** Waits for the others; resolves when the gateway is back. */
+  /** Waits for the other cases; resolves when the gateway serves again. */
   async arrive(): Promise<void> {
     const waiting = Promise.withResolvers<void>();
     this.#waiting.push(waiting);
-    this.#look();
+    this.#restartIfReady();
     await waiting.promise;
   }
 
-  /** A case has ended, and waits for nothing any more. */
+  /** Ends a case. */
   leave(): void {
     this.#running -= 1;
-    this.#look();
+    this.#restartIfReady();
   }
 
-  #look(): void {
+  #restartIfReady(): void {
     if (this.#waiting.length === 0 || this.#waiting.length < this.#running) return;
     const waiting = this.#waiting;
     this.#waiting = [];

@@ -1,10 +1,10 @@
 import { parseDuration } from '@writ/config';
 import { newId, sha256Hex } from '@writ/kernel';
 import type { Issuer } from './issuer.ts';
-import type { Stage } from './stage.ts';
 import type { CallerName, CallFields, CertificateName, TokenFault } from './table.ts';
+import type { TestPeers } from './test-peers.ts';
 
-/** A call as it goes over the wire, and what its receipt will be held against. */
+/** A call on the wire, and the expected contents of its receipt. */
 export interface SentCall {
   readonly request: {
     readonly call: {
@@ -21,22 +21,22 @@ export interface SentCall {
   readonly writId: string;
   readonly agentName: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What is shown in the handshake, where there is one. */
+  /** Client certificate of the TLS handshake, if any. */
   readonly certificate: CertificateName;
 }
 
-/** The names of one case: no two cases share a tenant, a run or an order. */
+/** Names of one case; cases share no tenant, run or order. */
 export interface CaseNames {
-  /** Ends every name of the case. */
+  /** Suffix of every name of the case. */
   readonly id: string;
   readonly digests: ReadonlyMap<string, string>;
 }
 
-/** Name of the agent whose calls are made. */
+/** Name of the calling agent. */
 const AGENT_NAME = 'payer';
 
-/** The call as a step says it, filled in where it says nothing. */
-export function toSentCall(stage: Stage, names: CaseNames, fields: CallFields): SentCall {
+/** The call of a step, with defaults for omitted fields. */
+export function toSentCall(peers: TestPeers, names: CaseNames, fields: CallFields): SentCall {
   const {
     tool = 'pay',
     args = { to: 'anna' },
@@ -62,21 +62,21 @@ export function toSentCall(stage: Stage, names: CaseNames, fields: CallFields): 
     session_id: 'session_1',
     ...fields.writ,
   };
-  const writ = toToken(stage, { fields, claims, writId });
+  const writ = toToken(peers, { fields, claims, writId });
   const by = fields.by ?? 'worker';
   return {
     request: { call, tool, arguments_json, writ, step },
     writId,
     agentName: AGENT_NAME,
     headers: {
-      ...callerHeaders(stage, by, 'tool-gateway', servedTenants(names, fields)),
+      ...callerHeaders(peers, by, 'tool-gateway', servedTenants(names, fields)),
       ...(fields.epoch === 'none' ? {} : { 'writ-epoch': String(fields.epoch ?? 1) }),
     },
     certificate: fields.certificate ?? certificateOf(by),
   };
 }
 
-/** Tenant and run under their names of this case. */
+/** Tenant and run with the suffix of the case. */
 export function runOf(
   { id }: CaseNames,
   { tenant = 'acme', run = 'run' }: Pick<CallFields, 'tenant' | 'run'>,
@@ -84,9 +84,9 @@ export function runOf(
   return { tenant: `${tenant}-${id}`, run_id: `${run}-${id}` };
 }
 
-/** The headers that prove who calls. */
+/** Authentication headers of a caller. */
 export function callerHeaders(
-  { worker, supervisor }: Stage,
+  { worker, supervisor }: TestPeers,
   by: CallerName,
   audience: string,
   serves: readonly string[] = [],
@@ -98,7 +98,7 @@ export function callerHeaders(
   return by === 'supervisor' ? bearer(supervisor) : {};
 }
 
-/** The certificate of a caller; whoever shows no token gets as far as to be asked for one. */
+/** The certificate of a caller; a caller without a token passes the TLS handshake, too. */
 export function certificateOf(by: CallerName): CertificateName {
   return by === 'supervisor' ? 'supervisor' : 'agent-worker';
 }
@@ -113,10 +113,13 @@ interface TokenParts {
   readonly writId: string;
 }
 
-function toToken({ supervisor, stranger }: Stage, { fields, claims, writId }: TokenParts): string {
+function toToken(
+  { supervisor, impostor }: TestPeers,
+  { fields, claims, writId }: TokenParts,
+): string {
   const fault: TokenFault = fields.token ?? {};
   if (fault.text !== undefined) return fault.text;
-  const issuer = fault.key === 'unknown' ? stranger : supervisor;
+  const issuer = fault.key === 'unknown' ? impostor : supervisor;
   const token = issuer.token({
     kind: fault.kind ?? 'writ',
     audience: fault.audience ?? 'tool-gateway',
@@ -126,7 +129,7 @@ function toToken({ supervisor, stranger }: Stage, { fields, claims, writId }: To
     id: writId,
     ...(fault.payload && { payload: fault.payload }),
     ...(fault.header && { header: fault.header }),
-    ...(fault.key === 'forged' && { signedBy: stranger }),
+    ...(fault.key === 'forged' && { signedBy: impostor }),
   });
   return fault.changed === undefined ? token : changed(token, fault.changed);
 }
@@ -135,10 +138,10 @@ function parseTtl(text: string): number {
   return text.startsWith('-') ? -parseDuration(text.slice(1), 'ttl') : parseDuration(text, 'ttl');
 }
 
-/** The same token with other claims under the old signature. */
+/** The same token with other claims and the old signature. */
 function changed(token: string, claims: Readonly<Record<string, unknown>>): string {
   const [header, payload = '', signature] = token.split('.');
-  const said = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { writ: object };
-  const lie = { ...said, writ: { ...said.writ, ...claims } };
-  return [header, Buffer.from(JSON.stringify(lie)).toString('base64url'), signature].join('.');
+  const original = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { writ: object };
+  const forged = { ...original, writ: { ...original.writ, ...claims } };
+  return [header, Buffer.from(JSON.stringify(forged)).toString('base64url'), signature].join('.');
 }

@@ -3,16 +3,16 @@ import type { SentCall } from './sent-call.ts';
 import type { Execution } from './tool-world.ts';
 
 interface Sent {
-  /** Of the arguments that came first. */
+  /** Digest of the first arguments. */
   readonly digest: string;
   readonly writIds: Set<string>;
 }
 
-/** Every call that a case has sent, to hold the executions against. */
+/** The calls that a case has sent; executions are checked against them. */
 export class SentCalls {
   readonly #sent = new Map<string, Sent>();
 
-  /** Remembers a call that is about to be sent. */
+  /** Adds a call before it is sent. */
   add(sent: SentCall): void {
     const name = nameOf(sent);
     const known = this.#sent.get(name) ?? {
@@ -23,14 +23,14 @@ export class SentCalls {
     this.#sent.set(name, known);
   }
 
-  /** Ids of every writ that was shown for the call. */
+  /** Ids of the writs that were sent with the call. */
   writIdsOf(sent: SentCall): ReadonlySet<string> {
     return this.#sent.get(nameOf(sent))?.writIds ?? new Set();
   }
 
   /**
-   * What every execution must be: of the bytes that were signed, under the one key of its call (TG-1, TG-5).
-   * @returns what one of them was instead
+   * Checks that every execution got the signed bytes and the one idempotency key of its call (TG-1, TG-5).
+   * @returns the first problem
    */
   fault(executions: readonly Execution[]): string | undefined {
     const callOfKey = new Map<string, string>();
@@ -38,12 +38,12 @@ export class SentCalls {
     for (const { request } of executions) {
       const { tenant, tool, runId, callId, idempotencyKey, argumentsJson, deadline } = request;
       const call = `${tenant}/${runId}/${callId}`;
-      // A tool is not told which instance of an agent calls.
+      // A tool does not receive the agent instance.
       const sent = Array.from(this.#sent).filter(([name]) => name.startsWith(`${call}/`));
       if (!sent.some(([, { digest }]) => digest === sha256Hex(argumentsJson))) {
-        return `${tool} got other argument bytes than were signed`;
+        return `${tool} received argument bytes that were not signed`;
       }
-      if (deadline === undefined) return `${tool} was not told its deadline`;
+      if (deadline === undefined) return `${tool} received no deadline`;
       const keys = (keysOfCall.get(call) ?? new Set()).add(idempotencyKey);
       keysOfCall.set(call, keys);
       if (keys.size > sent.length) return `${callId} was run again under another idempotency key`;

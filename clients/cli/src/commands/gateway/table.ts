@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, type JsonSchema, loadYaml } from '@writ/config';
 
-/** What a conformance tool does when it is run; by default it answers `{"status":"ok"}`. */
+/** Behaviour of a conformance tool; by default it returns `{"status":"ok"}`. */
 export interface ToolDoes {
   readonly result?: string;
   readonly text?: string;
@@ -12,15 +12,15 @@ export interface ToolDoes {
   readonly nothing?: boolean;
   /** Waits for an `answer` step. */
   readonly holds?: boolean;
-  readonly hangs?: 'until_told' | 'for_ever';
+  readonly hangs?: 'until_cancelled' | 'forever';
 }
 
-/** A writ, or another token in its place, that is not what it should be. */
+/** An invalid writ. */
 export interface TokenFault {
   readonly text?: string;
   readonly audience?: string;
   readonly kind?: string;
-  /** A key that nobody vouches for: `unknown` says so, `forged` names the supervisor's. */
+  /** An unknown signing key: `unknown` has its own key id, `forged` the supervisor's. */
   readonly key?: 'unknown' | 'forged';
   readonly payload?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
@@ -28,15 +28,15 @@ export interface TokenFault {
   readonly changed?: Readonly<Record<string, unknown>>;
 }
 
-/** Who calls: a service of the verification, the worker of some tenants alone, or nobody. */
-export type CallerName = 'worker' | 'supervisor' | 'nobody';
+/** The caller: a simulated service, or `anonymous` for a call without a token. */
+export type CallerName = 'worker' | 'supervisor' | 'anonymous';
 
-const CERTIFICATES = ['supervisor', 'agent-worker', 'tool-provider', 'stranger', 'none'] as const;
+const CERTIFICATES = ['supervisor', 'agent-worker', 'tool-provider', 'untrusted', 'none'] as const;
 
-/** What a call shows in its handshake: a service's certificate, that of another authority, or nothing. */
+/** Client certificate: that of a service, one of another CA (`untrusted`), or none. */
 export type CertificateName = (typeof CERTIFICATES)[number];
 
-/** A call of a tool, with a writ that fits unless the step says otherwise. */
+/** A tool call, with a matching writ unless the step says otherwise. */
 export interface CallFields {
   readonly tool?: string;
   readonly args?: unknown;
@@ -51,7 +51,7 @@ export interface CallFields {
   readonly ttl?: string;
   readonly token?: TokenFault;
   readonly tool_does?: ToolDoes;
-  /** That many at once, under the same writ. */
+  /** Number of concurrent calls under the same writ. */
   readonly times?: number;
   readonly by?: CallerName;
   readonly certificate?: CertificateName;
@@ -60,58 +60,58 @@ export interface CallFields {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** One step: exactly one of the actions, and what is expected of it. */
+/** One step: exactly one action, and its expectations. */
 export interface Step {
   readonly call?: CallFields;
-  /** A call that is not waited for; `finish` waits for it. */
+  /** Starts a call; `finish` waits for it. */
   readonly start?: CallFields;
   readonly finish?: string;
-  /** The caller of a started call goes away. */
-  readonly leave?: string;
-  /** Waits until the tool runs for this call, for the nth time. */
+  /** Disconnects the caller of a started call. */
+  readonly disconnect?: string;
+  /** Waits for the nth run of the tool for this call. */
   readonly runs?: { readonly call_id: string; readonly run?: string; readonly times?: number };
-  /** Lets a tool that holds its answer give it. */
+  /** Releases a tool that holds its response. */
   readonly answer?: ToolDoes & { readonly call_id: string; readonly run?: string };
-  /** Waits until the gateway has told the tool to stop. */
-  readonly told?: { readonly call_id: string; readonly run?: string };
+  /** Waits until the gateway cancels the tool. */
+  readonly cancelled?: { readonly call_id: string; readonly run?: string };
   readonly rpc?: string;
   readonly request?: Fields;
   readonly by?: CallerName;
   readonly certificate?: CertificateName;
   readonly agent_token?: Fields;
   readonly audience?: string;
-  /** Waits until the receipt of a labelled answer was reported to the supervisor. */
+  /** Waits until the receipt of a labelled response is reported to the supervisor. */
   readonly reported?: string;
-  /** Waits until an attempt to make this call was reported as refused for this reason. */
+  /** Waits until a refusal of this call with this reason is reported. */
   readonly refusal_reported?: { readonly call_id: string; readonly reason: string };
   readonly health?: string;
   readonly reflection?: Fields;
-  /** Kills the gateway and starts it again. */
+  /** Kills and restarts the gateway. */
   readonly restart?: true;
-  /** Calls each vector's arguments twice, spelled differently: the second is a repeat (TG-4). */
+  /** Calls with each vector's arguments in two spellings; the second call is a repeat (TG-4). */
   readonly args_hash_vectors?: string;
   readonly as?: string;
   readonly expect?: Fields;
-  /** How often tools of this case have been executed by then. */
+  /** Number of executions of the case up to this step. */
   readonly executed?: number;
 }
 
-/** One behaviour. */
+/** One test case. */
 export interface Case {
   readonly name: string;
-  /** Ids of the promises that it proves. */
+  /** SPEC ids that the case tests. */
   readonly spec: readonly string[];
-  /** Why a gateway must behave so. */
+  /** Rationale of the requirement. */
   readonly why: string;
   readonly steps: readonly Step[];
 }
 
-/** Behaviours of one topic. */
+/** The test cases of one topic. */
 export interface Table {
   /** Name of its file, without the extension. */
   readonly name: string;
   readonly about: string;
-  /** Cases that touch one another, one after the other; else they run together. */
+  /** Runs the cases sequentially; otherwise they run concurrently. */
   readonly oneByOne: boolean;
   readonly cases: readonly Case[];
 }
@@ -127,11 +127,11 @@ interface TableDocument {
 }
 
 const ACTIONS = [
-  ...['call', 'start', 'finish', 'leave', 'runs', 'answer', 'told', 'rpc', 'reported'],
+  ...['call', 'start', 'finish', 'disconnect', 'runs', 'answer', 'cancelled', 'rpc', 'reported'],
   ...['refusal_reported', 'health', 'reflection', 'restart', 'args_hash_vectors'],
 ] as const;
 
-/** Fields, or a `${name}` that stands for them. */
+/** Fields, or a `${name}` that is replaced by them. */
 const FIELDS: JsonSchema = { type: ['object', 'string'] };
 
 const SCHEMA: JsonSchema = {
@@ -166,7 +166,7 @@ const SCHEMA: JsonSchema = {
               properties: {
                 ...Object.fromEntries(ACTIONS.map((action) => [action, true])),
                 request: FIELDS,
-                by: { enum: ['worker', 'supervisor', 'nobody'] },
+                by: { enum: ['worker', 'supervisor', 'anonymous'] },
                 certificate: { enum: CERTIFICATES },
                 agent_token: FIELDS,
                 audience: { type: 'string' },
@@ -183,20 +183,22 @@ const SCHEMA: JsonSchema = {
 };
 
 /**
- * Loads every table of a folder, in the order of their names; a case with `each` becomes one for
- * every row of it, whose values stand for `${name}` in the case.
- * @throws ConfigError naming file, line and column of what is wrong
+ * Loads every table of a folder, ordered by name. A case with `each` becomes one case for each row, with `${name}`
+ * replaced by the values of the row.
+ * @throws ConfigError with file, line and column
  */
 export function loadTables(folder: string): readonly Table[] {
   const files = readFiles(folder).filter((file) => file.endsWith('.yaml'));
-  if (files.length === 0) throw new ConfigError(folder, [`${folder} holds no tables.`]);
+  if (files.length === 0) throw new ConfigError(folder, [`${folder} contains no tables.`]);
   return files.map((file) => {
     const { value, locate } = loadYaml<TableDocument>(join(folder, file), SCHEMA);
     for (const [at, { steps }] of value.cases.entries()) {
       for (const [index, step] of steps.entries()) {
         if (ACTIONS.filter((action) => Object.hasOwn(step, action)).length === 1) continue;
         const place = locate(['cases', at, 'steps', index]);
-        throw new ConfigError(file, [`${place}: a step has exactly one of ${ACTIONS.join(', ')}.`]);
+        throw new ConfigError(file, [
+          `${place}: a step must have exactly one of ${ACTIONS.join(', ')}.`,
+        ]);
       }
     }
     return {
@@ -221,7 +223,7 @@ function expand({ each, ...one }: CaseDocument): readonly Case[] {
   return each.map((row) => filled(one, row) as Case);
 }
 
-/** `${name}` alone becomes the value itself, within a text its text. */
+/** Replaces a text `${name}` by the value, and `${name}` within a text by the value's text. */
 function filled(value: unknown, row: Fields): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => filled(item, row));
   if (typeof value === 'object' && value !== null) {

@@ -9,14 +9,14 @@ import { InternalError, InvalidRequestError } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import type { ToolDoes } from './table.ts';
 
-/** One run of a tool, whatever the gateway says of it. */
+/** One run of a tool. */
 export interface Execution {
   readonly request: InvokeRequest;
-  /** Aborts when the gateway calls it off. */
+  /** Aborts when the gateway cancels the run. */
   readonly signal: AbortSignal;
 }
 
-/** Names one call among all of a verification. */
+/** Identifies a call of a verification. */
 export interface CallName {
   readonly tenant: string;
   readonly runId: string;
@@ -28,31 +28,31 @@ interface Script {
   readonly release: PromiseWithResolvers<ToolDoes>;
 }
 
-/** How long a fact is waited for. */
-const PATIENCE_MS = 10_000;
+/** Timeout of waits. */
+const WAIT_TIMEOUT_MS = 10_000;
 
-/** The world that the conformance tools act on: it does what a case says, and counts what was done. */
+/** Runs the conformance tools as the cases define, and records every execution. */
 export class ToolWorld {
   readonly #executions: Execution[] = [];
   readonly #scripts = new Map<string, Script>();
   readonly #watchers = new Set<() => void>();
 
-  /** What the tool does when this call is executed, from now on. */
+  /** Sets the behaviour of the tool for this call. */
   script(call: CallName, does: ToolDoes): void {
     this.#scripts.set(nameOf(call), { does, release: Promise.withResolvers() });
   }
 
-  /** Lets a tool that holds its answer give it. */
+  /** Releases a tool that holds its response. */
   release(call: CallName, does: ToolDoes): void {
     this.#scripts.get(nameOf(call))?.release.resolve(does);
   }
 
-  /** Executions whose call belongs to the case. */
+  /** Executions of the case. */
   executionsOf(caseId: string): readonly Execution[] {
     return this.#executions.filter(({ request }) => request.runId.endsWith(caseId));
   }
 
-  /** Resolves with the `count`th execution of a call. Rejects when it does not come. */
+  /** Resolves with the `count`th execution of a call. Rejects after a timeout. */
   async executed(call: CallName, count: number): Promise<Execution> {
     const name = nameOf(call);
     const find = () =>
@@ -60,15 +60,16 @@ export class ToolWorld {
     return await this.until(find, `execution ${count} of ${call.callId}`);
   }
 
-  /** Waits until `find` finds something; it is asked whenever something happened here. */
+  /** Waits until `find` returns a value; it is called after every change. */
   async until<T>(find: () => T | undefined, what: string): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const look = () => {
       const found = find();
       if (found !== undefined) resolve(found);
     };
-    const late = () => reject(new Error(`waited ${PATIENCE_MS} ms in vain for ${what}`));
-    const timer = setTimeout(late, PATIENCE_MS);
+    const late = () =>
+      reject(new Error(`timed out after ${WAIT_TIMEOUT_MS} ms waiting for ${what}`));
+    const timer = setTimeout(late, WAIT_TIMEOUT_MS);
     this.#watchers.add(look);
     look();
     try {
@@ -79,12 +80,12 @@ export class ToolWorld {
     }
   }
 
-  /** Tells whoever waits that something may have changed. */
+  /** Re-evaluates the waits. */
   changed(): void {
     for (const look of this.#watchers) look();
   }
 
-  /** What ToolProviderService.Invoke answers. */
+  /** Handler of ToolProviderService.Invoke. */
   async invoke(request: InvokeRequest, { signal }: CallContext): Promise<InvokeResponse> {
     this.#executions.push({ request, signal });
     signal.addEventListener('abort', () => this.changed(), { once: true });
@@ -122,9 +123,9 @@ function response(outcome: NonNullable<Outcome>): InvokeResponse {
   return create(InvokeResponseSchema, { outcome });
 }
 
-/** Never answers, or only when it is told to stop. */
-function hang(mode: 'until_told' | 'for_ever', signal: AbortSignal): Promise<never> {
-  return mode === 'until_told' ? whenAborted(signal) : new Promise(() => undefined);
+/** Never returns, or fails on cancellation. */
+function hang(mode: 'until_cancelled' | 'forever', signal: AbortSignal): Promise<never> {
+  return mode === 'until_cancelled' ? whenAborted(signal) : new Promise(() => undefined);
 }
 
 function whenAborted(signal: AbortSignal): Promise<never> {

@@ -12,60 +12,60 @@ import { mismatch } from './mismatch.ts';
 import { AS_CONTRACT } from './receipt-rules.ts';
 import { Restarts } from './restarts.ts';
 import { callerHeaders } from './sent-call.ts';
-import { openStage, type Stage, type StageAddresses } from './stage.ts';
+import { listedAs, loadSuiteTools, type ToolDefinitionRow } from './suite-tools.ts';
 import { type Case, loadTables, type Table } from './table.ts';
-import { listedAs, loadSuiteTools, type ToolDefinitionRow } from './tools-of-suite.ts';
+import { openTestPeers, type PeerAddresses, type TestPeers } from './test-peers.ts';
 
-/** What became of one case. */
+/** Result of one case. */
 export interface CaseResult {
   readonly table: string;
   readonly name: string;
   readonly spec: readonly string[];
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** What was wrong, or why it was skipped. */
+  /** The problem, or why the case was skipped. */
   readonly detail: string;
 }
 
-/** What {@link Verification.run} needs to know of the gateway. */
+/** Options of {@link Verification.run}. */
 export interface RunOptions {
   /** `host:port`. */
   readonly address: string;
-  /** Kills the gateway and starts it again on the same address and state; without it, crashes are skipped. */
+  /** Kills the gateway and restarts it with the same address and state; without it, crash cases are skipped. */
   readonly restart?: (() => Promise<void>) | undefined;
-  /** How long the gateway may take until it serves, in milliseconds. */
+  /** Time limit for the gateway to become ready, in milliseconds. */
   readonly waitMs: number;
-  /** Only tables whose name contains it. */
+  /** Runs only tables whose name contains it. */
   readonly only?: string | undefined;
-  /** Hears of every case as it ends. */
+  /** Receives the result of every case. */
   readonly onResult: (result: CaseResult) => void;
 }
 
-/** A verification that is ready for a gateway. */
+/** A verification whose peers are listening. */
 export interface Verification {
-  /** What the gateway has to be configured with before it starts. */
-  readonly addresses: StageAddresses;
-  /** The tools.yaml that it has to serve. */
+  /** Addresses for the configuration of the gateway. */
+  readonly addresses: PeerAddresses;
+  /** tools.yaml for the gateway. */
   readonly toolsFile: string;
-  /** First part of the name in every certificate; undefined in cleartext. */
+  /** SPIFFE trust domain; undefined in cleartext. */
   readonly trustDomain: string | undefined;
   /**
-   * Drives a gateway through every table (TG-7).
-   * @throws UnavailableError when it does not serve in time; InvalidRequestError when no table is named so
+   * Runs every table against a gateway (TG-7).
+   * @throws UnavailableError NOT_SERVING; InvalidRequestError UNKNOWN_TABLE
    */
   run(options: RunOptions): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Between two questions whether a gateway serves. */
-const PAUSE_MS = 50;
+/** Interval of health checks while the gateway starts. */
+const POLL_INTERVAL_MS = 50;
 
 /**
- * Opens a verification by the tables of `folder`: it listens, and waits for a gateway.
- * @param certificateFiles where services call each other over mutual TLS; left out, in cleartext
+ * Opens a verification with the tables of `folder` and starts its peers.
+ * @param certificateFiles certificates for mutual TLS; undefined selects cleartext
  */
 export async function openVerification(
   folder: string,
-  addresses: StageAddresses,
+  addresses: PeerAddresses,
   certificateFiles?: CertificateFiles,
 ): Promise<Verification> {
   const tables = loadTables(join(folder, 'tables'));
@@ -73,34 +73,36 @@ export async function openVerification(
   let address = '';
   const { log } = createTelemetry({ service: 'writ-verify', logLevel: 'silent' });
   const certificates = certificateFiles && (await openCertificates(certificateFiles, log));
-  const stage = await openStage(addresses, () => address, tools, certificates).catch((error) => {
-    certificates?.close();
-    throw error;
-  });
+  const peers = await openTestPeers(addresses, () => address, tools, certificates).catch(
+    (error) => {
+      certificates?.close();
+      throw error;
+    },
+  );
   return {
-    addresses: stage.addresses,
+    addresses: peers.addresses,
     toolsFile: join(folder, 'tools.yaml'),
     trustDomain: certificates?.trustDomain,
     run: async (options) => {
       address = options.address;
       const gateway = connectGateway(address, certificates);
       try {
-        await untilServing(gateway, options.waitMs);
+        await waitUntilServing(gateway, options.waitMs);
         const hasTls = certificates !== undefined;
-        await runTables({ stage, gateway, hasTls, folder, tools, tables, options });
+        await runTables({ peers, gateway, hasTls, folder, tools, tables, options });
       } finally {
         gateway.close();
       }
     },
     close: async () => {
-      await stage.close();
+      await peers.close();
       certificates?.close();
     },
   };
 }
 
 interface Run {
-  readonly stage: Stage;
+  readonly peers: TestPeers;
   readonly gateway: GatewayUnderTest;
   readonly hasTls: boolean;
   readonly folder: string;
@@ -110,7 +112,7 @@ interface Run {
 }
 
 async function runTables({
-  stage,
+  peers,
   gateway,
   hasTls,
   folder,
@@ -124,26 +126,26 @@ async function runTables({
     const names = tables.map(({ name }) => name).join(', ');
     throw new InvalidRequestError(
       'UNKNOWN_TABLE',
-      `No table is named ${only}; there are ${names}.`,
+      `No table matches ${only}. Available tables: ${names}.`,
     );
   }
-  const digests = await checkRegistry(gateway, stage, tools, onResult);
-  // Nothing of an earlier verification of the same gateway has these names.
+  const digests = await checkRegistry(gateway, peers, tools, onResult);
+  // Unique names, so that the same gateway can be verified again.
   const suffix = newId('v').slice(-10);
   let count = 0;
   for (const table of chosen) {
     const { cases } = table;
     const restarts = new Restarts(cases.length, async () => {
       await options.restart?.();
-      await untilServing(gateway, options.waitMs);
+      await waitUntilServing(gateway, options.waitMs);
     });
     const one = async (each: Case): Promise<void> => {
       count += 1;
       const names = { id: `${suffix}${count}`, digests };
       const restart = () => restarts.arrive();
-      const lacks = lackFor(each, hasTls, options);
-      const outcome = await outcomeOf(lacks, () =>
-        new CaseRun({ stage, gateway, names, folder, restart }).run(each),
+      const missing = missingFor(each, hasTls, options);
+      const outcome = await outcomeOf(missing, () =>
+        new CaseRun({ peers, gateway, names, folder, restart }).run(each),
       );
       restarts.leave();
       onResult({ table: table.name, name: each.name, spec: each.spec, ...outcome });
@@ -153,20 +155,20 @@ async function runTables({
   }
 }
 
-/** What a case needs and this verification has not. */
-function lackFor({ steps }: Case, hasTls: boolean, { restart }: RunOptions): string | undefined {
+/** The missing prerequisite of a case; undefined when there is none. */
+function missingFor({ steps }: Case, hasTls: boolean, { restart }: RunOptions): string | undefined {
   if (restart === undefined && steps.some((step) => step.restart))
-    return 'it needs a gateway that is killed and started again: see --restart-command';
+    return 'requires --restart-command';
   if (!hasTls && steps.some((step) => step.certificate ?? step.call?.certificate))
-    return 'it needs certificates: see --tls-cert-file';
+    return 'requires --tls-cert-file';
   return undefined;
 }
 
 async function outcomeOf(
-  lacks: string | undefined,
+  missing: string | undefined,
   run: () => Promise<void>,
 ): Promise<Pick<CaseResult, 'outcome' | 'detail'>> {
-  if (lacks !== undefined) return { outcome: 'skipped', detail: lacks };
+  if (missing !== undefined) return { outcome: 'skipped', detail: missing };
   try {
     await run();
     return { outcome: 'passed', detail: '' };
@@ -176,16 +178,16 @@ async function outcomeOf(
 }
 
 /**
- * Holds the gateway's registry against the suite's tools: a wrong one explains whatever fails later.
+ * Compares the gateway's registry with the suite's tools; a difference explains later failures.
  * @returns digests of the definitions, by tool
  */
 async function checkRegistry(
   gateway: GatewayUnderTest,
-  stage: Stage,
+  peers: TestPeers,
   tools: readonly ToolDefinitionRow[],
   onResult: RunOptions['onResult'],
 ): Promise<ReadonlyMap<string, string>> {
-  const headers = callerHeaders(stage, 'supervisor', 'tool-gateway');
+  const headers = callerHeaders(peers, 'supervisor', 'tool-gateway');
   const listed = await gateway.client('supervisor').listTools({}, { headers });
   const digests = new Map(listed.tools.map((tool) => [tool.name, tool.definitionDigest]));
   for (const row of tools) {
@@ -205,7 +207,7 @@ async function checkRegistry(
   return digests;
 }
 
-/** What a JSON text says; the text itself when it is none. */
+/** The parsed JSON; the text itself when it is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -214,20 +216,20 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Asks until the gateway serves. */
-async function untilServing(gateway: GatewayUnderTest, waitMs: number): Promise<void> {
+/** Waits until the gateway is ready. */
+async function waitUntilServing(gateway: GatewayUnderTest, waitMs: number): Promise<void> {
   const until = Date.now() + waitMs;
   let why = '';
-  const asked = (error: unknown): boolean => {
-    why = error instanceof Error ? ` The last answer: ${error.message}` : '';
+  const notServing = (error: unknown): boolean => {
+    why = error instanceof Error ? ` Last error: ${error.message}` : '';
     return false;
   };
-  while (!(await isServing(gateway, '').catch(asked))) {
+  while (!(await isServing(gateway, '').catch(notServing))) {
     if (Date.now() > until) {
       const { address } = gateway;
-      const message = `Nothing at ${address} served within ${waitMs / 1000} s.${why}`;
+      const message = `The gateway at ${address} was not ready within ${waitMs / 1000} s.${why}`;
       throw new UnavailableError('NOT_SERVING', message, { address });
     }
-    await setTimeout(PAUSE_MS);
+    await setTimeout(POLL_INTERVAL_MS);
   }
 }

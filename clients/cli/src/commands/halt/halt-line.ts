@@ -9,7 +9,7 @@ const STATES: Readonly<Record<HaltState, string>> = {
   [HaltState.RESUMED]: 'resumed',
 };
 
-/** A halt in one line: id, state, what it stops, who ordered it when, and why. */
+/** A halt in one line: id, state, scope, operator, time and reason. */
 export function haltLine(halt: Halt): string {
   const at = halt.createTime === undefined ? '' : timestampDate(halt.createTime).toISOString();
   const by = halt.resumedBy === '' ? '' : `, lifted by ${halt.resumedBy}`;

@@ -1,71 +1,70 @@
 import type { Halt } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { newId } from '@writ/kernel';
-import type { CommandGroup } from '../../command-group.ts';
-import { type DoorOptions, openDoor, withDoor } from '../../door.ts';
-import { EXIT } from '../../io.ts';
+import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
+import { type CommandGroup, EXIT } from '../../io.ts';
 import { haltLine } from './halt-line.ts';
 import { type ScopeOptions, scopeFrom } from './scope.ts';
 
-interface HaltOptions extends DoorOptions, ScopeOptions {
+interface HaltOptions extends ClientOptions, ScopeOptions {
   readonly reason: string;
   readonly endRuns?: boolean;
   readonly requestId?: string;
 }
 
-interface ResumeOptions extends DoorOptions {
+interface ResumeOptions extends ClientOptions {
   readonly requestId?: string;
 }
 
-/** `writ halt`, `writ resume` and `writ halts`: the kill switch from a shell (SV-9). */
+/** `writ halt`, `writ resume` and `writ halts`: the kill switch (SV-9). */
 export const haltCommands: CommandGroup = (program, io, done) => {
-  withDoor(program.command('halt'))
+  withClientOptions(program.command('halt'))
     .description('Stop a run, one agent of it, a tenant, or everything.')
     .option('--run <id>', 'a run')
     .option('--agent <instance>', 'one agent of the run that --run names')
     .option('--tenant <tenant>', 'a whole tenant; with --run, the tenant of that run')
     .option('--everything', 'every tenant; needs the role operator')
-    .requiredOption('--reason <sentence>', 'why; everybody who is refused sees it')
+    .requiredOption('--reason <sentence>', 'the reason, shown to every rejected caller')
     .option('--end-runs', 'end the runs instead of parking their agents')
-    .option('--request-id <id>', 'repeat an order that was not acknowledged')
+    .option('--request-id <id>', 'repeat a request that was not acknowledged')
     .action(async (options: HaltOptions) => {
-      const door = openDoor(options, io);
-      const scope = await scopeFrom(options, door);
+      const client = openClient(options, io);
+      const scope = await scopeFrom(options, client);
       const { reason, endRuns = false, requestId = newId('req') } = options;
       try {
-        const answer = await door.control.halt({ requestId, scope, reason, endRuns });
+        const answer = await client.control.halt({ requestId, scope, reason, endRuns });
         show(answer.halt, io.print);
-        done(EXIT.holds);
+        done(EXIT.success);
       } catch (error) {
         if (!isPending(error)) throw error;
         io.warn(error.message);
-        io.warn(`Ask again with --request-id ${requestId}.`);
-        done(EXIT.fails);
+        io.warn(`Retry with --request-id ${requestId}.`);
+        done(EXIT.failure);
       }
     });
 
-  withDoor(program.command('resume'))
-    .argument('<halt-id>', 'the halt to lift; no other is')
+  withClientOptions(program.command('resume'))
+    .argument('<halt-id>', 'the halt to lift')
     .description('Lift one halt.')
-    .option('--request-id <id>', 'repeat an order that was not acknowledged')
+    .option('--request-id <id>', 'repeat a request that was not acknowledged')
     .action(async (haltId: string, { requestId = newId('req'), ...options }: ResumeOptions) => {
-      const { halt } = await openDoor(options, io).control.resume({ requestId, haltId });
+      const { halt } = await openClient(options, io).control.resume({ requestId, haltId });
       show(halt, io.print);
-      done(EXIT.holds);
+      done(EXIT.success);
     });
 
-  withDoor(program.command('halts'))
+  withClientOptions(program.command('halts'))
     .description('List halts, newest first.')
-    .option('--in-force', 'only those that are not lifted')
-    .action(async (options: DoorOptions & { readonly inForce?: boolean }) => {
-      const door = openDoor(options, io);
+    .option('--in-force', 'only halts in force')
+    .action(async (options: ClientOptions & { readonly inForce?: boolean }) => {
+      const client = openClient(options, io);
       let pageToken = '';
       do {
         const inForceOnly = options.inForce === true;
-        const page = await door.control.listHalts({ inForceOnly, pageToken });
+        const page = await client.control.listHalts({ inForceOnly, pageToken });
         for (const halt of page.halts) show(halt, io.print);
         pageToken = page.nextPageToken;
       } while (pageToken !== '');
-      done(EXIT.holds);
+      done(EXIT.success);
     });
 };
 
@@ -73,7 +72,7 @@ function show(halt: Halt | undefined, print: (line: string) => void): void {
   if (halt === undefined) return;
   print(haltLine(halt));
   for (const call of halt.inFlight) {
-    print(`  still under way: ${call.runId} ${call.agentInstance} ${call.callId} ${call.target}`);
+    print(`  still in flight: ${call.runId} ${call.agentInstance} ${call.callId} ${call.target}`);
   }
 }
 

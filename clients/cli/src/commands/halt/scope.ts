@@ -3,7 +3,7 @@ import type { WritClient } from '@writ/client';
 import type { ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { InvalidRequestError } from '@writ/kernel';
 
-/** What a command line says about what to stop. */
+/** The scope options of a command line. */
 export interface ScopeOptions {
   readonly run?: string;
   readonly agent?: string;
@@ -12,23 +12,23 @@ export interface ScopeOptions {
 }
 
 /**
- * The scope that the options name; a run's tenant is asked for when they do not say it.
- * @throws InvalidRequestError INVALID_SCOPE when they name none, or more than one
+ * The scope of the options; looks up the tenant of a run when --tenant is not set.
+ * @throws InvalidRequestError INVALID_SCOPE for no scope or more than one
  */
 export async function scopeFrom(
   { run, agent, tenant, everything = false }: ScopeOptions,
-  door: Pick<WritClient, 'runs'>,
+  client: Pick<WritClient, 'runs'>,
 ): Promise<MessageInitShape<typeof ScopeSchema>> {
   if (everything && (run ?? agent ?? tenant) !== undefined) {
-    throw badScope('--everything goes with no other scope.');
+    throw badScope('--everything cannot be combined with another scope.');
   }
   if (everything) return { kind: { case: 'everything', value: {} } };
   if (run === undefined) {
-    if (agent !== undefined) throw badScope('--agent needs --run, the run that it is of.');
+    if (agent !== undefined) throw badScope('--agent requires --run, the run of the agent.');
     if (tenant !== undefined) return { kind: { case: 'tenant', value: tenant } };
-    throw badScope('Say what to halt: --run, --run with --agent, --tenant or --everything.');
+    throw badScope('A scope is required: --run, --run with --agent, --tenant or --everything.');
   }
-  const value = { tenant: tenant ?? (await tenantOf(run, door)), runId: run };
+  const value = { tenant: tenant ?? (await tenantOf(run, client)), runId: run };
   return agent === undefined
     ? { kind: { case: 'run', value } }
     : { kind: { case: 'agent', value: { ...value, agentInstance: agent } } };

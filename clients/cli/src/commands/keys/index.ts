@@ -3,8 +3,7 @@ import { API_KEYS_FILE, type ApiKeys, isRole, openApiKeys, ROLES } from '@writ/i
 import { InvalidRequestError } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import type { Command } from 'commander';
-import type { CommandGroup } from '../../command-group.ts';
-import type { CliIo } from '../../io.ts';
+import type { CliIo, CommandGroup } from '../../io.ts';
 import { EXIT } from '../../io.ts';
 
 interface FileOptions {
@@ -17,21 +16,21 @@ interface CreateOptions extends FileOptions {
   readonly role: readonly string[];
 }
 
-/** `writ keys`: API keys of people, in the key file of a platform's data folder. */
+/** `writ keys`: manages the API keys in a platform's data folder. */
 export const keyCommands: CommandGroup = (program, io, done) => {
-  const keys = program.command('keys').description("API keys, in a platform's data folder.");
+  const keys = program.command('keys').description("API keys in a platform's data folder.");
 
   withFile(keys.command('create'))
-    .description('Make a key. Its text is printed this once and is nowhere to be had again.')
-    .requiredOption('--tenant <tenant>', 'the tenant that it is for')
-    .requiredOption('--subject <name>', 'who it is, as on record')
+    .description('Create a key. The key is printed once and cannot be retrieved later.')
+    .requiredOption('--tenant <tenant>', 'the tenant of the key')
+    .requiredOption('--subject <name>', 'the holder of the key, as shown in audit records')
     .requiredOption('--role <role...>', ROLES.join(', '))
     .action(async (options: CreateOptions) => {
       const { tenant, subject } = options;
       const roles = options.role.map(roleFrom);
       io.print(await open(options, io).create({ tenant, subject, roles }));
-      io.warn('This is the only time that the key is shown.');
-      done(EXIT.holds);
+      io.warn('Store the key now; it is not shown again.');
+      done(EXIT.success);
     });
 
   withFile(keys.command('list'))
@@ -40,16 +39,16 @@ export const keyCommands: CommandGroup = (program, io, done) => {
       for (const { id, tenant, subject, roles, createTime } of open(options, io).list()) {
         io.print([id, tenant, subject, roles.join(','), createTime.toISOString()].join('  '));
       }
-      done(EXIT.holds);
+      done(EXIT.success);
     });
 
   withFile(keys.command('revoke'))
     .argument('<id>', 'the key, as `writ keys list` shows it')
-    .description('Revoke a key, without a restart of anything.')
+    .description('Revoke a key. No restart is required.')
     .action(async (id: string, options: FileOptions) => {
       const known = await open(options, io).revoke(id);
-      if (!known) io.warn(`There is no key ${id}.`);
-      done(known ? EXIT.holds : EXIT.fails);
+      if (!known) io.warn(`Key ${id} does not exist.`);
+      done(known ? EXIT.success : EXIT.failure);
     });
 };
 

@@ -4,7 +4,7 @@ import { ConfigError, loadYaml } from '@writ/config';
 import type { JsonObject } from '@writ/kernel';
 import { loadPolicy, type Policy, type ToolSchemas } from '@writ/policy';
 
-/** As much of a tools file as rules are checked against. */
+/** The part of a tools file that rules are checked against. */
 const TOOLS_SCHEMA = {
   type: 'object',
   properties: {
@@ -19,7 +19,7 @@ const TOOLS_SCHEMA = {
   },
 };
 
-/** A policy from its file, checked against the tools of a tools file when one is given. */
+/** Reads a policy, and checks it against the tools of a tools file if one is given. */
 export async function readPolicy(file: string, toolsFile: string | undefined): Promise<Policy> {
   const toolSchemas = toolsFile === undefined ? undefined : await readTools(toolsFile);
   return loadPolicy(await readText(file), { file, toolSchemas });
@@ -35,12 +35,12 @@ export async function readText(file: string): Promise<string> {
   }
 }
 
-/** What a folder holds to test a policy with. */
+/** The policy files of a folder. */
 export interface PolicyFolder {
   readonly policy: string;
   /** Undefined when there is no `tools.yaml`. */
   readonly tools: string | undefined;
-  /** Files whose name ends in `-tests.yaml`, by name. */
+  /** Files with names that end in `-tests.yaml`, sorted. */
   readonly tables: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export async function readFolder(folder: string): Promise<PolicyFolder> {
   try {
     names = await readdir(folder);
   } catch (error) {
-    throw new ConfigError(folder, [`${folder} is no folder that can be read.`], { cause: error });
+    throw new ConfigError(folder, [`${folder} is not a readable folder.`], { cause: error });
   }
   return {
     policy: join(folder, 'policy.yaml'),

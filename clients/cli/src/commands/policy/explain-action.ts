@@ -9,7 +9,7 @@ import { explainDecision, type Policy, parsePolicyTable, reviewRow } from '@writ
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { readPolicy } from './documents.ts';
 
-/** The situation that an action is judged in. */
+/** Options of `writ policy explain`. */
 export interface ExplainOptions {
   readonly action: string;
   readonly facts: string;
@@ -21,8 +21,8 @@ export interface ExplainOptions {
 }
 
 /**
- * Prints how the rules come to their answer: a line for each rule that was looked at, pass after pass
- * until nothing is revised any more (SV-3, SV-10). An explanation holds whatever the answer is.
+ * Prints the evaluation of an action: a line for each evaluated rule, in passes until no rule revises the action
+ * (SV-3, SV-10). The exit code is 0 for any decision.
  */
 export async function explainAction(
   io: CliIo,
@@ -40,10 +40,10 @@ export async function explainAction(
     }
   }
   if (decision !== passes.at(-1)?.decision) io.print(`${decision.verdict}: ${decision.reason}`);
-  return EXIT.holds;
+  return EXIT.success;
 }
 
-/** A row of a table says all of a situation, and its reader checks it. */
+/** The options as a row of a policy table, which the table parser validates. */
 function rowOf(policy: Policy, options: ExplainOptions) {
   const { agent, tenant, priority, approved = false } = options;
   const row = {
@@ -59,7 +59,7 @@ function rowOf(policy: Policy, options: ExplainOptions) {
   const text = JSON.stringify({ rows: [row] });
   const [read] = parsePolicyTable(text, { file: `${policy.file} (the action given)` }).rows;
   if (read !== undefined) return read;
-  throw new InvalidRequestError('INVALID_ACTION', '--action must say what is proposed.');
+  throw new InvalidRequestError('INVALID_ACTION', '--action must contain an action.');
 }
 
 function jsonOf(option: string, text: string): JsonObject {

@@ -2,14 +2,14 @@ import { formatProblem, parsePolicyTable, runPolicyTable } from '@writ/policy';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { readFolder, readPolicy, readText } from './documents.ts';
 
-/** Runs every table of a folder and prints what differs, by file and line (SV-3). */
+/** Runs every table of a folder and prints the differences by file and line (SV-3). */
 export async function testFolder(io: CliIo, folder: string, verbose: boolean): Promise<Exit> {
   const found = await readFolder(folder);
   const policy = await readPolicy(found.policy, found.tools);
   for (const warning of policy.warnings) io.warn(`${formatProblem(warning)} (warning)`);
   if (found.tables.length === 0) {
-    io.warn(`${folder} has no table: no file there ends in -tests.yaml.`);
-    return EXIT.unknown;
+    io.warn(`${folder} contains no table (*-tests.yaml).`);
+    return EXIT.error;
   }
   let rows = 0;
   let failed = 0;
@@ -25,6 +25,6 @@ export async function testFolder(io: CliIo, folder: string, verbose: boolean): P
     }
   }
   const version = policy.version.slice(0, 12);
-  io.print(`${rows - failed} of ${rows} rows hold under policy ${policy.name} (${version}).`);
-  return failed === 0 ? EXIT.holds : EXIT.fails;
+  io.print(`${rows - failed} of ${rows} rows pass under policy ${policy.name} (${version}).`);
+  return failed === 0 ? EXIT.success : EXIT.failure;
 }

@@ -4,7 +4,7 @@ import { DurationSchema, durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type JsonSchema, loadYaml, parseDuration } from '@writ/config';
 import type { JsonObject } from '@writ/kernel';
 
-/** A tool of the suite, as its tools.yaml declares it to the gateway under test. */
+/** A tool of the suite in tools.yaml. */
 export interface ToolDefinitionRow {
   readonly name: string;
   readonly description: string;
@@ -19,13 +19,13 @@ export interface ToolDefinitionRow {
 
 const SCHEMA: JsonSchema = { type: 'object', required: ['tools'] };
 
-/** Reads the tools that every gateway under test has to serve: `tools.yaml` beside the tables' folder. */
+/** Reads tools.yaml of the suite, which every gateway under test must serve. */
 export function loadSuiteTools(folder: string): readonly ToolDefinitionRow[] {
   const file = join(folder, 'tools.yaml');
   return loadYaml<{ readonly tools: readonly ToolDefinitionRow[] }>(file, SCHEMA).value.tools;
 }
 
-/** What ListTools must say of a tool, in the form of the contract. */
+/** The expected ListTools entry of a tool. */
 export function listedAs(row: ToolDefinitionRow): JsonObject {
   return {
     name: row.name,

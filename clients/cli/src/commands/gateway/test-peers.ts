@@ -13,45 +13,45 @@ import {
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcServer, route, unimplemented } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
-import type { Certificates, Played } from './certificates.ts';
+import type { Certificates, SimulatedService } from './certificates.ts';
 import { Issuer } from './issuer.ts';
+import type { ToolDefinitionRow } from './suite-tools.ts';
 import { ToolWorld } from './tool-world.ts';
-import type { ToolDefinitionRow } from './tools-of-suite.ts';
 
-/** Where the verification listens, each as `host:port`; the port 0 takes a free one. */
-export interface StageAddresses {
+/** Listeners of the verification, each as `host:port`; port 0 selects a free port. */
+export interface PeerAddresses {
   readonly supervisor: string;
   readonly worker: string;
   readonly tools: string;
 }
 
-/** Everything around a gateway under test: who it trusts, and the tools that it calls. */
-export interface Stage {
+/** Peers of a gateway under test: the services that it trusts, and the tools that it calls. */
+export interface TestPeers {
   readonly supervisor: Issuer;
   readonly worker: Issuer;
-  /** Signs in the name of the supervisor, with a key that nobody vouches for. */
-  readonly stranger: Issuer;
+  /** Signs as the supervisor with an unknown key. */
+  readonly impostor: Issuer;
   readonly world: ToolWorld;
-  readonly addresses: StageAddresses;
-  /** How often each receipt was reported to the supervisor; acknowledged from the second time on. */
+  readonly addresses: PeerAddresses;
+  /** Number of reports by receipt; receipts are acknowledged from the second report on. */
   readonly reported: ReadonlyMap<string, number>;
-  /** Refused attempts that were reported, by their ids. */
+  /** Reported refusals by id. */
   readonly refusals: ReadonlyMap<string, RefusedAttempt>;
   close(): Promise<void>;
 }
 
 /**
- * Starts what a gateway under test needs beside it: KeyService of a supervisor and of a worker,
- * ReportReceipts, and the tools. Nobody but the gateway may call the last two.
- * @param gatewayAddress where the gateway is asked for its keys
- * @param certificates left out, all of it is in cleartext
+ * Starts the peers of a gateway under test: KeyService of a supervisor and of a worker, ReportReceipts and the tools.
+ * Only the gateway may call the last two.
+ * @param gatewayAddress address of the gateway's KeyService
+ * @param certificates undefined selects cleartext
  */
-export async function openStage(
-  { supervisor: supervisorAt, worker: workerAt, tools: toolsAt }: StageAddresses,
+export async function openTestPeers(
+  { supervisor: supervisorAt, worker: workerAt, tools: toolsAt }: PeerAddresses,
   gatewayAddress: () => string,
   definitions: readonly ToolDefinitionRow[],
   certificates: Certificates | undefined,
-): Promise<Stage> {
+): Promise<TestPeers> {
   const telemetry = createTelemetry({ service: 'writ-verify', logLevel: 'silent' });
   const trust = createTrust({
     addresses: () => ({ 'tool-gateway': gatewayAddress() }),
@@ -70,7 +70,7 @@ export async function openStage(
     trust.close();
     await telemetry.shutdown();
   };
-  const serve = async (service: Played, at: string, routes: Route[]): Promise<string> => {
+  const serve = async (service: SimulatedService, at: string, routes: Route[]): Promise<string> => {
     const gate = internalGate({
       service,
       verifier,
@@ -122,8 +122,8 @@ export async function openStage(
         }),
       ]),
     };
-    const stranger = new Issuer('supervisor');
-    return { supervisor, worker, stranger, world, addresses, reported, refusals, close };
+    const impostor = new Issuer('supervisor');
+    return { supervisor, worker, impostor, world, addresses, reported, refusals, close };
   } catch (error) {
     await close();
     throw error;

@@ -6,30 +6,29 @@ import type { CliIo } from './io.ts';
 
 const LOCAL = '127.0.0.1:8080';
 
-/** The options of every command that talks to a platform. */
-export interface DoorOptions {
+/** Options of every command that calls a platform. */
+export interface ClientOptions {
   readonly address?: string;
   readonly caFile?: string;
 }
 
-/** Adds the options that `openDoor` reads. */
-export function withDoor(command: Command): Command {
+/** Adds the options of {@link openClient}. */
+export function withClientOptions(command: Command): Command {
   return command
-    .option('--address <url>', 'the public door (WRIT_ADDRESS, http://127.0.0.1:8080)')
-    .option('--ca-file <file>', 'the authorities that vouch for it, in PEM (WRIT_CA_FILE)');
+    .option('--address <url>', 'URL of the public API (WRIT_ADDRESS, http://127.0.0.1:8080)')
+    .option('--ca-file <file>', 'CA certificates of the server, in PEM (WRIT_CA_FILE)');
 }
 
 /**
- * A client of the public services.
- * @throws InvalidRequestError when no API key is set, or when authorities are named that cannot be read or
- *   would vouch for nobody, since the address is cleartext
+ * A client of the public API.
+ * @throws InvalidRequestError API_KEY_MISSING, CLEARTEXT_ADDRESS for a CA file with a cleartext address, INVALID_TLS_FILE
  */
-export function openDoor(options: DoorOptions, { env }: CliIo): WritClient {
+export function openClient(options: ClientOptions, { env }: CliIo): WritClient {
   const apiKey = env.WRIT_API_KEY;
   if (apiKey === undefined || apiKey === '')
     throw new InvalidRequestError(
       'API_KEY_MISSING',
-      'Set WRIT_API_KEY to the API key to call the platform with.',
+      'WRIT_API_KEY is not set. Set it to an API key of the platform.',
     );
   const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
   const address = options.address ?? env.WRIT_ADDRESS;
@@ -38,7 +37,7 @@ export function openDoor(options: DoorOptions, { env }: CliIo): WritClient {
   if (!baseUrl.startsWith('https:'))
     throw new InvalidRequestError(
       'CLEARTEXT_ADDRESS',
-      `${baseUrl} is cleartext, where nobody is asked for a certificate: begin it with https, or leave --ca-file and WRIT_CA_FILE out.`,
+      `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
     );
   return createWritClient({ baseUrl, apiKey, ca: readAuthorities(caFile) });
 }
@@ -53,5 +52,5 @@ function readAuthorities(file: string): string {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     throw fault(`cannot be read (${code})`, cause);
   }
-  throw fault('holds no certificate in PEM');
+  throw fault('contains no certificate in PEM');
 }
