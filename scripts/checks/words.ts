@@ -150,7 +150,7 @@ function allFindings(): readonly Finding[] {
 
 function isChecked(file: string): boolean {
   return (
-    (/\.(ts|mjs|md|proto|ya?ml|py|go|sh|sql)$/.test(file) || file === '.ci/run') &&
+    /(\.(ts|mjs|md|proto|ya?ml|py|go|sh|sql|conf|tpl|txt)|\/run|Dockerfile)$/.test(file) &&
     !/^(vendor|libs\/contracts\/gen)\/|^scripts\/checks\/words/.test(file)
   );
 }
