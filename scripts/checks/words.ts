@@ -31,7 +31,7 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['doors?|doorways?|entrances?', 'listener, port, endpoint, server'],
   ['(?<!refund )desks?|turnstiles?|lanes?', 'registry, worker pool, queue, semaphore'],
   ['rooms?', 'folder, package, capacity'],
-  ['news', 'event, notification'],
+  ['news(?! feed)', 'event, notification'],
   ['beats?', 'flush interval'],
   ['lingers?|hurry|hurries|hurried', 'batch window, flush'],
   ['forgettable', 'relaxed durability'],
