@@ -35,8 +35,8 @@ function llmRequest(text: string) {
   return { model: 'desk', messages, json: false, requireContent: false };
 }
 
-describe('branches that run side by side', () => {
-  it('number their operations by themselves, whoever is faster (RT-1)', async () => {
+describe('concurrent branches', () => {
+  it('number their own operations, independent of timing (RT-1)', async () => {
     const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const seen: unknown[] = [];
     const world = await startWith(
@@ -68,7 +68,7 @@ describe('branches that run side by side', () => {
     expect(seen[0]).toMatchObject([{ text: 'slow second' }, { text: 'fast second' }]);
   });
 
-  it('sleep together: a signal of one wakes the agent, and what is done is not done again (RT-1, RT-2)', async () => {
+  it('suspend together: a signal of one wakes the agent, and finished work is not repeated (RT-1, RT-2)', async () => {
     const world = await startWith(
       async (ctx) => {
         const branch = (name: string) => async (inner: AgentContext) => {
@@ -97,7 +97,7 @@ describe('branches that run side by side', () => {
     expect(world.meter.paid).toHaveLength(3);
   });
 
-  it('are compared with the journal, and the branch that diverges is named with both sides (RT-1)', async () => {
+  it('are compared with the journal, and a divergence names the branch and both operations (RT-1)', async () => {
     let runs = 0;
     const world = await startWith(
       async (ctx) => {
@@ -120,7 +120,7 @@ describe('branches that run side by side', () => {
     );
   });
 
-  it('throw the first error by their order once all are done (RT-1)', async () => {
+  it('throw the first error in branch order once all are done (RT-1)', async () => {
     const world = await startWith(
       async (ctx) => {
         const failing = (name: string) => async (inner: AgentContext) => {
@@ -139,7 +139,7 @@ describe('branches that run side by side', () => {
 });
 
 describe('a sleep', () => {
-  it('ends at its time, also when the worker was away then (RT-1, RT-3)', async () => {
+  it('ends on time, even when the worker was down then (RT-1, RT-3)', async () => {
     const clock = new ManualClock(new Date());
     const work: Work = async (ctx) => {
       await ctx.sleep(60_000);
@@ -160,7 +160,7 @@ describe('a sleep', () => {
 describe('a topic', () => {
   const FEED = { ...CUSTOM, followTopics: ['news'], outputTopic: 'news' };
 
-  it('brings each item to each follower of the tenant once, in order, also over a death (AG-5, RT-3)', async () => {
+  it('delivers each item once and in order to each subscriber of the tenant, even across a crash (AG-5, RT-3)', async () => {
     const heard: Record<string, unknown[]> = {};
     const work: Work = async (ctx) => {
       const { runId } = ctx.meta;
@@ -191,7 +191,7 @@ describe('a topic', () => {
     expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
   });
 
-  it('must be one of the manifest (AG-5, SUP-9)', async () => {
+  it('must be in the manifest (AG-5, SUP-9)', async () => {
     const world = await startWith(async (ctx) => {
       const refused = await ctx.emit('gossip', {}).catch((error) => error);
       await ctx.reply(String(refused.reason));
@@ -202,7 +202,7 @@ describe('a topic', () => {
   });
 });
 
-describe('an agent that is written in TypeScript', () => {
+describe('a TypeScript agent', () => {
   const definition: AgentDefinition = {
     name: 'adder',
     async run(agent, { goal }) {
@@ -213,7 +213,7 @@ describe('an agent that is written in TypeScript', () => {
     },
   };
 
-  it('uses what every kind uses, and what it returns is reviewed (AG-1, AG-10, SV-1)', async () => {
+  it('uses the common operations, and its return value is reviewed (AG-1, AG-10, SV-1)', async () => {
     const world = await World.start();
     const custom: AgentFactory = (manifest, instance) =>
       createCustomAgent(definition, manifest, instance);
@@ -236,7 +236,7 @@ describe('an agent that is written in TypeScript', () => {
 });
 
 describe('a flow', () => {
-  it('runs its stages in order, tells of its start and end once, and stops with its weakest (AG-1, HK-1)', async () => {
+  it('runs its stages in order, emits its start and end once, and stops with a failed stage (AG-1, HK-1)', async () => {
     const world = await World.start({
       model: (_, __, agent) => (agent.startsWith('bad') ? '' : `${agent} done`),
     });
@@ -279,7 +279,7 @@ describe('a flow', () => {
 });
 
 describe('a definition', () => {
-  it('stays with the run that started with it; a change is for new runs (RT-1)', async () => {
+  it('is fixed for a started run; changes affect new runs only (RT-1)', async () => {
     const world = await startWith(async (ctx) => {
       await ctx.sleepUntilSignal('go');
       await ctx.reply(JSON.stringify(ctx.manifest.options));

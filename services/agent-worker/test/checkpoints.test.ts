@@ -61,7 +61,7 @@ async function undisturbed() {
 }
 
 describe('an agent with a checkpoint', () => {
-  it('loses and doubles nothing when its worker dies around the commit of it, and reads a part of its journal then (RT-1, AG-8)', async () => {
+  it('loses and duplicates nothing when its worker crashes around the commit, and then replays only a part of its journal (RT-1, AG-8)', async () => {
     const { world: whole, checkpoint } = await undisturbed();
     expect(checkpoint).toBeGreaterThan(32);
     for (const moment of ['before', 'after', 'later'] as const) {
@@ -103,7 +103,7 @@ describe('an agent with a checkpoint', () => {
   });
 });
 
-describe('an agent that goes on from a checkpoint in another way', () => {
+describe('an agent that diverges at a checkpoint', () => {
   interface Ways {
     prologue?: readonly string[];
     restores?: boolean;
@@ -148,27 +148,27 @@ describe('an agent that goes on from a checkpoint in another way', () => {
     return `${report?.stopReason}: ${report?.detail}`;
   }
 
-  it('gets its state and its items back when it does the same (RT-1)', async () => {
+  it('restores its state and items when it does not diverge (RT-1)', async () => {
     expect(await stopOf({})).toMatch(/^error:once/);
   });
 
-  it('is stopped, and told where, when something else comes after the checkpoint (RT-1)', async () => {
+  it('is stopped with the position when it diverges after the checkpoint (RT-1)', async () => {
     expect(await stopOf({ next: 'turns' })).toMatch(/journal_divergence: .*index 2: recorded log/);
   });
 
-  it('is stopped when it goes there later than before (RT-1)', async () => {
+  it('is stopped when it restores later than before (RT-1)', async () => {
     expect(await stopOf({ prologue: ['begins', 'again'] })).toMatch(
       /journal_divergence: .*index 1: it restored its checkpoint there, but now it requested log/,
     );
   });
 
-  it('is stopped when it goes there sooner than before (RT-1)', async () => {
+  it('is stopped when it restores earlier than before (RT-1)', async () => {
     expect(await stopOf({ prologue: [] })).toMatch(
       /journal_divergence: .*index 1: .*now it did so at index 0/,
     );
   });
 
-  it('is stopped before it does anything when it forgets to go there (RT-1)', async () => {
+  it('is stopped before any effect when it does not restore (RT-1)', async () => {
     expect(await stopOf({ restores: false })).toMatch(
       /journal_divergence: .*index 1: .*now it requested log/,
     );

@@ -43,7 +43,7 @@ function answerOf(world: World): string | undefined {
 }
 
 describe('an orchestrator', () => {
-  it('hands over side by side, sleeps meanwhile, and goes on with what came back (AG-3, RT-1)', async () => {
+  it('delegates concurrently, is suspended meanwhile, and continues with the replies (AG-3, RT-1)', async () => {
     const world = await World.start({ model: teamModel });
     await world.startWorker();
     gatherTeam(world);
@@ -55,7 +55,7 @@ describe('an orchestrator', () => {
     expect(new Set(world.meter.paid).size).toBe(world.meter.paid.length);
   });
 
-  it('tells its model what a child failed with, and goes on (AG-3)', async () => {
+  it('reports a child’s failure to its model and continues (AG-3)', async () => {
     const world = await startLead(leadOver(''));
     await world.deliver({ manifest: ONE });
     await world.until('COMPLETED');
@@ -64,7 +64,7 @@ describe('an orchestrator', () => {
     expect(world.supervisor.ended).toEqual(['helper-1 target_failed']);
   });
 
-  it('tells its model that a child was called off (AG-3)', async () => {
+  it('reports a child’s cancellation to its model (AG-3)', async () => {
     const { asked, answer, model } = thinking();
     const world = await startLead(leadOver(model));
     await world.deliver({ manifest: ONE });
@@ -76,7 +76,7 @@ describe('an orchestrator', () => {
     expect(answerOf(world)).toContain('"error":"target_cancelled"');
   });
 
-  it('waits for a child no longer than it was told to, and ends it then (AG-3)', async () => {
+  it('waits for a child up to the timeout, and then ends it (AG-3)', async () => {
     const { answer, model } = thinking();
     const world = await startLead(leadOver(model));
     const subAgents = [{ name: 'helper', askTimeout: durationFromMs(30) }];
@@ -88,7 +88,7 @@ describe('an orchestrator', () => {
     expect((await world.describe(RUN, 'helper')).state).toBe(AgentState.CANCELLED);
   });
 
-  it('tells its model why there was no slot (AG-3, SB-2)', async () => {
+  it('reports to its model why there was no slot (AG-3, SB-2)', async () => {
     const world = await startLead(leadOver('unused'));
     world.supervisor.slotRefusal = () => 'The run has 2 of 2 agents.';
     await world.deliver({ manifest: ONE });
@@ -97,7 +97,7 @@ describe('an orchestrator', () => {
     expect(world.supervisor.ended).toEqual([]);
   });
 
-  it('stops after as many refusals as it may be told of (AG-10)', async () => {
+  it('stops at the limit of refusals (AG-10)', async () => {
     const world = await World.start({
       model: () => ({ toolUses: [{ tool: 'issue_refund', args: { amount_usd: 9_000 } }] }),
     });
@@ -115,7 +115,7 @@ describe('an orchestrator', () => {
 });
 
 describe('a timer on a child', () => {
-  it('stands still while the child is parked, and goes on with what was left (SB-4)', async () => {
+  it('is paused while the child is parked, and resumes with the remaining time (SB-4)', async () => {
     const world = await startLead(leadOver('back again'));
     world.slots.set(`${RUN}/helper-1`, 'PAUSED');
     const subAgents = [{ name: 'helper', askTimeout: durationFromMs(8_000) }];
@@ -135,7 +135,7 @@ describe('a timer on a child', () => {
 });
 
 describe('a user proxy', () => {
-  it('sleeps until the person answers, also over a restart, and replies to whoever asked (AG-4, RT-2)', async () => {
+  it('is suspended until the human answers, even across a restart, and replies to its asker (AG-4, RT-2)', async () => {
     const world = await World.start({ model: leadOver('unused'), inFile: true });
     const worker = await world.startWorker();
     world.supervisor.rule = approveAll;
@@ -155,7 +155,7 @@ describe('a user proxy', () => {
     expect(answerOf(world)).toBe('Told: Blue.');
   });
 
-  it('cannot be answered for by a signal that only agents send (RT-3, SYS-6)', async () => {
+  it('rejects a forged signal that only the worker may send (RT-3, SYS-6)', async () => {
     const world = await World.start();
     await world.startWorker();
     const signal = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance, requestId: 's-1' };

@@ -38,8 +38,8 @@ function llmRequest(text: string) {
   return { model: 'desk', messages, json: false, requireContent: false };
 }
 
-describe('what an agent’s context journals', () => {
-  it('is the same after a sleep: time, chance and answers (RT-1, RT-2)', async () => {
+describe('the journal of an agent’s context', () => {
+  it('replays time, random numbers and answers after a sleep (RT-1, RT-2)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(
       async (ctx) => {
@@ -59,7 +59,7 @@ describe('what an agent’s context journals', () => {
     expect(world.meter.paid).toEqual(['op-0']);
   });
 
-  it('is committed before an effect that was built on chance, so that a repeat is the same (RT-1)', async () => {
+  it('is committed before an effect that depends on a random number, so that a replay is the same (RT-1)', async () => {
     const work: Work = async (ctx) => {
       const answer = await ctx.llm(llmRequest(`${ctx.random()} ${ctx.now().getTime()}`));
       const stopReason = answer.kind === 'answer' ? 'stuck' : answer.stopReason;
@@ -78,7 +78,7 @@ describe('what an agent’s context journals', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
-  it('is right also when operations run side by side (RT-1)', async () => {
+  it('is correct with concurrent operations (RT-1)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(
       async (ctx) => {
@@ -98,7 +98,7 @@ describe('what an agent’s context journals', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('gives signals in the order in which they came, each once (RT-3)', async () => {
+  it('delivers signals in order of arrival, each once (RT-3)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(async (ctx) => {
       seen.push(await ctx.sleepUntilSignal('new_source_item'));
@@ -113,7 +113,7 @@ describe('what an agent’s context journals', () => {
     expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
   });
 
-  it('keeps large values once a run, by digest (RT-1)', async () => {
+  it('stores large values once per run, by digest (RT-1)', async () => {
     const text = 'x'.repeat(10_000);
     const world = await World.start({ model: () => text });
     const { store } = await startAgain(world, async (ctx) => {
@@ -133,8 +133,8 @@ describe('what an agent’s context journals', () => {
   });
 });
 
-describe('an agent that runs again', () => {
-  it('is stopped when it asks for something else, naming the place and both sides (RT-1)', async () => {
+describe('a replayed agent', () => {
+  it('is stopped when it diverges, with the position and both operations (RT-1)', async () => {
     let runs = 0;
     const world = await startWith(
       async (ctx) => {
@@ -157,7 +157,7 @@ describe('an agent that runs again', () => {
     expect(world.supervisor.decided).toEqual([]);
   });
 
-  it('is stopped when it asks with other arguments, or leaves something out (RT-1)', async () => {
+  it('is stopped when it requests different arguments or omits an operation (RT-1)', async () => {
     for (const [change, detail] of [
       ['other', /requested llm with different arguments/],
       ['none', /index 0: recorded llm .* returned before it/],
@@ -180,7 +180,7 @@ describe('an agent that runs again', () => {
     }
   });
 
-  it('is started over when it fails, as often as its manifest says (SUP-7)', async () => {
+  it('is restarted after a failure, up to max_retries times (SUP-7)', async () => {
     let runs = 0;
     const world = await startWith(
       async (ctx) => {
@@ -197,7 +197,7 @@ describe('an agent that runs again', () => {
     expect(world.supervisor.reports[0]?.detail).toBe('The agent failed: TypeError.');
   });
 
-  it('cannot go on by catching what takes it down (RT-2)', async () => {
+  it('cannot continue by catching an unwinding (RT-2)', async () => {
     const world = await startWith(
       async (ctx) => {
         await ctx.sleepUntilSignal('new_source_item').catch(() => undefined);

@@ -84,8 +84,8 @@ async function expectStepsToldOnce(world: World): Promise<void> {
 /** The durable commits of an undisturbed run: delivery, signal, leases, steps, sleep and end. */
 const COMMITS = 11;
 
-describe('a worker that dies', () => {
-  it('has as many commits to die at as this test knows (RT-1)', async () => {
+describe('a worker that crashes', () => {
+  it('makes the expected number of commits to crash at (RT-1)', async () => {
     const world = await startWorld();
     const worker = await world.startWorker(FROZEN);
     await driveToEnd(world);
@@ -95,7 +95,7 @@ describe('a worker that dies', () => {
 
   for (const moment of ['before', 'after'] as const) {
     for (let commit = 1; commit <= COMMITS; commit += 1) {
-      it(`right ${moment} commit ${commit} loses and doubles nothing (RT-1, RT-3)`, async () => {
+      it(`right ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
         const world = await startWorld();
         const { promise: died, resolve } = Promise.withResolvers<void>();
         const die = async (n: number) => {
@@ -123,7 +123,7 @@ describe('a worker that dies', () => {
     ...EXECUTED.map((line) => `after call_tool ${line.split(' ')[0]}` as const),
   ];
   for (const answer of answers) {
-    it(`with the answer on its way, ${answer}, gets it again (RT-1, RT-3)`, async () => {
+    it(`while a response is in flight, ${answer}, receives it again (RT-1, RT-3)`, async () => {
       const world = await startWorld();
       const died = world.faults.silenceAt(answer);
       await world.startWorker(FROZEN);
@@ -133,7 +133,7 @@ describe('a worker that dies', () => {
     });
   }
 
-  it('by kill -9, again and again, goes on where it was and tells of each step once (RT-1, RT-2, HK-1)', async () => {
+  it('by repeated SIGKILL resumes and emits each step once (RT-1, RT-2, HK-1)', async () => {
     const world = await startWorld();
     const moments = ['after generate op-3', 'after call_tool op-4', 'after review op-6'] as const;
     for (const moment of moments) {

@@ -27,7 +27,7 @@ function reportOf(world: World) {
 }
 
 describe('an agent that stops', () => {
-  it('reports what policy blocked as the supervisor’s (AG-7, AG-10, SV-7)', async () => {
+  it('reports the phase supervisor for a block by policy (AG-7, AG-10, SV-7)', async () => {
     const world = await World.start({ model: scripts.model('early-final') });
     await world.startWorker();
     await world.deliver();
@@ -36,7 +36,7 @@ describe('an agent that stops', () => {
     expect(reportOf(world)).toMatchObject({ stopReason, phase: 'supervisor', callId: 'op-2' });
   });
 
-  it('reports an invalid action as the worker’s, with the text as the model wrote it (SV-2, SV-7)', async () => {
+  it('reports the phase worker for an invalid action, with the model’s raw text (SV-2, SV-7)', async () => {
     const world = await World.start({ model: scripts.model('bad-json') });
     await world.startWorker();
     await world.deliver();
@@ -46,7 +46,7 @@ describe('an agent that stops', () => {
     expect(world.supervisor.requests[0]?.proposal.value).toMatch(/^Let me first/);
   });
 
-  it('reports the no of a person as theirs (SV-5, SV-7)', async () => {
+  it('reports the phase human_approval for a rejection (SV-5, SV-7)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200') });
     const worker = await world.startWorker();
     await world.deliver();
@@ -59,7 +59,7 @@ describe('an agent that stops', () => {
     expect(world.steps().at(-1)).toBe('STEP_END 2 human_rejected');
   });
 
-  it('reports what the gateway refused, with the receipt (TG-2, SV-7)', async () => {
+  it('reports a refusal by the gateway, with the receipt (TG-2, SV-7)', async () => {
     const world = await World.start({ model: () => LOOK_UP });
     world.gateway.answer = () => ({
       status: CallStatus.REFUSED,
@@ -78,7 +78,7 @@ describe('an agent that stops', () => {
     });
   });
 
-  it('reports a model that did not answer, while deciding and while composing (EM-8, SV-7)', async () => {
+  it('reports a failed model call, in a step and while composing (EM-8, SV-7)', async () => {
     for (const [callId, phase] of [
       ['op-1', 'worker'],
       ['op-3', 'finalize'],
@@ -93,7 +93,7 @@ describe('an agent that stops', () => {
     }
   });
 
-  it('names the dimension of the budget that is used up (EM-2, AG-7)', async () => {
+  it('names the dimension of the exhausted budget (EM-2, AG-7)', async () => {
     const world = await World.start();
     const exhausted = new OverloadedError('BUDGET_EXHAUSTED', 'Token budget exceeded: 9 > 8', {
       dimension: 'tokens',
@@ -105,7 +105,7 @@ describe('an agent that stops', () => {
     expect(stopReason).toBe('budget_exhausted:tokens');
   });
 
-  it('ends as the supervisor says, whatever it reported itself (AG-7, RT-4)', async () => {
+  it('ends with the stop reason of the supervisor, not the reported one (AG-7, RT-4)', async () => {
     const world = await World.start({ model: () => 'no action' });
     world.supervisor.endings.set(RUN, { stopReason: 'cancelled', answer: '' });
     await world.startWorker();
@@ -114,7 +114,7 @@ describe('an agent that stops', () => {
     expect(stopReason).toBe('cancelled');
   });
 
-  it('stops at the run’s deadline in the middle of a model call (SUP-5, SUP-8)', async () => {
+  it('stops at the run’s deadline during a model call (SUP-5, SUP-8)', async () => {
     const world = await World.start();
     world.meter.model = async () => {
       await world.faults.untilReleased();
@@ -126,7 +126,7 @@ describe('an agent that stops', () => {
     expect(stopReason).toBe('deadline');
   });
 
-  it('passes on how long a model call may take (SUP-5)', async () => {
+  it('propagates the timeout of a model call (SUP-5)', async () => {
     const world = await World.start({ model: () => 'no action' });
     await world.startWorker();
     const timeout = durationFromMs(300);
@@ -140,7 +140,7 @@ describe('an agent that stops', () => {
   });
 });
 
-describe('a call whose outcome nobody knows', () => {
+describe('a call with an indeterminate outcome', () => {
   const unknown = {
     status: CallStatus.UNKNOWN,
     stopReason: 'outcome_unknown:issue_refund',
@@ -158,7 +158,7 @@ describe('a call whose outcome nobody knows', () => {
     return world;
   }
 
-  it('waits for a person to find out, and goes on with what they found (TG-5)', async () => {
+  it('waits for a human to resolve it, and continues with the resolution (TG-5)', async () => {
     const world = await startUnknown();
     const content = JSON.stringify({ status: 'ok', refund: { amount_usd: 1000 } });
     const result = { kind: ResultKind.JSON, content };
@@ -173,7 +173,7 @@ describe('a call whose outcome nobody knows', () => {
     ]);
   });
 
-  it('stops the run when nobody found out in time (TG-5, SV-7)', async () => {
+  it('stops the run when it is not resolved in time (TG-5, SV-7)', async () => {
     const world = await startUnknown();
     const decision = world.supervisor.currentDecision(RUN, 'op-4');
     decision.stopReason = 'outcome_unknown:issue_refund';
@@ -184,13 +184,13 @@ describe('a call whose outcome nobody knows', () => {
   });
 });
 
-describe('an agent whose model is told of refusals', () => {
+describe('an agent with on_refusal tell_model', () => {
   const manifest = {
     onRefusal: RefusalHandling.TELL_MODEL,
     limits: { maxSteps: 8, maxRefusals: 2 },
   };
 
-  it('goes on after one (AG-10)', async () => {
+  it('continues after a refusal (AG-10)', async () => {
     const answers = [
       '{"kind":"final","answer":"Done."}',
       LOOK_UP,
@@ -219,7 +219,7 @@ describe('an agent whose model is told of refusals', () => {
     });
   });
 
-  it('stops after as many as it may have (AG-10)', async () => {
+  it('stops at the limit of refusals (AG-10)', async () => {
     const world = await World.start({ model: () => '{"kind":"final","answer":"Done."}' });
     await world.startWorker();
     await world.deliver({ manifest });
@@ -227,7 +227,7 @@ describe('an agent whose model is told of refusals', () => {
     expect(world.supervisor.decided).toHaveLength(3);
   });
 
-  it('stops at once where the run has no time or budget left (AG-10)', async () => {
+  it('stops at once when the run has no time or budget left (AG-10)', async () => {
     const world = await World.start({ model: () => LOOK_UP });
     const late = new DeadlineError('DEADLINE_EXCEEDED', 'Out of time.', {
       stop_reason: 'max_seconds',

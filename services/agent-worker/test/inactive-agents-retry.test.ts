@@ -22,14 +22,14 @@ const MOVES: readonly {
   { from: { state: 'PARKED' }, state: 'active', to: 'RUNNING' },
 ];
 
-describe('an agent at rest whose slot moved while the store failed', () => {
+describe('an inactive agent whose slot changed while the store failed', () => {
   let store: WorkerStore;
   beforeEach(async () => {
     store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
   });
   afterEach(() => store.close());
 
-  it.each(MOVES)('is asked about again, and goes over to $to (SB-4, SB-8)', async (move) => {
+  it.each(MOVES)('is polled again, and becomes $to (SB-4, SB-8)', async (move) => {
     const { from, state, to } = move;
     await store.transaction((trx) =>
       trx

@@ -41,7 +41,7 @@ const STORES: Record<string, () => StoreLocation | Promise<StoreLocation>> = {
   ...(isPostgresAvailable() && { postgres: postgresLocation }),
 };
 
-describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
+describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
   const FEW = 300;
   const MANY = 20_000;
   let store: WorkerStore;
@@ -66,7 +66,7 @@ describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
     looks[`next timer of ${whose}`] = () => untilNextTimer(store, systemClock, tenants, 1_000);
   }
 
-  it('are read page by page in the order of their keys, of all tenants or of some (SB-8, SYS-6)', async () => {
+  it('are read in pages in key order, of all tenants or of some (SB-8, SYS-6)', async () => {
     for (const tenant of [TENANT, 'beta', 'gamma']) {
       const parked = runIds(FEW).map((run_id) => restingRow({ tenant, run_id }));
       const asleep = runIds(FEW).map((run_id) =>
@@ -91,7 +91,7 @@ describe.each(Object.entries(STORES))('agents at rest in %s', (_, locate) => {
     }
   });
 
-  it('cost a round as much when there are thousands as when there are few (RT-2, SB-8)', async () => {
+  it('cost the same per round with thousands of agents as with few (RT-2, SB-8)', async () => {
     const few = await timesOf(looks);
     const more = runIds(FEW + MANY).slice(FEW);
     await insertAll(store, [
@@ -165,8 +165,8 @@ async function answer(world: World, name: string): Promise<void> {
   await world.worker.signal({ ...signal, requestId: 's-1', payloadJson: '{"text":"Blue."}' });
 }
 
-describe('agents that are parked until they have a slot', () => {
-  it('are asked about in parts, one a round, and each in its turn (SB-8)', async () => {
+describe('preempted agents', () => {
+  it('are polled in pages, one per round, in turn (SB-8)', async () => {
     const world = await World.start();
     const { store } = await world.startWorker();
     const ids = runIds(600);
@@ -191,7 +191,7 @@ describe('agents that are parked until they have a slot', () => {
     });
   });
 
-  it('are taken up a few at a time when their tokens have expired (SB-8)', async () => {
+  it('are made runnable a few at a time when their tokens have expired (SB-8)', async () => {
     const world = await World.start({ inFile: true });
     const rare = { slotRenewMs: 3_600_000, maxConcurrentAgents: 1 };
     const before = await world.startWorker(rare);
@@ -206,8 +206,8 @@ describe('agents that are parked until they have a slot', () => {
   });
 });
 
-describe('an agent that loses its slot while it sleeps', () => {
-  it('has whoever asked it wait on, and answers when it has a slot again (SB-4, AG-4)', async () => {
+describe('an agent that loses its slot while it is suspended', () => {
+  it('keeps its asker waiting, and replies when it has a slot again (SB-4, AG-4)', async () => {
     const { world, question } = await startAsking();
     const { store } = world.lastWorker;
     const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
@@ -226,7 +226,7 @@ describe('an agent that loses its slot while it sleeps', () => {
     expect(await timer()).toBeUndefined();
   });
 
-  it('sleeps on when it has a slot again before anybody answers, and its time goes on (SB-4)', async () => {
+  it('stays suspended when its slot returns before the answer, and its timer resumes (SB-4)', async () => {
     const { world, question } = await startAsking();
     const { store } = world.lastWorker;
     const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
@@ -243,7 +243,7 @@ describe('an agent that loses its slot while it sleeps', () => {
     await world.until('COMPLETED');
   });
 
-  it('is found paused when it falls asleep at that moment (SB-4, SB-8)', async () => {
+  it('is parked when it is preempted during its suspension (SB-4, SB-8)', async () => {
     const world = await ready();
     const { reached, release } = world.faults.holdAt('before renew SUSPEND');
     await deliverAsking(world);

@@ -6,7 +6,7 @@ import { World } from './world.ts';
 const STEPS = 120;
 
 describe('a json-action agent of many steps', () => {
-  it('asks its model with prompts that do not grow with the tool calls (AG-2)', async () => {
+  it('sends prompts that do not grow with the number of tool calls (AG-2)', async () => {
     const lengths: number[] = [];
     const world = await World.start({
       model: (prompt) => {

@@ -126,7 +126,7 @@ async function expectUndisturbed(world: World, play: Play): Promise<void> {
 describe.each(Object.entries(PLAYS))(
   'the worker of an agent of the kind %s that dies',
   (_, play) => {
-    it('is over after one answer, with each child asked and ended once (AG-1, AG-3, RT-1)', async () => {
+    it('ends after one answer, with each child asked and ended once (AG-1, AG-3, RT-1)', async () => {
       const { answer, executed, ended, commits } = await calm(play);
       expect(answer).toBe(play.answer);
       expect(executed).toHaveLength(play.executed);
@@ -140,7 +140,7 @@ describe.each(Object.entries(PLAYS))(
       ['after', play.afterEach],
     ] as const) {
       for (let commit = each; commit <= play.commits; commit += each) {
-        it(`right ${moment} commit ${commit} loses and doubles nothing (RT-1, RT-3)`, async () => {
+        it(`right ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
           const world = await startWorld(play);
           const { promise: died, resolve } = Promise.withResolvers<void>();
           const die = async (n: number) => {
@@ -168,7 +168,7 @@ describe.each(Object.entries(PLAYS))(
       }
     }
 
-    it('by kill -9 goes on where each of its agents was (RT-1, RT-2)', async () => {
+    it('by SIGKILL resumes each of its agents (RT-1, RT-2)', async () => {
       const world = await startWorld(play);
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       world.supervisor.rule = (raw) => {

@@ -24,8 +24,8 @@ function startWorld(): Promise<World> {
 
 const down = (): WritError => new UnavailableError('UNAVAILABLE', 'The service is down.');
 
-describe('a worker whose peers fail', () => {
-  it('asks again until they are back, and nothing is done twice (SYS-4, RT-1)', async () => {
+describe('a worker with failing peers', () => {
+  it('retries until they recover, without duplicate effects (SYS-4, RT-1)', async () => {
     const world = await startWorld();
     for (const moment of [
       'before generate op-1',
@@ -46,7 +46,7 @@ describe('a worker whose peers fail', () => {
     expect(world.gateway.executed).toHaveLength(3);
   });
 
-  it('gets fresh tokens before the old ones end, and when a peer refuses them (SUP-9)', async () => {
+  it('refreshes tokens before they expire, and when a peer rejects them (SUP-9)', async () => {
     const world = await startWorld();
     const expired = new UnauthenticatedError('TOKEN_EXPIRED', 'The token has expired.');
     world.faults.failAt('before review op-4', expired);
@@ -56,7 +56,7 @@ describe('a worker whose peers fail', () => {
     expect(world.supervisor.refreshes).toBe(2);
   });
 
-  it('gets a fresh writ for one that has expired (TG-1, SV-6)', async () => {
+  it('renews an expired writ (TG-1, SV-6)', async () => {
     const world = await startWorld();
     world.gateway.expired.add('writ-op-4-2');
     await world.startWorker();
@@ -71,7 +71,7 @@ describe('a worker whose peers fail', () => {
     expect(world.gateway.executed).toHaveLength(3);
   });
 
-  it('parks an agent that is halted, and looks again by itself (AG-7, SV-9)', async () => {
+  it('parks a halted agent and retries it later (AG-7, SV-9)', async () => {
     const world = await startWorld();
     const halted = () => new PreconditionError('HALTED', 'Halted by an admin.');
     world.faults.failAt('before generate op-3', halted(), halted(), halted());
@@ -82,7 +82,7 @@ describe('a worker whose peers fail', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('takes a parked agent up at once when it is told so (AG-7)', async () => {
+  it('resumes a parked agent at once on a signal (AG-7)', async () => {
     const world = await startWorld();
     world.faults.failAt('before call_tool op-2', new PreconditionError('FROZEN', 'Frozen.'));
     await world.startWorker({ parkMs: 3_600_000 });
@@ -100,7 +100,7 @@ describe('a worker whose peers fail', () => {
     expect(world.gateway.executed).toHaveLength(3);
   });
 
-  it('lets go of an agent that another worker has, and takes it up again when nobody has (RT-2)', async () => {
+  it('abandons an agent that another worker has claimed, and claims it again later (RT-2)', async () => {
     const world = await startWorld();
     const stale = new PreconditionError('STALE_EPOCH', 'Epoch 1 is stale: epoch 2 was seen.');
     world.faults.failAt('before review op-2', stale);
@@ -111,7 +111,7 @@ describe('a worker whose peers fail', () => {
     expect(world.supervisor.reports).toEqual([]);
   });
 
-  it('ends with the reason that a peer names for a run that is over (AG-7)', async () => {
+  it('ends with the stop reason that a peer names for an ended run (AG-7)', async () => {
     const world = await startWorld();
     const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
       stop_reason: 'max_seconds',
@@ -126,7 +126,7 @@ describe('a worker whose peers fail', () => {
     });
   });
 
-  it('asks how it ended when a peer does not name it (AG-7, RT-4)', async () => {
+  it('asks the supervisor for the stop reason when a peer does not name it (AG-7, RT-4)', async () => {
     const world = await startWorld();
     world.supervisor.endings.set(RUN, { stopReason: 'halted', answer: '' });
     world.faults.failAt('before review op-2', new PreconditionError('RUN_ENDED', 'Over.'));
@@ -136,7 +136,7 @@ describe('a worker whose peers fail', () => {
     expect(stopReason).toBe('halted');
   });
 
-  it('stops when no repeat can change the answer, and says which (SYS-3)', async () => {
+  it('stops at a permanent error and names it (SYS-3)', async () => {
     const world = await startWorld();
     world.gateway.expired.add('writ-op-2-1');
     for (const renewal of [2, 3, 4, 5]) world.gateway.expired.add(`writ-op-2-${renewal}`);

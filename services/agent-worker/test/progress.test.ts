@@ -42,7 +42,7 @@ function look(world: World) {
 }
 
 describe('live progress of an agent', () => {
-  it('shows its states and steps, and no model text unless the manifest allows it (SUP-1)', async () => {
+  it('publishes states and steps, but no model text unless the manifest permits it (SUP-1)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     const { activities, pieces, messages } = look(world);
     await world.startWorker();
@@ -65,7 +65,7 @@ describe('live progress of an agent', () => {
     );
   });
 
-  it('shows model text as it comes where the manifest allows it, marked unreviewed (SUP-1)', async () => {
+  it('publishes model text, marked unreviewed, when the manifest permits it (SUP-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const { pieces, activities } = look(world);
     await world.startWorker();
@@ -85,7 +85,7 @@ describe('live progress of an agent', () => {
     expect(activities()).toEqual(['0 RUNNING', '1 RUNNING', '1 SUSPENDED']);
   });
 
-  it('shows no text again when a call is repeated or the journal is replayed (RT-1)', async () => {
+  it('does not publish text again when a call is retried or the journal is replayed (RT-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     world.faults.failAt('after generate op-1', new UnavailableError('UNAVAILABLE', 'It is down.'));
     const { pieces, activities } = look(world);
@@ -100,7 +100,7 @@ describe('live progress of an agent', () => {
     expect(activities().slice(-2)).toEqual(['1 RUNNING', '1 ENDED']);
   });
 
-  it('leaves nothing of the text in spans, headers or events (HK-1)', async () => {
+  it('leaves no text in spans, headers or events (HK-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const events: BusMessage[] = [];
     world.bus.subscribeLive({
@@ -119,7 +119,7 @@ describe('live progress of an agent', () => {
     expect(messages.every(({ headers }) => Object.keys(headers).length === 0)).toBe(true);
   });
 
-  it('changes nothing for the agent when nobody can be shown anything (SUP-1)', async () => {
+  it('does not affect the agent when publishing fails (SUP-1)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     const bus = {
       publish: world.bus.publish.bind(world.bus),

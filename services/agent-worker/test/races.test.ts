@@ -191,14 +191,14 @@ class Race {
   }
 }
 
-describe('an agent for which everything races', () => {
+describe('an agent under races', () => {
   let store: WorkerStore;
   beforeAll(async () => {
     store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
   });
   afterAll(() => store.close());
 
-  it('ends exactly once, with the ending that was written first, and is nobody’s afterwards (AG-7, RT-2, RT-4)', async () => {
+  it('ends exactly once, with the first stored end, and has no lease afterwards (AG-7, RT-2, RT-4)', async () => {
     let races = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 30 }), async (moves) => {

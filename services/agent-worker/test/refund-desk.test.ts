@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => scripts[Symbol.asyncDispose]());
 
 describe('a refund desk', () => {
-  it('looks up, refunds, confirms and answers, each under its own call (AG-1, AG-2, RT-1)', async () => {
+  it('looks up, refunds, confirms and answers, each under its own call_id (AG-1, AG-2, RT-1)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver();
@@ -29,7 +29,7 @@ describe('a refund desk', () => {
     expect({ epoch, journalLength }).toEqual({ epoch: 1n, journalLength: 12n });
   });
 
-  it('waits for a person as rows and executes what the person granted (SV-5, SV-6, RT-2)', async () => {
+  it('is suspended during an approval and executes the approved action (SV-5, SV-6, RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200') });
     await world.startWorker();
     await world.deliver();
@@ -54,7 +54,7 @@ describe('a refund desk', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
-  it('carries receipts and results in its next review, once (SV-7, TG-8)', async () => {
+  it('attaches receipts and results to its next review, once (SV-7, TG-8)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver();
@@ -63,7 +63,7 @@ describe('a refund desk', () => {
     expect(world.supervisor.observations).toEqual(['op-2', 'op-4', 'op-6']);
   });
 
-  it('shows its tokens, its slot grant and the epoch of its lease with every call (SUP-5, SUP-9)', async () => {
+  it('sends its token, its slot grant and the epoch of its lease with every call (SUP-5, SUP-9)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver();
@@ -72,7 +72,7 @@ describe('a refund desk', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('asks the gateway for its tools again only when the registry has changed (TG-2)', async () => {
+  it('reloads its tools from the gateway only when the registry has changed (TG-2)', async () => {
     const world = await World.start({ model: scripts.model('early-final') });
     await world.startWorker();
     for (const [runId, version] of [
@@ -90,7 +90,7 @@ describe('a refund desk', () => {
     expect(prompts[2]).toEqual(prompts[0]);
   });
 
-  it('tells of each step once, its end before the next one starts (HK-1, HK-2)', async () => {
+  it('emits each step once, its end before the start of the next one (HK-1, HK-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200') });
     const worker = await world.startWorker();
     await world.deliver();
@@ -110,7 +110,7 @@ describe('a refund desk', () => {
     ]);
   });
 
-  it('composes the answer when the steps run out, and has it reviewed (AG-2, SV-1)', async () => {
+  it('composes the answer when the steps are used up, and proposes it for review (AG-2, SV-1)', async () => {
     const world = await World.start({ model: scripts.model('auto-1000') });
     await world.startWorker();
     await world.deliver({ manifest: { limits: { maxSteps: 3 } } });
@@ -122,7 +122,7 @@ describe('a refund desk', () => {
     expect(world.supervisor.requests.at(-1)).toMatchObject({ composed: true });
   });
 
-  it('costs one commit a step (RT-1)', async () => {
+  it('costs one commit per step (RT-1)', async () => {
     const commitsOf = async (maxSteps: number) => {
       const world = await World.start({
         model: ({ state_summary }) =>

@@ -21,7 +21,7 @@ const cancelRequest = {
 };
 
 describe('Deliver', () => {
-  it('takes a delivery once, also when it comes again with fresh tokens (RT-3)', async () => {
+  it('accepts a delivery once, even when it is repeated with new tokens (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     expect(await world.deliver()).toBe(true);
@@ -30,7 +30,7 @@ describe('Deliver', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
-  it('refuses a request_id that was used for another delivery (RT-3)', async () => {
+  it('rejects a request_id that was used for another delivery (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     await world.deliver();
@@ -42,7 +42,7 @@ describe('Deliver', () => {
     });
   });
 
-  it('refuses kinds that it cannot run, by name (AG-1)', async () => {
+  it('rejects kinds that the worker cannot run (AG-1)', async () => {
     const world = await World.start();
     await world.startWorker();
     await expect(world.deliver({ manifest: { kind: AgentKind.CUSTOM } })).rejects.toMatchObject({
@@ -52,13 +52,13 @@ describe('Deliver', () => {
     });
   });
 
-  it('refuses tenants that the worker does not serve (SYS-6)', async () => {
+  it('rejects tenants that the worker does not serve (SYS-6)', async () => {
     const world = await World.start();
     await world.startWorker({ tenants: ['globex'] });
     await expect(world.deliver()).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
   });
 
-  it('refuses what comes after its run was cancelled (SUP-8, RT-4)', async () => {
+  it('rejects a delivery after its run was cancelled (SUP-8, RT-4)', async () => {
     const world = await World.start();
     await world.startWorker();
     await world.worker.cancel(cancelRequest);
@@ -70,7 +70,7 @@ describe('Deliver', () => {
 });
 
 describe('Signal', () => {
-  it('is not lost when it comes before anybody waits for it (RT-3)', async () => {
+  it('is not lost when it arrives before the agent waits for it (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const reviewed = world.faults.silenceAt('after review op-2');
     await world.startWorker();
@@ -82,7 +82,7 @@ describe('Signal', () => {
     expect((await world.describe()).epoch).toBe(1n);
   });
 
-  it('is not lost when it comes while the agent goes to sleep (RT-3)', async () => {
+  it('is not lost when it arrives during the suspension (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     // Delivery, lease and the start of step 1 come before.
     const before = async (n: number) => {
@@ -100,7 +100,7 @@ describe('Signal', () => {
     expect({ epoch, stopReason }).toEqual({ epoch: 1n, stopReason: 'human_rejected' });
   });
 
-  it('is taken once (RT-3)', async () => {
+  it('is accepted once (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     await world.deliver();
@@ -109,7 +109,7 @@ describe('Signal', () => {
     expect(await world.approve('op-2', 'reject')).toMatchObject({ accepted: false });
   });
 
-  it('wakes only who waits for it (AG-7)', async () => {
+  it('wakes only an agent that waits for it (AG-7)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     await world.deliver();
@@ -119,7 +119,7 @@ describe('Signal', () => {
     expect((await world.describe()).state).toBe(AgentState.SUSPENDED);
   });
 
-  it('is refused for an agent that is not there, and for a decision that is none (SYS-3)', async () => {
+  it('is rejected for an unknown agent and with an invalid decision (SYS-3)', async () => {
     const world = await World.start();
     await world.startWorker();
     const to = { tenant: TENANT, runId: RUN, agentInstance: 'nobody', requestId: 's-1' };
@@ -134,7 +134,7 @@ describe('Signal', () => {
 });
 
 describe('Cancel', () => {
-  it('aborts what is under way and ends the step (SUP-8, AG-7)', async () => {
+  it('aborts in-flight calls and ends the step (SUP-8, AG-7)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const asked = world.faults.silenceAt('before generate op-1');
     const worker = await world.startWorker();
@@ -151,7 +151,7 @@ describe('Cancel', () => {
     expect(world.supervisor.reports).toEqual([]);
   });
 
-  it('ends an agent that sleeps, and no signal wakes it any more (SUP-8, RT-4)', async () => {
+  it('ends a suspended agent, which no later signal wakes (SUP-8, RT-4)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     await world.deliver();
@@ -164,7 +164,7 @@ describe('Cancel', () => {
     });
   });
 
-  it('deletes journal and payloads unless they are to be kept (SUP-4)', async () => {
+  it('deletes journal and payloads unless the retention keeps them (SUP-4)', async () => {
     for (const [retention, entries] of [
       [HistoryRetention.NONE, 0],
       [HistoryRetention.RUN, 0],
@@ -185,7 +185,7 @@ describe('Cancel', () => {
 });
 
 describe('DescribeRun', () => {
-  it('tells of a tool call under way (AG-7)', async () => {
+  it('reports an in-flight tool call (AG-7)', async () => {
     const world = await World.start({ model: () => LOOK_UP });
     const called = world.faults.silenceAt('before call_tool op-2');
     await world.startWorker();
@@ -196,7 +196,7 @@ describe('DescribeRun', () => {
 });
 
 describe('a worker', () => {
-  it('writes nothing with an epoch that is over (RT-2)', async () => {
+  it('writes nothing under a stale epoch (RT-2)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: () => ESCALATE, inFile: true, clock });
     const frozen = world.faults.holdAt('after generate op-1');
@@ -230,7 +230,7 @@ describe('a worker', () => {
     expect(await world.describe()).toMatchObject({ state: AgentState.RUNNING, epoch: 2n });
   });
 
-  it('takes up only agents of the tenants that it serves (SYS-6)', async () => {
+  it('claims only agents of the tenants that it serves (SYS-6)', async () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     const asked = world.faults.silenceAt('before generate op-1');
     const first = await world.startWorker({ workerId: 'worker-a' });
@@ -243,7 +243,7 @@ describe('a worker', () => {
     expect(world.supervisor.workers).toEqual(['worker-c']);
   });
 
-  it('runs no more agents at the same time than it may, and then the next one (RT-2)', async () => {
+  it('runs at most the configured number of agents, then the next one (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const first = world.faults.holdAt('before generate op-1');
     await world.startWorker({ maxConcurrentAgents: 1, pollMs: 3_600_000 });
@@ -256,7 +256,7 @@ describe('a worker', () => {
     await world.until('SUSPENDED', 'run-2');
   });
 
-  it('gives its agents back when it stops, and the next one goes on (RT-2)', async () => {
+  it('releases its agents at shutdown, and the next worker resumes them (RT-2)', async () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     const asked = world.faults.silenceAt('after generate op-1');
     const first = await world.startWorker({ leaseTtlMs: 3_600_000, workerId: 'worker-a' });
@@ -268,7 +268,7 @@ describe('a worker', () => {
     expect(world.meter.paid).toEqual(['op-1']);
   });
 
-  it('runs an agent in the trace of its run, each lease linked to the one before (SYS-1)', async () => {
+  it('runs an agent in the trace of its run, with each lease linked to the previous one (SYS-1)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     await world.startWorker();
     await world.deliver();

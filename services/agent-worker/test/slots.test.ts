@@ -48,7 +48,7 @@ async function pauseInModelCall(world: World, standing: 'PAUSED' | 'WAITING'): P
 }
 
 describe('the slots of a worker’s agents', () => {
-  it('are asked for under the epoch of each lease, before the first call (SB-4, SB-8, RT-2)', async () => {
+  it('are requested under the epoch of each lease, before the first call (SB-4, SB-8, RT-2)', async () => {
     const world = await startWorld();
     await world.startWorker(NO_ROUNDS);
     await world.deliver();
@@ -57,7 +57,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('are renewed in one call for all of them (SB-8)', async () => {
+  it('are renewed in one batched call (SB-8)', async () => {
     const world = await startWorld();
     const held = ['op-1', 'op-1', 'op-1'].map(() => world.faults.untilReleased());
     world.meter.model = () => Promise.race(held).then(() => '');
@@ -66,7 +66,7 @@ describe('the slots of a worker’s agents', () => {
     await vi.waitFor(() => expect(world.slots.batches).toContain(3), { interval: 5 });
   });
 
-  it('are kept without a lease while they sleep, however long a person thinks (SB-8, SV-5)', async () => {
+  it('are kept without a lease while agents are suspended, however long an approval takes (SB-8, SV-5)', async () => {
     const clock = new ManualClock(new Date());
     const world = await startWorld({ clock }, 'escalate-1200');
     await world.startWorker();
@@ -81,7 +81,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('are told of a sleep until that was heard, also after a restart (SB-8)', async () => {
+  it('are reported as suspended until acknowledged, even after a restart (SB-8)', async () => {
     const world = await startWorld({ inFile: true }, 'escalate-1200');
     const worker = await world.startWorker(NO_ROUNDS);
     const { reached, release } = world.faults.holdAt('before review op-4');
@@ -100,7 +100,7 @@ describe('the slots of a worker’s agents', () => {
     expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
   });
 
-  it('let agents wait while nobody grants any, and go on by themselves afterwards (SB-4, SYS-4)', async () => {
+  it('block agents while spawn-budget is unreachable, and unblock them afterwards (SB-4, SYS-4)', async () => {
     const world = await startWorld();
     world.slots.isDown = true;
     await world.startWorker();
@@ -116,7 +116,7 @@ describe('the slots of a worker’s agents', () => {
 
 describe('an agent that loses its slot', () => {
   for (const standing of ['PAUSED', 'WAITING'] as const) {
-    it(`ends its model call, parks when it is ${standing}, and goes on when it has one again (SB-4, AG-7)`, async () => {
+    it(`finishes its model call, parks when the slot is ${standing}, and resumes when it has one again (SB-4, AG-7)`, async () => {
       const world = await startWorld();
       await pauseInModelCall(world, standing);
       expect((await world.describe()).waitingFor).toEqual(['slot']);
@@ -131,7 +131,7 @@ describe('an agent that loses its slot', () => {
     });
   }
 
-  it('learns of it, and of its return, sooner than with the next round (SB-4)', async () => {
+  it('learns of the loss, and of its return, before the next round (SB-4)', async () => {
     const world = await startWorld();
     const { reached, release } = world.faults.holdAt('before generate op-3');
     await world.startWorker(NO_ROUNDS);
@@ -147,7 +147,7 @@ describe('an agent that loses its slot', () => {
     expectNothingTwice(world);
   });
 
-  it('asks for a grant before it parks, when a peer finds its own too old (SB-4)', async () => {
+  it('requests a new grant before it parks, when a peer rejects the current one as expired (SB-4)', async () => {
     const world = await startWorld();
     const refused = (reason: ReasonOf<'failed_precondition'>) =>
       new PreconditionError(reason, 'No.');
@@ -162,7 +162,7 @@ describe('an agent that loses its slot', () => {
     expectNothingTwice(world);
   });
 
-  it('parks at once when a peer says so and its slot is gone (SB-4)', async () => {
+  it('parks at once when a peer reports it and the slot is lost (SB-4)', async () => {
     const world = await startWorld();
     const { reached, release } = world.faults.holdAt('before review op-2');
     await world.startWorker(NO_ROUNDS);
@@ -175,7 +175,7 @@ describe('an agent that loses its slot', () => {
     expect(world.gateway.executed).toEqual([]);
   });
 
-  it('is asked about with fresh tokens, however long it is parked (SB-8, SUP-9)', async () => {
+  it('is polled with current tokens, however long it is parked (SB-8, SUP-9)', async () => {
     const clock = new ManualClock(new Date());
     const world = await startWorld({ clock });
     await pauseInModelCall(world, 'PAUSED');
@@ -187,7 +187,7 @@ describe('an agent that loses its slot', () => {
     expectNothingTwice(world);
   });
 
-  it('is resumed by the worker that comes after (SB-4, RT-2)', async () => {
+  it('is resumed by the next worker process (SB-4, RT-2)', async () => {
     const world = await startWorld({ inFile: true });
     const { reached, release } = world.faults.holdAt('before generate op-3');
     const worker = await world.startWorker();
@@ -204,7 +204,7 @@ describe('an agent that loses its slot', () => {
     expectNothingTwice(world);
   });
 
-  it('ends as the supervisor says when its slot was released (SB-3, AG-7)', async () => {
+  it('ends with the stop reason of the supervisor when its slot was released (SB-3, AG-7)', async () => {
     const world = await startWorld();
     world.supervisor.endings.set(RUN, { stopReason: 'cancelled', answer: '' });
     world.slots.set(RUN, 'RELEASED');
@@ -214,7 +214,7 @@ describe('an agent that loses its slot', () => {
     expect(world.meter.requests).toEqual([]);
   });
 
-  it('is let go when spawn-budget knows of a later lease (SB-8, RT-2)', async () => {
+  it('is abandoned when spawn-budget reports a later lease (SB-8, RT-2)', async () => {
     const world = await startWorld();
     world.slots.sawEpoch(RUN, 3n);
     await world.startWorker({ leaseTtlMs: 50 });

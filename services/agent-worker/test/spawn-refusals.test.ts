@@ -25,7 +25,7 @@ describe('a delegation', () => {
     await world.startWorker();
   });
 
-  it('whose child could not be set up is an error result for whoever asked (AG-3)', async () => {
+  it('returns an error result when its child cannot be created (AG-3)', async () => {
     world.faults.failAt(
       `before ${SPAWN}`,
       new PreconditionError('SPAWN_FAILED', 'No tab was had.'),
@@ -36,7 +36,7 @@ describe('a delegation', () => {
     expect(world.supervisor.ended).toEqual([]);
   });
 
-  it('that a paused agent asks for parks it, and is made once when its slot is back (SB-4, AG-3)', async () => {
+  it('of a paused agent parks it, and is executed once when its slot returns (SB-4, AG-3)', async () => {
     const { reached, release } = world.faults.holdAt(`before ${SPAWN}`);
     await world.deliver({ manifest: ONE });
     await reached;

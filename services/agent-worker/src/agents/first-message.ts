@@ -1,7 +1,7 @@
 import type { Message } from '../domain/agent/message.ts';
 import type { AgentContext } from '../runtime/agent.ts';
 
-/** The message that an agent was started with; without one it stops. */
+/** Returns the message that the agent was started with; stops the agent without one. */
 export function firstMessage(ctx: AgentContext, [message]: readonly Message[]): Message {
   if (message !== undefined) return message;
   return ctx.stop({
@@ -11,7 +11,7 @@ export function firstMessage(ctx: AgentContext, [message]: readonly Message[]): 
   });
 }
 
-/** A message as one text: its words, and its structured payload below them. */
+/** Formats a message as one text: its text, followed by its structured payload. */
 export function textOf({ text, dataJson }: Pick<Message, 'text' | 'dataJson'>): string {
   return dataJson === '' || dataJson === '{}' ? text : `${text}\n\n${dataJson}`;
 }

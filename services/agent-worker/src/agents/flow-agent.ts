@@ -3,15 +3,15 @@ import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Agent, AgentContext, HandoffOutcome } from '../runtime/agent.ts';
 import { firstMessage, textOf } from './first-message.ts';
 
-/** What an agent of a flow answered. */
+/** The answer of an agent of the flow. */
 interface Answer {
   readonly agent: string;
   readonly text: string;
 }
 
 /**
- * Creates an agent that runs others one after the other, or side by side, as its manifest says; each
- * stage is told the goal and what the stages before it answered. It has no model of its own.
+ * Creates an agent that runs other agents in sequence or in parallel, as its manifest says; each
+ * stage receives the goal and the answers of the previous stages. It calls no model.
  */
 export function createFlowAgent(manifest: AgentManifest, instance: string): Agent {
   return {
@@ -31,7 +31,7 @@ export function createFlowAgent(manifest: AgentManifest, instance: string): Agen
         latest = await ctx.step(index + 1, () => runStage(ctx, stage, task));
         answers.push(...latest);
       }
-      // Committed with the last step, before the final that may end everything.
+      // Committed with the last step, before the final answer that may end the run.
       ctx.flow('ended');
       const outcome = await ctx.reply(
         latest.length === 1 ? (latest[0]?.text ?? '') : latest.map(shown).join('\n\n'),
@@ -62,7 +62,7 @@ function shown({ agent, text }: Answer): string {
   return `${agent}: ${text}`;
 }
 
-/** A flow is as strong as its weakest stage. */
+/** A failed stage stops the flow. */
 function stopFor(agent: string, outcome: Exclude<HandoffOutcome, { kind: 'replied' }>) {
   switch (outcome.kind) {
     case 'refused':
@@ -91,12 +91,12 @@ function stopFor(agent: string, outcome: Exclude<HandoffOutcome, { kind: 'replie
   }
 }
 
-/** One stage of a flow: agents that run side by side; mostly just one. */
+/** A stage of a flow: one agent, or several that run concurrently. */
 export type Stage = readonly string[];
 
 /**
- * The stages of a flow, from its manifest's options: `steps` is a list of agents, or of
- * `{ parallel: [agents] }`. Answers a sentence instead when that is not what it says.
+ * Reads the stages of a flow from its manifest's options: `steps` is a list of agents, or of `{
+ * parallel: [agents] }`. Returns an error message when it is invalid.
  */
 export function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[] | string {
   const { steps } = options;

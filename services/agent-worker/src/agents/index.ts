@@ -10,7 +10,7 @@ import { createOrchestratorAgent } from './orchestrator-agent.ts';
 import { createReactAgent } from './react-agent.ts';
 import { createUserProxyAgent } from './user-proxy-agent.ts';
 
-/** The loops that this worker has, by kind (AG-1). */
+/** The built-in agent loops by kind (AG-1). */
 const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {
   react: createReactAgent,
   'json-action': createJsonActionAgent,
@@ -22,8 +22,8 @@ const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {
 };
 
 /**
- * Finds what runs agents of a kind: what was put in its place, else a built-in loop, else, for
- * `custom`, the agent of that name that is written in TypeScript.
+ * Returns a lookup of agent factories: an override, a built-in loop, or, for `custom`, the
+ * TypeScript agent of that name.
  */
 export function factoryFinder(
   written: ReadonlyMap<string, AgentDefinition>,

@@ -1,12 +1,12 @@
 import { InvalidRequestError, type JsonObject } from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
-/** Shared by all readers: each validator compiles the rules for schemas anew, which delays a start. */
+/** Shared by all readers: a separate instance would compile the meta-schema again. */
 const ajv = new Ajv2020({ useDefaults: true, strict: true });
 
 /**
- * A reader of a manifest's options by a JSON Schema, with its defaults filled in. The reader throws
- * InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option.
+ * Creates a reader that validates a manifest's options against a JSON Schema and fills in defaults.
+ * The reader throws InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option.
  */
 export function optionsReader<T>(
   whose: string,

@@ -7,8 +7,8 @@ import { callTool, errorResult, type Toolbox, type UseOutcome } from './chat/too
 import { firstMessage } from './first-message.ts';
 
 /**
- * Creates an agent that hands parts of its work to others, and goes on with what comes back (AG-3).
- * Those may be orchestrators themselves.
+ * Creates an agent that delegates parts of its work to its sub-agents, which may be orchestrators
+ * themselves (AG-3).
  */
 export function createOrchestratorAgent(manifest: AgentManifest, instance: string): Agent {
   return {
@@ -30,8 +30,8 @@ const TASK_SCHEMA = JSON.stringify({
 });
 
 /**
- * The agents that work may be handed to, as tools beside the gateway's own (AG-3). The handoffs of
- * one turn run side by side; whatever becomes of one is told to the model.
+ * The sub-agents as tools, in addition to the gateway's tools (AG-3). The handoffs of one turn run
+ * concurrently; the model gets the result of each.
  */
 export const handoffTools: Toolbox = {
   async offers(ctx) {
@@ -97,7 +97,7 @@ function told(id: string, outcome: HandoffOutcome): UseOutcome {
   }
 }
 
-/** A task that is none is for the supervisor to refuse. */
+/** The supervisor rejects an empty task. */
 function taskOf(argumentsJson: string): string {
   try {
     const args: JsonValue = JSON.parse(argumentsJson);

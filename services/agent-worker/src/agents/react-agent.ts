@@ -4,7 +4,7 @@ import { ChatLoop } from './chat/chat-loop.ts';
 import { nativeTools } from './chat/toolbox.ts';
 import { firstMessage } from './first-message.ts';
 
-/** Creates an agent that reasons and acts in turns, with the model's native tool calls (AG-2). */
+/** Creates an agent that alternates between reasoning and native tool calls (AG-2). */
 export function createReactAgent(manifest: AgentManifest, instance: string): Agent {
   return {
     id: instance,

@@ -5,8 +5,8 @@ import type { Agent, AgentContext } from '../runtime/agent.ts';
 import { firstMessage, textOf } from './first-message.ts';
 
 /**
- * Creates an agent that stands in for a person: it puts the question on record, sleeps, and replies
- * what the person said to whoever asked (AG-4). It has no model and no tools.
+ * Creates an agent that acts for a human: it records the question, is suspended until the human
+ * answers, and replies with the answer (AG-4). It has no model and no tools.
  */
 export function createUserProxyAgent(manifest: AgentManifest, instance: string): Agent {
   return {

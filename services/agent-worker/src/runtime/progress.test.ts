@@ -9,7 +9,7 @@ function open() {
 }
 
 describe('the text of a model call', () => {
-  it('is shown piece by piece, each with its place in bytes (SUP-1)', () => {
+  it('is published in pieces, each with its byte offset (SUP-1)', () => {
     const { text, shown } = open();
     text.begun();
     text.attemptStarted(1);
@@ -21,7 +21,7 @@ describe('the text of a model call', () => {
     ]);
   });
 
-  it('is not shown again when the call is made again, but goes on (EM-7)', () => {
+  it('is not published again when the call is retried, but continues (EM-7)', () => {
     const { text, shown } = open();
     text.begun();
     text.attemptStarted(1);
@@ -41,7 +41,7 @@ describe('the text of a model call', () => {
     ]);
   });
 
-  it('is cut into bounded pieces that together are the whole, whatever the characters', () => {
+  it('is split into bounded pieces that concatenate to the whole text', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }), { maxLength: 5 }),

@@ -8,10 +8,10 @@ import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
 
 const DEFAULT_MAX_ITERATIONS = 10;
-/** Iterations between two checkpoints: the most that are replayed when the agent runs again. */
+/** Number of iterations between two checkpoints, which bounds a replay. */
 const CHECKPOINT_EVERY = 32;
 
-/** What the loop knows between two iterations, but for the turns. */
+/** State of the loop between two iterations, without the turns. */
 interface ChatState {
   readonly iteration: number;
   readonly refusals: number;
@@ -20,9 +20,8 @@ interface ChatState {
 }
 
 /**
- * Thinks, calls tools, looks at the results and thinks again, until the model answers without calling
- * any; that answer is proposed as the final one (AG-2). The whole conversation is kept; the model sees
- * a view of it.
+ * Calls the model and executes its tool calls until it answers without any; that answer is proposed
+ * as the final one (AG-2). The whole conversation is kept; the model sees a view of it.
  */
 export class ChatLoop {
   readonly #ctx: AgentContext;
@@ -39,7 +38,7 @@ export class ChatLoop {
     this.#refusals = new Refusals(ctx, 'tell_model');
   }
 
-  /** Works on a message until the agent has ended. */
+  /** Processes a message until the agent has ended. */
   async run(message: Message): Promise<void> {
     const { limits } = this.#ctx.manifest;
     this.#offers = await this.#toolbox.offers(this.#ctx);
@@ -57,7 +56,7 @@ export class ChatLoop {
     });
   }
 
-  /** Goes on from the latest checkpoint; answers the iterations before it. */
+  /** Restores the latest checkpoint; returns the number of iterations before it. */
   async #restore(): Promise<number> {
     const restored = await this.#ctx.restore();
     if (restored === undefined) return 0;
@@ -76,7 +75,7 @@ export class ChatLoop {
     this.#ctx.checkpoint({ state, added, needsFrom });
   }
 
-  /** One cycle. Answers whether the agent has ended. */
+  /** Runs one cycle; returns whether the agent has ended. */
   async #iterate(iteration: number): Promise<boolean> {
     this.#ctx.check();
     const view = await this.#pipeline.view(this.#ctx, this.#conversation.turns);

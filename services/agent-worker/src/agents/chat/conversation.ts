@@ -6,17 +6,18 @@ import { exchangesOf } from '../../domain/context/views.ts';
 import type { AgentContext, Checkpoint } from '../../runtime/agent.ts';
 import { textOf } from '../first-message.ts';
 
-/** How much of a conversation is not in memory any more. */
+/** Number of turns that are no longer in memory. */
 export interface ConversationState {
   /** Turns of earlier runs. */
   readonly earlier: number;
-  /** Turns of this run: they lie with the checkpoints. */
+  /** Turns of this run, which are stored with the checkpoints. */
   readonly own: number;
 }
 
 /**
- * A conversation under way. Each checkpoint stores the turns that are new, and lets go of those that the
- * model will not be shown again; so neither memory nor a checkpoint grows with what a window leaves out.
+ * The conversation of a running agent. Each checkpoint stores the new turns and drops those that
+ * the model will not see again, so that neither memory nor checkpoints grow with the turns outside
+ * the window.
  */
 export class Conversation {
   readonly #head: readonly ChatTurn[];
@@ -27,7 +28,7 @@ export class Conversation {
 
   /**
    * @param opened the turns before the first model call
-   * @param known how many of them are instructions and what earlier runs left
+   * @param known number of those that are instructions or from earlier runs
    */
   constructor(opened: readonly ChatTurn[], known: number) {
     this.#head = exchangesOf(opened.slice(0, known)).head;
@@ -35,7 +36,7 @@ export class Conversation {
     this.#own = opened.slice(known);
   }
 
-  /** What is in memory, in order. */
+  /** Turns in memory, in order. */
   get turns(): readonly ChatTurn[] {
     return [...this.#head, ...this.#earlier, ...this.#own];
   }
@@ -45,14 +46,14 @@ export class Conversation {
     this.#own.push(turn);
   }
 
-  /** Has the session remember this run's turns (AG-8). */
+  /** Sets this run's turns as those that the session keeps (AG-8). */
   remember(ctx: AgentContext): void {
     ctx.remember([...this.#own], this.#gone.own);
   }
 
   /**
-   * Lets go of turns.
-   * @param spent turns after the instructions that are not needed any more
+   * Drops turns from memory.
+   * @param spent number of turns after the instructions that are no longer needed
    */
   fold(spent: number): Required<Omit<Checkpoint, 'state'>> & { readonly gone: ConversationState } {
     const added = this.#own.slice(this.#stored - this.#gone.own);
@@ -66,7 +67,7 @@ export class Conversation {
     return { added, needsFrom: this.#gone.own, gone: this.#gone };
   }
 
-  /** Goes on from a checkpoint, with its turns. */
+  /** Restores the turns of a checkpoint. */
   restore(gone: ConversationState, turns: readonly ChatTurn[]): void {
     this.#gone = gone;
     this.#earlier = this.#earlier.slice(gone.earlier);
@@ -75,25 +76,25 @@ export class Conversation {
   }
 }
 
-/** Where a message's data may bring the stored steps of a session that this worker does not know. */
+/** Field of a message's data with stored steps of a session that is unknown to this worker. */
 const SEED = 'session_steps';
 
-/** The turns that a conversation begins with. */
+/** The initial turns of a conversation. */
 export interface Opening {
-  /** What was said in the session before. */
+  /** Turns of earlier runs of the session. */
   readonly history: readonly ChatTurn[];
-  /** The message itself. */
+  /** The turn of the message. */
   readonly turn: ChatTurn;
 }
 
 /**
- * Opens the conversation on a message: with what earlier runs left in the session, or, where there is
- * nothing, with the stored steps that the message brings (AG-8).
+ * Starts a conversation with the turns that earlier runs left in the session or, if there are none,
+ * with the stored steps in the message (AG-8).
  */
 export async function openConversation(ctx: AgentContext, message: Message): Promise<Opening> {
   const { seed, data } = takeSeed(message.dataJson);
   const turn: ChatTurn = { role: 'user', text: textOf({ text: message.text, dataJson: data }) };
-  // Of runs that keep nothing there is nothing to recall.
+  // Without PERMANENT retention there is no history.
   const keeps = ctx.meta.supervision?.retention === HistoryRetention.PERMANENT;
   const history = keeps ? await ctx.recall() : [];
   return { history: history.length > 0 ? history : turnsFromSteps(seed), turn };

@@ -13,25 +13,25 @@ import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
 import type { Memory } from './view.ts';
 
-/** What follows from a model's answer before anything of it is acted on. */
+/** What the loop does with a model's answer. */
 export type AnswerVerdict =
-  /** Act on it; `text` is the whole answer, with the parts that were cut off before it. */
+  /** Process it; `text` is the whole answer, including the parts before a truncation. */
   | { readonly kind: 'go_on'; readonly text: string }
-  /** Ask again, with this turn added. */
+  /** Call the model again, with this turn added. */
   | { readonly kind: 'ask_again'; readonly turn: ChatTurn }
-  /** End the agent. */
+  /** Stop the agent. */
   | { readonly kind: 'stop'; readonly stop: Stop };
 
-/** Looks at each answer of a model. */
+/** Checks each answer of a model. */
 export interface Guard {
   judge(ctx: AgentContext, answer: Extract<ModelAnswer, { kind: 'answer' }>): AnswerVerdict;
   readonly memory: Memory;
 }
 
-/** What a guard keeps between answers. */
+/** State of a guard between answers. */
 interface GuardState {
   readonly counters: GuardrailCounters;
-  /** The answer so far, when its length limit cut it off. */
+  /** The answer so far, when its token limit truncated it. */
   readonly cutOff: string;
 }
 
@@ -42,8 +42,8 @@ const CONTINUE: ChatTurn = {
 };
 
 /**
- * The guardrails of one run of an agent (AG-6). What they count follows from the journaled answers, so
- * that it is the same after a crash.
+ * Creates the guardrails of one agent run (AG-6). Their counters depend only on journaled answers,
+ * so that replays restore them.
  */
 export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): Guard {
   const { maxTokensRecoveries, maxRepeatedToolSteps } = guardrails;
@@ -96,7 +96,7 @@ function argsOf(argumentsJson: string): JsonObject {
     const args = JSON.parse(argumentsJson) as JsonValue;
     if (isJsonObject(args)) return args;
   } catch {
-    // What is no JSON is told apart by its text.
+    // Arguments that are not JSON are compared as text.
   }
   return { text: argumentsJson };
 }

@@ -38,7 +38,7 @@ function pipelineOf(settings: Partial<AgentManifest> = {}, script: Omit<Script, 
 }
 
 describe('guardrails of a conversation', () => {
-  it('puts an answer together that its length limit cut off twice (AG-6)', () => {
+  it('joins an answer that its token limit truncated twice (AG-6)', () => {
     const { pipeline, ctx, asked } = pipelineOf();
     const verdicts = [cutOff('one, '), cutOff('two, '), said('three')].map((answer) =>
       pipeline.judge(ctx, answer),
@@ -51,12 +51,12 @@ describe('guardrails of a conversation', () => {
     expect(asked.tripped).toEqual(['max_tokens', 'max_tokens']);
   });
 
-  it('takes a cut answer as it is when recoveries are used up or off (AG-6)', () => {
+  it('accepts a truncated answer when recoveries are used up or disabled (AG-6)', () => {
     const { pipeline, ctx } = pipelineOf({ guardrails: { maxTokensRecoveries: 0 } });
     expect(pipeline.judge(ctx, cutOff('half'))).toEqual({ kind: 'go_on', text: 'half' });
   });
 
-  it('stops an agent that asks for the same tool calls again and again, whatever their spelling (AG-6)', () => {
+  it('stops an agent that repeats the same tool calls, in any spelling (AG-6)', () => {
     const { pipeline, ctx, asked } = pipelineOf({ guardrails: { maxRepeatedToolSteps: 1 } });
     pipeline.judge(ctx, searches('{"q":"a","n":1}', 'no json'));
     const verdict = pipeline.judge(ctx, searches('no json', '{ "n": 1, "q": "a" }'));
@@ -67,7 +67,7 @@ describe('guardrails of a conversation', () => {
     expect(asked.tripped).toEqual(['stuck']);
   });
 
-  it('tells watchers once that the budget is near (AG-6, EM-5)', () => {
+  it('emits once that the budget is nearly used up (AG-6, EM-5)', () => {
     const { pipeline, ctx, asked } = pipelineOf();
     for (const text of ['a', 'b']) pipeline.judge(ctx, said(text, { nearBudget: true }));
     expect(asked.tripped).toEqual(['near_budget']);
@@ -87,13 +87,13 @@ describe('the view of a conversation', () => {
     return { shown: await pipeline.view(ctx, turns), asked, pipeline, ctx };
   };
 
-  it('is everything without a context window, and slides within one (AG-8)', async () => {
+  it('includes every turn without a context window, and slides within one (AG-8)', async () => {
     expect((await view({})).shown).toBe(turns);
     const { shown } = await view({ contextWindow: 40 });
     expect(shown).toEqual([turns[0], turns[3]]);
   });
 
-  it('is compacted with a marker where that is asked for (AG-8)', async () => {
+  it('is compacted with a marker when configured (AG-8)', async () => {
     const context = { strategy: 'compact', contextWindow: 90, options: { keep_last: 1 } };
     const { shown } = await view(context);
     expect(shown).toEqual([
@@ -104,7 +104,7 @@ describe('the view of a conversation', () => {
     ]);
   });
 
-  it('begins with the summary of the model, which is asked for once and then taken further (AG-8)', async () => {
+  it('starts with a summary by the model, which later summaries extend (AG-8)', async () => {
     const context = { strategy: 'summary', contextWindow: 60, options: { keep_last: 1 } };
     const answers = [said('They spoke.'), said('They spoke more.')];
     const { shown, asked, pipeline, ctx } = await view(context, answers);
@@ -123,7 +123,7 @@ describe('the view of a conversation', () => {
     expect(further).toHaveLength(3);
   });
 
-  it('leaves the older turns out when the model gives no summary (AG-8)', async () => {
+  it('omits the older turns when the model returns no summary (AG-8)', async () => {
     const context = { strategy: 'summary', contextWindow: 40, options: { keep_last: 1 } };
     const failed: LlmOutcome = { kind: 'failed', stopReason: 'llm_timeout', detail: '' };
     expect((await view(context, [failed])).shown).toEqual([turns[0], turns[3]]);
@@ -136,7 +136,7 @@ describe('the history of a session', () => {
     { role: 'assistant', text: 'Begun.' },
   ];
 
-  it('stands before the message, and only what came after is remembered (AG-8, SUP-2)', async () => {
+  it('precedes the message, and only later turns are stored (AG-8, SUP-2)', async () => {
     const { pipeline, ctx, asked } = pipelineOf({}, { history: before });
     const opened = await pipeline.open(ctx, message);
     expect(opened).toEqual([
@@ -153,7 +153,7 @@ describe('the history of a session', () => {
     ]);
   });
 
-  it('is taken from the stored steps of the message where the session has none (AG-8)', async () => {
+  it('comes from the stored steps in the message when the session has none (AG-8)', async () => {
     const session_steps = before.map(({ role, text }: { role: string; text?: string }) => ({
       kind: `${role}_message`,
       text,

@@ -8,32 +8,33 @@ import type { Memory, View } from './view.ts';
 import { createView } from './view.ts';
 
 /**
- * What stands around the turns of a conversing agent, one for each run of it (AG-6, AG-8). What it
- * keeps between turns follows from the journal, since the agent runs again from its start; so its
- * effects go through the context, too.
+ * Conversation handling of one run of a chat agent (AG-6, AG-8). Its state depends only on the
+ * journal, so that replays restore it; its effects go through the context.
  */
 export interface ChatPipeline {
-  /** The turns before the first model call: instructions, the session so far, the message. */
+  /**
+   * Returns the turns before the first model call: instructions, history of the session, message.
+   */
   open(ctx: AgentContext, message: Message): Promise<readonly ChatTurn[]>;
-  /** How many of those are instructions and the session so far. */
+  /** Number of those that are instructions or history. */
   readonly known: number;
-  /** What the model is shown of the whole conversation, which stays as it is (AG-2). */
+  /** Returns the turns that the model sees (AG-2). */
   readonly view: View['show'];
-  /** How many turns after the instructions no view will show again. */
+  /** Returns the number of turns after the instructions that no later view includes. */
   spent(turns: readonly ChatTurn[]): Promise<number>;
-  /** Looks at an answer before anything of it is acted on. */
+  /** Checks an answer before it is processed. */
   readonly judge: Guard['judge'];
-  /** What goes along with a checkpoint. */
+  /** State that a checkpoint includes. */
   readonly memory: Memory;
 }
 
-/** What the parts of a pipeline keep. */
+/** State of the parts of a pipeline. */
 interface PipelineState {
   readonly guard: unknown;
   readonly view?: unknown;
 }
 
-/** Creates what a manifest asks for. */
+/** Creates the pipeline of a manifest. */
 export function createChatPipeline(manifest: AgentManifest): ChatPipeline {
   const { instructions } = manifest;
   const view = createView(manifest);

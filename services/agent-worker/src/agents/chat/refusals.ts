@@ -4,7 +4,10 @@ import type { Stop } from '../../runtime/unwinding.ts';
 
 const DEFAULT_MAX_REFUSALS = 3;
 
-/** Counts what was refused, and stops the agent when it may not be told, or not once more (AG-10). */
+/**
+ * Counts refusals, and stops the agent when the model may not see one or the limit is exceeded
+ * (AG-10).
+ */
 export class Refusals {
   readonly #ctx: AgentContext;
   readonly #default: 'stop' | 'tell_model';
@@ -15,17 +18,17 @@ export class Refusals {
     this.#default = byDefault;
   }
 
-  /** How many there were; a checkpoint takes them along. */
+  /** Number of refusals; part of checkpoints. */
   get count(): number {
     return this.#count;
   }
 
-  /** Goes on from a checkpoint. */
+  /** Restores the count of a checkpoint. */
   restore(count: number): void {
     this.#count = count;
   }
 
-  /** Takes a refusal down; returns when the model may be told of it and go on. */
+  /** Counts a refusal; returns when the model may see it and continue. */
   take(stop: Stop): void {
     const { onRefusal = this.#default, limits } = this.#ctx.manifest;
     this.#count += 1;

@@ -1,19 +1,24 @@
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import type { CountTokens } from '../../domain/context/views.ts';
 
-/** What a provider adds around each turn, about. */
+/** Approximate overhead of providers per turn. */
 const TOKENS_AROUND_A_TURN = 4;
 
-/** A tokenizer's time can grow with the square of one long word, so it gets texts in pieces. */
+/** Maximum length of a text piece: tokenizing one long word can take quadratic time. */
 const PIECE = 1_024;
 
-/** What looks like a control token in a conversation is text like any other. */
+/** Text that looks like a control token is counted as plain text. */
 const PLAIN_TEXT = { disallowedSpecial: new Set<string>() };
 
-/** A conversation is counted anew before each model call; its turns never change. */
+/**
+ * Cache, because the whole conversation is counted before each model call and turns are immutable.
+ */
 const counted = new WeakMap<ChatTurn, number>();
 
-/** Counts a turn's tokens with a tokenizer that is near to what models use; its tables are loaded at the first use. */
+/**
+ * Loads a tokenizer similar to those of the models, with its tables at first use, and returns a
+ * function that counts the tokens of a turn.
+ */
 export async function loadTokenCounter(): Promise<CountTokens<ChatTurn>> {
   const { countTokens } = await import('gpt-tokenizer/encoding/o200k_base');
   return (turn) => {

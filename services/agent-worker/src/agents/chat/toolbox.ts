@@ -3,18 +3,20 @@ import { observationOf } from '../../domain/calls/tool-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
 import type { Stop } from '../../runtime/unwinding.ts';
 
-/** What came of a model's wish to call a tool. */
+/** The result of a requested tool call. */
 export interface UseOutcome {
   readonly result: ToolUseResult;
-  /** Why it was refused; absent when it was not, whatever came of it. */
+  /** The refusal, if the call was refused. */
   readonly refusal?: Stop;
 }
 
-/** The tools of a conversing agent. */
+/** The tools of a chat agent. */
 export interface Toolbox {
-  /** What the model is told of them. */
+  /** Returns the tools that the model sees. */
   offers(ctx: AgentContext): Promise<readonly ToolOffer[]>;
-  /** Has the wishes of one turn reviewed and carried out; answers in their order. */
+  /**
+   * Reviews and executes the requested calls of one turn; returns the results in the same order.
+   */
   use(
     ctx: AgentContext,
     uses: readonly ToolUse[],
@@ -22,7 +24,7 @@ export interface Toolbox {
   ): Promise<readonly UseOutcome[]>;
 }
 
-/** The gateway's tools, called one after the other (AG-2). */
+/** The gateway's tools, called sequentially (AG-2). */
 export const nativeTools: Toolbox = {
   offers: (ctx) => ctx.tools(),
   async use(ctx, uses, modelCallId) {
@@ -32,7 +34,7 @@ export const nativeTools: Toolbox = {
   },
 };
 
-/** Proposes one call and says what came of it. */
+/** Proposes one call and converts its outcome. */
 export async function callTool(
   ctx: AgentContext,
   { id, tool, argumentsJson }: ToolUse,
@@ -53,14 +55,14 @@ export async function callTool(
       const { stop, result } = outcome;
       return {
         result: errorResult(id, stop.stopReason, result.message),
-        // A tool that does not work is an answer like any other.
+        // A failing tool does not count as a refusal.
         ...(result.status !== 'error' && { refusal: stop }),
       };
     }
   }
 }
 
-/** What the model is told when there is no result. */
+/** Returns the result of a call that failed or was refused. */
 export function errorResult(id: string, error: string, message: string): ToolUseResult {
   return { id, text: JSON.stringify({ error, message }), isError: true };
 }

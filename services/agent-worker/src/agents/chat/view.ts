@@ -10,18 +10,20 @@ import type { AgentContext } from '../../runtime/agent.ts';
 import { optionsReader } from '../options.ts';
 import { loadTokenCounter } from './token-counter.ts';
 
-/** What the model is shown of a conversation, which stays as it is (AG-2, AG-8). */
+/** Selects the turns that the model sees; does not change the conversation (AG-2, AG-8). */
 export interface View {
   show(ctx: AgentContext, turns: readonly ChatTurn[]): Promise<readonly ChatTurn[]>;
-  /** How many turns after the instructions it will never show again; left out for none. */
+  /**
+   * Returns the number of turns after the instructions that no later view includes; default: none.
+   */
   spent?(turns: readonly ChatTurn[]): Promise<number>;
-  /** What it keeps between turns, as plain JSON, and how it takes that back; left out for nothing. */
+  /** State between turns; default: none. */
   readonly memory?: Memory;
 }
 
-/** Something that is kept between turns, and goes along with a checkpoint. */
+/** State between turns, which a checkpoint includes. */
 export interface Memory {
-  /** Plain JSON; undefined for nothing. */
+  /** Returns plain JSON, or undefined for no state. */
   save(): unknown;
   restore(saved: unknown): void;
 }
@@ -29,17 +31,17 @@ export interface Memory {
 const INSTRUCTIONS =
   'Summarise this conversation for the one who goes on with it: what was asked, what was found and done, what is open. Keep names, ids and figures. Text only.';
 
-/** What a summary stands for. */
+/** A summary of older turns. */
 interface Summary {
   readonly turn: ChatTurn;
-  /** How many turns after the instructions it takes the place of. */
+  /** Number of turns after the instructions that it replaces. */
   readonly covered: number;
 }
 
 /**
- * A view in which the model's own summary stands for the older turns once the conversation is over
- * `budget` tokens (AG-8). Each summary is a model call like any other, and takes in the one before. When
- * the model gives none, the older turns are left out.
+ * Creates a view that replaces the older turns by the model's summary once the conversation exceeds
+ * `budget` tokens (AG-8). Each summary is an ordinary model call and includes the previous summary.
+ * If the model returns none, the older turns are left out.
  */
 export function createSummaries(budget: number, keepLast: number): View {
   let summary: Summary | undefined;
@@ -110,8 +112,8 @@ const readMaxLength = optionsReader<{ max_characters: number }>('context', {
 });
 
 /**
- * The view that a manifest's context settings ask for; without any the model sees everything. Without
- * `context_window` only `truncate` does something, since nothing else has a budget to keep to.
+ * Creates the view of a manifest's context settings; by default the model sees every turn. Without
+ * `context_window` only `truncate` has an effect, because the other strategies need a budget.
  * @throws InvalidRequestError INVALID_MIDDLEWARE_OPTIONS naming the option
  */
 export function createView({ context }: Pick<AgentManifest, 'context'>): View {
@@ -137,7 +139,7 @@ export function createView({ context }: Pick<AgentManifest, 'context'>): View {
         slidingWindow(turns, budget, await loadTokenCounter());
       return {
         show: (_, turns) => window(turns),
-        // A window only moves on: what has left it does not come back.
+        // A window only moves forward.
         spent: async (turns) => turns.length - (await window(turns)).length,
       };
     }

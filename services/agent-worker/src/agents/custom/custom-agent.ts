@@ -13,7 +13,10 @@ import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { Refusals } from '../chat/refusals.ts';
 import { firstMessage } from '../first-message.ts';
 
-/** Creates an agent that is written in TypeScript; what it returns is proposed as the final (AG-1). */
+/**
+ * Creates an agent from a TypeScript definition; its return value is proposed as the final answer
+ * (AG-1).
+ */
 export function createCustomAgent(
   definition: AgentDefinition,
   manifest: AgentManifest,
@@ -38,7 +41,7 @@ function objectIn(text: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** The operations of a TypeScript agent over the context that all kinds have. */
+/** Adapts a context to the operations of TypeScript agents. */
 export function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };

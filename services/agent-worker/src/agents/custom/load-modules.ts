@@ -5,7 +5,7 @@ import { type AgentDefinition, isId } from '@writ/kernel';
 const SETTING = 'WRIT_AGENT_MODULES';
 
 /**
- * Loads the agents that are written in TypeScript, by name.
+ * Loads the TypeScript agents, keyed by name.
  * @param modules absolute paths
  * @throws ConfigError naming the module that cannot be loaded, exports no agents, or repeats a name
  */

@@ -1,7 +1,7 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 
-/** Asks the model once about a text, by the manifest's instructions; a failure stops the agent. */
+/** Calls the model once with the manifest's instructions; a failure stops the agent. */
 export async function summarize(ctx: AgentContext, text: string): Promise<string> {
   const { model, instructions } = ctx.manifest;
   const answer = await ctx.llm({
@@ -21,7 +21,10 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
   return ctx.stop({ stopReason, phase: 'worker', callId, detail });
 }
 
-/** How many items an agent works on before it answers; without a limit it goes on until its run ends. */
+/**
+ * Returns the maximum number of items that an agent processes before its final answer; default:
+ * unlimited.
+ */
 export function maxItems({ options }: AgentManifest): number {
   const { max_items: most } = options;
   return typeof most === 'number' && Number.isInteger(most) && most >= 0

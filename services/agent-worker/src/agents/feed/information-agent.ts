@@ -6,8 +6,8 @@ import { firstMessage, textOf } from '../first-message.ts';
 import { maxItems, summarize } from './feed-items.ts';
 
 /**
- * Creates an agent that sums up each item of a source and tells whoever follows its topic (AG-5). The
- * first item is what it was started with; the others come as signals.
+ * Creates an agent that summarises each item of a source and publishes the summary to its topic
+ * (AG-5). The first item is the agent's message; the others arrive as signals.
  */
 export function createInformationAgent(manifest: AgentManifest, instance: string): Agent {
   return {

@@ -6,8 +6,8 @@ import { firstMessage, textOf } from '../first-message.ts';
 import { maxItems, summarize } from './feed-items.ts';
 
 /**
- * Creates an agent that follows topics and makes of each item what its reader wants, who is described
- * in the message that it was started with (AG-5).
+ * Creates an agent that subscribes to topics and curates each item for the reader described in its
+ * message (AG-5).
  */
 export function createPersonalFeedAgent(manifest: AgentManifest, instance: string): Agent {
   return {

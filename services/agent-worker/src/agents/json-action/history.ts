@@ -1,23 +1,23 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { Action, Decision } from '../../domain/calls/decision.ts';
 
-/** One step as the model is told of it (SV-7). */
+/** One step in the prompt (SV-7). */
 export interface HistoryEntry {
   readonly step: number;
-  /** What the model proposed; null when it was no action. */
+  /** The proposed action; null when the model wrote no valid action. */
   readonly action: JsonObject | null;
   readonly supervisor: JsonObject & { readonly decision: string; readonly reason: string };
-  /** What was executed; null when nothing was. */
+  /** The executed action; null when there is none. */
   readonly executed_action: JsonObject | null;
   readonly executed_from: string | null;
   readonly observation: JsonObject;
   readonly human_approval?: JsonObject;
 }
 
-/** Most characters of an observation that the model is shown. */
+/** Maximum length of an observation in the prompt, in characters. */
 const MAX_OBSERVED = 4_096;
 
-/** Tells of a step: what was proposed, decided, executed and seen. */
+/** Builds the entry of a step: proposal, decision, execution and observation. */
 export function historyEntry(
   step: number,
   decision: Decision,
@@ -41,7 +41,7 @@ export function historyEntry(
   };
 }
 
-/** An action in the shape in which models write it (SV-2). */
+/** Formats an action as models write it (SV-2). */
 function shown(action: Action | undefined): JsonObject | null {
   switch (action?.kind) {
     case 'tool': {
@@ -57,7 +57,7 @@ function shown(action: Action | undefined): JsonObject | null {
   }
 }
 
-/** A large result would cost its tokens again with every step: the model sees its beginning. */
+/** Truncates a large result, because every later prompt includes it again. */
 function capped(observation: JsonObject): JsonObject {
   const text = JSON.stringify(observation);
   if (text.length <= MAX_OBSERVED) return observation;

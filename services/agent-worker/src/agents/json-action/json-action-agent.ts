@@ -8,13 +8,13 @@ import { decideRequest, synthesisRequest, type Task, taskOf } from './prompts.ts
 
 const DEFAULT_MAX_STEPS = 8;
 const DEFAULT_MAX_REFUSALS = 3;
-/** Steps between two checkpoints: the most that are replayed when the agent runs again. */
+/** Number of steps between two checkpoints, which bounds a replay. */
 const CHECKPOINT_EVERY = 32;
 
 /**
- * Creates a json-action agent (AG-1, AG-2): each turn the model writes one JSON action, the
- * supervisor judges its text, and what was approved is executed. When the steps run out without a
- * final answer, one more call composes it, and it is reviewed like any other.
+ * Creates a json-action agent (AG-1, AG-2): in each step the model writes one JSON action, the
+ * supervisor reviews it, and the approved action is executed. When the steps are used up without a
+ * final answer, one more model call composes it, and it is reviewed, too.
  */
 export function createJsonActionAgent(manifest: AgentManifest, instance: string): Agent {
   return {
@@ -26,12 +26,12 @@ export function createJsonActionAgent(manifest: AgentManifest, instance: string)
   };
 }
 
-/** What the loop knows between two steps, but for its history. */
+/** State of the loop between two steps, without its history. */
 interface JsonActionState {
   readonly refusals: number;
 }
 
-/** One run of the loop; everything that it knows comes from the journal. */
+/** One run of the loop; its state depends only on the journal. */
 class JsonActionRun {
   readonly #ctx: AgentContext;
   readonly #task: Task;
@@ -56,7 +56,7 @@ class JsonActionRun {
     await this.#compose();
   }
 
-  /** Goes on from the latest checkpoint; each step before it left an entry. */
+  /** Restores the latest checkpoint; each earlier step has a history entry. */
   async #restore(): Promise<void> {
     const restored = await this.#ctx.restore();
     if (restored === undefined) return;
@@ -69,7 +69,7 @@ class JsonActionRun {
     this.#ctx.checkpoint({ state, added: this.#history.slice(-CHECKPOINT_EVERY) });
   }
 
-  /** One cycle: think, propose, see. Answers whether a final ended the run. */
+  /** Runs one cycle; returns whether a final answer ended the run. */
   async #step(step: number, tools: readonly ToolInfo[]): Promise<boolean> {
     const request = decideRequest(this.#ctx.manifest, this.#task, this.#history, tools);
     const answer = await this.#ctx.llm(request);
@@ -83,7 +83,7 @@ class JsonActionRun {
     return false;
   }
 
-  /** The steps are used up: the answer is composed from what was done. */
+  /** Composes the final answer from the history. */
   async #compose(): Promise<void> {
     const request = synthesisRequest(this.#ctx.manifest, this.#task, this.#history);
     const reply = await this.#ctx.llm(request);
@@ -105,7 +105,7 @@ class JsonActionRun {
     return this.#ctx.stop({ stopReason, phase, callId, detail });
   }
 
-  /** Stops, or answers what the model is told (AG-10). */
+  /** Stops the agent, or returns the observation for the model (AG-10). */
   #refused(outcome: Extract<ProposalOutcome, { kind: 'refused' | 'failed' }>) {
     const { stop } = outcome;
     const { onRefusal = 'stop', limits } = this.#ctx.manifest;

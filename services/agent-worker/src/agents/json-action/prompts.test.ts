@@ -65,7 +65,7 @@ function textOf(turn: ChatTurn | undefined): string {
 }
 
 describe('the deciding prompt of a json-action agent', () => {
-  it('asks for one JSON object at temperature 0, with the manifest’s instructions (AG-2)', () => {
+  it('requests one JSON object at temperature 0, with the manifest’s instructions (AG-2)', () => {
     const request = decideRequest(manifest, { goal: 'Refund.' }, [], tools);
     expect(request).toMatchObject({
       model: 'desk',
@@ -77,7 +77,7 @@ describe('the deciding prompt of a json-action agent', () => {
     });
   });
 
-  it('carries goal, state, recent steps and tools (AG-2)', () => {
+  it('contains goal, state, recent steps and tools (AG-2)', () => {
     expect(promptOf([])).toEqual({
       goal: 'Refund.',
       state_summary: {
@@ -103,7 +103,7 @@ describe('the deciding prompt of a json-action agent', () => {
     });
   });
 
-  it('tells the last step in full and three in short (AG-2, SV-6)', () => {
+  it('contains the last step in full and summaries of three (AG-2, SV-6)', () => {
     const history = [1, 2, 3, 4].map((step) =>
       historyEntry(step, decision, { status: 'ok', refund: { amount_usd: 800 } }),
     );
@@ -137,7 +137,7 @@ describe('the deciding prompt of a json-action agent', () => {
     );
   });
 
-  it('shows the beginning of a large result, marked (AG-2)', () => {
+  it('truncates and marks a large result (AG-2)', () => {
     const { observation } = historyEntry(1, decision, { status: 'ok', text: 'ä'.repeat(9_000) });
     expect(observation).toMatchObject({ status: 'ok', truncated: true, full_characters: 9_025 });
     expect(JSON.stringify(observation).length).toBeLessThan(4_400);
@@ -151,7 +151,7 @@ describe('the deciding prompt of a json-action agent', () => {
     expect(lengthAfter(4_000) - lengthAfter(4)).toBeLessThanOrEqual(21);
   });
 
-  it('passes on the payload of a request that has one (AG-2)', () => {
+  it('includes the payload of the request (AG-2)', () => {
     const message = {
       messageId: 'm-1',
       senderInstance: '',
@@ -170,7 +170,7 @@ describe('the deciding prompt of a json-action agent', () => {
 });
 
 describe('the composing prompt of a json-action agent', () => {
-  it('carries goal and history, and wants text (AG-2)', () => {
+  it('contains goal and history, and requests text (AG-2)', () => {
     const history = [historyEntry(1, decision, { status: 'ok' })];
     const request = synthesisRequest(manifest, { goal: 'Refund.' }, history);
     expect(request).toMatchObject({
@@ -181,7 +181,7 @@ describe('the composing prompt of a json-action agent', () => {
     expect(JSON.parse(textOf(request.messages[1]))).toEqual({ goal: 'Refund.', history });
   });
 
-  it('carries the end of a long history, and how much was before it (AG-2)', () => {
+  it('contains the end of a long history and counts of earlier steps (AG-2)', () => {
     const steps = Array.from({ length: 100 }, (_, index) => index + 1);
     const history = steps.map((step) => historyEntry(step, decision, { status: 'ok' }));
     const request = synthesisRequest(manifest, { goal: 'Refund.' }, history);

@@ -5,20 +5,20 @@ import type { LlmRequest } from '../../domain/calls/model-call.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { HistoryEntry } from './history.ts';
 
-/** How many steps are summed up besides the last one. */
+/** Number of steps that are summarised. */
 const RECENT = 3;
 
-/** How many steps an answer is composed from: the latest; those before them are counted. */
+/** Maximum number of steps in the composing prompt; earlier ones are counted only. */
 const COMPOSED_FROM = 32;
 
-/** What an agent was asked to do. */
+/** The task of an agent. */
 export interface Task {
   readonly goal: string;
-  /** Structured payload of the request, if it had one. */
+  /** Structured payload of the request, if any. */
   readonly data?: JsonObject;
 }
 
-/** The task of a message. */
+/** Returns the task of a message. */
 export function taskOf({ text, dataJson }: Message): Task {
   const data: JsonValue = JSON.parse(dataJson === '' ? '{}' : dataJson);
   const hasData = isJsonObject(data) && Object.keys(data).length > 0;
@@ -26,8 +26,8 @@ export function taskOf({ text, dataJson }: Message): Task {
 }
 
 /**
- * Asks for the next action: the goal, where things stand, the last three steps in short, and the
- * tools (AG-2). Only the last step is told in full, so that a prompt does not grow with the run.
+ * Builds the prompt for the next action: goal, state, summaries of the last three steps, and tools
+ * (AG-2). Only the last step is included in full, so that the prompt does not grow with the run.
  */
 export function decideRequest(
   manifest: AgentManifest,
@@ -44,7 +44,9 @@ export function decideRequest(
   return request(manifest, manifest.instructions, payload, { json: true, requireContent: false });
 }
 
-/** Asks for an answer after the steps ran out: the goal and the history, of a long run its end (AG-2). */
+/**
+ * Builds the prompt that composes the final answer from the goal and the end of the history (AG-2).
+ */
 export function synthesisRequest(
   manifest: AgentManifest,
   task: Task,
@@ -91,7 +93,7 @@ function stateSummary(history: readonly HistoryEntry[]) {
   };
 }
 
-/** How often each was there: a list of them would grow with every step. */
+/** Counts occurrences, because a list would grow with every step. */
 function counted(names: readonly string[]): JsonObject {
   return Object.fromEntries(
     [...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]),
@@ -109,7 +111,7 @@ function stepSummary(entry: HistoryEntry) {
   };
 }
 
-/** What the model is told of a tool: a word or two per argument instead of its schema. */
+/** Summarises tools for the prompt: a type per argument instead of the schema. */
 export function toolCatalog(tools: readonly ToolInfo[]): JsonObject[] {
   return tools.map(({ name, description, inputSchemaJson }) => ({
     name,

@@ -9,7 +9,7 @@ import type { MiddlewareRegistry } from './middleware.ts';
 export { MiddlewareTermination } from './middleware.ts';
 export { withMiddleware } from './with-middleware.ts';
 
-/** The middleware that manifests can switch on by name (AG-9). */
+/** The middleware that manifests can enable by name (AG-9). */
 export const BUILT_IN_MIDDLEWARE: MiddlewareRegistry = {
   agent: { logging: logRun },
   chat: {

@@ -105,7 +105,7 @@ describe('withMiddleware', () => {
     function: {},
   };
 
-  it('puts layers around the run and its calls in the order of the manifest (AG-9)', async () => {
+  it('wraps the run and its calls in the order of the manifest (AG-9)', async () => {
     order.length = 0;
     const settings = {
       agentMiddleware: [{ name: 'outer', options: {} }],
@@ -125,14 +125,14 @@ describe('withMiddleware', () => {
     ]);
   });
 
-  it('lets a layer answer in place of what it stands around (AG-9)', async () => {
+  it('lets middleware answer instead of the wrapped call (AG-9)', async () => {
     const settings = chat({ name: 'answer', options: {} });
     const { asked, returned } = await act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
     expect(returned).toMatchObject({ text: 'short' });
     expect(asked.requests).toEqual([]);
   });
 
-  it('ends the agent when a layer terminates, and no layer outside acts after (AG-9)', async () => {
+  it('stops the agent when middleware terminates, without outer middleware (AG-9)', async () => {
     order.length = 0;
     const settings = chat({ name: 'first', options: {} }, { name: 'end', options: {} });
     const run = act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
@@ -142,7 +142,7 @@ describe('withMiddleware', () => {
     expect(order).toEqual(['first before']);
   });
 
-  it('names the middleware that it does not have, and the option that does not fit (AG-9, SYS-3)', async () => {
+  it('rejects unknown middleware and invalid options by name (AG-9, SYS-3)', async () => {
     const run = async () => undefined;
     await expect(act({ settings: chat({ name: 'cahce', options: {} }), run })).rejects.toThrow(
       'chat_middleware: middleware "cahce" does not exist. Available middleware: cache, logging',
@@ -153,7 +153,7 @@ describe('withMiddleware', () => {
     );
   });
 
-  it('gives each branch layers of its own, so that no branch sees who is faster (AG-9, RT-1)', async () => {
+  it('gives each branch its own middleware, so that timing has no effect (AG-9, RT-1)', async () => {
     const { asked } = await act({
       settings: chat({ name: 'cache', options: {} }),
       answers: [said('1'), said('2')],
@@ -164,7 +164,7 @@ describe('withMiddleware', () => {
 });
 
 describe('built-in middleware', () => {
-  it('answers the same question from the cache, but keeps no failure (AG-9)', async () => {
+  it('caches model answers, but not failures (AG-9)', async () => {
     const { asked, returned } = await act({
       settings: chat({ name: 'cache', options: {} }),
       answers: [failed('llm_timeout'), said('one'), said('other')],
@@ -179,7 +179,7 @@ describe('built-in middleware', () => {
     expect(returned).toMatchObject({ text: 'one' });
   });
 
-  it('answers a repeated call of the tools named from the cache (AG-9)', async () => {
+  it('caches calls of the named tools (AG-9)', async () => {
     const { asked } = await act({
       settings: functions({ name: 'cache', options: { tools: ['search'] } }),
       outcomes: [executed({ hits: '1' }), executed({}), executed({})],
@@ -190,7 +190,7 @@ describe('built-in middleware', () => {
     expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'write', 'write']);
   });
 
-  it('retries what may pass, sleeping twice as long each time, and nothing else (AG-9)', async () => {
+  it('retries only transient failures, with exponential back-off (AG-9)', async () => {
     const retries = chat({ name: 'retry', options: { max_retries: 2, base_ms: 100 } });
     const run = (ctx: AgentContext) => ctx.llm(ask('q'));
     const answers = [failed('provider_error:http_500'), failed('llm_timeout'), said('at last')];
@@ -202,7 +202,7 @@ describe('built-in middleware', () => {
     expect(refused.asked.requests).toHaveLength(1);
   });
 
-  it('proposes a failed call again only of the tools named (AG-9)', async () => {
+  it('retries failed calls only of the named tools (AG-9)', async () => {
     const { asked } = await act({
       settings: functions({ name: 'retry', options: { tools: ['search'], base_ms: 0 } }),
       outcomes: [toolFailed, executed({}), toolFailed],
@@ -214,7 +214,7 @@ describe('built-in middleware', () => {
     expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'search', 'pay']);
   });
 
-  it('lets so many calls through in any stretch of time, and sleeps for the rest (AG-9)', async () => {
+  it('limits the rate of calls and sleeps for the rest of the interval (AG-9)', async () => {
     const { asked } = await act({
       settings: chat({ name: 'rate_limit', options: { calls: 2, per_ms: 1_000 } }),
       answers: Array.from({ length: 5 }, () => said('a')),
@@ -225,7 +225,7 @@ describe('built-in middleware', () => {
     expect(asked.slept).toEqual([1_000, 1_000]);
   });
 
-  it('takes addresses and numbers out of what the model sees and says (AG-9)', async () => {
+  it('redacts addresses and numbers in model input and output (AG-9)', async () => {
     const { asked, returned } = await act({
       settings: chat({ name: 'redaction', options: { patterns: ['order-\\d+'] } }),
       answers: [said('wrote to a.b@example.org')],
@@ -237,7 +237,7 @@ describe('built-in middleware', () => {
     expect(returned).toMatchObject({ text: 'wrote to [redacted]' });
   });
 
-  it('takes the same out of tool results (AG-9)', async () => {
+  it('redacts tool results (AG-9)', async () => {
     const { returned } = await act({
       settings: functions({ name: 'redaction', options: { kinds: ['email'] } }),
       outcomes: [executed({ owner: 'a@example.org', card: '4111 1111 1111 1111' })],
@@ -248,7 +248,7 @@ describe('built-in middleware', () => {
     });
   });
 
-  it('shows the model what is wrong with its answer, and fails when it stays so (AG-9)', async () => {
+  it('returns validation errors to the model, and fails when they persist (AG-9)', async () => {
     const schema = { type: 'object', required: ['title'] };
     const settings = chat({ name: 'output_validation', options: { schema } });
     const run = (ctx: AgentContext) => ctx.llm(ask('q'));
@@ -262,7 +262,7 @@ describe('built-in middleware', () => {
     expect(wrong.returned).toMatchObject({ stopReason: 'error:invalid_output' });
   });
 
-  it('logs what was called, without content (AG-9)', async () => {
+  it('logs calls without content (AG-9)', async () => {
     const on = [{ name: 'logging', options: {} }];
     const { asked } = await act({
       settings: { agentMiddleware: on, chatMiddleware: on, functionMiddleware: on },

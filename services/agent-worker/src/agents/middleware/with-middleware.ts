@@ -18,8 +18,9 @@ import {
 } from './middleware.ts';
 
 /**
- * A factory whose agents run inside the middleware of their manifest, in its order (AG-9).
- * The agents' factory throws InvalidRequestError UNKNOWN_MIDDLEWARE or INVALID_MIDDLEWARE_OPTIONS.
+ * Wraps a factory, so that its agents run inside the middleware of their manifest, in that order
+ * (AG-9). The returned factory throws InvalidRequestError UNKNOWN_MIDDLEWARE or
+ * INVALID_MIDDLEWARE_OPTIONS.
  */
 export function withMiddleware(factory: AgentFactory, registry: MiddlewareRegistry): AgentFactory {
   return (manifest, instance) => {
@@ -30,7 +31,7 @@ export function withMiddleware(factory: AgentFactory, registry: MiddlewareRegist
       chat: create(registry.chat, chatMiddleware, 'chat_middleware'),
       function: create(registry.function, functionMiddleware, 'function_middleware'),
     });
-    // What is wrong with the settings shows before the first operation.
+    // Validates the settings before the first operation.
     createLayers();
     return {
       id: agent.id,
@@ -116,7 +117,7 @@ export function withLayers(inner: AgentContext, createLayers: () => Layers): Age
   });
 }
 
-/** Returns what middleware of any level gets to know of the run. */
+/** Returns the context of middleware at any level. */
 export function runContextOf(ctx: AgentContext) {
   const { runId, supervision } = ctx.meta;
   return { agentName: ctx.manifest.name, runId, sessionId: supervision?.sessionId ?? runId, ctx };

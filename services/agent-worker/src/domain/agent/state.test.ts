@@ -38,7 +38,7 @@ const event: fc.Arbitrary<AgentEvent> = fc.oneof(
 );
 
 describe('the state of an agent', () => {
-  it('ends exactly once, as the first ending says, whatever races (AG-7, RT-4)', () => {
+  it('ends exactly once, with the first end (AG-7, RT-4)', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const first = events.find(({ type }) => type === 'ended');
@@ -58,7 +58,7 @@ describe('the state of an agent', () => {
     );
   });
 
-  it('is always one of the table, with a stop reason only at the end (AG-7)', () => {
+  it('is always a known state, with a stop reason only when terminal (AG-7)', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const { state, stopReason: reason, waitingFor } = events.reduce(reduceAgent, DELIVERED);
@@ -71,7 +71,7 @@ describe('the state of an agent', () => {
     );
   });
 
-  it('wakes a sleeper for its own signals, and at its time (AG-7)', () => {
+  it('wakes a suspended agent for its signals and when it is due (AG-7)', () => {
     const asleep = reduceAgent(DELIVERED, {
       type: 'suspended',
       waitingFor: ['approval:op-1'],
@@ -84,7 +84,7 @@ describe('the state of an agent', () => {
     expect(after({ type: 'taken_up', at: LATER })).toBe('RUNNING');
   });
 
-  it('brings a parked agent back when it is resumed or its time has come (AG-7)', () => {
+  it('resumes a parked agent on a signal or when it is due (AG-7)', () => {
     const parked = reduceAgent(DELIVERED, { type: 'parked', until: LATER });
     expect(reduceAgent(parked, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
     expect(reduceAgent(parked, { type: 'signalled', name: 'approval:op-1' }).state).toBe('PARKED');
@@ -92,7 +92,7 @@ describe('the state of an agent', () => {
     expect(reduceAgent(parked, { type: 'taken_up', at: LATER }).state).toBe('RUNNING');
   });
 
-  it('keeps a preempted agent parked until it is resumed, whatever the time (SB-4, AG-7)', () => {
+  it('keeps a preempted agent parked until it is resumed (SB-4, AG-7)', () => {
     const preempted = reduceAgent(DELIVERED, { type: 'preempted' });
     expect(preempted).toMatchObject({ state: 'PARKED', waitingFor: ['slot'] });
     expect(reduceAgent(preempted, { type: 'taken_up', at: LATER }).state).toBe('PARKED');
@@ -100,7 +100,7 @@ describe('the state of an agent', () => {
     expect(reduceAgent(preempted, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
   });
 
-  it('waits for a tool only while it is called (AG-7)', () => {
+  it('waits for a tool only during the call (AG-7)', () => {
     const called = reduceAgent(DELIVERED, { type: 'tool_called' });
     expect(called.state).toBe('WAITING_FOR_TOOL');
     expect(reduceAgent(called, { type: 'tool_answered' }).state).toBe('RUNNING');

@@ -2,8 +2,8 @@ import { Priority, Supervision } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { restoreSupervision, supervisionText } from './supervision.ts';
 
-describe('an agent’s place in the tree', () => {
-  it('comes back from where it is kept as it was, money included (SUP-1, EM-4)', () => {
+describe('a serialized supervision', () => {
+  it('is restored unchanged, including money (SUP-1, EM-4)', () => {
     const root = Supervision.root(
       { name: 'lead', instance: 'lead-1' },
       {

@@ -51,7 +51,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
 ];
 
 describe('an error of a peer', () => {
-  it('means one thing to an agent, by its reason and kind (SYS-3, SYS-4)', () => {
+  it('has one reaction, by its reason and kind (SYS-3, SYS-4)', () => {
     for (const [error, reaction] of CASES) {
       expect({ reason: error.reason, ...reactTo(error) }).toEqual({
         reason: error.reason,

@@ -45,7 +45,7 @@ const conversations = fc
   );
 
 describe('a view of a conversation', () => {
-  it('keeps instructions, order and whole exchanges, whatever the budget (AG-8)', () => {
+  it('keeps instructions, order and whole exchanges for any budget (AG-8)', () => {
     fc.assert(
       fc.property(
         conversations,
@@ -72,14 +72,14 @@ describe('a view of a conversation', () => {
     );
   });
 
-  it('is the conversation itself when that fits (AG-8)', () => {
+  it('is the conversation itself when it fits (AG-8)', () => {
     const budget = tokensOf(talk, count);
     expect(slidingWindow(talk, budget, count)).toBe(talk);
     expect(compact(talk, budget, count, { keepLast: 1, marker })).toBe(talk);
     expect(planSummary(talk, budget, count, 1)).toBeUndefined();
   });
 
-  it('fits its budget as soon as instructions and the last exchange do (AG-8)', () => {
+  it('fits its budget when instructions and the last exchange do (AG-8)', () => {
     fc.assert(
       fc.property(conversations, fc.nat({ max: 300 }), (turns, budget) => {
         const { head, exchanges } = exchangesOf(turns);
@@ -113,7 +113,7 @@ describe('a view of a conversation', () => {
     ]);
   });
 
-  it('has long tool results cut and marked, no character in halves (AG-8)', () => {
+  it('has long tool results truncated and marked, without split characters (AG-8)', () => {
     const results = ['abc😀def', 'abcd'].map((text) => ({ id: 'use-1', text, isError: false }));
     const turns = [{ role: 'tool', results } as const, { role: 'user', text: 'abcdef' } as const];
     expect(truncateToolResults(turns, 4)).toMatchObject([
@@ -122,7 +122,7 @@ describe('a view of a conversation', () => {
     ]);
   });
 
-  it('has its older part set apart for a summary (AG-8)', () => {
+  it('separates its older part for a summary (AG-8)', () => {
     const plan = planSummary(talk, 40, count, 1);
     expect(plan?.head.map(({ text }) => text)).toEqual(['rules']);
     expect(plan?.older).toHaveLength(6);

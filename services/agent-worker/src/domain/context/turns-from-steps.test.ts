@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { turnsFromSteps } from './turns-from-steps.ts';
 
-it('rebuilds a conversation from stored steps, results with the calls they belong to (AG-8)', () => {
+it('rebuilds a conversation from stored steps, with results matched to their calls (AG-8)', () => {
   const turns = turnsFromSteps([
     { kind: 'user_message', text: 'Find it.' },
     {

@@ -31,12 +31,12 @@ describe('observe', () => {
     ]);
   });
 
-  it('begins to count anew when the set of calls differs (AG-6)', () => {
+  it('resets the count when the set of calls differs (AG-6)', () => {
     const calls = ['a', 'a', 'a', 'b', 'a', 'a', 'a'].map((path) => step(read(path)));
     expect(trips(calls)).not.toContain('stuck');
   });
 
-  it('sees the same set in another order, also of arguments (AG-6)', () => {
+  it('ignores the order of calls and arguments (AG-6)', () => {
     const one = { tool: 'copy', args: { from: 'a', to: 'b' } };
     const same = { tool: 'copy', args: { to: 'b', from: 'a' } };
     const limits = { ...DEFAULT_GUARDRAILS, maxRepeatedToolSteps: 1 };
@@ -46,28 +46,28 @@ describe('observe', () => {
     ]);
   });
 
-  it('tells values apart by their first 200 characters only (AG-6)', () => {
+  it('compares only the first 200 characters of values (AG-6)', () => {
     const long = 'x'.repeat(200);
     const limits = { ...DEFAULT_GUARDRAILS, maxRepeatedToolSteps: 1 };
     expect(trips([step(read(`${long}1`)), step(read(`${long}2`))], limits)[1]).toBe('stuck');
     expect(trips([step(read('1')), step(read('2'))], limits)[1]).toBeUndefined();
   });
 
-  it('has a truncated answer continued twice, and never when that is off (AG-6)', () => {
+  it('continues a truncated answer twice, and never when disabled (AG-6)', () => {
     const truncated: GuardrailObservation[] = [0, 1, 2].map(() => ({ kind: 'truncated' }));
     expect(trips(truncated)).toEqual(['max_tokens', 'max_tokens', undefined]);
     const off = { ...DEFAULT_GUARDRAILS, maxTokensRecoveries: 0 };
     expect(trips(truncated, off)).toEqual([undefined, undefined, undefined]);
   });
 
-  it('tells once that the budget is near (AG-6, EM-5)', () => {
+  it('trips once when the budget is nearly used up (AG-6, EM-5)', () => {
     const budgets = [false, true, true, false, true].map(
       (near): GuardrailObservation => ({ kind: 'budget', near }),
     );
     expect(trips(budgets)).toEqual([undefined, 'near_budget', undefined, undefined, undefined]);
   });
 
-  it('goes on from stored counters as from those in memory (AG-6)', () => {
+  it('resumes from stored counters (AG-6)', () => {
     const observation = fc.oneof(
       fc.constant<GuardrailObservation>({ kind: 'truncated' }),
       fc.boolean().map((near): GuardrailObservation => ({ kind: 'budget', near })),

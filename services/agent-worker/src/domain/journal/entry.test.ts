@@ -11,36 +11,36 @@ const recorded: Operation = {
 };
 
 describe('a journal entry', () => {
-  it('lets the same operation pass (RT-1)', () => {
+  it('accepts the same operation (RT-1)', () => {
     expect(() => assertSameOperation(recorded, { ...recorded }, 'desk-1')).not.toThrow();
   });
 
-  it('names the place and both sides of another operation (RT-1)', () => {
+  it('rejects a different operation with the position and both operations (RT-1)', () => {
     const asked: Operation = { ...recorded, kind: 'review', argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
       'desk-1 diverges from its journal at index 3: recorded llm (aaaaaaaaaaaa), but the agent requested review (bbbbbbbbbbbb).',
     );
   });
 
-  it('names both digests of other arguments (RT-1)', () => {
+  it('rejects different arguments with both digests (RT-1)', () => {
     const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
     expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
       'requested llm with different arguments (aaaaaaaaaaaa recorded, bbbbbbbbbbbb requested)',
     );
   });
 
-  it('misses what an agent did not ask for (RT-1)', () => {
+  it('detects operations that were not requested (RT-1)', () => {
     expect(() => assertAllReplayed([recorded], () => 4, 'desk-1')).not.toThrow();
     expect(() => assertAllReplayed([recorded], () => 3, 'desk-1')).toThrow('at index 3');
   });
 
-  it('gives an operation the same id whenever it is asked for (RT-1)', () => {
+  it('derives the same id in every replay (RT-1)', () => {
     const ids = [0, 1, 12].map((position) => callIdOf({ branch: '', position }));
     expect(ids).toEqual(['op-0', 'op-1', 'op-12']);
     expect(callIdOf({ branch: '3.1', position: 0 })).toBe('op-3-1-0');
   });
 
-  it('gives every place an id of its own, that services take, however deep it is (RT-1)', () => {
+  it('derives a unique, valid id for every position at any depth (RT-1)', () => {
     const path = fc.array(fc.nat(300), { minLength: 1, maxLength: 31 });
     const place = path.filter(({ length }) => length % 2 === 1);
     fc.assert(
@@ -54,7 +54,7 @@ describe('a journal entry', () => {
     );
   });
 
-  it('names the branch of what diverges (RT-1)', () => {
+  it('names the branch of a divergence (RT-1)', () => {
     const inBranch = { ...recorded, branch: '3.1' };
     expect(() => assertAllReplayed([inBranch], () => 0, 'desk-1')).toThrow('at index 3.1.3');
   });

@@ -7,7 +7,7 @@ const SIZE = { type: 'integer', minimum: 1, maximum: 10_000, default: 100 };
 
 const readChat = optionsReader<{ max_entries: number }>('cache', { max_entries: SIZE });
 
-/** Answers a model call that this run made before with the answer of then; failures are not kept. */
+/** Returns the cached answer of an identical model call in this run; failures are not cached. */
 export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
   remember(readChat(options).max_entries, {
     keyOf: ({ request }) => canonicalDigest(request),
@@ -20,7 +20,10 @@ const readFunction = optionsReader<{ max_entries: number; tools: string[] }>(
   ['tools'],
 );
 
-/** Answers a call of one of `tools` that this run made before with what it gave then; only what succeeded is kept. */
+/**
+ * Returns the cached result of an identical call of one of `tools` in this run; only successful
+ * results are cached.
+ */
 export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const { max_entries: size, tools } = readFunction(options);
   return remember(size, {
@@ -33,7 +36,7 @@ export const cacheFunction: CreateMiddleware<FunctionContext, ProposalOutcome> =
 };
 
 interface Memory<C, R> {
-  /** Undefined for what is never kept. */
+  /** Undefined for calls that are not cached. */
   readonly keyOf: (context: C) => string | undefined;
   readonly isKept: (result: R) => boolean;
 }

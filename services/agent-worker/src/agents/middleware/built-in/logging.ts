@@ -9,7 +9,7 @@ import type {
 
 const readOptions = optionsReader('logging', {});
 
-/** Logs that the agent began and returned; ids only. */
+/** Logs when the agent starts and returns; ids only. */
 export const logRun: CreateMiddleware<AgentRunContext, void> = (options) => {
   readOptions(options);
   return {
@@ -21,7 +21,7 @@ export const logRun: CreateMiddleware<AgentRunContext, void> = (options) => {
   };
 };
 
-/** Logs each model call and what it came to; ids and sizes only. */
+/** Logs each model call and its outcome; ids and sizes only. */
 export const logChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   readOptions(options);
   return {
@@ -36,7 +36,7 @@ export const logChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => 
   };
 };
 
-/** Logs each tool call and what it came to; ids only. */
+/** Logs each tool call and its outcome; ids only. */
 export const logFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   readOptions(options);
   return {

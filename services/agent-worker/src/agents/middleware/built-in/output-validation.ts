@@ -15,8 +15,8 @@ const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
 );
 
 /**
- * Holds answers without tool calls to a JSON Schema. One that does not fit is shown to the model with
- * what is wrong, `max_retries` times; then the call fails with `error:invalid_output`.
+ * Validates answers without tool calls against a JSON Schema. The model gets the validation errors
+ * of an invalid answer, up to `max_retries` times; then the call fails with `error:invalid_output`.
  */
 export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { schema, max_retries: most } = readOptions(options);
@@ -55,7 +55,7 @@ function withProblem(request: LlmRequest, text: string, problem: string): LlmReq
   };
 }
 
-/** Says in a sentence what is wrong with a text; the sentence names fields, never their content. */
+/** Returns a validator whose message names fields, but never their content. */
 function problemFinder(schema: JsonObject): (text: string) => string | undefined {
   const ajv = new Ajv2020({ strict: false });
   const fits = compile(ajv, schema);

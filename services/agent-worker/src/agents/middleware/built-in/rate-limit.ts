@@ -10,7 +10,10 @@ const readOptions = optionsReader<{ calls: number; per_ms: number }>(
   ['calls', 'per_ms'],
 );
 
-/** Lets at most `calls` through in any `per_ms` milliseconds; the next one sleeps until it may. */
+/**
+ * Allows at most `calls` calls per `per_ms` milliseconds; further calls sleep until they are
+ * allowed.
+ */
 export function rateLimit<C extends AgentRunContext, R>(): CreateMiddleware<C, R> {
   return (options) => {
     const { calls, per_ms: perMs } = readOptions(options);

@@ -20,7 +20,10 @@ const readOptions = optionsReader<RedactionOptions>('redaction', {
   patterns: { type: 'array', items: { type: 'string', minLength: 1 }, default: [] },
 });
 
-/** Takes what looks like an address, a card or a phone number, or fits a pattern, out of what the model is shown and of what it says. */
+/**
+ * Redacts email addresses, card and phone numbers, and matches of `patterns`, in the model's input
+ * and output.
+ */
 export const redactChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const redact = redactor(options);
   return {
@@ -32,7 +35,7 @@ export const redactChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) 
   };
 };
 
-/** Takes the same out of what the agent sees of a tool's result; the record of the call keeps it. */
+/** Redacts the tool results that the agent sees; the gateway's record stays complete. */
 export const redactFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const redact = redactor(options);
   return {

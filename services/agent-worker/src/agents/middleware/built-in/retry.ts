@@ -21,8 +21,8 @@ const BACKOFF = {
 const readChat = optionsReader<Backoff>('retry', BACKOFF);
 
 /**
- * Makes a model call anew that failed with a time-out, an empty answer or the provider's error, after
- * the meter's own retries (EM-8). Each one is a call of its own on the tab.
+ * Retries a model call that failed with a timeout, an empty answer or a provider error, in addition
+ * to the meter's own retries (EM-8). Each retry is a separate call on the tab.
  */
 export const retryChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
   retry(readChat(options), (answer) => answer.kind === 'failed' && isPassing(answer.stopReason));
@@ -33,7 +33,10 @@ const readFunction = optionsReader<Backoff & { tools: string[] }>(
   ['tools'],
 );
 
-/** Proposes a call of one of `tools` anew when the tool failed: each one is reviewed and counted like any other. */
+/**
+ * Proposes a call of one of `tools` again when the tool failed; each retry is reviewed and counted
+ * as a separate call.
+ */
 export const retryFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const { tools, ...backoff } = readFunction(options);
   const again = retry<FunctionContext, ProposalOutcome>(
@@ -54,7 +57,7 @@ function isPassing(stopReason: string): boolean {
   );
 }
 
-/** Exponential back-off with full jitter, slept as rows. */
+/** Exponential back-off with full jitter; the delay is a durable sleep. */
 function retry<C extends AgentRunContext, R>(
   { max_retries: most, base_ms: baseMs }: Backoff,
   shallRetry: (result: R) => boolean,
