@@ -65,9 +65,9 @@ function problems(text: string): readonly string[] {
 describe('loadYaml', () => {
   it('returns the value of a valid document, also from a file', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'writ-config-')), 'a.yaml');
-    writeFileSync(file, 'name: desk\nkind: flow\n');
+    writeFileSync(file, 'name: support\nkind: flow\n');
     const loaded = loadYaml<{ name: string; kind: string }>(file, SCHEMA);
-    expect(loaded.value).toEqual({ name: 'desk', kind: 'flow' });
+    expect(loaded.value).toEqual({ name: 'support', kind: 'flow' });
     expect(loaded.warnings).toEqual([]);
     expect(loaded.locate(['kind'])).toBe(`${file}:2:7`);
   });

@@ -13,7 +13,7 @@ import {
 } from './index.ts';
 
 const policy = loadPolicy(
-  `policy: desk
+  `policy: support
 limits: { fee: { usd: 1 } }
 facts:
   paid:
@@ -39,7 +39,7 @@ facts:
       - { tool: look_up, set: result.tier }
 rules: []
 `,
-  { file: 'desk.yaml' },
+  { file: 'support.yaml' },
 );
 
 const pay = (amount: unknown) => ({

@@ -230,7 +230,7 @@ describe('loading a policy', () => {
     ['priority >= HIGH && supervision.depth == 0 && agent.depth < 3', 'kind: final'],
     ['action.task.contains("x") && action.agent == "y"', 'target: "*"'],
     ['has(budget.max_steps) && budget.steps_used * 2 > budget.max_steps', 'kind: tool'],
-    ['tenant == "acme" && supervision.is_root', 'agent: desk'],
+    ['tenant == "acme" && supervision.is_root', 'agent: support'],
   ])('accepts the condition %s for %s (SV-3)', (when, match) => {
     expect(problemsOf(ruleWhen(when, match))).toEqual([]);
   });

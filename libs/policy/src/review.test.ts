@@ -19,7 +19,7 @@ function input(policy: Policy, action: ProposedAction, more: Partial<ReviewInput
   return {
     action,
     facts: initialFacts(policy),
-    agent: { name: 'desk', instance: 'desk-1' },
+    agent: { name: 'support', instance: 'support-1' },
     tenant: 'acme',
     supervision: {
       runId: 'run-1',
@@ -91,16 +91,16 @@ describe('a review', () => {
     ['{ tool: mail }', false],
     ['{ kind: tool }', true],
     ['{ kind: [final, delegation] }', false],
-    ['{ agent: desk }', true],
-    ['{ agent: "d*k" }', true],
-    ['{ agent: desk-1 }', false],
+    ['{ agent: support }', true],
+    ['{ agent: "s*t" }', true],
+    ['{ agent: support-1 }', false],
     ['{ tenant: acme }', true],
     ['{ tenant: other }', false],
     ['{ priority: NORMAL }', true],
     ['{ priority: [HIGH, CRITICAL] }', false],
     ['{ target: "*" }', false],
-    ['{ tool: pay, agent: desk, tenant: acme, priority: NORMAL, kind: tool }', true],
-    ['{ tool: pay, agent: desk, tenant: other }', false],
+    ['{ tool: pay, agent: support, tenant: acme, priority: NORMAL, kind: tool }', true],
+    ['{ tool: pay, agent: support, tenant: other }', false],
   ])('matches on %s: %s (SV-3)', (match, fits) => {
     const policy = policyOf(`  - { id: a, match: ${match}, decide: approve, reason: ok }\n`);
     expect(say(policy, call('pay')).verdict).toBe(fits ? 'approve' : 'block');
@@ -114,7 +114,7 @@ describe('a review', () => {
     const delegation = { kind: 'delegation', agent: 'researcher', task: 'look' };
     expect(short(policy, delegation)).toBe('approve to:researcher');
     expect(short(policy, { ...delegation, agent: 'payer' })).toBe('block no_rule_matched');
-    expect(short(policy, { kind: 'final', answer: 'xyz' })).toBe('approve by:desk');
+    expect(short(policy, { kind: 'final', answer: 'xyz' })).toBe('approve by:support');
   });
 
   it.each([
@@ -122,7 +122,7 @@ describe('a review', () => {
     'supervision.depth == 1 && agent.depth == 1 && !supervision.is_root',
     'supervision.parent == "boss" && supervision.run_id == "run-1"',
     'supervision.session_id == "session-1" && supervision.retention == "run"',
-    'agent.name == "desk" && agent.instance == "desk-1" && tenant == "acme"',
+    'agent.name == "support" && agent.instance == "support-1" && tenant == "acme"',
     'action.kind == "tool" && action.tool == "pay"',
     'budget.steps_used == 3 && !has(budget.max_tokens) && budget.cost_used_nano_usd > 5',
     'facts.open == false && facts.total == 0 && facts.name == "none"',

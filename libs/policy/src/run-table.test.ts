@@ -8,7 +8,7 @@ facts:
   sum: { kind: cap, initial: 0 }
 rules:
   - { id: cut, match: { tool: pay }, when: args.n > 5.0, decide: revise, reason: cut, set: { n: { max: 5 } } }
-  - { id: pay, match: { tool: pay, agent: desk }, when: facts.open, decide: approve, reason: ok, risk: 7 }
+  - { id: pay, match: { tool: pay, agent: support }, when: facts.open, decide: approve, reason: ok, risk: 7 }
   - { id: low, match: { priority: LOW }, when: supervision.depth > 0, decide: block, reason: low }
 human: { caps: [{ tool: pay, argument: n, max: 5 }] }
 `,
@@ -23,7 +23,7 @@ describe('a policy table', () => {
   - name: cut, then paid
     facts: { open: true }
     action: { tool: pay, args: { n: 9 } }
-    agent: desk
+    agent: support
     expect: { decision: revise, reason: cut, rule: cut, risk: 0, args: { n: 5 } }
     finally: { decision: approve, reason: ok, risk: 7, args: { n: 5 } }
   - name: another agent of low priority below the root

@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 const tabOf = (runId: string) => ({ tenant: TENANT, runId, agentInstance: AGENT });
 const reserve = (runId: string, callId: string, tokens: bigint, turns = 0n) =>
   world.tab.reserve({ tab: tabOf(runId), callId, tokens, costNanoUsd: 0n, turns });
-const desk = (instance: string) => ({ agent: { name: 'desk', instance } });
+const support = (instance: string) => ({ agent: { name: 'support', instance } });
 
 describe('a cap', () => {
   it('is never exceeded by 200 concurrent calls, and nothing stays reserved (EM-3)', async () => {
@@ -63,7 +63,7 @@ describe('a cap', () => {
   it('of the run applies to all its agents together (EM-1)', async () => {
     await start();
     await world.openTab({ runBudget: { maxTurns: 1n } });
-    await world.openTab(desk('child'));
+    await world.openTab(support('child'));
     expect((await world.generate()).error).toBeUndefined();
     const { error } = await world.generate({}, await world.credentials('child'));
     expect(error).toMatchObject({
@@ -158,7 +158,7 @@ describe('a cap', () => {
     await world.generate();
     await world.generate();
     const { tab } = await world.tab.getTab({
-      tab: { tenant: TENANT, runId: RUN, agentInstance: 'desk-1' },
+      tab: { tenant: TENANT, runId: RUN, agentInstance: 'support-1' },
     });
     expect(tab?.failures).toMatchObject([{ stopReason: 'budget_exhausted:turns', count: 1n }]);
     await expect.poll(() => world.events).toHaveLength(1);

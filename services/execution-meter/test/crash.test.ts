@@ -67,7 +67,7 @@ it('settles unanswered calls in full after kill -9 and replays recorded answers 
   const { executionMeterToken } = await supervisor.agentCredentials({
     tenant: TENANT,
     runId: RUN,
-    agent: { name: 'desk', instance: AGENT },
+    agent: { name: 'support', instance: AGENT },
     models: ['quick', 'slow'],
   });
   const holder = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
@@ -96,7 +96,7 @@ it('settles unanswered calls in full after kill -9 and replays recorded answers 
     tenant: TENANT,
     runId: RUN,
     sessionId: 'session-1',
-    agent: { name: 'desk', instance: AGENT },
+    agent: { name: 'support', instance: AGENT },
     budget: {},
     models: ['quick', 'slow'],
   });

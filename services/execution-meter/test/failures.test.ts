@@ -225,7 +225,7 @@ describe('an irregular answer', () => {
       scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 900, completion_tokens: 900 } }] },
     });
     await world.openTab({
-      agent: { name: 'desk', instance: 'capped' },
+      agent: { name: 'support', instance: 'capped' },
       budget: { maxTokens: 1000n },
     });
     const options = await world.credentials('capped');
@@ -309,7 +309,7 @@ describe('a rejected call', () => {
 
   it('is denied for models that the tab does not name (EM-6)', async () => {
     await start();
-    await world.openTab({ agent: { name: 'desk', instance: 'narrow' }, models: [] });
+    await world.openTab({ agent: { name: 'support', instance: 'narrow' }, models: [] });
     const { error } = await world.generate({}, await world.credentials('narrow'));
     expect(error).toMatchObject({ reason: 'MODEL_NOT_ALLOWED', kind: 'permission_denied' });
   });
@@ -344,7 +344,7 @@ describe('a rejected call', () => {
     });
     expect((await world.generate()).finished?.costNanoUsd).toBe(0n);
     await world.openTab({
-      agent: { name: 'desk', instance: 'capped' },
+      agent: { name: 'support', instance: 'capped' },
       budget: { maxCostNanoUsd: 1_000_000_000n },
     });
     const { error } = await world.generate({}, await world.credentials('capped'));

@@ -122,7 +122,7 @@ describe('Generate', () => {
       callId: 'op-1',
       attempt: 1,
       model: 'hello',
-      agent: { name: 'desk', instance: AGENT },
+      agent: { name: 'support', instance: AGENT },
     });
     const span = world.spans.spans().find(({ name }) => name === 'chat sim:hello');
     expect(span?.attributes).toMatchObject({
@@ -187,7 +187,7 @@ describe('Generate', () => {
     const { toolGatewayToken } = await world.supervisor.agentCredentials({
       tenant: TENANT,
       runId: RUN,
-      agent: { name: 'desk', instance: AGENT },
+      agent: { name: 'support', instance: AGENT },
     });
     const other = await world.generate({}, { agentToken: toolGatewayToken, epoch: 1n });
     expect(other.error).toMatchObject({ reason: 'TOKEN_INVALID' });

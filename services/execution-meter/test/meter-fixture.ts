@@ -67,7 +67,7 @@ export interface Generated {
 
 export const TENANT = 'acme';
 export const RUN = 'run-1';
-export const AGENT = 'desk-1';
+export const AGENT = 'support-1';
 
 /** 1,000 nano-USD per token, input and output. */
 export const PRICES = 'prices: { input_per_million_usd: "1.00", output_per_million_usd: "1.00" }';
@@ -231,7 +231,7 @@ export class MeterWorld implements AsyncDisposable {
       tenant: TENANT,
       runId: RUN,
       sessionId: 'session-1',
-      agent: { name: 'desk', instance },
+      agent: { name: 'support', instance },
       budget: {},
       models: this.#aliases(),
       priority: ContractPriority.NORMAL,
@@ -247,7 +247,7 @@ export class MeterWorld implements AsyncDisposable {
     const { executionMeterToken } = await this.supervisor.agentCredentials({
       tenant: TENANT,
       runId: RUN,
-      agent: { name: 'desk', instance },
+      agent: { name: 'support', instance },
       models: [...this.#aliases(), 'unknown'],
       priority,
     });

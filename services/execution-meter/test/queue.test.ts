@@ -10,7 +10,7 @@ afterEach(() => world[Symbol.asyncDispose]());
 
 /** Makes `count` concurrent calls for an agent. */
 async function saturate(instance: string, priority: Priority, count: number) {
-  await world.openTab({ agent: { name: 'desk', instance } });
+  await world.openTab({ agent: { name: 'support', instance } });
   const options = await world.credentials(instance, { priority });
   return Array.from({ length: count }, (_, index) =>
     world.generate({ callId: `op-${index}` }, options),
@@ -49,7 +49,7 @@ it('refuses calls above max_queued and reserves nothing for waiting calls (SUP-3
     scripts: { hello: [{ text: 'Hi.', delay_ms: 100 }] },
     settings: 'max_in_flight: 1\n    max_queued: 2',
   });
-  const calls = await saturate('desk-1', Priority.NORMAL, 4);
+  const calls = await saturate('support-1', Priority.NORMAL, 4);
   await world.simulator.until(({ outcome }) => outcome === 'open');
   expect((await world.level(1)).reservedTurns).toBe(1n);
   const errors = (await Promise.all(calls)).flatMap(({ error }) => error ?? []);
@@ -63,7 +63,7 @@ it('removes a cancelled call from the queue (SUP-8)', async () => {
     scripts: { hello: [{ text: 'Hi.', delay_ms: 50 }] },
     settings: 'max_in_flight: 1',
   });
-  const [running] = await saturate('desk-1', Priority.NORMAL, 1);
+  const [running] = await saturate('support-1', Priority.NORMAL, 1);
   await world.simulator.until(({ outcome }) => outcome === 'open');
   const stop = new AbortController();
   const options = { ...(await world.credentials()), signal: stop.signal };

@@ -180,7 +180,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
       settings: 'max_in_flight: 1',
     });
     const saturate = async (instance: string, priority: Priority, count: number) => {
-      await world.openTab({ agent: { name: 'desk', instance } });
+      await world.openTab({ agent: { name: 'support', instance } });
       const options = await world.credentials(instance, { priority });
       const model = instance === 'normal' ? world.model : other.model;
       return Array.from({ length: count }, (_, index) =>

@@ -44,11 +44,11 @@ describe('OpenTab', () => {
 
   it('sets the caps of the run once (EM-1)', async () => {
     await world.openTab({ runBudget: { maxTokens: 100n } });
-    await world.openTab({ agent: { name: 'desk', instance: 'child' } });
+    await world.openTab({ agent: { name: 'support', instance: 'child' } });
     expect((await world.level(BudgetLevel.RUN, 'child')).limit?.maxTokens).toBe(100n);
     await expect(
       world.openTab({
-        agent: { name: 'desk', instance: 'thief' },
+        agent: { name: 'support', instance: 'thief' },
         runBudget: { maxTokens: 1_000n },
       }),
     ).rejects.toMatchObject({ reason: 'RUN_BUDGET_ALREADY_SET' });
@@ -192,7 +192,7 @@ describe('QueryUsage', () => {
 
   it('sums by agent, run, session, tenant, model and day (EM-10)', async () => {
     await world.openTab();
-    await world.openTab({ agent: { name: 'desk', instance: 'child' } });
+    await world.openTab({ agent: { name: 'support', instance: 'child' } });
     await world.generate();
     await world.generate({ callId: 'op-2' });
     await world.generate({}, await world.credentials('child'));
@@ -223,7 +223,7 @@ describe('QueryUsage', () => {
 
   it('returns pages and rejects the page token of another query (EM-10)', async () => {
     for (const instance of ['a', 'b', 'c']) {
-      await world.openTab({ agent: { name: 'desk', instance } });
+      await world.openTab({ agent: { name: 'support', instance } });
       await world.generate({}, await world.credentials(instance));
     }
     const first = await query([UsageGroup.AGENT], { pageSize: 2 });

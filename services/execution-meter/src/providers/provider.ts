@@ -1,4 +1,4 @@
-import type { ModelEntry } from '../domain/catalog/model.ts';
+import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { ChatAnswer, ChatRequest } from '../domain/chat/chat.ts';
 import type { AttemptFailure } from '../domain/chat/failure.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ModelInfoSchema, ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import type { Handlers } from '@writ/rpc';
-import type { ModelEntry } from '../domain/catalog/model.ts';
+import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /**

@@ -9,9 +9,9 @@ import {
   emptyBalance,
   LEVELS,
   type Level,
+  monthOf,
   NO_CHANGE,
 } from '../domain/ledger/balance.ts';
-import { monthOf } from '../domain/ledger/calendar.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 

@@ -1,7 +1,12 @@
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import { plus } from '../domain/ledger/amount.ts';
-import { type Balance, type Breach, type Change, NO_CHANGE } from '../domain/ledger/balance.ts';
-import { dayOf } from '../domain/ledger/calendar.ts';
+import {
+  type Balance,
+  type Breach,
+  type Change,
+  dayOf,
+  NO_CHANGE,
+} from '../domain/ledger/balance.ts';
 import { type Ledger, type LedgerEvent, reduce, type Step } from '../domain/ledger/reduce.ts';
 import { addUsage } from '../domain/ledger/spending.ts';
 import { addToLevels, readLevels } from './balances.ts';

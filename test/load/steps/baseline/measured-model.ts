@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { ModelEntry } from '../../../../services/execution-meter/src/domain/catalog/model.ts';
+import type { ModelEntry } from '../../../../services/execution-meter/src/domain/catalog/catalog.ts';
 import { readCatalog } from '../../../../services/execution-meter/src/providers/catalog/read-catalog.ts';
 
 /** Reads the model of the measured platform from its models.yaml in `folder`. */

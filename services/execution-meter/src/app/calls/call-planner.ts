@@ -1,5 +1,5 @@
 import { PreconditionError } from '@writ/kernel';
-import type { ModelEntry } from '../../domain/catalog/model.ts';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { CallPlan } from '../../domain/catalog/plan.ts';
 import type { TokenPrices } from '../../domain/catalog/prices.ts';
 import { type Variables, variableOf } from '../../domain/catalog/variables.ts';

@@ -1,7 +1,7 @@
 import { CancellationError, PreconditionError, type WritError } from '@writ/kernel';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { failureError } from '../../domain/chat/failure.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
+import { dayOf } from '../../domain/ledger/balance.ts';
 import type { PriceList } from '../../providers/catalog/price-list.ts';
 import { deadlineError } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';

@@ -1,6 +1,6 @@
 import { OverloadedError, type Priority } from '@writ/kernel';
 import { createSlotShare, type SlotShare } from '@writ/store';
-import type { ModelEntry } from '../../domain/catalog/model.ts';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { FairQueue } from '../../domain/queue/fair-queue.ts';
 import type { MeterStore } from '../../store/meter-store.ts';
 

@@ -34,7 +34,7 @@ import {
   withSpan,
 } from '@writ/telemetry';
 import type { MeterContext } from '../../context.ts';
-import type { ModelEntry } from '../../domain/catalog/model.ts';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 import type { AttemptOutcome, Provider } from '../../providers/provider.ts';

@@ -1,9 +1,8 @@
 import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
-import { type Breach, exceededCap } from '../../domain/ledger/balance.ts';
+import { type Breach, dayOf, exceededCap } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireTab } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';

@@ -3,7 +3,7 @@ import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
+import { dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { ensureLevel, type LevelsKey, readLevels, setCaps } from '../../store/balances.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';

@@ -1,10 +1,9 @@
 import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { callIdReused } from '../../domain/id-reused.ts';
+import { dayOf, remainingBudget } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
 import type { Hold } from '../../domain/ledger/entry.ts';
-import { roomOf } from '../../domain/ledger/room.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireSpendable, requireTab } from '../../store/admit.ts';
 import { type Booked, book } from '../../store/book.ts';
@@ -47,12 +46,12 @@ export async function reserve(
     bookReservation(context, trx, reservation),
   );
   if (refusal === undefined) return entry;
-  const room = roomOf(levels);
+  const remaining = remainingBudget(levels);
   throw breachError(refusal, {
     call_id: reservation.callId,
-    ...(room.tokens === undefined ? {} : { fits_tokens: String(room.tokens) }),
-    ...(room.cost === undefined ? {} : { fits_cost_nano_usd: String(room.cost) }),
-    ...(room.turns === undefined ? {} : { fits_turns: String(room.turns) }),
+    ...(remaining.tokens === undefined ? {} : { fits_tokens: String(remaining.tokens) }),
+    ...(remaining.cost === undefined ? {} : { fits_cost_nano_usd: String(remaining.cost) }),
+    ...(remaining.turns === undefined ? {} : { fits_turns: String(remaining.turns) }),
   });
 }
 

@@ -1,6 +1,6 @@
 import type { MeterContext } from '../../context.ts';
 import type { Balance } from '../../domain/ledger/balance.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
+import { dayOf } from '../../domain/ledger/balance.ts';
 import { readLevels } from '../../store/balances.ts';
 import { type FailureCount, failuresOf } from '../../store/failures.ts';
 import type { MeterReader } from '../../store/meter-store.ts';

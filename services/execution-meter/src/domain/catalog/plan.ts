@@ -1,9 +1,9 @@
 import { PreconditionError } from '@writ/kernel';
 import type { Balance } from '../ledger/balance.ts';
+import { remainingBudget } from '../ledger/balance.ts';
 import type { Hold } from '../ledger/entry.ts';
-import { roomOf } from '../ledger/room.ts';
 import { NO_USAGE, type Spending, type TokenUsage } from '../ledger/spending.ts';
-import type { ModelEntry } from './model.ts';
+import type { ModelEntry } from './catalog.ts';
 import { affordableOutput, costOf, type TokenPrices, worstCost } from './prices.ts';
 
 /** Upper bounds of one attempt of a call. */
@@ -34,12 +34,12 @@ export function holdFor({ prices, promptTokens }: CallPlan, outputTokens: bigint
  */
 export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigint {
   const { prices, promptTokens, outputTokens } = plan;
-  const room = roomOf(levels);
-  if (room.turns === 0n) return 0n;
+  const remaining = remainingBudget(levels);
+  if (remaining.turns === 0n) return 0n;
   let fits = outputTokens;
-  if (room.tokens !== undefined) fits = least(fits, room.tokens - promptTokens);
-  if (room.cost !== undefined && prices !== undefined) {
-    fits = least(fits, affordableOutput(prices, promptTokens, room.cost) ?? fits);
+  if (remaining.tokens !== undefined) fits = least(fits, remaining.tokens - promptTokens);
+  if (remaining.cost !== undefined && prices !== undefined) {
+    fits = least(fits, affordableOutput(prices, promptTokens, remaining.cost) ?? fits);
   }
   return fits > 0n ? fits : 0n;
 }

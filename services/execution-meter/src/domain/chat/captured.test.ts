@@ -3,7 +3,7 @@ import { capturedInput, capturedOutput } from './captured.ts';
 import type { ChatPart } from './chat.ts';
 
 const input = (...parts: readonly ChatPart[]) => capturedInput([{ role: 'user', parts }]);
-const text = (said: string) => ({ type: 'text', text: said }) as const;
+const text = (content: string) => ({ type: 'text', text: content }) as const;
 
 describe('captured content', () => {
   it('follows the format of the GenAI conventions (SYS-1)', () => {
@@ -29,7 +29,7 @@ describe('captured content', () => {
         role: 'tool',
         parts: [{ type: 'tool_call_response', id: 'use-1', response: 'Paid.' }],
       },
-      { role: 'user', parts: [{ type: 'uri', modality: 'image', uri: '[left out]' }] },
+      { role: 'user', parts: [{ type: 'uri', modality: 'image', uri: '[omitted]' }] },
     ]);
     const answer = { text: 'Done.', toolUses: [], endReason: 'end_turn', providerModel: 'm' };
     expect(JSON.parse(capturedOutput({ ...answer, endReason: 'end_turn' }))).toEqual([
@@ -50,11 +50,11 @@ describe('captured content', () => {
     ['a password in a text', 'The password: hunter22.', 'hunter22'],
     ['a field of JSON', '{"user":{"api_key":["hunter22"]}}', 'hunter22'],
     ['a private key', '-----BEGIN PRIVATE KEY-----\nhunter22', 'hunter22'],
-  ])('redacts %s (SYS-6)', (_, said, secret) => {
+  ])('redacts %s (SYS-6)', (_, content, secret) => {
     const parts: ChatPart[] = [
-      text(said),
-      { type: 'tool_use', id: 'u', tool: 't', argumentsJson: said },
-      { type: 'tool_result', id: 'u', content: said, isError: true },
+      text(content),
+      { type: 'tool_use', id: 'u', tool: 't', argumentsJson: content },
+      { type: 'tool_result', id: 'u', content: content, isError: true },
     ];
     const captured = input(...parts);
     expect(captured).not.toContain(secret);
@@ -62,14 +62,14 @@ describe('captured content', () => {
   });
 
   it('does not redact ordinary text', () => {
-    const said = 'The token budget was 4,200 of 4,000; ask Anna about the secretary.';
-    expect(JSON.parse(input(text(said)))[0].parts[0].content).toBe(said);
+    const content = 'The token budget was 4,200 of 4,000; ask Anna about the secretary.';
+    expect(JSON.parse(input(text(content)))[0].parts[0].content).toBe(content);
   });
 
   it('truncates long texts and omits the oldest messages of a long conversation', () => {
     const long = capturedInput([{ role: 'user', parts: [text('x'.repeat(1_000_000))] }]);
     expect(long.length).toBeLessThan(5_000);
-    expect(long).toContain('characters left out');
+    expect(long).toContain('characters omitted');
     const messages = Array.from({ length: 100 }, (_, at) => ({
       role: 'user' as const,
       parts: [text(`${at} ${'ü'.repeat(400)}`)],
@@ -78,6 +78,6 @@ describe('captured content', () => {
     expect(Buffer.byteLength(captured)).toBeLessThan(16_384 + 200);
     const kept = JSON.parse(captured) as { parts: { content: string }[] }[];
     expect(kept.at(-1)?.parts[0]?.content).toMatch(/^99 /);
-    expect(kept[0]?.parts[0]?.content).toBe(`[${101 - kept.length} messages left out]`);
+    expect(kept[0]?.parts[0]?.content).toBe(`[${101 - kept.length} messages omitted]`);
   });
 });

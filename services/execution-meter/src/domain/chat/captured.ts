@@ -52,7 +52,7 @@ function capturedPart(part: ChatPart): object {
     case 'tool_result':
       return { type: 'tool_call_response', id: part.id, response: cut(redacted(part.content)) };
     case 'image':
-      return { type: 'uri', modality: 'image', uri: '[left out]' };
+      return { type: 'uri', modality: 'image', uri: '[omitted]' };
   }
 }
 
@@ -68,7 +68,7 @@ function fitting(messages: readonly object[], maxBytes: number): string {
   }
   const left = messages.length - kept.length;
   if (left > 0) {
-    const content = `[${left} messages left out]`;
+    const content = `[${left} messages omitted]`;
     kept.unshift(JSON.stringify({ role: 'system', parts: [{ type: 'text', content }] }));
   }
   return `[${kept.join(',')}]`;
@@ -76,7 +76,7 @@ function fitting(messages: readonly object[], maxBytes: number): string {
 
 function cut(text: string): string {
   if (text.length <= MAX_TEXT) return text;
-  return `${text.slice(0, MAX_TEXT).toWellFormed()}… [${text.length - MAX_TEXT} characters left out]`;
+  return `${text.slice(0, MAX_TEXT).toWellFormed()}… [${text.length - MAX_TEXT} characters omitted]`;
 }
 
 /** Redacts secrets in a text; in JSON also by field name. */

@@ -120,3 +120,31 @@ export function isNearBudget({ caps, used }: Balance, near: NearBudget): boolean
   if (caps.cost === undefined) return false;
   return (caps.cost - used.cost) * 1_000_000n <= near.reserveCostPpm * caps.cost;
 }
+
+/**
+ * Returns the remaining budget for reservations: the minimum of all levels by dimension, never
+ * negative. A dimension without caps is absent (EM-3).
+ */
+export function remainingBudget(balances: readonly Balance[]): Caps {
+  const remaining: Partial<Record<Dimension, bigint>> = {};
+  for (const { caps, used, reserved } of balances) {
+    for (const dimension of DIMENSIONS) {
+      const cap = caps[dimension];
+      if (cap === undefined) continue;
+      const rest = cap - used[dimension] - reserved[dimension];
+      const least = remaining[dimension];
+      if (least === undefined || rest < least) remaining[dimension] = rest > 0n ? rest : 0n;
+    }
+  }
+  return remaining;
+}
+
+/** Returns the UTC day of a time as `YYYY-MM-DD`, the period of daily tenant caps (EM-3). */
+export function dayOf(at: Date): string {
+  return at.toISOString().slice(0, 10);
+}
+
+/** Returns the UTC month of a day as `YYYY-MM`. */
+export function monthOf(day: string): string {
+  return day.slice(0, 7);
+}

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Caps } from './amount.ts';
-import { DEFAULT_NEAR_BUDGET, emptyBalance, isNearBudget } from './balance.ts';
+import { DEFAULT_NEAR_BUDGET, emptyBalance, isNearBudget, remainingBudget } from './balance.ts';
 import { type Ledger, type LedgerEvent, reduce, type Step } from './reduce.ts';
-import { roomOf } from './room.ts';
 import { NO_USAGE, type Spending } from './spending.ts';
 
 function ledger(agent: Caps, run: Caps = {}): Ledger {
@@ -67,7 +66,7 @@ describe('reserve', () => {
       ledger({ tokens: 100n, cost: 7n }, { tokens: 60n }),
       reserve(20n),
     );
-    expect(roomOf(held.levels)).toEqual({ tokens: 40n, cost: 7n });
+    expect(remainingBudget(held.levels)).toEqual({ tokens: 40n, cost: 7n });
   });
 });
 

@@ -1,8 +1,8 @@
 import type { ModelPrice } from '@pydantic/genai-prices';
 import { type Clock, parseUsd } from '@writ/kernel';
-import type { ModelEntry } from '../../domain/catalog/model.ts';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { Rate, TokenPrices } from '../../domain/catalog/prices.ts';
-import { dayOf } from '../../domain/ledger/calendar.ts';
+import { dayOf } from '../../domain/ledger/balance.ts';
 
 type Listed = ModelPrice[string];
 

@@ -8,8 +8,8 @@ const read = (text: string, variables = {}, overrides = {}) =>
   readCatalog({ text, file: 'models.yaml' }, variables, overrides);
 const reference = (inside: string): string => `\${${inside}}`;
 
-const DESK = `models:
-  desk:
+const MODELS = `models:
+  assistant:
     base_url: ${reference('BASE:-https://api.openai.com/v1')}
     api_key_env: OPENAI_API_KEY
     model: ${reference('MODEL')}
@@ -18,8 +18,8 @@ const DESK = `models:
 
 describe('models.yaml', () => {
   it('substitutes variables and defaults', () => {
-    const { catalog } = read(DESK, { MODEL: 'gpt-4.1-mini', SECONDS: ' 2 ' });
-    expect(catalog.find('desk', ['desk'])).toMatchObject({
+    const { catalog } = read(MODELS, { MODEL: 'gpt-4.1-mini', SECONDS: ' 2 ' });
+    expect(catalog.find('assistant', ['assistant'])).toMatchObject({
       baseUrl: 'https://api.openai.com/v1',
       providerModel: 'gpt-4.1-mini',
       timeoutMs: 2_000,
@@ -30,10 +30,10 @@ describe('models.yaml', () => {
   });
 
   it('rejects an alias without its variable only when it is used', () => {
-    const { catalog } = read(DESK, { MODEL: '' });
+    const { catalog } = read(MODELS, { MODEL: '' });
     expect(catalog.list(undefined)).toEqual([]);
-    expect(() => catalog.find('desk', ['desk'])).toThrow(
-      /desk requires variable MODEL, which is not set/,
+    expect(() => catalog.find('assistant', ['assistant'])).toThrow(
+      /assistant requires variable MODEL, which is not set/,
     );
   });
 
@@ -55,8 +55,12 @@ models:
   });
 
   it.each([
-    [DESK, { MODEL: 'm', SECONDS: 'soon' }, /models\.yaml:6:14: timeout must be a duration/],
-    [DESK, { MODEL: 'm', BASE: 'api' }, /models\.yaml:3:15: base_url must be an http or https URL/],
+    [MODELS, { MODEL: 'm', SECONDS: 'soon' }, /models\.yaml:6:14: timeout must be a duration/],
+    [
+      MODELS,
+      { MODEL: 'm', BASE: 'api' },
+      /models\.yaml:3:15: base_url must be an http or https URL/,
+    ],
     ['models: { a: { template: none } }', {}, /models\.yaml:1:26: template none does not exist/],
     ['models: { a: { model: x } }', {}, /needs base_url/],
     ['models: {}', {}, /models\.yaml:1:/],
@@ -90,12 +94,12 @@ tenants:
 });
 
 it('has a priced alias for every script of the refund desk and one for a real model', () => {
-  const desk = fileURLToPath(new URL('../../../../../examples/refund-desk/', import.meta.url));
-  const scripts = readdirSync(`${desk}scripts`)
+  const folder = fileURLToPath(new URL('../../../../../examples/refund-desk/', import.meta.url));
+  const scripts = readdirSync(`${folder}scripts`)
     .filter((file) => file.endsWith('.yaml'))
     .map((file) => basename(file, '.yaml'));
   const variables = { WRIT_SIMULATOR_URL: 'http://127.0.0.1:1/v1' };
-  const { catalog, warnings } = readCatalog(`${desk}models.yaml`, variables);
+  const { catalog, warnings } = readCatalog(`${folder}models.yaml`, variables);
   expect(warnings).toEqual([]);
   const aliases = ['refund-desk', ...scripts.map((name) => `sim-${name}`)];
   expect(catalog.aliases.toSorted()).toEqual(aliases.toSorted());

@@ -1,9 +1,9 @@
-import type OpenAI from 'openai';
+import OpenAI from 'openai';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 import { attemptFailure, BAD_RESPONSE, CONNECTION_LOST, TIMED_OUT } from './attempt-failure.ts';
 import { chatParams } from './chat-params.ts';
-import { OpenAiClients } from './client.ts';
 
 /**
  * Creates the provider for OpenAI-compatible chat completions (EM-8): streamed or not, without the
@@ -79,4 +79,33 @@ function conclude(builder: AnswerBuilder): AttemptOutcome {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+const MAX_CLIENTS = 256;
+
+/** SDK clients by provider and key; calls to one origin share connections. */
+class OpenAiClients {
+  readonly #clients = new Map<string, OpenAI>();
+
+  /** Returns the client for the provider of a model. */
+  for({ baseUrl }: ModelEntry, apiKey: string | undefined): OpenAI {
+    const name = `${baseUrl} ${apiKey ?? ''}`;
+    const known = this.#clients.get(name);
+    if (known !== undefined) return known;
+    if (this.#clients.size >= MAX_CLIENTS) this.#clients.clear();
+    const client = new OpenAI({
+      baseURL: baseUrl,
+      // The SDK requires a key; servers without authentication ignore it.
+      apiKey: apiKey ?? 'none',
+      adminAPIKey: null,
+      organization: null,
+      project: null,
+      webhookSecret: null,
+      // Retries of the SDK would not be metered (EM-8).
+      maxRetries: 0,
+      logLevel: 'off',
+    });
+    this.#clients.set(name, client);
+    return client;
+  }
 }
