@@ -15,13 +15,19 @@ const VALIDATE_HEADER = `
 // lets the rules be written down, each protovalidate runtime brings its own copy of their meaning.
 `.trimStart();
 
-/** Third-party contracts that npm packages ship as files, by their import path. */
-const COPIED = {
-  'google/rpc/code.proto': 'google-proto-files/google/rpc/code.proto',
-  'google/rpc/error_details.proto': 'google-proto-files/google/rpc/error_details.proto',
-  'google/rpc/status.proto': 'google-proto-files/google/rpc/status.proto',
-  'grpc/health/v1/health.proto': 'grpc-health-check/proto/health/v1/health.proto',
-} as const;
+/** Third-party contracts that npm packages ship as files, by their import path: the package and the file in it. */
+const COPIED: Readonly<Record<string, readonly [name: string, file: string]>> = {
+  'google/rpc/code.proto': ['google-proto-files', 'google/rpc/code.proto'],
+  'google/rpc/error_details.proto': ['google-proto-files', 'google/rpc/error_details.proto'],
+  'google/rpc/status.proto': ['google-proto-files', 'google/rpc/status.proto'],
+  'grpc/health/v1/health.proto': ['grpc-health-check', 'proto/health/v1/health.proto'],
+  ...Object.fromEntries(
+    ['v1', 'v1alpha'].map((version) => {
+      const path = `grpc/reflection/${version}/reflection.proto`;
+      return [path, ['@grpc/reflection', `build/proto/${path}`] as const];
+    }),
+  ),
+};
 
 /**
  * Writes every third-party contract that the contracts of Writ import, or that Writ serves, below `target`, replacing what is there.
@@ -34,17 +40,16 @@ export async function vendorProtos(target: string): Promise<void> {
   for (const [path, source] of Object.entries(COPIED)) {
     const to = join(target, path);
     await mkdir(dirname(to), { recursive: true });
-    await copyFile(locate(source), to);
+    await copyFile(locate(...source), to);
   }
   const validate = join(target, 'buf/validate/validate.proto');
   await mkdir(dirname(validate), { recursive: true });
   await writeFile(validate, printProto2(file_buf_validate_validate.proto, VALIDATE_HEADER));
 }
 
-function locate(source: string): string {
-  const [name = '', ...rest] = source.split('/');
+function locate(name: string, file: string): string {
   // package.json is resolved because some packages list no .proto file in their exports.
-  return join(dirname(require.resolve(`${name}/package.json`)), ...rest);
+  return join(dirname(require.resolve(`${name}/package.json`)), file);
 }
 
 if (import.meta.main) await vendorProtos('vendor/proto');

@@ -1,38 +1,39 @@
-import { create, type DescService, type Message } from '@bufbuild/protobuf';
+import { create, type DescService, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { file_google_rpc_error_details } from '@writ/contracts/google/rpc/error_details_pb';
 import { file_google_rpc_status } from '@writ/contracts/google/rpc/status_pb';
-import { DescriptorIndex } from './descriptor-index.ts';
 import {
-  type ReflectionAnswer,
-  type ReflectionPackage,
-  type ReflectionRequest,
-  reflectionMethod,
-} from './reflection-contract.ts';
+  ServerReflection,
+  type ServerReflectionRequest,
+  type ServerReflectionResponseSchema,
+} from '@writ/contracts/grpc/reflection/v1/reflection_pb';
+import { ServerReflection as ServerReflectionV1Alpha } from '@writ/contracts/grpc/reflection/v1alpha/reflection_pb';
+import { DescriptorIndex } from './descriptor-index.ts';
 import { open, type ServedService } from './served-service.ts';
 import { statusCode } from './status-code.ts';
 
-const PACKAGES: readonly ReflectionPackage[] = ['grpc.reflection.v1', 'grpc.reflection.v1alpha'];
+/** Both versions have the same messages. */
+const SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionV1Alpha];
+
+type ResponseInit = NonNullable<
+  MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
+>;
 
 /**
  * Returns the reflection services (v1 and v1alpha) for `services`, so that tools can call them without
  * their protos (SYS-2). They also describe the types of error details.
  */
 export function reflectionServices(services: readonly ServedService[]): ServedService[] {
-  const methods = PACKAGES.map(reflectionMethod);
-  const described: DescService[] = [
-    ...services.map(({ service }) => service),
-    ...methods.map(({ parent }) => parent),
-  ];
+  const described = [...services.map(({ service }) => service), ...SERVICES];
   const index = new DescriptorIndex(described, [
     file_google_rpc_status,
     file_google_rpc_error_details,
   ]);
-  return methods.map((method) => {
+  return SERVICES.flatMap((service) => service.methods).map((method) => {
     async function* handle(requests: AsyncIterable<Message>): AsyncIterable<Message> {
       for await (const request of requests) {
         yield create(method.output, {
           originalRequest: request,
-          messageResponse: respond(index, request as ReflectionRequest),
+          messageResponse: respond(index, request as ServerReflectionRequest),
         });
       }
     }
@@ -40,7 +41,10 @@ export function reflectionServices(services: readonly ServedService[]): ServedSe
   });
 }
 
-function respond(index: DescriptorIndex, { messageRequest }: ReflectionRequest): ReflectionAnswer {
+function respond(
+  index: DescriptorIndex,
+  { messageRequest }: ServerReflectionRequest,
+): ResponseInit {
   switch (messageRequest.case) {
     case 'listServices':
       return {
@@ -70,15 +74,15 @@ function respond(index: DescriptorIndex, { messageRequest }: ReflectionRequest):
   }
 }
 
-function files(found: Uint8Array[] | undefined, what: string): ReflectionAnswer {
+function files(found: Uint8Array[] | undefined, what: string): ResponseInit {
   if (found === undefined) return notFound(what);
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: found } };
 }
 
-function notFound(what: string): ReflectionAnswer {
+function notFound(what: string): ResponseInit {
   return failure('not_found', `${what} does not exist on this server.`);
 }
 
-function failure(kind: 'not_found' | 'invalid_argument', errorMessage: string): ReflectionAnswer {
+function failure(kind: 'not_found' | 'invalid_argument', errorMessage: string): ResponseInit {
   return { case: 'errorResponse', value: { errorCode: statusCode(kind), errorMessage } };
 }
