@@ -4,7 +4,7 @@ import type { OidcSettings, TenantRate } from '@writ/identity';
 import type { TlsFileNames } from '@writ/rpc';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import { DOOR_DEFAULTS, readDoorSettings } from './edge-config.ts';
+import { EDGE_DEFAULTS, readEdgeConfig } from './edge-config.ts';
 
 /** The configuration of a supervisor. Durations are milliseconds. */
 export interface SupervisorConfig {
@@ -56,7 +56,7 @@ export interface SupervisorConfig {
   /** How long the content of a run that is not retained can be read after its end. */
   readonly purgeAfterMs: number;
   /** How long the audit chainer waits after a commit for further commits, to link them together. */
-  readonly auditLingerMs: number;
+  readonly auditBatchWindowMs: number;
   /** Poll interval for audit records that another process wrote. */
   readonly auditPollMs: number;
   /** Lifetime of the chainer's lease without renewal. */
@@ -83,13 +83,13 @@ export const SUPERVISOR_DEFAULTS = {
   orderRetryMaxMs: 30_000,
   childWaitMs: 5_000,
   haltWaitMs: 8_000,
-  ...DOOR_DEFAULTS,
+  ...EDGE_DEFAULTS,
   oidc: undefined,
   edgeTls: undefined,
   drainMs: 5_000,
   watchPollMs: 1_000,
   purgeAfterMs: 30_000,
-  auditLingerMs: 50,
+  auditBatchWindowMs: 50,
   auditPollMs: 1_000,
   auditLeaseMs: 5_000,
   auditCheckpointRecords: 1_000,
@@ -106,11 +106,11 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     ...listenerVariables('supervisor'),
     edgeHost: variable.string('WRIT_EDGE_HOST', {
       default: SUPERVISOR_DEFAULTS.host,
-      about: 'the address on which clients call',
+      about: 'the address of the listener for clients',
     }),
     edgePort: variable.port('WRIT_EDGE_PORT', {
       default: 8080,
-      about: 'the port on which clients call',
+      about: 'the port of the listener for clients',
     }),
     agentsFile: variable.string('WRIT_AGENTS_FILE', {
       default: 'examples/refund-desk/agents.yaml',
@@ -118,38 +118,38 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     }),
     policyFile: variable.string('WRIT_POLICY_FILE', {
       default: 'examples/refund-desk/policy.yaml',
-      about: 'the file with the rules that actions are held against',
+      about: 'the policy file',
     }),
     approvalTtlMs: variable.duration('WRIT_APPROVAL_TTL', {
       default: SUPERVISOR_DEFAULTS.approvalTtlMs,
       min: 1,
-      about: 'how long an approval waits before nobody having decided is a no',
+      about: 'time after which an unanswered approval expires and counts as rejected',
     }),
     fourEyes: variable.boolean('WRIT_FOUR_EYES', {
       default: SUPERVISOR_DEFAULTS.fourEyes,
-      about: 'whether whoever started a run may approve none of its actions',
+      about: 'whether the person who started a run may approve none of its actions',
     }),
     purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
       default: SUPERVISOR_DEFAULTS.purgeAfterMs,
       min: 0,
-      about: 'how long after its end the contents of a run that is not kept can be read',
+      about: 'how long after its end the content of a run that is not retained can be read',
     }),
     auditCheckpointRecords: variable.integer('WRIT_AUDIT_CHECKPOINT_RECORDS', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointRecords,
       min: 1,
-      about: 'how many audit records are linked before a checkpoint over them is signed',
+      about: 'number of audit records per signed checkpoint',
     }),
     auditCheckpointMs: variable.duration('WRIT_AUDIT_CHECKPOINT_EVERY', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointMs,
       min: 1_000,
-      about: 'how long audit records wait at most for a signed checkpoint',
+      about: 'maximum age of audit records without a signed checkpoint',
     }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
   const { fourEyes, keyRotationMs } = values;
   return {
     ...SUPERVISOR_DEFAULTS,
-    ...readDoorSettings(env),
+    ...readEdgeConfig(env),
     host,
     port,
     edge: { host: edgeHost, port: edgePort },

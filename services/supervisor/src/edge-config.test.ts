@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DOOR_DEFAULTS, readDoorSettings } from './edge-config.ts';
+import { EDGE_DEFAULTS, readEdgeConfig } from './edge-config.ts';
 
 const OIDC = {
   WRIT_OIDC_ISSUER: 'https://issuer.example',
@@ -7,12 +7,12 @@ const OIDC = {
   WRIT_OIDC_JWKS_URL: 'https://issuer.example/keys',
 };
 
-describe('the settings of the public door', () => {
-  it('take no tokens and keep tenants to their defaults unless told otherwise (SYS-4)', () => {
-    expect(readDoorSettings({})).toEqual({ ...DOOR_DEFAULTS, oidc: undefined });
+describe('edge config', () => {
+  it('accepts no tokens and limits tenants to the defaults by default (SYS-4)', () => {
+    expect(readEdgeConfig({})).toEqual({ ...EDGE_DEFAULTS, oidc: undefined });
   });
 
-  it('read a whole issuer, and the limits of a tenant (SYS-6)', () => {
+  it('reads an issuer and the limits of a tenant (SYS-6)', () => {
     const env = {
       ...OIDC,
       WRIT_OIDC_ALGORITHMS: 'ES256',
@@ -21,7 +21,7 @@ describe('the settings of the public door', () => {
       WRIT_TENANT_BURST: '7',
       WRIT_TENANT_MAX_RUNS: '0',
     };
-    expect(readDoorSettings(env)).toEqual({
+    expect(readEdgeConfig(env)).toEqual({
       maxRunsPerTenant: 0,
       tenantRate: { perSecond: 5, burst: 7 },
       oidc: {
@@ -46,9 +46,9 @@ describe('the settings of the public door', () => {
     ['WRIT_OIDC_ALGORITHMS', { ...OIDC, WRIT_OIDC_ALGORITHMS: 'ES256,none' }],
     ['WRIT_TENANT_RATE', { WRIT_TENANT_RATE: '0' }],
   ])(
-    'stop the start with a sentence that says %s, when they are set by half or open wide (SYS-4)',
+    'rejects incomplete or insecure settings with a message that contains %s (SYS-4)',
     (named, env) => {
-      expect(() => readDoorSettings(env)).toThrow(named);
+      expect(() => readEdgeConfig(env)).toThrow(named);
     },
   );
 });

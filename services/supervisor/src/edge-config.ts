@@ -9,7 +9,7 @@ import {
 import type { TlsFileNames } from '@writ/rpc';
 
 /** The configuration of the public listener. */
-export interface DoorSettings {
+export interface EdgeConfig {
   readonly maxRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
@@ -18,7 +18,7 @@ export interface DoorSettings {
 }
 
 /** The default limits of a tenant. */
-export const DOOR_DEFAULTS = {
+export const EDGE_DEFAULTS = {
   maxRunsPerTenant: 1_000,
   tenantRate: { perSecond: 500, burst: 1_000 },
 } as const;
@@ -27,42 +27,42 @@ export const DOOR_DEFAULTS = {
  * Reads the configuration of the public listener.
  * @throws ConfigError naming every variable that is missing or malformed
  */
-export function readDoorSettings(env: Environment): DoorSettings {
+export function readEdgeConfig(env: Environment): EdgeConfig {
   const { maxRunsPerTenant, perSecond, burst, certFile, keyFile, ...oidc } = readEnv(env, {
     certFile: variable.string('WRIT_EDGE_TLS_CERT_FILE', {
       optional: true,
-      about: 'a PEM file: the certificate that clients see',
+      about: 'PEM file with the certificate of the public listener',
     }),
     keyFile: variable.string('WRIT_EDGE_TLS_KEY_FILE', {
       optional: true,
-      about: 'a PEM file: the key of that certificate',
+      about: 'PEM file with the key of that certificate',
     }),
     maxRunsPerTenant: variable.integer('WRIT_TENANT_MAX_RUNS', {
-      default: DOOR_DEFAULTS.maxRunsPerTenant,
+      default: EDGE_DEFAULTS.maxRunsPerTenant,
       min: 0,
-      about: 'how many runs of one tenant may be under way',
+      about: 'limit of runs of one tenant in progress',
     }),
     perSecond: variable.integer('WRIT_TENANT_RATE', {
-      default: DOOR_DEFAULTS.tenantRate.perSecond,
+      default: EDGE_DEFAULTS.tenantRate.perSecond,
       min: 1,
-      about: 'how many public calls of one tenant are taken in a second',
+      about: 'limit of public calls of one tenant per second',
     }),
     burst: variable.integer('WRIT_TENANT_BURST', {
-      default: DOOR_DEFAULTS.tenantRate.burst,
+      default: EDGE_DEFAULTS.tenantRate.burst,
       min: 1,
-      about: 'how many public calls of one tenant are taken at once',
+      about: 'limit of public calls of one tenant in a burst',
     }),
     issuer: variable.url('WRIT_OIDC_ISSUER', {
       optional: true,
-      about: 'the issuer whose tokens are taken besides API keys',
+      about: 'the OIDC issuer whose tokens are accepted besides API keys',
     }),
     audience: variable.string('WRIT_OIDC_AUDIENCE', {
       optional: true,
-      about: 'the audience that its tokens must be for',
+      about: 'the required audience of its tokens',
     }),
     jwksUrl: variable.url('WRIT_OIDC_JWKS_URL', {
       optional: true,
-      about: 'where its public keys are, https or http on loopback',
+      about: 'URL of its public keys; https, or http on loopback',
     }),
     jwksFile: variable.string('WRIT_OIDC_JWKS_FILE', {
       optional: true,
@@ -71,7 +71,7 @@ export function readDoorSettings(env: Environment): DoorSettings {
     algorithms: variable.list('WRIT_OIDC_ALGORITHMS', {
       default: [...OIDC_DEFAULTS.algorithms],
       item: new RegExp(`^(${OIDC_ALGORITHMS.join('|')})$`),
-      about: 'the signature algorithms that are taken',
+      about: 'the accepted signature algorithms',
     }),
     subjectClaim: claimVariable('WRIT_OIDC_SUBJECT_CLAIM', OIDC_DEFAULTS.subjectClaim),
     tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
@@ -92,13 +92,11 @@ function edgeTlsFrom(
 ): TlsFileNames | undefined {
   if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile };
   if (certFile === undefined && keyFile === undefined) return undefined;
-  throw badDoor(
-    'WRIT_EDGE_TLS_CERT_FILE and WRIT_EDGE_TLS_KEY_FILE are only of use together; set both, or neither.',
-  );
+  throw invalidEdge('WRIT_EDGE_TLS_CERT_FILE and WRIT_EDGE_TLS_KEY_FILE must be set together.');
 }
 
 function claimVariable(name: string, claim: string) {
-  return variable.string(name, { default: claim, about: 'the claim that says so' });
+  return variable.string(name, { default: claim, about: 'the claim that contains it' });
 }
 
 interface OidcValues extends Pick<OidcSettings, 'subjectClaim' | 'tenantClaim' | 'rolesClaim'> {
@@ -126,21 +124,25 @@ function oidcFrom(values: OidcValues): OidcSettings | undefined {
 
 function jwksFrom(url: string | undefined, file: string | undefined): OidcSettings['jwks'] {
   if (url !== undefined && file !== undefined) {
-    throw badDoor('Set WRIT_OIDC_JWKS_URL or WRIT_OIDC_JWKS_FILE, not both.');
+    throw invalidEdge('Set WRIT_OIDC_JWKS_URL or WRIT_OIDC_JWKS_FILE, not both.');
   }
   if (file !== undefined) return { file };
   if (url === undefined) throw missing('WRIT_OIDC_JWKS_URL or WRIT_OIDC_JWKS_FILE');
   const { protocol, hostname } = new URL(url);
   if (protocol === 'https:' || LOOPBACK.includes(hostname)) return { url };
-  throw badDoor('WRIT_OIDC_JWKS_URL must be https: keys that anybody can swap prove nothing.');
+  throw invalidEdge(
+    'WRIT_OIDC_JWKS_URL must be https, because keys fetched in cleartext can be replaced.',
+  );
 }
 
 const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
 
 function missing(name: string): ConfigError {
-  return badDoor(`${name} is not set: a token is taken only when issuer, audience and keys are.`);
+  return invalidEdge(
+    `${name} is required when any WRIT_OIDC setting is set: tokens need an issuer, an audience and keys.`,
+  );
 }
 
-function badDoor(problem: string): ConfigError {
+function invalidEdge(problem: string): ConfigError {
   return new ConfigError('The environment', [problem]);
 }

@@ -6,7 +6,7 @@ import { defineService, type ServiceHost, Sweeper, tracedHandlers } from '@writ/
 import { ClockKeeper } from './app/agent/clock-keeper.ts';
 import { expireApprovals } from './app/approval/expire-approvals.ts';
 import { AuditChainer } from './app/audit/audit-chainer.ts';
-import { FollowedAgents } from './app/definitions/agents-file.ts';
+import { AgentsFile } from './app/definitions/agents-file.ts';
 import { openPolicy } from './app/definitions/policy-file.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
@@ -32,14 +32,14 @@ export const createSupervisor = defineService({
   name: 'supervisor',
   async open(host: ServiceHost<SupervisorConfig>) {
     const { config, bus, clock, telemetry } = host;
-    const { context, followFiles } = await openContext(host);
+    const { context, reloadFiles } = await openContext(host);
     const { store } = context;
     const clocks = new ClockKeeper(store);
     const sweeps = {
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
       purgeRuns: () => purgeRuns(context),
-      followFiles,
+      reloadFiles,
       keepClocks: () => clocks.stayOn(),
     };
     const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
@@ -71,10 +71,10 @@ export const createSupervisor = defineService({
 
 async function openContext(
   host: ServiceHost<SupervisorConfig>,
-): Promise<{ readonly context: SupervisorContext; readonly followFiles: () => Promise<void> }> {
+): Promise<{ readonly context: SupervisorContext; readonly reloadFiles: () => Promise<void> }> {
   const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
   const { addressOf, tls, loopback } = parts;
-  const agents = await FollowedAgents.open(config.agents, telemetry.log);
+  const agents = await AgentsFile.open(config.agents, telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
   const store = await host.openStore(
     (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),
@@ -103,11 +103,11 @@ async function openContext(
       return rules.current;
     },
   };
-  const followFiles = async (): Promise<void> => {
+  const reloadFiles = async (): Promise<void> => {
     await agents.look();
     await rules.look(peers.toolGateway);
   };
-  return { context, followFiles };
+  return { context, reloadFiles };
 }
 
 /** Binds the listener for clients. */

@@ -16,7 +16,7 @@ const store = await openSupervisorStore({ dialect: 'sqlite', file }, () => undef
 const keyDir = join(dataDir, 'keys');
 const signer = await openSigner({ service: 'supervisor', keyDir, clock });
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
-const settings = { auditLingerMs: 0, auditPollMs: 1_000, auditLeaseMs: 5_000 };
+const settings = { auditBatchWindowMs: 0, auditPollMs: 1_000, auditLeaseMs: 5_000 };
 const config = { ...settings, replica: 'child', auditCheckpointRecords: 3, auditCheckpointMs: 1 };
 new AuditChainer({ store, signer, clock, telemetry, config }).start();
 

@@ -15,7 +15,7 @@ import {
 } from '../src/store/supervisor-store.ts';
 
 const CHAINER_SETTINGS = {
-  auditLingerMs: 1,
+  auditBatchWindowMs: 1,
   auditPollMs: 20,
   auditLeaseMs: 5_000,
   auditCheckpointRecords: 3,

@@ -60,7 +60,7 @@ describe('StartRun', () => {
   it('names the available agents when the agent does not exist', async () => {
     await expect(supervisor.runs().startRun({ ...START, agent: 'nobody' })).rejects.toMatchObject({
       kind: 'not_found',
-      message: 'There is no agent nobody; there is helper, slow, worker.',
+      message: 'Agent "nobody" does not exist. Available agents: helper, slow, worker.',
     });
   });
 
@@ -68,7 +68,7 @@ describe('StartRun', () => {
     const runs = supervisor.runs();
     await expect(runs.startRun({ ...START, model: 'gpt-9' })).rejects.toMatchObject({
       reason: 'MODEL_NOT_ALLOWED',
-      message: 'model is not one that worker may use; it may use desk, sim-*.',
+      message: 'model is not allowed for worker. Allowed models: desk, sim-*.',
     });
     await runs.startRun({ ...START, model: 'sim-escalate' });
     await supervisor.fakes.called(AgentWorkerService.method.deliver);

@@ -46,7 +46,7 @@ export async function listRegistry(
   }
   throw new UnavailableError(
     'TOOL_LIST_UNSTABLE',
-    'The tool gateway changed its registry each time it was listed.',
+    'The registry of the tool gateway changed during every attempt to list it.',
   );
 }
 
@@ -80,14 +80,14 @@ function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
     if (!isJsonObject(schema) || definitionDigest === '') {
       throw new InvalidRequestError(
         'INVALID_TOOL_DEFINITION',
-        'A definition needs a schema and a digest.',
+        'A tool definition requires a schema and a digest.',
       );
     }
     const contract = compileContract(schema);
     return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk) }];
   } catch (error) {
     if (!isWritError(error)) throw error;
-    log.warn({ tool: name, reason: error.reason }, 'A tool of the gateway cannot be reviewed.');
+    log.warn({ tool: name, reason: error.reason }, 'tool definition is unusable');
     return [];
   }
 }

@@ -12,10 +12,10 @@ interface Page {
   readonly next?: string;
 }
 
-describe('the gateway’s definitions as the supervisor keeps them', () => {
+describe('ToolCache', () => {
   const clock = new ManualClock();
   let pages: readonly Page[];
-  let isAway: boolean;
+  let isUnreachable: boolean;
   let emits: boolean;
   let calls: { readonly knownVersion: string; readonly pageToken: string }[];
   let cache: ToolCache;
@@ -30,7 +30,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
   const client = {
     async listTools({ knownVersion = '', pageToken = '' }) {
       calls.push({ knownVersion, pageToken });
-      if (isAway) throw new UnavailableError('UNAVAILABLE', 'Away.');
+      if (isUnreachable) throw new UnavailableError('UNAVAILABLE', 'Unreachable.');
       const page = pages.find((_, index) => pageToken === (index === 0 ? '' : `page-${index}`));
       const { tools = [], version = '', next = '' } = page ?? {};
       const unchanged = knownVersion === version;
@@ -46,7 +46,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
 
   beforeEach(() => {
     pages = [{ tools: ['look'], version: 'v1' }];
-    isAway = false;
+    isUnreachable = false;
     emits = true;
     calls = [];
     cache = new ToolCache((known) => listRegistry(client, known, log), clock);
@@ -54,7 +54,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
 
   const names = async (wanted?: string) => [...(await cache.current(wanted)).tools.keys()];
 
-  it('are asked for once while they are fresh, by everybody together', async () => {
+  it('lists the registry once while the listing is fresh, also for concurrent callers', async () => {
     await Promise.all([names(), names(), names()]);
     await names('look');
     expect(calls).toHaveLength(1);
@@ -63,11 +63,11 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     expect(calls.slice(1)).toEqual([{ knownVersion: 'v1', pageToken: '' }]);
   });
 
-  it('have their risk on the scale of policies', async () => {
+  it('converts risks to the scale of policies', async () => {
     expect((await cache.current()).tools.get('look')?.risk).toBe(29);
   });
 
-  it('are asked for again when a tool is not among them, but not each time', async () => {
+  it('lists again for an unknown tool, at a limited rate', async () => {
     await names();
     pages = [{ tools: ['look', 'act'], version: 'v2' }];
     clock.advance(250);
@@ -76,15 +76,15 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('stay in use while the gateway is away, and are missing when it never answered (SYS-4)', async () => {
-    isAway = true;
+  it('uses the last listing while the gateway is unreachable, and fails without any (SYS-4)', async () => {
+    isUnreachable = true;
     await expect(names()).rejects.toMatchObject({
       reason: 'TOOL_LIST_UNAVAILABLE',
       kind: 'unavailable',
     });
-    isAway = false;
+    isUnreachable = false;
     expect(await names()).toEqual(['look']);
-    isAway = true;
+    isUnreachable = true;
     clock.advance(60_000);
     expect(await names()).toEqual(['look']);
     clock.advance(-120_000);
@@ -92,7 +92,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     expect(calls).toHaveLength(4);
   });
 
-  it('come with whether the gateway tells of its calls itself, by its last answer (HK-1)', async () => {
+  it('returns whether the gateway publishes tool events, from its last response (HK-1)', async () => {
     expect(cache.emitsHookEvents).toBe(false);
     await names();
     expect(cache.emitsHookEvents).toBe(true);
@@ -104,7 +104,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('come from all pages of one version', async () => {
+  it('reads all pages of one version', async () => {
     pages = [
       { tools: ['a'], version: 'v1', next: 'page-1' },
       { tools: ['b'], version: 'v1' },
@@ -120,7 +120,7 @@ describe('the gateway’s definitions as the supervisor keeps them', () => {
     expect((await cache.current()).version).toBe('v1');
   });
 
-  it('leave out a tool whose definition nobody can use, and no other (SYS-4)', async () => {
+  it('omits only tools with an unusable definition (SYS-4)', async () => {
     pages = [{ tools: ['garbled', 'undigested', 'look'], version: 'v1' }];
     expect(await names()).toEqual(['look']);
   });

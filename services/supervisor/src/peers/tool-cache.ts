@@ -92,7 +92,7 @@ function unknownTools(cause?: unknown): UnavailableError {
   const why = isWritError(cause) ? ` (${cause.reason})` : '';
   return new UnavailableError(
     'TOOL_LIST_UNAVAILABLE',
-    `The tool gateway has not said which tools there are, so no tool call can be reviewed${why}.`,
+    `The tool gateway has not listed its tools yet, so tool calls cannot be reviewed${why}.`,
     { service: 'tool-gateway' },
     { cause },
   );

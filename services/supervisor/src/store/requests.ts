@@ -34,7 +34,7 @@ export async function rememberRequest(
   if (known !== undefined) {
     throw new InvalidRequestError(
       'REQUEST_ID_REUSED',
-      `request_id ${requestId} was used for another request before; choose a new one.`,
+      `request_id ${requestId} was already used for a different request; use a new request_id.`,
       { field: 'request_id' },
     );
   }

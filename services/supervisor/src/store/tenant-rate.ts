@@ -3,11 +3,11 @@ import type { Clock } from '@writ/kernel';
 import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.ts';
 
 /** Limit of tenants with local tokens; those of an evicted tenant are lost. */
-const MOST_TENANTS = 10_000;
+const MAX_TENANTS = 10_000;
 /** The part of a second's calls that is taken from the store at once. */
 const PART_OF_SECOND = 0.1;
 /** Limit of clock skew between replicas; a larger difference is an error of one clock. */
-const CLOCKS_APART_MS = 60_000;
+const MAX_CLOCK_SKEW_MS = 60_000;
 
 interface Stock {
   /** Tokens taken from the store and not used yet. */
@@ -43,7 +43,7 @@ export function createTenantRate(
     stocks.delete(tenant);
     stocks.set(tenant, stock);
     const [oldest] = stocks.keys();
-    if (stocks.size > MOST_TENANTS && oldest !== undefined) stocks.delete(oldest);
+    if (stocks.size > MAX_TENANTS && oldest !== undefined) stocks.delete(oldest);
     while (stock.tokens < 1) {
       const waitMs = stock.emptyUntil - clock.now().getTime();
       // A longer wait than for one token means that this clock was set back.
@@ -71,7 +71,7 @@ async function takeTokens(
     .where('tenant', '=', tenant)
     .executeTakeFirst();
   const recorded = row?.filled_at ?? at;
-  const filled = believable(recorded, at);
+  const filled = plausible(recorded, at);
   const elapsed = Math.max(0, at.getTime() - filled.getTime());
   const tokens = Math.min(burst, (row?.tokens ?? burst) + (elapsed * perSecond) / 1_000);
   const most = Math.max(1, Math.floor(perSecond * PART_OF_SECOND));
@@ -92,6 +92,6 @@ async function takeTokens(
  * The time up to which the bucket counts as filled. The clock of another replica may be ahead, and time must not
  * count twice; but a clock that was briefly wrong must not keep the bucket empty.
  */
-function believable(recorded: Date, at: Date): Date {
-  return recorded.getTime() - at.getTime() > CLOCKS_APART_MS ? at : recorded;
+function plausible(recorded: Date, at: Date): Date {
+  return recorded.getTime() - at.getTime() > MAX_CLOCK_SKEW_MS ? at : recorded;
 }

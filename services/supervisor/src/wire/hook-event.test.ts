@@ -27,12 +27,12 @@ function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
   return matchesSubject(event, { eventId, subject, payload: new Uint8Array(), headers: {} });
 }
 
-describe('an event from the bus', () => {
-  it('counts when it is what its subject says (HK-1)', () => {
+describe('hook events', () => {
+  it('match the subject of their own tenant, run, agent and emitter (HK-1)', () => {
     expect(judge()).toBe(true);
   });
 
-  it('counts for nothing when it claims more than its subject allows (HK-1, SYS-6)', () => {
+  it('do not match a subject of another tenant, run, agent or emitter (HK-1, SYS-6)', () => {
     const claims: Claim[] = [
       { tenant: 't2' },
       { runId: 'r2' },
@@ -49,13 +49,13 @@ describe('an event from the bus', () => {
     expect(judge({}, 'evt_other')).toBe(false);
   });
 
-  it('has an emitter for each type there is (HK-1)', () => {
+  it('have an emitter for each type (HK-1)', () => {
     const emitted = Object.values(HOOK_EMITTERS).flat();
     const types = Object.keys(HookEventType).filter((name) => name !== 'UNSPECIFIED');
     expect(emitted.toSorted()).toEqual(types.toSorted());
   });
 
-  it('of a worker never takes the place of what another says of the same call (HK-1)', () => {
+  it('of a worker never share a timeline id with another emitter’s event (HK-1)', () => {
     const of = (emitter: string) => timelineId(create(HookEventSchema, { emitter, eventId: 'e' }));
     expect(of('tool-gateway')).toBe('e');
     expect(of('agent-worker')).toBe(of('agent-worker'));

@@ -31,7 +31,7 @@ function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
     case 'delegation':
       throw new InvalidRequestError(
         'DELEGATION_REQUIRES_SPAWN',
-        'action.delegation is reviewed by SpawnChild, which also makes the child; call that.',
+        'action.delegation is not accepted here; use SpawnChild, which reviews the delegation and creates the child.',
         { field: 'action.delegation' },
       );
     case undefined:
@@ -44,7 +44,7 @@ function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
 function notFinal(field: string): InvalidRequestError {
   return new InvalidRequestError(
     'FINAL_ACTION_REQUIRED',
-    `${field} is only for a final answer, given as action.final.`,
+    `${field} requires a final answer in action.final.`,
     { field },
   );
 }

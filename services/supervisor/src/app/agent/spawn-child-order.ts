@@ -31,7 +31,7 @@ interface Spawning {
 }
 
 const SLOT_GRANT = 'slot_grant';
-const OVERTAKEN = 'RUN_ENDED';
+const RUN_ENDED_REASON = 'RUN_ENDED';
 
 /**
  * Sets up a child: slot, tab, delivery (SUP-9). A refused slot deletes the child; after a later permanent failure,
@@ -50,7 +50,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
       if (spawn?.state !== 'pending' || child === undefined) return { over: true };
       const parent = await loadAgent(store.db, { ...key, instance: spawn.parent_instance });
       if (isOver(driven.run) || child.ended_at !== null || parent.ended_at !== null) {
-        return { over: true, commit: (trx) => failSpawn(trx, key, OVERTAKEN) };
+        return { over: true, commit: (trx) => failSpawn(trx, key, RUN_ENDED_REASON) };
       }
       return await step(driven, { key, spawn, child, parent });
     };

@@ -26,7 +26,7 @@ export interface ChainerParts {
   readonly config: Pick<
     SupervisorConfig,
     | 'replica'
-    | 'auditLingerMs'
+    | 'auditBatchWindowMs'
     | 'auditPollMs'
     | 'auditLeaseMs'
     | 'auditCheckpointRecords'
@@ -85,11 +85,11 @@ export class AuditChainer {
       try {
         await this.pass();
       } catch (error) {
-        telemetry.log.error({ err: error }, 'Audit records cannot be linked; trying again.');
+        telemetry.log.error({ err: error }, 'failed to link audit records; retrying');
       }
       await this.#alarm.wait(config.auditPollMs);
       // Records committed together are linked together, in the same commit as the events of the timeline.
-      if (!signal.aborted) await nextFlush(config.auditLingerMs);
+      if (!signal.aborted) await nextFlush(config.auditBatchWindowMs);
     }
     await this.#release();
   }
@@ -125,7 +125,7 @@ export class AuditChainer {
     try {
       await store.transaction((trx) => releaseLease(trx, this.#lease), { background: true });
     } catch (error) {
-      telemetry.log.warn({ err: error }, "The audit chainer's lease has to lapse by itself.");
+      telemetry.log.warn({ err: error }, 'failed to release the audit chainer lease; it expires');
     }
   }
 

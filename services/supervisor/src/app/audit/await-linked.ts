@@ -5,10 +5,10 @@ import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 
 /**
  * Waits until every record that was committed before the call is linked into the chain of its tenant, so that a
- * reader sees the records of what it was told before.
+ * reader sees the records of all earlier responses.
  * @throws UnavailableError AUDIT_CHAIN_LAGGING; what `signal` was aborted with
  */
-export async function untilLinked(
+export async function awaitLinked(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
   tenant: string,
   signal: AbortSignal,
@@ -24,7 +24,7 @@ export async function untilLinked(
       if (enough.aborted) {
         throw new UnavailableError(
           'AUDIT_CHAIN_LAGGING',
-          `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; try again.`,
+          `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; retry.`,
           { tenant },
         );
       }

@@ -9,7 +9,7 @@ const one = (more = '') =>
   `agents:\n  - name: a\n    kind: react\n    model: { model: m }\n${more}`;
 
 describe('agents files', () => {
-  it('define the refund desk with its numbers (AG-1)', () => {
+  it('loads the refund desk with its limits (AG-1)', () => {
     const { agents, warnings } = loadAgents(REFUND_DESK);
     expect(warnings).toEqual([]);
     expect(agents.get('refund-worker')).toMatchObject({
@@ -25,7 +25,7 @@ describe('agents files', () => {
     expect(brief?.instructions).toBe(agents.get('refund-worker')?.instructions);
   });
 
-  it('leave unset what is unlimited, and take defaults by kind (AG-10)', () => {
+  it('leaves unlimited fields unset and applies the defaults of the kind (AG-10)', () => {
     const { agents } = load(one());
     expect(agents.get('a')).toMatchObject({
       limits: { maxRefusals: 3, maxRetries: 3 },
@@ -38,24 +38,24 @@ describe('agents files', () => {
     expect(agents.get('a')?.limits).not.toHaveProperty('maxSteps');
   });
 
-  it('takes no model from agents that call none, and wants one of those that do (AG-1, AG-4)', () => {
+  it('rejects a model for agents that call none, and requires one for the others (AG-1, AG-4)', () => {
     const agent = (kind: string, model = '') => `agents:\n  - name: a\n    kind: ${kind}\n${model}`;
     for (const kind of ['user-proxy', 'flow', 'custom']) {
       expect(load(agent(kind)).agents.get('a')?.model.model).toBe('');
     }
     for (const kind of ['user-proxy', 'flow']) {
       expect(() => load(agent(kind, '    model: { model: m }\n'))).toThrow(
-        `:4:12: model must not be given: an agent of the kind ${kind} calls none.`,
+        `:4:12: model is not applicable: agents of kind ${kind} call no model.`,
       );
     }
     for (const kind of ['react', 'json-action', 'orchestrator', 'information', 'personal-feed']) {
       expect(() => load(agent(kind))).toThrow(
-        `:2:5: model must be given: an agent of the kind ${kind} calls one.`,
+        `:2:5: model is required for agents of kind ${kind}.`,
       );
     }
   });
 
-  it('say where a mistake is and what was expected', () => {
+  it('reports the position of an error and the expected value', () => {
     expect(() => load(one('    priority: urgent\n'))).toThrow(
       'agents.yaml:5:15: agents.0.priority must be one of "background", "low", "normal", "high", "critical", not "urgent".',
     );
@@ -63,15 +63,15 @@ describe('agents files', () => {
       /agents\.yaml:5:\d+: .*max_cost_usd.*decimal USD/s,
     );
     expect(() => load(one('    sub_agents: [{ name: ghost }]\n'))).toThrow(
-      'agents.yaml:5:26: there is no agent ghost in this file.',
+      'agents.yaml:5:26: agent "ghost" is not defined in this file.',
     );
     expect(() => load(`${one()}${one().replace('agents:\n', '')}`)).toThrow(
-      'a is defined twice; agents need names of their own.',
+      'agent "a" is defined twice; agent names must be unique.',
     );
     expect(() => load(one('    model_timeout: 60\n'))).toThrow('unknown key "model_timeout"');
   });
 
-  it('warn of a zero that somebody may have meant as unlimited', () => {
+  it('warns about a zero that may have been meant as unlimited', () => {
     const { warnings, agents } = load(one('    budget: { max_tokens: 0 }\n'));
     expect(warnings).toEqual([
       'agents.yaml:5:27: max_tokens is 0, which means none at all; leave it out for unlimited.',
@@ -79,14 +79,14 @@ describe('agents files', () => {
     expect(agents.get('a')?.executionBudget.maxTokens).toBe(0);
   });
 
-  it('may not show text at once that redaction would take something out of (SUP-1, AG-9)', () => {
+  it('rejects unreviewed deltas together with redaction (SUP-1, AG-9)', () => {
     const shown = '    unreviewed_deltas: true\n';
     expect(load(one(shown)).agents.get('a')?.unreviewedDeltas).toBe(true);
     const redacted = `${shown}    middleware: { chat: [{ name: redaction }] }\n`;
     expect(() => load(one(redacted))).toThrow(/unreviewed_deltas must not be true/);
   });
 
-  it('are hashed by content: formatting changes nothing, every setting does', () => {
+  it('hashes the content: settings change the hash, formatting does not', () => {
     const hash = (text: string) => load(text).agents.get('a')?.definitionHash;
     expect(hash(one())).toMatch(/^[0-9a-f]{64}$/);
     expect(hash(`# A comment.\n${one()}`)).toBe(hash(one()));
@@ -95,7 +95,7 @@ describe('agents files', () => {
     expect(hash(one('    budget: { max_cost_usd: 1 }\n'))).not.toBe(hash(one()));
   });
 
-  it('come back from a row as they went in, money exactly (EM-4)', () => {
+  it('round-trips a manifest through its column, with exact money (EM-4)', () => {
     const { agents } = load(one('    budget: { max_cost_usd: "0.000000001" }\n'));
     const manifest = agents.get('a');
     expect(manifest?.executionBudget.maxCostNanoUsd).toBe(1n);

@@ -4,7 +4,7 @@ import type { Logger } from '@writ/telemetry';
 import { type AgentDefinition, manifestOf } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
-import { type DocumentText, FollowedFile } from './watched-file.ts';
+import { type DocumentText, WatchedFile } from './watched-file.ts';
 
 /** The agents of a file, with warnings for its author. */
 export interface LoadedAgents {
@@ -42,12 +42,14 @@ export function loadAgents(input: YamlInput): LoadedAgents {
     const at = (...path: DataPath) => locate(['agents', index, ...path]);
     if (agents.has(yaml.name)) {
       problems.push(
-        `${at('name')}: ${yaml.name} is defined twice; agents need names of their own.`,
+        `${at('name')}: agent "${yaml.name}" is defined twice; agent names must be unique.`,
       );
     }
     for (const [child, { name }] of (yaml.sub_agents ?? []).entries()) {
       if (names.has(name)) continue;
-      problems.push(`${at('sub_agents', child, 'name')}: there is no agent ${name} in this file.`);
+      problems.push(
+        `${at('sub_agents', child, 'name')}: agent "${name}" is not defined in this file.`,
+      );
     }
     try {
       agents.set(yaml.name, manifestOf(definitionOf(yaml)));
@@ -86,19 +88,19 @@ function modelOf({ timeout, ...model }: NonNullable<AgentYaml['model']>) {
  * The agents that clients can start, reloaded when their file changes. A change applies to new runs; a file with an
  * error is ignored. A run keeps the definitions that it started with (AG-1).
  */
-export class FollowedAgents {
-  readonly #file: FollowedFile;
+export class AgentsFile {
+  readonly #file: WatchedFile;
   readonly #log: Logger;
   #current: LoadedAgents['agents'] = new Map();
 
-  private constructor(file: FollowedFile, log: Logger) {
+  private constructor(file: WatchedFile, log: Logger) {
     this.#file = file;
     this.#log = log;
   }
 
   /** @throws ConfigError listing every problem */
-  static async open(input: YamlInput, log: Logger): Promise<FollowedAgents> {
-    const followed = new FollowedAgents(new FollowedFile(input), log);
+  static async open(input: YamlInput, log: Logger): Promise<AgentsFile> {
+    const followed = new AgentsFile(new WatchedFile(input), log);
     followed.#take(await followed.#file.read());
     return followed;
   }
@@ -114,10 +116,10 @@ export class FollowedAgents {
       const changed = await this.#file.changed();
       if (changed === undefined) return;
       this.#take(changed);
-      this.#log.info('The agents were read again; new runs begin with them.');
+      this.#log.info('agents file reloaded');
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      this.#log.error(`${error.message} The agents stay as they are.`);
+      this.#log.error({ err: error }, 'agents file is invalid; keeping the previous agents');
     }
   }
 

@@ -14,7 +14,7 @@ const ALIAS = {
 const ALIAS_PATTERN = {
   type: 'string',
   pattern: '^[a-zA-Z0-9._:/*-]{1,128}$',
-  'x-expected': 'a model alias, * standing for any characters',
+  'x-expected': 'a model alias, in which * matches any characters',
 };
 const ZERO = 'means none at all; leave it out for unlimited';
 const DURATION = {

@@ -18,13 +18,13 @@ const GOOD = policyOf('args.amount > 10.0');
 const WRONG = policyOf('args.amout > 10.0');
 const PAY: JsonObject = { type: 'object', properties: { amount: { type: 'number' } } };
 const up = { toolSchemas: async () => ({ pay: PAY }) };
-const away = {
+const unreachable = {
   async toolSchemas(): Promise<never> {
-    throw new UnavailableError('TOOL_LIST_UNAVAILABLE', 'Away.');
+    throw new UnavailableError('TOOL_LIST_UNAVAILABLE', 'Unreachable.');
   },
 };
 
-describe('a policy file that is followed', () => {
+describe('policy file', () => {
   let folder: string;
   let file: string;
   let lines: string[];
@@ -44,9 +44,9 @@ describe('a policy file that is followed', () => {
     return await openPolicy(file, log);
   };
 
-  it('is checked against the tools once the gateway answers, and once only (SV-3)', async () => {
+  it('is checked against the tools once, when the gateway first answers (SV-3)', async () => {
     const rules = await open(WRONG);
-    await rules.look(away);
+    await rules.look(unreachable);
     expect(lines).toEqual([]);
     await rules.look(up);
     await rules.look(up);
@@ -55,7 +55,7 @@ describe('a policy file that is followed', () => {
     expect(lines[0]).toContain('amout');
   });
 
-  it('replaces the rules in force when it changed, with another version (SV-3)', async () => {
+  it('replaces the policy, with a new version, when it changes (SV-3)', async () => {
     const rules = await open(GOOD);
     const before = rules.current;
     await rules.look(up);
@@ -70,11 +70,11 @@ describe('a policy file that is followed', () => {
   });
 
   it.each([
-    ['that reads an argument which no tool has', WRONG, ':5:'],
-    ['that is no YAML', 'policy: [', ':1:'],
-    ['without rules', 'policy: desk\n', ':1:'],
+    ['reads an argument that no tool has', WRONG, ':5:'],
+    ['is not valid YAML', 'policy: [', ':1:'],
+    ['has no rules', 'policy: desk\n', ':1:'],
   ])(
-    'keeps the last good rules in the face of a document %s, and says where (SV-3)',
+    'keeps the previous policy when the document %s, and logs the position (SV-3)',
     async (_, text, place) => {
       const rules = await open(GOOD);
       const before = rules.current;
@@ -82,14 +82,14 @@ describe('a policy file that is followed', () => {
       for (let look = 0; look < 4; look += 1) await rules.look(up);
       expect(rules.current).toBe(before);
       expect(lines.filter((line) => line.includes(`${file}${place}`)).length).toBeGreaterThan(0);
-      expect(lines.filter((line) => line.includes('the rules in force stay'))).toHaveLength(1);
+      expect(lines.filter((line) => line.includes('keeping the previous policy'))).toHaveLength(1);
       await writeFile(file, GOOD.replace('large', 'big'));
       for (let look = 0; look < 2; look += 1) await rules.look(up);
       expect(rules.current.rules[0]?.id).toBe('big');
     },
   );
 
-  it('keeps the rules in force while it is gone, and says so once (SYS-4)', async () => {
+  it('keeps the policy while the file is missing, and logs it once (SYS-4)', async () => {
     const rules = await open(GOOD);
     const before = rules.current;
     await rename(file, `${file}.away`);
@@ -99,10 +99,10 @@ describe('a policy file that is followed', () => {
     expect(lines[0]).toContain('cannot be read (ENOENT)');
   });
 
-  it('is taken while no gateway answers, and checked when one does (SV-3)', async () => {
+  it('is loaded while no gateway answers, and checked when one does (SV-3)', async () => {
     const rules = await open(GOOD);
     await writeFile(file, WRONG);
-    for (let look = 0; look < 3; look += 1) await rules.look(away);
+    for (let look = 0; look < 3; look += 1) await rules.look(unreachable);
     expect(rules.current.rules[0]?.when?.source).toContain('amout');
     await rules.look(up);
     expect(lines.at(-1)).toContain('amout');

@@ -9,7 +9,7 @@ import {
 } from '@writ/policy';
 import type { Logger } from '@writ/telemetry';
 import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
-import { type DocumentText, FollowedFile } from './watched-file.ts';
+import { type DocumentText, WatchedFile } from './watched-file.ts';
 
 type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
 
@@ -19,20 +19,20 @@ type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
  * then, a rule that reads an argument which no tool has blocks the action (SYS-4).
  * @throws PolicyError listing every error; ConfigError when the file cannot be read
  */
-export async function openPolicy(input: YamlInput, log: Logger): Promise<FollowedPolicy> {
-  const file = new FollowedFile(input);
-  return new FollowedPolicy(file, await file.read(), log);
+export async function openPolicy(input: YamlInput, log: Logger): Promise<PolicyFile> {
+  const file = new WatchedFile(input);
+  return new PolicyFile(file, await file.read(), log);
 }
 
 /** The policy in effect, reloaded when its file changes. */
-export class FollowedPolicy {
-  readonly #file: FollowedFile;
+export class PolicyFile {
+  readonly #file: WatchedFile;
   readonly #log: Logger;
   #current: Policy;
   /** The document in effect while it is not yet checked against the gateway's schemas. */
   #unchecked: DocumentText | undefined;
 
-  constructor(file: FollowedFile, first: DocumentText, log: Logger) {
+  constructor(file: WatchedFile, first: DocumentText, log: Logger) {
     this.#file = file;
     this.#log = log;
     this.#current = loadPolicy(first.text, { file: first.file });
@@ -62,14 +62,18 @@ export class FollowedPolicy {
   #replace(document: DocumentText, toolSchemas: ToolSchemas | undefined): void {
     const policy = this.#load(document, toolSchemas);
     if (policy === undefined) {
-      const inForce = { policy_version: this.#current.version };
-      this.#log.error(inForce, `${document.file} was refused; the rules in force stay.`);
+      const fields = { file: document.file, policy_version: this.#current.version };
+      this.#log.error(fields, 'policy file is invalid; keeping the previous policy');
       return;
     }
-    const versions = { policy_version: policy.version, before: this.#current.version };
+    const versions = {
+      file: document.file,
+      policy_version: policy.version,
+      previous_version: this.#current.version,
+    };
     this.#current = policy;
     this.#unchecked = toolSchemas === undefined ? document : undefined;
-    this.#log.info(versions, `${document.file} was read again; its rules are in force.`);
+    this.#log.info(versions, 'policy reloaded');
   }
 
   #load({ text, file }: DocumentText, toolSchemas: ToolSchemas | undefined): Policy | undefined {
@@ -89,7 +93,7 @@ export class FollowedPolicy {
       return await this.#file.changed();
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      this.#log.error(`${error.message} The rules in force stay.`);
+      this.#log.error({ err: error }, 'policy file is unreadable; keeping the previous policy');
       return undefined;
     }
   }

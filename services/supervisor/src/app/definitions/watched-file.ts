@@ -11,7 +11,7 @@ export interface DocumentText {
  * A document that may change while the service runs. Polled, because change notifications differ between local
  * disks, mounted volumes and symbolic links.
  */
-export class FollowedFile {
+export class WatchedFile {
   readonly #input: YamlInput;
   /** The text returned last. */
   #given: string | undefined;

@@ -15,7 +15,7 @@ import { inFlightJson } from '../../wire/halt.ts';
 import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
 import { haltFacts } from './order-halt.ts';
-import { tellAgents } from './signal-agents.ts';
+import { signalAgents } from './signal-agents.ts';
 
 /**
  * Enforces a halt (SV-9): meter and gateway reject and abort calls while the agents are parked; then the halt is in
@@ -87,7 +87,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
       tell: whileWanted(async (row) => {
         const halt = haltOf(row);
         for await (const key of runsInScope(store.db, halt.scope)) {
-          await tellAgents(context, await haltedAgents(store.db, key, halt), {
+          await signalAgents(context, await haltedAgents(store.db, key, halt), {
             name: 'halted',
             idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'halted'),
           });

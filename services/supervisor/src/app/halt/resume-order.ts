@@ -5,7 +5,7 @@ import { findHalt, type HaltRow, haltOf, loadHalt, saveHalt } from '../../store/
 import { haltedAgents, unparkHalted } from '../../store/halt/park.ts';
 import { runsInScope } from '../../store/halt/runs-in-scope.ts';
 import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
-import { tellAgents } from './signal-agents.ts';
+import { signalAgents } from './signal-agents.ts';
 
 /**
  * Lifts one halt, and no other (SV-9): first at the meter and the gateway, so that nothing is approved which they
@@ -64,7 +64,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
       tell: withHalt(async (row) => {
         const halt = haltOf(row);
         for await (const key of runsInScope(store.db, halt.scope)) {
-          await tellAgents(context, await haltedAgents(store.db, key, halt), {
+          await signalAgents(context, await haltedAgents(store.db, key, halt), {
             name: 'resumed',
             idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'resumed'),
           });

@@ -10,7 +10,7 @@ export interface Announcement {
 }
 
 /** Signals agents of a run; skips those that the worker does not know. */
-export async function tellAgents(
+export async function signalAgents(
   { peers }: Pick<SupervisorContext, 'peers'>,
   agents: readonly AgentRow[],
   { name, idOf }: Announcement,

@@ -1,20 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isWritError } from '@writ/kernel';
+import { backoffMs, isWritError } from '@writ/kernel';
 import { contextFromTraceparent, withSpan } from '@writ/telemetry';
 import type { SupervisorContext } from '../../context.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import {
   HALT_ORDERS,
   type HaltOrderKind,
+  isDelayedByHalt,
   isHaltOrder,
-  isHeldByHalt,
-  isLasting,
   isOrderKind,
+  isPermanent,
   ORDER_STEPS,
   type OrderKind,
   reasonOf,
-  retryDelayMs,
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
 import { waitWhileHalted } from '../../store/halt/halts.ts';
@@ -44,6 +43,15 @@ const MAX_SLEEP_MS = 5_000;
 /** Longest back-off of a halt: it must be in force soon after all services are reachable. */
 const HALT_RETRY_MAX_MS = 1_000;
 
+/** One execution of a step. */
+interface StepAttempt {
+  readonly kind: OrderKind;
+  /** With the step that is recorded in the store. */
+  readonly order: OrderRow;
+  readonly step: string;
+  readonly memo: Map<string, string>;
+}
+
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
 
 const RUN_ORDERS = (Object.keys(ORDER_STEPS) as OrderKind[]).filter((kind) => !isHaltOrder(kind));
@@ -63,8 +71,8 @@ export class OrderEngine {
   readonly #outside = AsyncLocalStorage.snapshot();
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
-  #rung = false;
+  #starting: Promise<void> | undefined;
+  #woken = false;
   #stopped = false;
 
   constructor(context: SupervisorContext) {
@@ -81,8 +89,8 @@ export class OrderEngine {
 
   /** Starts with the orders that are due. */
   start(): void {
-    this.#unsubscribe = this.#context.store.changes.subscribe('orders', () => this.#ring());
-    this.#ring();
+    this.#unsubscribe = this.#context.store.changes.subscribe('orders', () => this.#wake());
+    this.#wake();
   }
 
   /** Starts no further step; resolves when the steps in flight have ended. */
@@ -90,21 +98,21 @@ export class OrderEngine {
     this.#stopped = true;
     this.#unsubscribe?.();
     clearTimeout(this.#timer);
-    await this.#looking;
+    await this.#starting;
     await Promise.all(this.#driving.values());
   }
 
-  #ring(): void {
+  #wake(): void {
     if (this.#stopped) return;
-    this.#rung = true;
-    this.#looking ??= this.#outside(() => this.#look()).finally(() => {
-      this.#looking = undefined;
-      if (this.#rung) this.#ring();
+    this.#woken = true;
+    this.#starting ??= this.#outside(() => this.#startDue()).finally(() => {
+      this.#starting = undefined;
+      if (this.#woken) this.#wake();
     });
   }
 
-  async #look(): Promise<void> {
-    this.#rung = false;
+  async #startDue(): Promise<void> {
+    this.#woken = false;
     clearTimeout(this.#timer);
     const { store, clock, telemetry } = this.#context;
     let sleepMs = MAX_SLEEP_MS;
@@ -112,38 +120,38 @@ export class OrderEngine {
       const now = clock.now();
       for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, HALT_ORDERS)) {
         const { haltId } = JSON.parse(order.payload) as HaltPayload;
-        this.#begin(`halt ${haltId}`, order);
+        this.#start(`halt ${haltId}`, order);
       }
       for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUN_ORDERS)) {
         if (this.#driving.size >= MAX_AT_ONCE) break;
-        this.#begin(`${order.tenant}/${order.run_id}`, order);
+        this.#start(`${order.tenant}/${order.run_id}`, order);
       }
       const next = await nextDueAt(store.db, now);
       if (next !== undefined) sleepMs = Math.min(sleepMs, next.getTime() - now.getTime());
     } catch (error) {
-      telemetry.log.error({ err: error }, 'Orders cannot be read; trying again.');
+      telemetry.log.error({ err: error }, 'failed to read orders; retrying');
     }
-    if (!this.#stopped) this.#timer = setTimeout(() => this.#ring(), Math.max(1, sleepMs));
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#wake(), Math.max(1, sleepMs));
   }
 
   /** Drives an order, unless this replica drives another order of the same key. */
-  #begin(lane: string, order: OrderRow): void {
-    if (this.#driving.has(lane)) return;
+  #start(key: string, order: OrderRow): void {
+    if (this.#driving.has(key)) return;
     this.#driving.set(
-      lane,
-      this.#driveAlone(lane, order).finally(() => {
-        this.#driving.delete(lane);
-        this.#ring();
+      key,
+      this.#driveAlone(key, order).finally(() => {
+        this.#driving.delete(key);
+        this.#wake();
       }),
     );
   }
 
   /** Drives an order, unless another replica drives one of the same key. */
-  async #driveAlone(lane: string, order: OrderRow): Promise<void> {
+  async #driveAlone(key: string, order: OrderRow): Promise<void> {
     const { store, telemetry, clock } = this.#context;
     if (!store.replicas.shared) return await this.#drive(order);
     try {
-      const claim = await store.replicas.claim(`orders of ${lane}`);
+      const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim === undefined) {
         await sleep(CLAIM_PAUSE_MS);
         return;
@@ -156,7 +164,7 @@ export class OrderEngine {
         await claim.release();
       }
     } catch (error) {
-      telemetry.log.warn({ err: error, order_id: order.order_id }, 'An order cannot be claimed.');
+      telemetry.log.warn({ err: error, order_id: order.order_id }, 'failed to claim an order');
       await sleep(CLAIM_PAUSE_MS);
     }
   }
@@ -180,7 +188,7 @@ export class OrderEngine {
             'writ.order_id': order.order_id,
           },
         },
-        () => this.#takeSteps(order),
+        () => this.#runSteps(order),
       );
     } catch (error) {
       telemetry.log.warn(
@@ -193,21 +201,22 @@ export class OrderEngine {
   }
 
   /** Executes the remaining steps; saves a failure before throwing it. */
-  async #takeSteps(order: OrderRow): Promise<void> {
-    if (!isOrderKind(order.kind)) throw new TypeError(`Unknown kind of order: ${order.kind}`);
+  async #runSteps(order: OrderRow): Promise<void> {
+    const { kind } = order;
+    if (!isOrderKind(kind)) throw new TypeError(`Unknown kind of order: ${kind}`);
     const memo = new Map<string, string>();
-    const steps = stepsFrom(order.kind, order.step);
-    let stands = order.step;
+    const steps = stepsFrom(kind, order.step);
+    let recordedStep = order.step;
     for (const [index, step] of steps.entries()) {
       if (this.#stopped) return;
+      const attempt = { kind, order: { ...order, step: recordedStep }, step, memo };
       try {
         const next = steps[index + 1];
-        const over = await this.#takeStep(order.kind, { ...order, step: stands }, step, next, memo);
-        if (over) return;
-        stands = next ?? '';
+        if (await this.#runStep(attempt, next)) return;
+        recordedStep = next ?? '';
       } catch (error) {
-        const attempts = (index === 0 ? order.attempts : 0) + 1;
-        await this.#failed(order.kind, { ...order, step: stands }, step, attempts, memo, error);
+        const failures = (index === 0 ? order.attempts : 0) + 1;
+        await this.#recordFailure(attempt, failures, error);
         throw error;
       }
     }
@@ -217,22 +226,16 @@ export class OrderEngine {
    * Executes one step and commits its changes with the progress of the order; returns whether the order is done. If
    * another replica drives the same order, a step may run twice; the replica that commits first continues alone.
    */
-  async #takeStep(
-    kind: OrderKind,
-    order: OrderRow,
-    step: string,
-    next: string | undefined,
-    memo: Map<string, string>,
-  ): Promise<boolean> {
+  async #runStep(attempt: StepAttempt, next: string | undefined): Promise<boolean> {
     const { store, clock } = this.#context;
-    const { over = false, commit } = (await this.#perform(kind, order, step, memo)) ?? {};
+    const { over = false, commit } = (await this.#perform(attempt)) ?? {};
     const progress =
       over || next === undefined
         ? ({ state: 'done', step: '' } as const)
         : ({ step: next, attempts: 0, last_error: null } as const);
     const isOurs = await store.transaction(
       async (trx) => {
-        if (!(await saveOrder(trx, placeOf(order), progress))) return false;
+        if (!(await saveOrder(trx, progressOf(attempt.order), progress))) return false;
         await commit?.(trx, clock.now());
         return true;
       },
@@ -241,28 +244,20 @@ export class OrderEngine {
     return over || !isOurs;
   }
 
-  async #perform(
-    kind: OrderKind,
-    order: OrderRow,
-    step: string,
-    memo: Map<string, string>,
-  ): Promise<StepDone | undefined> {
+  async #perform({ kind, order, step, memo }: StepAttempt): Promise<StepDone | undefined> {
     if (isHaltOrder(kind)) return await this.#halts[kind].steps[step]?.({ order });
     const { store } = this.#context;
     const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
-    if (isHeldByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
+    if (isDelayedByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
       const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
       await waitWhileHalted(store.db, { tenant: run.tenant, runId: run.run_id, instance });
     }
     return await this.#handlers[kind].steps[step]?.({ order, run, memo });
   }
 
-  async #failed(
-    kind: OrderKind,
-    order: OrderRow,
-    step: string,
-    attempts: number,
-    memo: Map<string, string>,
+  async #recordFailure(
+    { kind, order, step, memo }: StepAttempt,
+    failures: number,
     error: unknown,
   ): Promise<void> {
     const { store, clock, config } = this.#context;
@@ -270,23 +265,22 @@ export class OrderEngine {
       async (trx) => {
         const now = clock.now();
         const giveUp = isHaltOrder(kind) ? undefined : this.#handlers[kind].giveUp;
-        if (giveUp !== undefined && isLasting(error, attempts)) {
+        if (giveUp !== undefined && isPermanent(error, failures)) {
           const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
           const failed = { state: 'failed', last_error: reasonOf(error) } as const;
           // Another replica may have completed the step.
-          if (!(await saveOrder(trx, placeOf(order), failed))) return;
+          if (!(await saveOrder(trx, progressOf(order), failed))) return;
           await giveUp(trx, { order, run, memo }, reasonOf(error), now);
           return;
         }
-        const { orderRetryMs, orderRetryMaxMs } = config;
+        const { orderRetryMs: baseMs, orderRetryMaxMs } = config;
         const maxMs = isHaltOrder(kind)
           ? Math.min(orderRetryMaxMs, HALT_RETRY_MAX_MS)
           : orderRetryMaxMs;
-        const delayMs = retryDelayMs(attempts, orderRetryMs, maxMs, Math.random());
-        await saveOrder(trx, placeOf(order), {
+        await saveOrder(trx, progressOf(order), {
           step,
-          attempts,
-          next_attempt_at: new Date(now.getTime() + delayMs),
+          attempts: failures,
+          next_attempt_at: new Date(now.getTime() + backoffMs(failures, { baseMs, maxMs })),
           last_error: reasonOf(error),
         });
       },
@@ -296,6 +290,6 @@ export class OrderEngine {
 }
 
 /** The progress of an order when this replica last read or wrote it. */
-function placeOf({ order_id: orderId, step }: OrderRow) {
+function progressOf({ order_id: orderId, step }: OrderRow) {
   return { orderId, step };
 }

@@ -58,7 +58,7 @@ async function readCarried(verifier: Verifier, agent: AgentKey, token: string): 
   if (receipt.tenant === agent.tenant && receipt.runId === agent.runId) return receipt;
   throw new PermissionDeniedError(
     'RECEIPT_WRONG_RUN',
-    `Receipt ${receipt.id} belongs to another run; an agent may carry those of its own run.`,
+    `Receipt ${receipt.id} belongs to another run; send only receipts of the own run.`,
     { receipt_id: receipt.id, field: 'receipts' },
   );
 }

@@ -56,11 +56,11 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
 
       async settle({ run }) {
         const root = await loadAgent(store.db, rootKeyOf(run));
-        const underWay = await settleWrits(context, rootKeyOf(run));
-        if (underWay > 0 && mustWait(root, clock.now())) {
+        const inFlight = await settleWrits(context, rootKeyOf(run));
+        if (inFlight > 0 && mustWait(root, clock.now())) {
           throw new UnavailableError(
             'CALLS_IN_FLIGHT',
-            `${underWay} tool calls of run ${run.run_id} are still under way.`,
+            `${inFlight} tool calls of run ${run.run_id} are still in flight.`,
             { run_id: run.run_id },
           );
         }

@@ -23,9 +23,9 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
       async (trx) => {
         const key = { tenant: run.tenant, runId: run.run_id };
         const now = clock.now();
-        const standing = await loadRun(trx, key);
-        if (standing.purged_at !== null) return;
-        await purgeRun(trx, standing, now);
+        const current = await loadRun(trx, key);
+        if (current.purged_at !== null) return;
+        await purgeRun(trx, current, now);
         const { retention, root_instance: instance } = run;
         const facts = { retention };
         await appendAudit(trx, { ...key, instance, kind: 'run_purged', facts }, now);

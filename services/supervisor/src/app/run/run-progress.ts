@@ -26,7 +26,7 @@ interface ShownAgent {
 export class RunProgress {
   readonly #context: Pick<SupervisorContext, 'store'>;
   readonly #key: RunKey;
-  readonly #onNews: () => void;
+  readonly #onMessage: () => void;
   readonly #agents = new Map<string, ShownAgent>();
   readonly #subscription: Subscription;
   #next: RunEvent | undefined;
@@ -35,10 +35,14 @@ export class RunProgress {
   #isClosed = false;
 
   /** @param onMessage called when {@link take} has a message */
-  constructor(context: Pick<SupervisorContext, 'store' | 'bus'>, key: RunKey, onNews: () => void) {
+  constructor(
+    context: Pick<SupervisorContext, 'store' | 'bus'>,
+    key: RunKey,
+    onMessage: () => void,
+  ) {
     this.#context = context;
     this.#key = key;
-    this.#onNews = onNews;
+    this.#onMessage = onMessage;
     this.#subscription = context.bus.subscribeLive({
       subject: progressOfRun(key),
       capacity: CAPACITY,
@@ -70,7 +74,7 @@ export class RunProgress {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#taken = resolve;
     this.#next = event;
-    this.#onNews();
+    this.#onMessage();
     await promise;
   }
 
@@ -79,8 +83,7 @@ export class RunProgress {
     if (payload.byteLength > MAX_BYTES) return undefined;
     const agent = await this.#agent(progressAgent(subject));
     if (agent === undefined) return undefined;
-    const said = readProgress(payload);
-    const { step, activity, textDelta, callId, attempt, textOffset } = said;
+    const { step, activity, textDelta, callId, attempt, textOffset } = readProgress(payload);
     const isText = textDelta !== '';
     if (isText && !(agent.mayShowText && isId(callId))) return undefined;
     const { name, instance } = agent;

@@ -80,7 +80,7 @@ async function findRepeated(
   if (run === undefined || run.request_digest === digest) return run;
   throw new InvalidRequestError(
     'REQUEST_ID_REUSED',
-    `request_id ${requestId} was used for another run before; choose a new one.`,
+    `request_id ${requestId} was already used for a different run; use a new request_id.`,
     { field: 'request_id', run_id: run.run_id },
   );
 }
@@ -89,9 +89,13 @@ function manifestFor(agents: SupervisorContext['agents'], name: string): AgentMa
   const manifest = agents.get(name);
   if (manifest !== undefined) return manifest;
   const names = [...agents.keys()].sort().join(', ');
-  throw new NotFoundError('AGENT_NOT_FOUND', `There is no agent ${name}; there is ${names}.`, {
-    field: 'agent',
-  });
+  throw new NotFoundError(
+    'AGENT_NOT_FOUND',
+    `Agent "${name}" does not exist. Available agents: ${names}.`,
+    {
+      field: 'agent',
+    },
+  );
 }
 
 /** The fields of a run besides its plan. */

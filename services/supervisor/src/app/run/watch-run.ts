@@ -13,7 +13,7 @@ const PAGE = 256;
  * Interval in which a watcher gets the events of a run together, ms, except its end: each read of the rows has a
  * cost.
  */
-const APART_MS = 100;
+const BATCH_WINDOW_MS = 100;
 
 /** What a watch delivers. */
 interface FollowOptions {
@@ -51,7 +51,8 @@ export async function* followRun(
   try {
     let last = after;
     // Progress alone does not cause a read of the rows.
-    const dueInMs = () => readAt + (hasChanged ? APART_MS : config.watchPollMs) - performance.now();
+    const dueInMs = () =>
+      readAt + (hasChanged ? BATCH_WINDOW_MS : config.watchPollMs) - performance.now();
     while (true) {
       signal.throwIfAborted();
       if (dueInMs() <= 0) {

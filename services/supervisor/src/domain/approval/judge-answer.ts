@@ -80,7 +80,7 @@ function editedAction({ action, edits }: Yes): RecordedAction {
   if (action.kind === 'tool') return { ...action, args: edits };
   throw new InvalidRequestError(
     'EDITS_REQUIRE_TOOL_CALL',
-    'approve_with_edits changes arguments, and this action has none; approve or reject it.',
+    'approve_with_edits requires a tool call; approve or reject this action.',
     { field: 'approve_with_edits' },
   );
 }
@@ -95,7 +95,7 @@ function checkShape(
   if (tool === undefined) {
     throw new PreconditionError(
       'TOOL_REMOVED',
-      `The tool gateway has no tool ${name} any more, so the action cannot be approved.`,
+      `Tool ${name} was removed from the tool gateway, so the action cannot be approved.`,
       { tool: name },
     );
   }
@@ -138,7 +138,7 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
 function refused(reason: string): PreconditionError {
   return new PreconditionError(
     'APPROVAL_REJECTED_BY_POLICY',
-    `The rules in force refuse this action, whoever approves it: ${reason}.`,
+    `The current policy rejects this action: ${reason}.`,
     { policy_reason: reason },
   );
 }

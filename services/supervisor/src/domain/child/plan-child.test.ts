@@ -66,7 +66,7 @@ const models = fc.subarray(['small', 'large', 'sim-1', 'huge']);
 const ORDER = [HistoryRetention.NONE, HistoryRetention.RUN, HistoryRetention.PERMANENT];
 
 describe('planChild', () => {
-  it('gives no child more than its parent, its manifest and its request allow (SUP-9)', () => {
+  it('limits a child to what its parent, its manifest and its request allow (SUP-9)', () => {
     const cases = fc.record({
       parentBudget: budget,
       ownBudget: budget,
@@ -124,7 +124,7 @@ describe('planChild', () => {
           given.wantedTools.every((tool) => given.ownTools.includes(tool)) &&
           !given.wantedModels.includes('huge');
         if (!isWithin(given.asked, given.parentBudget)) {
-          expect(() => planChild(parent, child, terms, 'op-1')).toThrow(/where the parent/);
+          expect(() => planChild(parent, child, terms, 'op-1')).toThrow(/the budget of the parent/);
           return;
         }
         if (!isAllowed) {
@@ -165,7 +165,7 @@ describe('planChild', () => {
     ['deadline', { deadlineMs: 60_001 }, { deadlineMs: 60_000 }],
     ['max_active', { maxActiveMs: 9 }, { maxActiveMs: 8 }],
   ])(
-    'refuses more %s than the parent has, and names the dimension (SUP-9)',
+    'rejects a %s above the parent’s, and names the dimension (SUP-9)',
     (dimension, asked, own) => {
       expect(() => plan({ executionBudget: asked }, { executionBudget: own })).toThrow(
         expect.objectContaining({
@@ -179,7 +179,7 @@ describe('planChild', () => {
     },
   );
 
-  it('takes the manifest for what nobody asks for (SUP-9)', () => {
+  it('uses the manifest for omitted fields (SUP-9)', () => {
     const { manifest, models: aliases } = plan();
     expect(manifest).toMatchObject({
       priority: 'HIGH',
@@ -191,7 +191,7 @@ describe('planChild', () => {
     expect(plan({ tools: ['look'] }).manifest.initialToolChoice).toBe('');
   });
 
-  it('names instances by run, parent and call (SUP-9)', () => {
+  it('derives instances from run, parent and call (SUP-9)', () => {
     const names = [
       plan().instance,
       plan({}, { instance: 'lead-2' }).instance,

@@ -97,7 +97,7 @@ function assertWithin({ instance, executionBudget }: Parent, asked: ExecutionBud
     const unit = name.startsWith('max_') && dimension !== 'maxActiveMs' ? '' : ' ms';
     throw new InvalidRequestError(
       'BUDGET_ABOVE_PARENT',
-      `execution_budget.${name} asks for ${wanted}${unit}, where the parent ${instance} has ${own}${unit}.`,
+      `execution_budget.${name} ${wanted}${unit} exceeds ${own}${unit}, the budget of the parent ${instance}.`,
       { field: `execution_budget.${name}`, dimension: name, limit: String(own) },
     );
   }
@@ -138,7 +138,7 @@ function toolsOf(child: AgentManifest, wanted: readonly string[]): readonly stri
     if (child.tools.includes(tool)) continue;
     throw new InvalidRequestError(
       'TOOL_NOT_ALLOWED',
-      `tools names ${tool}, which is not a tool of ${child.name}.`,
+      `tools contains ${tool}, which is not a tool of ${child.name}.`,
       { field: 'tools', tool },
     );
   }

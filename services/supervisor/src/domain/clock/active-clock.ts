@@ -9,7 +9,7 @@ export interface ActiveClock {
 }
 
 /** The clock of an agent that was never active. */
-export const STANDING_CLOCK: ActiveClock = Object.freeze({
+export const STOPPED_CLOCK: ActiveClock = Object.freeze({
   activeMs: 0,
   activeSince: null,
   lastSeenAt: null,
@@ -43,7 +43,7 @@ export function stopped(clock: ActiveClock, at: Date): ActiveClock {
  * The clock after the lease on the agent's slot expired at `at`, which may be in the past: later time does not
  * count. An agent that was active after `at` has a new lease, at the latest from its last activity on.
  */
-export function lapsed(clock: ActiveClock, at: Date): ActiveClock {
+export function leaseExpired(clock: ActiveClock, at: Date): ActiveClock {
   const { activeSince, lastSeenAt } = clock;
   if (activeSince === null || activeSince > at) return clock;
   const isBack = lastSeenAt !== null && lastSeenAt > at;

@@ -23,12 +23,12 @@ export interface OwnedHalt {
 export function assertMayHalt(person: HaltingPerson, { tenant, runId }: HaltScope): void {
   if (person.isOperator || tenant === person.tenant) return;
   if (runId !== undefined) {
-    throw new NotFoundError('RUN_NOT_FOUND', `There is no run ${runId}.`, { run_id: runId });
+    throw new NotFoundError('RUN_NOT_FOUND', `Run ${runId} does not exist.`, { run_id: runId });
   }
   throw operatorRequired(
     tenant === undefined
-      ? 'Halting everything needs the role operator.'
-      : 'Halting another tenant needs the role operator.',
+      ? 'Halting everything requires the role operator.'
+      : 'Halting another tenant requires the role operator.',
   );
 }
 
@@ -46,12 +46,12 @@ export function assertMayLift(person: HaltingPerson, halt: OwnedHalt): void {
   if (!maySeeHalt(person, halt)) throw haltNotFound(halt.haltId);
   if (person.isOperator) return;
   if (halt.scope.tenant === person.tenant && halt.orderedFor === person.tenant) return;
-  throw operatorRequired(`Lifting halt ${halt.haltId} needs the role operator.`);
+  throw operatorRequired(`Lifting halt ${halt.haltId} requires the role operator.`);
 }
 
 /** The error for a halt that does not exist for the reader. */
 export function haltNotFound(haltId: string): NotFoundError {
-  return new NotFoundError('HALT_NOT_FOUND', `There is no halt ${haltId}.`, { halt_id: haltId });
+  return new NotFoundError('HALT_NOT_FOUND', `Halt ${haltId} does not exist.`, { halt_id: haltId });
 }
 
 function operatorRequired(sentence: string): PermissionDeniedError {

@@ -13,7 +13,7 @@ const TENANTS = ['acme', 'rivals'];
 const RUNS = ['run-1', 'run-2'];
 const AGENTS = ['lead', 'scout'];
 
-const EVERYBODY: readonly Required<HaltSubject>[] = TENANTS.flatMap((tenant) =>
+const ALL_AGENTS: readonly Required<HaltSubject>[] = TENANTS.flatMap((tenant) =>
   RUNS.flatMap((runId) => AGENTS.map((instance) => ({ tenant, runId, instance }))),
 );
 
@@ -46,12 +46,12 @@ const changes: fc.Arbitrary<readonly Change[]> = fc.array(
   { maxLength: 24 },
 );
 
-/** The plain model: a list of halt ids hangs on each agent, and a halt is hung on whom it means. */
+/** A plain model: the set of halt ids of each agent. */
 class Model {
-  readonly #hanging = new Map(EVERYBODY.map((agent) => [agent, new Set<string>()]));
+  readonly #halts = new Map(ALL_AGENTS.map((agent) => [agent, new Set<string>()]));
 
   halt(haltId: string, { tenant, runId, instance }: HaltScope): void {
-    for (const [agent, halts] of this.#hanging) {
+    for (const [agent, halts] of this.#halts) {
       if (tenant !== undefined && tenant !== agent.tenant) continue;
       if (runId !== undefined && runId !== agent.runId) continue;
       if (instance !== undefined && instance !== agent.instance) continue;
@@ -60,16 +60,16 @@ class Model {
   }
 
   resume(haltId: string): void {
-    for (const halts of this.#hanging.values()) halts.delete(haltId);
+    for (const halts of this.#halts.values()) halts.delete(haltId);
   }
 
   over(agent: Required<HaltSubject>): string[] {
-    return [...(this.#hanging.get(agent) ?? [])];
+    return [...(this.#halts.get(agent) ?? [])];
   }
 }
 
-describe('the halts over an agent', () => {
-  it('are those that were ordered for it and not lifted, whatever else is ordered, lifted or ends (SV-9)', () => {
+describe('halts', () => {
+  it('cover an agent until each of them is lifted, independent of other halts and of ended runs (SV-9)', () => {
     fc.assert(
       fc.property(changes, (steps) => {
         const model = new Model();
@@ -87,8 +87,8 @@ describe('the halts over an agent', () => {
             if (lifted !== undefined) model.resume(lifted.haltId);
             halts = halts.map((halt) => (halt === lifted ? { ...halt, liftedAt: at } : halt));
           }
-          // That a run ends lifts no halt: neither the model nor the rule knows of it.
-          for (const agent of EVERYBODY) {
+          // The end of a run lifts no halt.
+          for (const agent of ALL_AGENTS) {
             expect(haltsOver(halts, agent).map(({ haltId }) => haltId)).toEqual(model.over(agent));
           }
         }
@@ -97,7 +97,7 @@ describe('the halts over an agent', () => {
     );
   });
 
-  it('of a tenant or a run are none that mean only a part of it (SV-9)', () => {
+  it('of a part of a tenant or run do not cover the whole (SV-9)', () => {
     fc.assert(
       fc.property(scopes, (scope) => {
         const { tenant, runId, instance } = scope;
@@ -113,7 +113,7 @@ describe('the halts over an agent', () => {
     );
   });
 
-  it('say by whom and why (SV-9)', () => {
+  it('name who ordered them and why (SV-9)', () => {
     const halt: Halt = {
       haltId: 'hlt-1',
       scope: { tenant: 'acme', runId: 'run-1' },

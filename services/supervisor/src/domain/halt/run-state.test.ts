@@ -5,9 +5,9 @@ const runs = (isHalted: boolean) => ({ state: 'RUNNING', isHalted });
 const waits = (isHalted: boolean) => ({ state: 'SUSPENDED', isHalted });
 
 it.each([
-  ['PARKED', 'every agent that lives is halted', [runs(true), waits(true)]],
-  ['RUNNING', 'one that is not halted runs', [runs(true), runs(false), waits(false)]],
-  ['SUSPENDED', 'those that are not halted all wait', [runs(true), waits(false)]],
+  ['PARKED', 'all live agents are halted', [runs(true), waits(true)]],
+  ['RUNNING', 'an agent that is not halted runs', [runs(true), runs(false), waits(false)]],
+  ['SUSPENDED', 'all agents that are not halted wait', [runs(true), waits(false)]],
 ])('a run is %s when %s (AG-7, SV-9)', (state, _, agents) => {
   expect(livingRunState(agents)).toBe(state);
 });

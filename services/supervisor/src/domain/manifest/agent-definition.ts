@@ -120,7 +120,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     priority: priorityOf(definition.priority),
     retention: definition.retention ?? HistoryRetention.PERMANENT,
     onRefusal: definition.on_refusal ?? (kind === 'json-action' ? 'stop' : 'tell_model'),
-    ...given('approvalRequiredRisk', definition.approval_required_risk),
+    ...optional('approvalRequiredRisk', definition.approval_required_risk),
     subAgents: (definition.sub_agents ?? []).map((agent) => ({
       name: agent.name,
       description: agent.description ?? '',
@@ -128,15 +128,15 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
       ...(agent.priority !== undefined && { priority: priorityOf(agent.priority) }),
     })),
     guardrails: {
-      ...given('maxTokensRecoveries', guardrails.max_tokens_recoveries),
-      ...given('maxRepeatedToolSteps', guardrails.max_repeated_tool_steps),
-      ...given('reserveTokens', guardrails.reserve_tokens),
-      ...given('reserveCostFraction', guardrails.reserve_cost_fraction),
+      ...optional('maxTokensRecoveries', guardrails.max_tokens_recoveries),
+      ...optional('maxRepeatedToolSteps', guardrails.max_repeated_tool_steps),
+      ...optional('reserveTokens', guardrails.reserve_tokens),
+      ...optional('reserveCostFraction', guardrails.reserve_cost_fraction),
     },
     context: {
       strategy: context.strategy ?? '',
-      ...given('contextWindow', context.context_window),
-      ...given('options', context.options),
+      ...optional('contextWindow', context.context_window),
+      ...optional('options', context.options),
     },
     agentMiddleware: middleware.agent ?? [],
     chatMiddleware: middleware.chat ?? [],
@@ -145,7 +145,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     outputTopic: definition.output_topic ?? '',
     followTopics: definition.follow_topics ?? [],
     unreviewedDeltas: definition.unreviewed_deltas ?? false,
-    ...given('options', definition.options),
+    ...optional('options', definition.options),
   });
 }
 
@@ -155,14 +155,14 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
   if (model === undefined && !callsNone && kind !== 'custom') {
     throw new InvalidRequestError(
       'MODEL_REQUIRED',
-      `model must be given: an agent of the kind ${kind} calls one.`,
+      `model is required for agents of kind ${kind}.`,
       { field: 'model' },
     );
   }
   if (model !== undefined && callsNone) {
     throw new InvalidRequestError(
       'MODEL_NOT_APPLICABLE',
-      `model must not be given: an agent of the kind ${kind} calls none.`,
+      `model is not applicable: agents of kind ${kind} call no model.`,
       { field: 'model' },
     );
   }
@@ -171,8 +171,8 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
     alsoAllowed: model?.also_allowed ?? [],
     temperature: model?.temperature ?? 0,
     jsonMode: model?.json_mode ?? kind === 'json-action',
-    ...given('maxOutputTokens', model?.max_output_tokens),
-    ...given('timeoutMs', model?.timeout),
+    ...optional('maxOutputTokens', model?.max_output_tokens),
+    ...optional('timeoutMs', model?.timeout),
   };
 }
 
@@ -181,7 +181,7 @@ function assertDeltas({ unreviewed_deltas: shown = false, middleware }: AgentDef
   if (!shown || !middleware?.chat?.some(({ name }) => name === 'redaction')) return;
   throw new InvalidRequestError(
     'DELTAS_BYPASS_REDACTION',
-    'unreviewed_deltas must not be true beside the chat middleware redaction, which text that is shown at once passes by.',
+    'unreviewed_deltas must not be true together with the chat middleware redaction, because deltas bypass it.',
     { field: 'unreviewed_deltas' },
   );
 }
@@ -190,11 +190,11 @@ function limitsOf({ kind, limits = {} }: AgentDefinition): AgentLimits {
   return {
     ...DEFAULT_LIMITS,
     ...(kind === 'json-action' && JSON_ACTION_LIMITS),
-    ...given('maxSteps', limits.max_steps),
-    ...given('maxToolCalls', limits.max_tool_calls),
-    ...given('maxIterations', limits.max_iterations),
-    ...given('maxRefusals', limits.max_refusals),
-    ...given('maxRetries', limits.max_retries),
+    ...optional('maxSteps', limits.max_steps),
+    ...optional('maxToolCalls', limits.max_tool_calls),
+    ...optional('maxIterations', limits.max_iterations),
+    ...optional('maxRefusals', limits.max_refusals),
+    ...optional('maxRetries', limits.max_retries),
   };
 }
 
@@ -218,6 +218,6 @@ function priorityOf(name: Lowercase<PriorityName> = 'normal'): PriorityName {
 }
 
 /** The field if it has a value. An unset limit means unlimited, so it must stay unset. */
-function given<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
+function optional<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
   return (value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: V };
 }

@@ -23,7 +23,7 @@ export function manifestToJson(manifest: AgentManifest): string {
 
 /** Cache of decoded manifests: every review needs one, and they never change. */
 const read = new Map<string, AgentManifest>();
-const MOST_READ = 1_000;
+const MAX_CACHED = 1_000;
 
 /** Decodes a manifest. */
 export function manifestFromJson(text: string): AgentManifest {
@@ -31,7 +31,7 @@ export function manifestFromJson(text: string): AgentManifest {
   if (known !== undefined) return known;
   const manifest = parseManifest(text);
   const oldest = read.keys().next();
-  if (read.size >= MOST_READ && oldest.done !== true) read.delete(oldest.value);
+  if (read.size >= MAX_CACHED && oldest.done !== true) read.delete(oldest.value);
   read.set(text, manifest);
   return manifest;
 }

@@ -17,16 +17,16 @@ const MAX_ID = 64;
  * The instance of a run's root: the name of its manifest and a suffix of 6 characters, derived from `source`
  * (SUP-9).
  */
-export function instanceOf(name: string, ...madeBy: readonly string[]): string {
-  return named(name, ROOT_SUFFIX, madeBy);
+export function instanceOf(name: string, ...source: readonly string[]): string {
+  return named(name, ROOT_SUFFIX, source);
 }
 
 /**
  * The instance of a child: the name of its manifest and a suffix of 12 characters, derived from run, parent and
  * call (SUP-9).
  */
-export function childInstanceOf(name: string, ...madeBy: readonly string[]): string {
-  return named(name, CHILD_SUFFIX, madeBy);
+export function childInstanceOf(name: string, ...source: readonly string[]): string {
+  return named(name, CHILD_SUFFIX, source);
 }
 
 /** The lower of two priorities; `own` when nothing is requested. */
@@ -57,7 +57,7 @@ export function assertModelAllowed(
   const allowed = [model.model, ...model.alsoAllowed].filter((alias) => alias !== '').join(', ');
   throw new InvalidRequestError(
     'MODEL_NOT_ALLOWED',
-    `${field} is not one that ${name} may use; it may use ${allowed || 'none'}.`,
+    `${field} is not allowed for ${name}. Allowed models: ${allowed || 'none'}.`,
     { field },
   );
 }
@@ -68,7 +68,7 @@ function fits(pattern: string, text: string): boolean {
   return new RegExp(`^${source.join('.*')}$`).test(text);
 }
 
-function named(name: string, length: number, madeBy: readonly string[]): string {
-  const suffix = derivedId('agt', name, ...madeBy).slice(-length);
+function named(name: string, length: number, source: readonly string[]): string {
+  const suffix = derivedId('agt', name, ...source).slice(-length);
   return `${name.slice(0, MAX_ID - length - 1)}-${suffix}`;
 }

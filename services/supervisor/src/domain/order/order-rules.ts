@@ -23,7 +23,7 @@ export type HaltOrderKind = (typeof HALT_ORDERS)[number];
 /**
  * Orders that start something: they wait while their run is halted. Orders that end something never wait (SV-9).
  */
-const HELD_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
+const DELAYED_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
 
 /** Whether an order belongs to a halt and not to a run. */
 export function isHaltOrder(kind: OrderKind): kind is HaltOrderKind {
@@ -31,8 +31,8 @@ export function isHaltOrder(kind: OrderKind): kind is HaltOrderKind {
 }
 
 /** Whether an order's steps wait while its run is halted. */
-export function isHeldByHalt(kind: OrderKind): boolean {
-  return HELD_BY_HALT.includes(kind);
+export function isDelayedByHalt(kind: OrderKind): boolean {
+  return DELAYED_BY_HALT.includes(kind);
 }
 
 /** Whether a stored text is a known kind of order. */
@@ -48,7 +48,7 @@ export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
 }
 
 /** Errors that a retry does not change. */
-const FINAL: readonly ErrorKind[] = [
+const PERMANENT: readonly ErrorKind[] = [
   'invalid_argument',
   'permission_denied',
   'not_found',
@@ -58,7 +58,7 @@ const FINAL: readonly ErrorKind[] = [
   'data_loss',
 ];
 /** Errors of a busy or unreachable peer, which are transient. */
-const PASSING: readonly ErrorKind[] = [
+const TRANSIENT: readonly ErrorKind[] = [
   'unavailable',
   'resource_exhausted',
   'aborted',
@@ -66,31 +66,16 @@ const PASSING: readonly ErrorKind[] = [
   'cancelled',
 ];
 /** Consecutive failures after which an unexpected error counts as permanent. */
-const LASTING_AFTER = 8;
+const PERMANENT_AFTER = 8;
 
 /** Whether a retry cannot succeed. */
-export function isLasting(error: unknown, attempts: number): boolean {
-  if (!isWritError(error)) return attempts >= LASTING_AFTER;
-  if (FINAL.includes(error.kind)) return true;
-  return !PASSING.includes(error.kind) && attempts >= LASTING_AFTER;
+export function isPermanent(error: unknown, attempts: number): boolean {
+  if (!isWritError(error)) return attempts >= PERMANENT_AFTER;
+  if (PERMANENT.includes(error.kind)) return true;
+  return !TRANSIENT.includes(error.kind) && attempts >= PERMANENT_AFTER;
 }
 
 /** The reason code of a failure, for rows and stop reasons; never its message. */
 export function reasonOf(error: unknown): string {
   return isWritError(error) ? error.reason : 'INTERNAL';
-}
-
-/**
- * Milliseconds before a failed step is tried again: exponential, with full jitter, so that many
- * orders that failed together do not come back together.
- * @param random from 0 to below 1
- */
-export function retryDelayMs(
-  attempts: number,
-  baseMs: number,
-  maxMs: number,
-  random: number,
-): number {
-  const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(attempts - 1, 30));
-  return Math.ceil(random * ceiling);
 }

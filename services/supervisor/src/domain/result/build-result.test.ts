@@ -101,7 +101,7 @@ describe('buildResult', () => {
     tab: { usage: NO_USAGE, runUsage, failures: [] },
   });
 
-  it('tells of a refund of 1000 USD in four rows (SV-7)', () => {
+  it('reports a refund of 1000 USD in four rows (SV-7)', () => {
     const result = buildResult(answered);
     expect(result).toMatchObject({
       status: 'ok',
@@ -148,7 +148,7 @@ describe('buildResult', () => {
     expect(result.history[3]?.observationJson).toBe('{"status":"final"}');
   });
 
-  it('shows whose version was executed, and what the person said (SV-6)', () => {
+  it('shows which version was executed, and the approver’s answer (SV-6)', () => {
     const granted = tool('issue_refund', { user_id: 42, amount_usd: 800, reason: 'Annual plan.' });
     const escalated: DecisionRecord = {
       ...approved(2, tool('issue_refund', { user_id: 42, amount_usd: 1200 }), 'high'),
@@ -174,7 +174,7 @@ describe('buildResult', () => {
     });
   });
 
-  it('stops at a blocked action, which is in the trace and not in the history', () => {
+  it('lists a blocked action in the trace and not in the history', () => {
     const reason = 'supervisor_block:email_before_refund';
     const blocked = stopped(approved(2, email, 'email_before_refund'), reason);
     const result = buildResult(
@@ -194,7 +194,7 @@ describe('buildResult', () => {
     expect(result.history).toHaveLength(1);
   });
 
-  it('says that a person rejected', () => {
+  it('reports a rejection by a person', () => {
     const rejected: DecisionRecord = {
       ...stopped(approved(2, refund, 'high'), 'human_rejected'),
       verdict: 'escalate',
@@ -214,7 +214,7 @@ describe('buildResult', () => {
     });
   });
 
-  it('shows the raw text of what was no action, and no row for it (SV-2)', () => {
+  it('reports the raw text of an invalid proposal, without a row (SV-2)', () => {
     const stopReason = 'invalid_action:non_json';
     const invalid: DecisionRecord = {
       ...stopped(approved(1, context, 'non_json'), stopReason),
@@ -232,7 +232,7 @@ describe('buildResult', () => {
     expect(result.action).toBeUndefined();
   });
 
-  it('shows the call that the gateway refused as the action that the run stopped at', () => {
+  it('reports a call that the gateway refused as the action of the stop', () => {
     const stopReason = 'loop_detected:signature_repeat';
     const refused: ReceiptRecord = {
       ...receipt(2, {}),
@@ -252,18 +252,18 @@ describe('buildResult', () => {
     expect(result.history.map(({ step }) => step)).toEqual([1]);
   });
 
-  it('keeps a call that failed in the history when the run went on (AG-10)', () => {
+  it('keeps a failed call in the history when the run continued (AG-10)', () => {
     const failed: ReceiptRecord = {
-      ...receipt(2, { error: 'away' }),
+      ...receipt(2, { error: 'unreachable' }),
       status: 'error',
       stopReason: 'tool_error:issue_refund',
     };
     const result = buildResult({ ...answered, receipts: [receipt(1, {}), failed, receipt(3, {})] });
     expect(result.trace[1]).toMatchObject({ ok: false, stopReason: 'tool_error:issue_refund' });
-    expect(result.history[1]?.observationJson).toBe('{"error":"away"}');
+    expect(result.history[1]?.observationJson).toBe('{"error":"unreachable"}');
   });
 
-  it('ends a step that nobody answered, or that never happened, with the run', () => {
+  it('ends an unanswered or voided step with the run', () => {
     const waiting: DecisionRecord = {
       ...approved(1, refund, 'high'),
       verdict: 'escalate',
@@ -286,7 +286,7 @@ describe('buildResult', () => {
     expect(history).toEqual([]);
   });
 
-  it('believes a model failure when the meter knows it (SV-7)', () => {
+  it('verifies a model failure by the meter’s records (SV-7)', () => {
     const ending = ended('llm_timeout', { phase: 'worker', unverified: true, detail: 'Slow.' });
     const failures = [{ stopReason: 'llm_timeout', count: 1, lastCallId: 'op-1' }];
     const tab = { usage: NO_USAGE, runUsage: NO_USAGE, failures };

@@ -4,8 +4,8 @@ import { handoffFailure, handoffObservation } from './handoff.ts';
 const made = (stopReason: string | undefined, answer?: string) =>
   ({ kind: 'made', instance: 'scout-1', stopReason, answer }) as const;
 
-describe('what a delegation gave back', () => {
-  it('is the reviewed answer of a child that had one (AG-3, SV-7)', () => {
+describe('handoff observation', () => {
+  it('contains the reviewed answer of the child (AG-3, SV-7)', () => {
     expect(handoffObservation(made('success', 'Seen.'))).toBe(
       '{"status":"replied","agent":"scout-1","answer":"Seen."}',
     );
@@ -17,7 +17,7 @@ describe('what a delegation gave back', () => {
     expect(handoffFailure(made('paused', 'Half.'))).toBeUndefined();
   });
 
-  it('is why there is none otherwise (AG-3)', () => {
+  it('contains the reason for a missing answer (AG-3)', () => {
     expect(handoffObservation(made('max_steps'))).toBe(
       '{"status":"failed","agent":"scout-1","stop_reason":"max_steps"}',
     );

@@ -17,7 +17,7 @@ export function withheldAction(action: RecordedAction): RecordedAction {
  * A result without content: outcome, usage and the steps by name and digest remain; answer, history and texts of
  * worker and model are removed (SUP-4).
  */
-export function withheldResult({ rawAction: _said, action, ...result }: RunResult): RunResult {
+export function withheldResult({ rawAction: _text, action, ...result }: RunResult): RunResult {
   return {
     ...result,
     answer: '',

@@ -70,18 +70,18 @@ function receiptOf(callId: string, status: Receipt['status'], paidUsd: number): 
 const step = fc.record({
   cents: fc.integer({ min: 1, max: 150_000 }),
   hasReason: fc.boolean(),
-  /** What becomes of it, and whether the worker lets anybody know. */
+  /** The outcome of the call, and whether the worker sends the receipt. */
   fate: fc.constantFrom<Receipt['status'][]>('ok', 'error', 'refused', 'unknown', 'void'),
-  tells: fc.boolean(),
+  isReported: fc.boolean(),
 });
 
-describe('a judgement', () => {
-  it('never lets more be paid than the run’s limit, whatever the worker withholds (SV-3)', () => {
+describe('judge', () => {
+  it('never approves payments above the run’s limit, whichever receipts the worker withholds (SV-3)', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         let facts = initialFacts(policy);
         let paid = 0;
-        for (const [index, { cents, hasReason, fate, tells }] of steps.entries()) {
+        for (const [index, { cents, hasReason, fate, isReported }] of steps.entries()) {
           const args = {
             user_id: 1,
             amount_usd: cents / 100,
@@ -94,7 +94,7 @@ describe('a judgement', () => {
           facts = applyPending(policy, facts, `worker-1/${callId}`, next.action);
           const amount = Number(next.action.args.amount_usd);
           if (fate === 'ok' || fate === 'unknown') paid += Math.round(amount * 100);
-          if (tells) facts = settleReceipt(policy, facts, receiptOf(callId, fate, amount));
+          if (isReported) facts = settleReceipt(policy, facts, receiptOf(callId, fate, amount));
         }
         expect(paid).toBeLessThanOrEqual(LIMIT);
       }),
@@ -102,7 +102,7 @@ describe('a judgement', () => {
     );
   });
 
-  it('asks for what a fillable argument still lacks when nobody filled it (TG-3)', () => {
+  it('rejects a fillable argument that is still missing at execution (TG-3)', () => {
     const open = loadPolicy('policy: open\nrules: [{ id: all, decide: approve, reason: fine }]', {
       file: 'open.yaml',
     });
@@ -113,7 +113,7 @@ describe('a judgement', () => {
     });
   });
 
-  it('is a block after too many revisions (SV-10)', () => {
+  it('blocks after too many revisions (SV-10)', () => {
     const endless = loadPolicy(
       'policy: endless\nrules: [{ id: more, decide: revise, reason: more, match: { tool: issue_refund }, set: { amount_usd: { cel: "args.amount_usd + 1.0" } } }]',
       { file: 'endless.yaml' },

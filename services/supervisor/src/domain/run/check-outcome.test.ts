@@ -16,7 +16,7 @@ const check = (stopReason: string, evidence: Partial<OutcomeEvidence> = {}) =>
   checkOutcome({ stopReason, phase: 'worker', callId: 'op-1' }, { ...NOTHING, ...evidence });
 
 describe('checkOutcome', () => {
-  it('believes what a decision says, and takes the phase from it (SV-7)', () => {
+  it('confirms a stop reason by the decision, with its phase (SV-7)', () => {
     const stopReason = 'supervisor_block:no';
     expect(check(stopReason, { decision: { stopReason, phase: 'supervisor' } })).toEqual({
       phase: 'supervisor',
@@ -24,7 +24,7 @@ describe('checkOutcome', () => {
     });
   });
 
-  it('believes what a receipt says', () => {
+  it('confirms a stop reason by the receipt', () => {
     const stopReason = 'tool_error:act';
     expect(check(stopReason, { receipt: { stopReason } })).toEqual({
       phase: 'execution',
@@ -32,7 +32,7 @@ describe('checkOutcome', () => {
     });
   });
 
-  it('marks what decision and receipt do not say', () => {
+  it('marks a stop reason that no record confirms', () => {
     const decision = { stopReason: null, phase: null };
     expect(check('supervisor_block:no', { decision })).toMatchObject({ unverified: true });
     expect(check('tool_error:act', { receipt: { stopReason: null } })).toMatchObject({
@@ -41,7 +41,7 @@ describe('checkOutcome', () => {
     expect(check('stuck')).toEqual({ phase: 'worker', unverified: true });
   });
 
-  it('counts steps and time by itself', () => {
+  it('checks steps and time against its own records', () => {
     expect(check('max_steps').unverified).toBe(true);
     expect(check('max_steps', { steps: 8 }).unverified).toBe(false);
     expect(check('max_seconds').unverified).toBe(true);
@@ -50,11 +50,11 @@ describe('checkOutcome', () => {
     expect(check('deadline', { deadlineAt: NOW }).unverified).toBe(false);
   });
 
-  it.each(['success', 'paused', 'cancelled', 'halted'])('refuses to be told %s', (stopReason) => {
+  it.each(['success', 'paused', 'cancelled', 'halted'])('rejects a reported %s', (stopReason) => {
     expect(() => check(stopReason)).toThrow('cannot be reported');
   });
 
-  it('refuses reasons that nobody knows', () => {
+  it('rejects unknown stop reasons', () => {
     expect(() => check('supervisor_block:')).toThrow('stop_reason is not a known stop reason');
   });
 });

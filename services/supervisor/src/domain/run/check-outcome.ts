@@ -49,7 +49,7 @@ export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): Ch
   if (NOT_REPORTABLE.includes(stopReason)) {
     throw new InvalidRequestError(
       'OUTCOME_NOT_REPORTABLE',
-      `${field} ${stopReason} cannot be reported: an answer ends a run through ReviewAction, and people end it through the supervisor.`,
+      `${field} ${stopReason} cannot be reported: an answer ends a run with ReviewAction, and people end it with CancelRun or Halt.`,
       { field },
     );
   }

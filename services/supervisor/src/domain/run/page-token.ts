@@ -4,7 +4,7 @@ import { canonicalDigest, InvalidRequestError } from '@writ/kernel';
 export type PagePosition = readonly string[];
 
 const DIGEST_LENGTH = 16;
-const NOT_OURS = 'is not one that this service gave';
+const MALFORMED = 'is malformed';
 
 /** An opaque token for the page after `position`, valid only with the same filters. */
 export function pageToken(position: PagePosition, filters: object): string {
@@ -24,10 +24,10 @@ export function readPageToken(
   if (token === '') return undefined;
   const [digest, ...position] = decode(token);
   if (digest !== digestOf(filters)) {
-    throw badToken('belongs to a request with other filters; ask for the first page again');
+    throw badToken('belongs to a request with other filters; request the first page again');
   }
   // An incomplete position would return the first page again, and a client that follows pages would never finish.
-  if (position.length !== parts || position.includes('')) throw badToken(NOT_OURS);
+  if (position.length !== parts || position.includes('')) throw badToken(MALFORMED);
   return position;
 }
 
@@ -38,7 +38,7 @@ export function readPageToken(
 export function pageTime(text: string): Date {
   const time = new Date(text);
   if (!Number.isNaN(time.getTime()) && time.toISOString() === text) return time;
-  throw badToken(NOT_OURS);
+  throw badToken(MALFORMED);
 }
 
 /**
@@ -48,7 +48,7 @@ export function pageTime(text: string): Date {
 export function pageNumber(text: string): number {
   const number = Number(text);
   if (Number.isSafeInteger(number) && number >= 0) return number;
-  throw badToken(NOT_OURS);
+  throw badToken(MALFORMED);
 }
 
 function decode(token: string): readonly string[] {
@@ -56,9 +56,9 @@ function decode(token: string): readonly string[] {
     const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
     if (Array.isArray(value) && value.every((part) => typeof part === 'string')) return value;
   } catch (cause) {
-    throw badToken(NOT_OURS, cause);
+    throw badToken(MALFORMED, cause);
   }
-  throw badToken(NOT_OURS);
+  throw badToken(MALFORMED);
 }
 
 function digestOf(filters: object): string {

@@ -27,7 +27,7 @@ const plan = (changes: Partial<RunRequest> = {}) =>
   planRun(MANIFEST, { ...REQUEST, ...changes }, 'run-1', NOW);
 
 describe('planRun', () => {
-  it('takes everything from the manifest when nothing is asked for', () => {
+  it('uses the manifest for an empty request', () => {
     expect(plan()).toMatchObject({
       runBudget: MANIFEST.executionBudget,
       deadlineAt: new Date('2026-02-26T10:01:00Z'),
@@ -35,7 +35,7 @@ describe('planRun', () => {
     });
   });
 
-  it('narrows and never widens (SUP-9)', () => {
+  it('narrows limits and never widens them (SUP-9)', () => {
     const wide = plan({
       runBudget: { maxTokens: 5000, deadlineMs: 90_000 },
       priority: 'CRITICAL',
@@ -54,20 +54,20 @@ describe('planRun', () => {
     expect(narrow.manifest).toMatchObject({ priority: 'LOW', retention: 'none' });
   });
 
-  it('matches model names by stars alone: a dot is a dot', () => {
+  it('matches model patterns with * as the only wildcard', () => {
     expect(plan({ model: 'sim-x' }).manifest.model.model).toBe('sim-x');
     expect(plan({ model: 'a.b' }).manifest.model.model).toBe('a.b');
-    expect(() => plan({ model: 'axb' })).toThrow('model is not one that worker may use');
-    expect(() => plan({ model: 'my-sim-x' })).toThrow('it may use desk, sim-*, a.b*');
+    expect(() => plan({ model: 'axb' })).toThrow('model is not allowed for worker');
+    expect(() => plan({ model: 'my-sim-x' })).toThrow('Allowed models: desk, sim-*, a.b*');
   });
 
-  it('keeps the hash of the definition that it started with', () => {
+  it('keeps the definition hash of the manifest', () => {
     expect(plan({ model: 'sim-x' }).manifest.definitionHash).toBe(MANIFEST.definitionHash);
   });
 });
 
 describe('instanceOf', () => {
-  it('names instances by what made them, within the length of an id (SUP-9)', () => {
+  it('derives instances from their source, within the length of an id (SUP-9)', () => {
     expect(instanceOf('worker', 'run-1')).toMatch(/^worker-[0-9a-z]{6}$/);
     expect(instanceOf('worker', 'run-1')).toBe(instanceOf('worker', 'run-1'));
     expect(instanceOf('worker', 'run-1')).not.toBe(instanceOf('worker', 'run-2'));

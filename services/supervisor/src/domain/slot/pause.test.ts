@@ -4,8 +4,8 @@ import { afterSlotChange, pauseHolds } from './pause.ts';
 const NOTHING = { pausedSince: null, changedAt: null };
 const at = (ms: number) => new Date(1_000_000 + ms);
 
-describe('what is known of a pause', () => {
-  it('follows pauses and resumptions in the order in which they happened (SB-4)', () => {
+describe('slot state', () => {
+  it('applies pauses and resumptions in the order of their times (SB-4)', () => {
     const paused = afterSlotChange(NOTHING, 'paused', at(10));
     expect(paused.pausedSince).toEqual(at(10));
     const resumed = afterSlotChange(paused, 'resumed', at(20));
@@ -14,7 +14,7 @@ describe('what is known of a pause', () => {
     expect(afterSlotChange(resumed, 'paused', at(30)).pausedSince).toEqual(at(30));
   });
 
-  it('holds against every grant that was signed before it, and no later one (SB-4)', () => {
+  it('rejects grants signed before the pause, and accepts later ones (SB-4)', () => {
     expect(pauseHolds(NOTHING)).toBe(false);
     const paused = afterSlotChange(NOTHING, 'paused', at(0));
     expect(pauseHolds(paused)).toBe(true);

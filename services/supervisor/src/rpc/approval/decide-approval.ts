@@ -64,7 +64,7 @@ function assertFits(kind: 'action' | 'resolve', answer: Answer): void {
   if ((kind === 'resolve') === (answer.kind === 'resolve')) return;
   const sentence =
     kind === 'resolve'
-      ? 'This approval asks what became of a call: answer it with resolve.'
-      : 'This approval asks whether an action may go on: approve it, with edits or without, or reject it.';
+      ? 'This approval is about the outcome of a call; answer it with resolve.'
+      : 'This approval is about an action; answer it with approve, approve_with_edits or reject.';
   throw new InvalidRequestError('ANSWER_MISMATCH', sentence, { field: 'answer', kind });
 }

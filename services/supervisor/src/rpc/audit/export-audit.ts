@@ -2,7 +2,7 @@ import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_p
 import { InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
 import { signChain } from '../../app/audit/audit-chainer.ts';
-import { untilLinked } from '../../app/audit/await-linked.ts';
+import { awaitLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
 import { readChain, readChainEnd } from '../../store/audit-chain/read-chain.ts';
@@ -21,7 +21,7 @@ export function exportAudit(
   return async function* ({ afterSequence }, call) {
     const { tenant } = requirePerson(call);
     const { store, signer, clock } = context;
-    await untilLinked(context, tenant, call.signal);
+    await awaitLinked(context, tenant, call.signal);
     const end = await readChainEnd(store.db, tenant);
     let after = Number(afterSequence);
     if (after > end.sequence) throw noSuchRecord(after, end.sequence);
@@ -57,7 +57,7 @@ export function exportAudit(
 function noSuchRecord(after: number, last: number): InvalidRequestError {
   return new InvalidRequestError(
     'AUDIT_RECORD_NOT_FOUND',
-    `after_sequence is ${after}, and the chain ends with record ${last}.`,
+    `after_sequence ${after} is beyond the last record of the chain, ${last}.`,
     { field: 'after_sequence', last: String(last) },
   );
 }

@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
-import { untilLinked } from '../../app/audit/await-linked.ts';
+import { awaitLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { pageNumber, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { readChain } from '../../store/audit-chain/read-chain.ts';
@@ -30,7 +30,7 @@ export function listAuditRecords(
     };
     const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
     const [last] = readPageToken(request.pageToken, asked, 1) ?? [];
-    if (last === undefined) await untilLinked(context, tenant, call.signal);
+    if (last === undefined) await awaitLinked(context, tenant, call.signal);
     const after = last === undefined ? Number(request.afterSequence) : pageNumber(last);
     const rows = await readChain(context.store.db, filters, after, limit + 1);
     const page = rows.slice(0, limit);

@@ -21,11 +21,9 @@ export function getManifest(
     if (name === '' || name === own.name) return { manifest: manifestMessage(own) };
     const other = await findDefinition(context.store.db, keyOf(agent), name);
     if (other === undefined || !own.subAgents.some((child) => child.name === name)) {
-      throw new NotFoundError(
-        'AGENT_NOT_FOUND',
-        `${own.name} may hand work to no agent called ${name}.`,
-        { field: 'name' },
-      );
+      throw new NotFoundError('AGENT_NOT_FOUND', `${own.name} has no sub-agent "${name}".`, {
+        field: 'name',
+      });
     }
     return { manifest: manifestMessage(other) };
   };

@@ -57,7 +57,7 @@ export async function loadAgent(db: SupervisorReader, key: AgentKey): Promise<Ag
   if (row !== undefined) return row;
   throw new NotFoundError(
     'AGENT_NOT_FOUND',
-    `There is no agent ${key.instance} in run ${key.runId}.`,
+    `Agent ${key.instance} does not exist in run ${key.runId}.`,
     { run_id: key.runId, agent: key.instance },
   );
 }

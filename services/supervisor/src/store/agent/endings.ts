@@ -48,7 +48,7 @@ export async function recordEnding(
 ): Promise<boolean> {
   const agent = await loadAgent(trx, ending);
   if (agent.ended_at !== null) return false;
-  const stopReason = await reasonThatStands(trx, ending);
+  const stopReason = await effectiveReason(trx, ending);
   const { state } = outcomeOf(stopReason);
   await saveAgent(trx, ending, {
     ...clockColumns(stopped(clockOf(agent), at)),
@@ -80,7 +80,7 @@ export async function recordEnding(
 }
 
 /** An agent that is halted at its deadline was ended by the halt (SV-9). */
-async function reasonThatStands(
+async function effectiveReason(
   trx: SupervisorTransaction,
   { tenant, runId, instance, stopReason }: Ending,
 ): Promise<string> {

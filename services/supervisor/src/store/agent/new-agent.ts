@@ -1,5 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
-import { STANDING_CLOCK } from '../../domain/clock/active-clock.ts';
+import { STOPPED_CLOCK } from '../../domain/clock/active-clock.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
 import { type AgentRow, clockColumns } from './agents.ts';
@@ -35,7 +35,7 @@ export function newAgentRow({ tenant, runId, instance, manifest, models, parent 
     state: 'RUNNING',
     epoch: 0n,
     steps: 0,
-    ...clockColumns(STANDING_CLOCK),
+    ...clockColumns(STOPPED_CLOCK),
     waiting_since: null,
     paused_since: null,
     slot_changed_at: null,

@@ -1,5 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
-import { lapsed, seen, stopped } from '../../domain/clock/active-clock.ts';
+import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts';
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
@@ -57,7 +57,7 @@ export async function noteLeaseExpiry(
 ): Promise<void> {
   const agent = await findAgent(trx, key);
   if (agent === undefined || agent.ended_at !== null) return;
-  await saveAgent(trx, key, clockColumns(lapsed(clockOf(agent), at)));
+  await saveAgent(trx, key, clockColumns(leaseExpired(clockOf(agent), at)));
 }
 
 /** A suspended agent stays suspended, and a halted one parked. */

@@ -58,7 +58,7 @@ export async function loadApproval(
 ): Promise<ApprovalRow> {
   const row = await findApproval(db, tenant, approvalId);
   if (row !== undefined) return row;
-  throw new NotFoundError('APPROVAL_NOT_FOUND', `There is no approval ${approvalId}.`, {
+  throw new NotFoundError('APPROVAL_NOT_FOUND', `Approval ${approvalId} does not exist.`, {
     approval_id: approvalId,
   });
 }

@@ -13,7 +13,7 @@ export type ChainEnd = Omit<ChainRow, 'signed_at'>;
 export type CheckpointRow = Selectable<AuditCheckpointsTable>;
 
 /** When a chain with unsigned records is due for a checkpoint. */
-export interface CheckpointRhythm {
+export interface CheckpointPolicy {
   /** Number of unsigned records. */
   readonly records: number;
   /** Or: time of the last checkpoint. */
@@ -23,12 +23,12 @@ export interface CheckpointRhythm {
 /** The chains that are due for a checkpoint. */
 export async function chainsToSign(
   db: SupervisorReader,
-  rhythm: CheckpointRhythm,
+  rhythm: CheckpointPolicy,
 ): Promise<ChainRow[]> {
   return (await selectChainsToSign(db, rhythm)).rows;
 }
 
-const selectChainsToSign = prepareQuery((db: SupervisorReader, rhythm: CheckpointRhythm) =>
+const selectChainsToSign = prepareQuery((db: SupervisorReader, rhythm: CheckpointPolicy) =>
   db
     .selectFrom('audit_chains')
     .selectAll()

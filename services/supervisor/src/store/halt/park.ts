@@ -53,11 +53,11 @@ export async function unparkHalted(
 ): Promise<void> {
   const run = await loadRun(trx, key);
   if (!isLiving(run)) return;
-  const isFirst = await isFirstTime(trx, key, halt, at);
+  const isFirst = await isFirstResume(trx, key, halt, at);
   for (const agent of await agentsOf(trx, key)) {
     if (agent.ended_at !== null || !covers(halt.scope, keyOf(agent))) continue;
     if ((await haltOver(trx, keyOf(agent))) !== undefined) continue;
-    if (isFirst) await prolongApprovals(trx, agent, halt.orderedAt, at);
+    if (isFirst) await extendApprovals(trx, agent, halt.orderedAt, at);
     if (agent.state !== 'PARKED' || agent.paused_since !== null) continue;
     const clock = clockOf(agent);
     // The clock of an undelivered agent starts with its delivery.
@@ -102,7 +102,7 @@ function isLiving({ state, ended_at }: RunRow): boolean {
 }
 
 /** Approvals are extended once, also when the order is repeated. */
-async function isFirstTime(
+async function isFirstResume(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
   { haltId }: Halt,
@@ -113,7 +113,7 @@ async function isFirstTime(
 }
 
 /** Extends pending approvals by the halted time, in which they could not be answered (SV-5). */
-async function prolongApprovals(
+async function extendApprovals(
   trx: SupervisorTransaction,
   agent: AgentRow,
   haltedAt: Date,

@@ -84,7 +84,7 @@ export async function loadDecision(db: SupervisorReader, key: CallKey): Promise<
   if (row !== undefined) return row;
   throw new NotFoundError(
     'DECISION_NOT_FOUND',
-    `Agent ${key.instance} has proposed nothing under the call_id ${key.callId}.`,
+    `Agent ${key.instance} has no decision with call_id ${key.callId}.`,
     { run_id: key.runId, agent: key.instance, call_id: key.callId },
   );
 }

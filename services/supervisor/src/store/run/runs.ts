@@ -232,7 +232,7 @@ export async function assertRunQuota(
   if (used < most) return;
   throw new OverloadedError(
     'RUN_QUOTA_EXCEEDED',
-    `Tenant ${tenant} has ${used} runs under way, and WRIT_TENANT_MAX_RUNS allows ${most}; start another when one has ended.`,
+    `Tenant ${tenant} has ${used} runs in progress, and WRIT_TENANT_MAX_RUNS is ${most}; retry when a run has ended.`,
     { setting: 'WRIT_TENANT_MAX_RUNS', used: String(used), limit: String(most) },
   );
 }

@@ -25,7 +25,7 @@ export async function claimSession(
   if (owner.created_by === createdBy) return;
   throw new PermissionDeniedError(
     'SESSION_WRONG_OWNER',
-    `session_id ${sessionId} is a conversation of another caller.`,
+    `session_id ${sessionId} belongs to another caller.`,
     { field: 'session_id' },
   );
 }

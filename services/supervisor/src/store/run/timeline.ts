@@ -217,5 +217,5 @@ export async function replaceEntry(
 
 /** The error for a run that does not exist for its tenant. */
 export function runNotFound(runId: string): NotFoundError {
-  return new NotFoundError('RUN_NOT_FOUND', `There is no run ${runId}.`, { run_id: runId });
+  return new NotFoundError('RUN_NOT_FOUND', `Run ${runId} does not exist.`, { run_id: runId });
 }
