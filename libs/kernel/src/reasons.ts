@@ -197,6 +197,8 @@ export const REASONS = {
   POOL_CLOSED: { status: 'failed_precondition', meaning: 'The pool of the run is closed.', action: 'Start a new run.' },
   DEADLINE_PASSED: { status: 'failed_precondition', meaning: 'The deadline of the run has passed, so no slot is granted.', action: 'Start a new run.' },
   AGENT_RELEASED: { status: 'failed_precondition', meaning: 'The slot of the agent was released, which is final.', action: 'Use a new agent instance.' },
+  SLOT_DENIED: { status: 'resource_exhausted', meaning: 'A cap denied the slot of a child agent; the code is used in audit records.', action: 'Read the decision of the parent, or raise the cap.' },
+  UNKNOWN_AGENT: { status: 'not_found', meaning: 'A renewal names an agent that its pool does not have.', action: 'Stop renewing the agent.' },
   SLOT_GRANT_REQUIRED: { status: 'failed_precondition', meaning: 'The call requires a current slot grant.', action: 'Renew the slot lease.' },
   SLOT_GRANT_EXPIRED: { status: 'failed_precondition', meaning: 'The slot grant has expired.', action: 'Renew the slot lease.' },
   SLOT_GRANT_MISMATCH: { status: 'permission_denied', meaning: 'The slot grant belongs to another agent.', action: 'Send the slot grant of the calling agent.' },
