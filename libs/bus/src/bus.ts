@@ -1,6 +1,6 @@
-/** One message on a bus. Consumers share it: nobody may change its bytes. */
+/** One message on a bus. Consumers share it and must not modify its bytes. */
 export interface BusMessage {
-  /** The same for every repeat of the same event (HK-1). */
+  /** The same for every delivery of the same event (HK-1). */
   readonly eventId: string;
   readonly subject: string;
   readonly payload: Uint8Array;
@@ -8,80 +8,79 @@ export interface BusMessage {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A subscription that can be ended. */
+/** An active subscription. */
 export interface Subscription {
   /**
-   * Takes no further message; resolves when the handler has finished what it began, so a handler
-   * must not await it. What comes for a durable that nobody attends to is kept for it: by NATS, or,
-   * in one process, by the outboxes, because publishing fails until somebody is back.
+   * Stops the delivery; resolves when running handlers have finished, so a handler must not await it. Messages
+   * for a durable consumer without subscribers are kept: by NATS, or in one process by the outboxes, because
+   * publishing fails until there is a subscriber again.
    */
   unsubscribe(): Promise<void>;
 }
 
-/** How to take every message of a subject, each at least once. */
+/** Options of a durable subscription, which receives every message of a subject at least once. */
 export interface DurableOptions {
-  /** NATS subject; `*` stands for one token, `>` for the rest. */
+  /** NATS subject; `*` matches one token, `>` the rest. */
   readonly subject: string;
-  /** Name of the consumer, an id; subscribers of the same name share the messages between them. */
+  /** Name of the consumer, an id; subscribers of the same name share the messages. */
   readonly durable: string;
   /**
-   * Resolves when what the message means is committed; a throw has it delivered again. Deliveries
-   * repeat, so it must be idempotent on the event id. Messages of one publisher come in order,
-   * those of several may overlap.
+   * Resolves when the effect of the message is committed; if it throws, the message is redelivered. It must be
+   * idempotent on the event id. Messages of one publisher are delivered in order, those of several may overlap.
    */
   readonly handler: (message: BusMessage) => Promise<void>;
   /**
-   * Takes messages of one publisher that come together, in their order: all of them, or none and
-   * throws, whereupon each comes by itself. Used by a bus that delivers several at once.
+   * Handles a batch of messages of one publisher in order: all or none. If it throws, the messages are delivered
+   * one by one. Used by a bus that delivers batches.
    */
   readonly handleAll?: (messages: readonly BusMessage[]) => Promise<void>;
 }
 
-/** How to see messages as they pass, without any promise that they arrive. */
+/** Options of a live subscription, which receives messages without a delivery guarantee. */
 export interface LiveOptions {
-  /** NATS subject; `*` stands for one token, `>` for the rest. */
+  /** NATS subject; `*` matches one token, `>` the rest. */
   readonly subject: string;
-  /** One message at a time; `missed` says how many were dropped right before it. */
+  /** Handles one message at a time; `missed` is the number of messages dropped before it. */
   readonly handler: (message: BusMessage, missed: number) => void | Promise<void>;
-  /** Messages that may wait for a slow handler, the oldest being dropped first; default 256. */
+  /** Size of the queue of a slow handler; the oldest message is dropped first. Default 256. */
   readonly capacity?: number;
 }
 
-/** Carries messages between services (HK-2). NATS and the in-process bus look alike through it. */
+/** Carries messages between services (HK-2); implemented by NATS and by the in-process bus. */
 export interface Bus {
   /**
-   * Resolves when the bus is answerable for the message, so that the outbox may mark it. Live
-   * subscribers see it, too, and see it again when it is repeated.
-   * @throws InvalidRequestError INVALID_SUBJECT; UnavailableError when the message was not taken
+   * Resolves when the bus has accepted the message, so that the outbox may mark it as published. Live
+   * subscribers receive it as well, again for every repeat.
+   * @throws InvalidRequestError INVALID_SUBJECT; UnavailableError if the message was not accepted
    */
   publish(message: BusMessage): Promise<void>;
 
   /**
-   * Publishes messages of one publisher, in their order; rejects when not all of them were taken, and
-   * they are to be published one by one. Only where that is less work than publishing each.
+   * Publishes a batch of messages of one publisher in order; rejects if not all were accepted, and then the
+   * messages must be published one by one. Present if a batch is cheaper than single messages.
    * @throws as `publish`
    */
   publishAll?(messages: readonly BusMessage[]): Promise<void>;
 
   /**
-   * Takes every message of a subject, each at least once.
-   * @throws InvalidRequestError INVALID_SUBJECT, INVALID_ID; PreconditionError BUS_DURABLE_MISMATCH when the
-   *   durable exists with another subject; UnavailableError BUS_CLOSED
+   * Subscribes to every message of a subject, each delivered at least once.
+   * @throws InvalidRequestError INVALID_SUBJECT, INVALID_ID; PreconditionError BUS_DURABLE_MISMATCH if the
+   *   durable consumer exists with another subject; UnavailableError BUS_CLOSED
    */
   subscribe(options: DurableOptions): Promise<Subscription>;
 
   /**
-   * Whether what is published is taken at all now; false while a durable consumer that must be there
-   * is away, as in a process that shares its bus with nobody.
+   * Whether published messages are accepted; false while a required durable consumer has no subscriber, as in a
+   * process without a shared bus.
    */
   hasSubscribers(): boolean;
 
-  /** Shows a message to whoever looks right now; never fails for want of a listener. */
+  /** Publishes a message to the current live subscribers; succeeds without any. */
   publishLive(message: BusMessage): void;
 
-  /** Sees messages as they pass, from both kinds of publishing. */
+  /** Subscribes to messages of both `publish` and `publishLive`. */
   subscribeLive(options: LiveOptions): Subscription;
 
-  /** Takes no further message; resolves when handlers have finished theirs. */
+  /** Stops the delivery; resolves when running handlers have finished. */
   close(): Promise<void>;
 }

@@ -1,20 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { UnavailableError } from '@writ/kernel';
 import type { BusMessage, DurableOptions, Subscription } from './bus.ts';
-import { withinTime } from './within-time.ts';
+import { withHandlerTimeout } from './handler-timeout.ts';
 
 interface Subscriber {
   readonly handler: DurableOptions['handler'];
   readonly handleAll: NonNullable<DurableOptions['handleAll']> | undefined;
 }
 
-/** One durable consumer: the subscribers of one name, who share its messages between them. */
+/** A durable consumer of the in-process bus: the subscribers of one name, which share its messages. */
 export class DurableConsumer {
   readonly name: string;
   readonly subject: string;
   readonly #timeoutMs: number;
   readonly #subscribers: Subscriber[] = [];
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #inFlight = new Set<Promise<void>>();
 
   constructor(name: string, subject: string, timeoutMs: number) {
     this.name = name;
@@ -22,14 +22,14 @@ export class DurableConsumer {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Whether somebody is there to take messages. */
+  /** Whether the consumer has a subscriber. */
   get hasSubscribers(): boolean {
     return this.#subscribers.length > 0;
   }
 
   /** Adds a subscriber. */
   add(options: DurableOptions): Subscription {
-    // As over NATS, a handler does not run in the span or transaction of whoever publishes.
+    // As with NATS, a handler does not run in the span or transaction of the publisher.
     const outside = AsyncLocalStorage.snapshot();
     const { handler, handleAll } = options;
     const subscriber: Subscriber = {
@@ -46,49 +46,51 @@ export class DurableConsumer {
     };
   }
 
-  /** Resolves when the handler has; rejects when it throws, hangs, or nobody is there. */
+  /** Resolves when the handler has; rejects if it throws or times out, or if there is no subscriber. */
   async deliver(message: BusMessage): Promise<void> {
-    await this.#noting(this.#within(this.#next().handler(message)));
+    await this.#tracked(this.#within(this.#next().handler(message)));
   }
 
   /**
-   * Resolves when a subscriber has taken all of them, in their order; rejects as {@link deliver}, and
-   * some may have been taken then.
+   * Delivers a batch in order; rejects as {@link deliver}, and some messages may have been handled then.
    */
   async deliverAll(messages: readonly BusMessage[]): Promise<void> {
     const { handler, handleAll } = this.#next();
-    if (handleAll !== undefined) return await this.#noting(this.#within(handleAll(messages)));
+    if (handleAll !== undefined) return await this.#tracked(this.#within(handleAll(messages)));
     const each = async (): Promise<void> => {
       for (const message of messages) await this.#within(handler(message));
     };
-    await this.#noting(each());
+    await this.#tracked(each());
   }
 
-  /** The subscriber whose turn it is. */
+  /** The next subscriber, round robin. */
   #next(): Subscriber {
     const subscriber = this.#subscribers.shift();
     if (subscriber === undefined) {
-      throw new UnavailableError('BUS_NO_SUBSCRIBER', `Nobody attends to ${this.name} now.`);
+      throw new UnavailableError(
+        'BUS_NO_SUBSCRIBER',
+        `Durable consumer ${this.name} has no subscriber.`,
+      );
     }
     this.#subscribers.push(subscriber);
     return subscriber;
   }
 
   async #within(work: Promise<void>): Promise<void> {
-    await withinTime(this.name, this.#timeoutMs, work);
+    await withHandlerTimeout(this.name, this.#timeoutMs, work);
   }
 
-  async #noting(delivery: Promise<void>): Promise<void> {
-    this.#underWay.add(delivery);
+  async #tracked(delivery: Promise<void>): Promise<void> {
+    this.#inFlight.add(delivery);
     try {
       await delivery;
     } finally {
-      this.#underWay.delete(delivery);
+      this.#inFlight.delete(delivery);
     }
   }
 
-  /** Resolves when no delivery is under way. */
+  /** Resolves when no delivery is in flight. */
   async idle(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#inFlight);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who emits which hook event (HK-1), as their NATS permissions have it, too. The supervisor tells of
- * tool calls for a gateway that has no bus.
+ * The hook events of each emitter (HK-1), which also define its NATS permissions. The supervisor publishes the
+ * events of tool calls for a gateway without a bus.
  */
 export const HOOK_EMITTERS = {
   supervisor: [
@@ -23,16 +23,15 @@ export type HookEmitter = keyof typeof HOOK_EMITTERS;
 /** All of them, in the order of {@link HOOK_EMITTERS}. */
 export const HOOK_EMITTER_NAMES = Object.keys(HOOK_EMITTERS) as readonly HookEmitter[];
 
-/** A JetStream stream: its name, and the subjects that it keeps. */
+/** A JetStream stream: its name and its subjects. */
 export interface StreamPlan {
   readonly name: string;
   readonly subjects: readonly string[];
 }
 
 /**
- * The stream that keeps one emitter's events. Each emitter has its own: JetStream looks for repeats of
- * an id in one stream, so nobody can publish under the ids of another and have its events taken for
- * repeats; and what one emitter says does not wait for the others.
+ * The stream of one emitter's events. Each emitter has its own: JetStream deduplicates ids within a stream, so no
+ * emitter can suppress the events of another by publishing under their ids, and emitters do not block each other.
  */
 export function hookStream(emitter: HookEmitter): StreamPlan {
   return {
@@ -41,5 +40,5 @@ export function hookStream(emitter: HookEmitter): StreamPlan {
   };
 }
 
-/** The streams of all hook events, which `writ.hooks.v1.>` stands for (HK-2). */
+/** The streams of all hook events, `writ.hooks.v1.>` (HK-2). */
 export const HOOK_STREAMS: readonly StreamPlan[] = HOOK_EMITTER_NAMES.map(hookStream);

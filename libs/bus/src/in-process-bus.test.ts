@@ -16,7 +16,7 @@ function open(options: Partial<InProcessBusOptions> = {}) {
   return { bus, failures };
 }
 
-/** A handler that keeps what it got. */
+/** A handler that records its messages. */
 function keeper() {
   const kept: BusMessage[] = [];
   const handler = async (got: BusMessage): Promise<void> => {
@@ -25,7 +25,7 @@ function keeper() {
   return { handler, ids: () => kept.map(({ eventId }) => eventId), kept };
 }
 
-/** A handler that waits until it is let go. */
+/** A handler that blocks until it is released. */
 function waiter() {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
@@ -39,7 +39,7 @@ function waiter() {
 const noError = () => expect.unreachable();
 
 describe('durable subscribers of the in-process bus', () => {
-  it('have taken a message when publish resolves (HK-2, SYS-5)', async () => {
+  it('have handled a message when publish resolves (HK-2, SYS-5)', async () => {
     const { bus } = open();
     const slow = waiter();
     const quick = keeper();
@@ -56,7 +56,7 @@ describe('durable subscribers of the in-process bus', () => {
     await publishing;
   });
 
-  it('all get a message that one of them refuses, and the publisher is told to repeat it', async () => {
+  it('all receive a message that one of them fails to handle, and the publish rejects', async () => {
     const { bus, failures } = open();
     const before = keeper();
     const after = keeper();
@@ -82,7 +82,7 @@ describe('durable subscribers of the in-process bus', () => {
     ]);
   });
 
-  it('get what is published together in order, in one go where they can, and publishing waits for all (HK-1, HK-2)', async () => {
+  it('receive a batch in order, at once if they can, and the publish waits for all (HK-1, HK-2)', async () => {
     const { bus } = open({ onError: noError });
     const together: string[][] = [];
     const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
@@ -97,7 +97,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(one.ids()).toEqual(['e1', 'e2', 'e3']);
   });
 
-  it('have those who publish together publish one by one when somebody refuses', async () => {
+  it('reject a batch that one of them fails to handle', async () => {
     const { bus, failures } = open({ requiredConsumers: ['d'] });
     await expect(bus.publishAll?.([message('e1')])).rejects.toMatchObject({
       reason: 'BUS_NO_SUBSCRIBER',
@@ -118,7 +118,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(kept.ids()).toEqual([]);
   });
 
-  it('get only what their subject takes', async () => {
+  it('receive only messages that match their subject', async () => {
     const { bus } = open();
     const kept = keeper();
     await bus.subscribe({ subject: 'a.*', durable: 'd', handler: kept.handler });
@@ -127,7 +127,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(kept.ids()).toEqual(['yes']);
   });
 
-  it('share the messages when they share a name, as NATS has it', async () => {
+  it('share the messages of one name, as with NATS', async () => {
     const { bus } = open();
     const [left, right] = [keeper(), keeper()];
     await bus.subscribe({ subject: '>', durable: 'd', handler: left.handler });
@@ -147,7 +147,7 @@ describe('durable subscribers of the in-process bus', () => {
     ).rejects.toMatchObject({ reason: 'BUS_DURABLE_MISMATCH' });
   });
 
-  it('miss nothing while they are away: publishing fails until they are back (HK-2)', async () => {
+  it('lose no message while unsubscribed, because publishing fails (HK-2)', async () => {
     const { bus } = open({ requiredConsumers: ['timeline'] });
     const unattended = { kind: 'unavailable', reason: 'BUS_NO_SUBSCRIBER' };
     await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
@@ -164,7 +164,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(kept.ids()).toEqual(['early', 'late']);
   });
 
-  it('hold up nobody for ever when they hang', async () => {
+  it('time out when they hang', async () => {
     const { bus } = open({ handlerTimeoutMs: 2 });
     const hanging = waiter();
     await bus.subscribe({ subject: '>', durable: 'd', handler: hanging.handler });
@@ -174,7 +174,7 @@ describe('durable subscribers of the in-process bus', () => {
     });
   });
 
-  it('cannot change what others see', async () => {
+  it('cannot modify a message for others', async () => {
     const { bus } = open({ onError: noError });
     const kept = keeper();
     await bus.subscribe({ subject: '>', durable: 'd', handler: kept.handler });
@@ -183,7 +183,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(Object.isFrozen(kept.kept[0]?.headers)).toBe(true);
   });
 
-  it('run in their own async context, not in that of the publisher (SYS-1)', async () => {
+  it('run outside the async context of the publisher (SYS-1)', async () => {
     const { bus } = open();
     const span = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
@@ -197,7 +197,7 @@ describe('durable subscribers of the in-process bus', () => {
     expect(seen.sort()).toEqual(['consumer', undefined]);
   });
 
-  it('need a name and a subject that NATS would take', async () => {
+  it('require a valid name and subject', async () => {
     const { bus } = open();
     const { handler } = keeper();
     await expect(bus.subscribe({ subject: 'a..b', durable: 'd', handler })).rejects.toMatchObject({
@@ -213,7 +213,7 @@ describe('durable subscribers of the in-process bus', () => {
 });
 
 describe('live subscribers of the in-process bus', () => {
-  it('see live and durable messages, without holding up the publisher', async () => {
+  it('receive live and durable messages without blocking the publisher', async () => {
     const { bus } = open();
     const got = Promise.withResolvers<void>();
     const seen: string[] = [];
@@ -232,7 +232,7 @@ describe('live subscribers of the in-process bus', () => {
     expect(seen).toEqual(['live', 'durable']);
   });
 
-  it('lose the oldest when they are slow, and are told how many', async () => {
+  it('lose the oldest messages when slow, with the number of missed ones', async () => {
     const { bus } = open();
     const first = Promise.withResolvers<void>();
     const go = Promise.withResolvers<void>();
@@ -260,7 +260,7 @@ describe('live subscribers of the in-process bus', () => {
     ]);
   });
 
-  it('go on after a throw, which is reported', async () => {
+  it('continue after an error, which is reported', async () => {
     const { bus, failures } = open();
     const done = Promise.withResolvers<void>();
     bus.subscribeLive({
@@ -276,7 +276,7 @@ describe('live subscribers of the in-process bus', () => {
     expect(failures).toEqual([{ eventId: 'bad', subject: 'a.b' }]);
   });
 
-  it('see each message that their subject takes, whatever it begins with', async () => {
+  it('receive every matching message for any prefix', async () => {
     const { bus } = open({ onError: noError });
     const patterns = ['>', '*.b', 'a.>', 'a.*', 'a.b', 'a.*.c', 'a.b.c', 'b', '*'];
     const seen: string[] = [];
@@ -300,7 +300,7 @@ describe('live subscribers of the in-process bus', () => {
     expect(seen).toHaveLength(expected.length);
   });
 
-  it('see nothing after they have left', async () => {
+  it('receive nothing after unsubscribing', async () => {
     const { bus } = open({ onError: noError });
     const kept = keeper();
     const subscription = bus.subscribeLive({ subject: '>', handler: kept.handler });
@@ -312,8 +312,8 @@ describe('live subscribers of the in-process bus', () => {
   });
 });
 
-describe('leaving the in-process bus', () => {
-  it('waits for all of several messages that came together (HK-2)', async () => {
+describe('unsubscribing from the in-process bus', () => {
+  it('waits for a whole batch (HK-2)', async () => {
     const { bus } = open();
     const slow = waiter();
     let left = false;
@@ -338,7 +338,7 @@ describe('leaving the in-process bus', () => {
 });
 
 describe('closing the in-process bus', () => {
-  it('waits for what is under way and takes nothing more', async () => {
+  it('waits for deliveries in flight and accepts no message', async () => {
     const { bus } = open();
     const slow = waiter();
     await bus.subscribe({ subject: '>', durable: 'd', handler: slow.handler });

@@ -5,7 +5,7 @@ import { LiveSubscriber } from './live-subscriber.ts';
 import { LiveSubscribers } from './live-subscribers.ts';
 import { assertPattern, assertSubject, matchSubject } from './subjects.ts';
 
-/** What a handler did not take, for the log: ids, never content. */
+/** The message of a failed handler, for the log: ids, never content. */
 export interface BusFailure {
   readonly eventId: string;
   readonly subject: string;
@@ -13,24 +13,23 @@ export interface BusFailure {
   readonly durable?: string;
 }
 
-/** How the in-process bus works. */
+/** Options of the in-process bus. */
 export interface InProcessBusOptions {
-  /** Told of every handler that failed; must not throw. */
+  /** Receives the error of every failed handler; must not throw. */
   readonly onError: (error: unknown, failure: BusFailure) => void;
   /**
-   * Durable consumers that must be there before anything is taken. Nothing is stored here, so a
-   * message that came before its consumer, or while it is away, would be lost; publishing fails
-   * instead, and the message stays in its outbox.
+   * Durable consumers that must have a subscriber. The bus stores nothing, so that a message published without
+   * its consumer would be lost; publishing fails instead, and the message remains in its outbox.
    */
   readonly requiredConsumers?: readonly string[];
-  /** Milliseconds that a durable handler may take over one message; default 30 000. */
+  /** Time limit of a durable handler for one message, ms; default 30 000. */
   readonly handlerTimeoutMs?: number;
 }
 
 /**
  * The bus of the embedded mode (SYS-5). It stores nothing, so `publish` resolves only when every
- * durable consumer has taken the message. When one does not, the others still get it, and publish
- * rejects with UnavailableError BUS_DELIVERY_FAILED; the outbox relay then repeats it to all.
+ * durable consumer has handled the message. If one fails, the others still receive it, and publish rejects with
+ * UnavailableError BUS_DELIVERY_FAILED; the outbox relay then publishes it again.
  */
 export function createInProcessBus(options: InProcessBusOptions): Bus {
   return new InProcessBus(options);
@@ -49,10 +48,10 @@ class InProcessBus implements Bus {
   async publish(message: BusMessage): Promise<void> {
     this.#refuseClosed();
     assertSubject(message.subject);
-    this.#refuseUnattended();
+    this.#refuseWithoutSubscribers();
     const shared = seal(message);
     const failures: { readonly durable: string; readonly error: unknown }[] = [];
-    this.#offerLive(shared);
+    this.#deliverLive(shared);
     await Promise.all(
       Array.from(this.#durables.values(), async (consumer) => {
         if (!matchSubject(consumer.subject, shared.subject)) return;
@@ -64,27 +63,27 @@ class InProcessBus implements Bus {
         }
       }),
     );
-    if (failures.length > 0) throw notTaken(shared, failures);
+    if (failures.length > 0) throw notHandled(shared, failures);
   }
 
   async publishAll(messages: readonly BusMessage[]): Promise<void> {
     this.#refuseClosed();
     for (const { subject } of messages) assertSubject(subject);
-    this.#refuseUnattended();
+    this.#refuseWithoutSubscribers();
     const shared = messages.map(seal);
-    for (const message of shared) this.#offerLive(message);
+    for (const message of shared) this.#deliverLive(message);
     const deliveries = await Promise.allSettled(
       Array.from(this.#durables.values(), async (consumer) => {
         const own = shared.filter(({ subject }) => matchSubject(consumer.subject, subject));
         if (own.length > 0) await consumer.deliverAll(own);
       }),
     );
-    // Who did not take which, and why, is told when each is published by itself.
+    // The failing message and consumer are reported when the messages are published one by one.
     const failed = deliveries.find((delivery) => delivery.status === 'rejected');
     if (failed !== undefined) {
       throw new UnavailableError(
         'BUS_DELIVERY_FAILED',
-        'Not all messages were taken.',
+        'A durable consumer failed to handle the messages.',
         {},
         { cause: failed.reason },
       );
@@ -102,7 +101,7 @@ class InProcessBus implements Bus {
     if (consumer.subject !== subject) {
       throw new PreconditionError(
         'BUS_DURABLE_MISMATCH',
-        `The durable ${durable} is subscribed to ${consumer.subject} already, not to ${subject}.`,
+        `Durable consumer ${durable} exists with subject ${consumer.subject} instead of ${subject}.`,
         { durable },
       );
     }
@@ -116,7 +115,7 @@ class InProcessBus implements Bus {
 
   publishLive(message: BusMessage): void {
     assertSubject(message.subject);
-    if (!this.#closed) this.#offerLive(seal(message));
+    if (!this.#closed) this.#deliverLive(seal(message));
   }
 
   subscribeLive(options: LiveOptions): Subscription {
@@ -141,8 +140,8 @@ class InProcessBus implements Bus {
     await Promise.all([...live, ...durable]);
   }
 
-  #offerLive(message: BusMessage): void {
-    for (const subscriber of this.#live.lookingAt(message.subject)) subscriber.offer(message);
+  #deliverLive(message: BusMessage): void {
+    for (const subscriber of this.#live.matching(message.subject)) subscriber.offer(message);
   }
 
   #report(error: unknown, { eventId, subject }: BusMessage, durable?: string): void {
@@ -162,12 +161,16 @@ class InProcessBus implements Bus {
     );
   }
 
-  #refuseUnattended(): void {
+  #refuseWithoutSubscribers(): void {
     const missing = this.#missing();
     if (missing === undefined) return;
-    throw new UnavailableError('BUS_NO_SUBSCRIBER', `Nobody attends to ${missing} now.`, {
-      durable: missing,
-    });
+    throw new UnavailableError(
+      'BUS_NO_SUBSCRIBER',
+      `Durable consumer ${missing} has no subscriber.`,
+      {
+        durable: missing,
+      },
+    );
   }
 }
 
@@ -175,14 +178,14 @@ function seal(message: BusMessage): BusMessage {
   return Object.freeze({ ...message, headers: Object.freeze({ ...message.headers }) });
 }
 
-function notTaken(
+function notHandled(
   { eventId }: BusMessage,
   failures: readonly { readonly durable: string; readonly error: unknown }[],
 ): UnavailableError {
   const durables = failures.map(({ durable }) => durable).join(', ');
   return new UnavailableError(
     'BUS_DELIVERY_FAILED',
-    `The message ${eventId} was not taken by ${durables}.`,
+    `Message ${eventId} was not handled by ${durables}.`,
     { event_id: eventId, durable: durables },
     { cause: failures[0]?.error },
   );

@@ -3,17 +3,17 @@ import type { BusMessage, LiveOptions, Subscription } from './bus.ts';
 
 const DEFAULT_CAPACITY = 256;
 
-/** One live subscriber with its bounded queue. */
+/** A live subscriber with a bounded queue. */
 export class LiveSubscriber implements Subscription {
   readonly subject: string;
   readonly #handler: LiveOptions['handler'];
   readonly #capacity: number;
   readonly #onError: (error: unknown, message: BusMessage) => void;
   readonly #queue: BusMessage[] = [];
-  // As over NATS, a handler does not run in the span or transaction of whoever publishes.
+  // As with NATS, a handler does not run in the span or transaction of the publisher.
   readonly #outside = AsyncLocalStorage.snapshot();
   #missed = 0;
-  #pumping: Promise<void> | undefined;
+  #delivering: Promise<void> | undefined;
   #ended = false;
 
   constructor(options: LiveOptions, onError: (error: unknown, message: BusMessage) => void) {
@@ -23,7 +23,7 @@ export class LiveSubscriber implements Subscription {
     this.#onError = onError;
   }
 
-  /** Queues a message, in place of the oldest when the queue is full; never waits. */
+  /** Queues a message without waiting; a full queue drops its oldest message. */
   offer(message: BusMessage): void {
     if (this.#ended) return;
     if (this.#queue.length >= this.#capacity) {
@@ -31,17 +31,17 @@ export class LiveSubscriber implements Subscription {
       this.#missed += 1;
     }
     this.#queue.push(message);
-    this.#pumping ??= this.#outside(() => this.#pump());
+    this.#delivering ??= this.#outside(() => this.#deliver());
   }
 
   async unsubscribe(): Promise<void> {
     this.#ended = true;
     this.#queue.length = 0;
-    await this.#pumping;
+    await this.#delivering;
   }
 
-  async #pump(): Promise<void> {
-    // The publisher must not run a stranger's handler on its own stack.
+  async #deliver(): Promise<void> {
+    // The handler must not run on the publisher's stack.
     await Promise.resolve();
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       const missed = this.#missed;
@@ -52,6 +52,6 @@ export class LiveSubscriber implements Subscription {
         this.#onError(error, next);
       }
     }
-    this.#pumping = undefined;
+    this.#delivering = undefined;
   }
 }

@@ -2,33 +2,33 @@ import type { LiveSubscriber } from './live-subscriber.ts';
 import { matchSubject } from './subjects.ts';
 
 /**
- * Live subscribers by what their subjects have before the first wildcard, so that a message costs the
- * same however many look at others.
+ * Live subscribers indexed by the tokens of their subjects before the first wildcard, so that the cost of a message
+ * does not depend on subscribers of other subjects.
  */
 export class LiveSubscribers {
   readonly #byRoot = new Map<string, Set<LiveSubscriber>>();
 
   add(subscriber: LiveSubscriber): void {
     const root = rootOf(subscriber.subject);
-    const sharers = this.#byRoot.get(root) ?? new Set();
-    this.#byRoot.set(root, sharers);
-    sharers.add(subscriber);
+    const subscribers = this.#byRoot.get(root) ?? new Set();
+    this.#byRoot.set(root, subscribers);
+    subscribers.add(subscriber);
   }
 
   delete(subscriber: LiveSubscriber): void {
     const root = rootOf(subscriber.subject);
-    const sharers = this.#byRoot.get(root);
-    sharers?.delete(subscriber);
-    if (sharers?.size === 0) this.#byRoot.delete(root);
+    const subscribers = this.#byRoot.get(root);
+    subscribers?.delete(subscriber);
+    if (subscribers?.size === 0) this.#byRoot.delete(root);
   }
 
-  /** Everybody. */
+  /** All subscribers. */
   all(): LiveSubscriber[] {
-    return [...this.#byRoot.values()].flatMap((sharers) => [...sharers]);
+    return [...this.#byRoot.values()].flatMap((subscribers) => [...subscribers]);
   }
 
-  /** Those that a message with this subject is for. */
-  lookingAt(subject: string): LiveSubscriber[] {
+  /** The subscribers whose subjects match. */
+  matching(subject: string): LiveSubscriber[] {
     if (this.#byRoot.size === 0) return [];
     const found: LiveSubscriber[] = [];
     for (const root of rootsFor(subject)) {
@@ -46,7 +46,7 @@ function rootOf(pattern: string): string {
   return tokens.slice(0, wild === -1 ? tokens.length : wild).join('.');
 }
 
-/** Every beginning of a subject: none of its tokens, the first, the first two, …, all. */
+/** The prefixes of a subject: no token, the first, the first two, …, all. */
 function* rootsFor(subject: string): Generator<string> {
   yield '';
   for (let dot = subject.indexOf('.'); dot !== -1; dot = subject.indexOf('.', dot + 1)) {

@@ -19,12 +19,12 @@ describe('hook subjects', () => {
     expect(hookSubject(address)).toBe('writ.hooks.v1.t1.run_1.ag-1.LLM_START');
   });
 
-  it('say - for what an event does not have (HK-1)', () => {
+  it('have - for absent parts (HK-1)', () => {
     expect(hookSubject({ tenant: 't1', event: 'HALTED' })).toBe('writ.hooks.v1.t1.-.-.HALTED');
     expect(hookSubject({ event: 'HALTED' })).toBe('writ.hooks.v1.-.-.-.HALTED');
   });
 
-  it('cannot be bent to another tenant, run or event (SYS-6)', () => {
+  it('reject tokens that would change tenant, run or event (SYS-6)', () => {
     const bad = ['', '-', '*', '>', 'a.b', 'A', 'a b', 'a'.repeat(65)];
     for (const value of bad) {
       for (const [field, token] of [
@@ -44,7 +44,7 @@ describe('hook subjects', () => {
     }
   });
 
-  it('are told apart by tenant, for any ids (SYS-6)', () => {
+  it('differ by tenant for any ids (SYS-6)', () => {
     fc.assert(
       fc.property(id, id, id, (tenant, other, run) => {
         const subject = hookSubject({ tenant, runId: run, event: 'RUN_START' });
@@ -58,7 +58,7 @@ describe('hook subjects', () => {
 });
 
 describe('progress subjects', () => {
-  it('name tenant, run and agent, and no hook takes them (SUP-1)', () => {
+  it('name tenant, run and agent, and match no hook subject (SUP-1)', () => {
     const subject = progressSubject({ tenant: 't1', runId: 'run_1', agent: 'ag-1' });
     expect(subject).toBe('writ.progress.v1.t1.run_1.ag-1');
     expect(progressAgent(subject)).toBe('ag-1');
@@ -75,7 +75,7 @@ describe('progress subjects', () => {
     }
   });
 
-  it('are those of one run of one tenant, for any ids (SYS-6)', () => {
+  it('match only one run of one tenant for any ids (SYS-6)', () => {
     fc.assert(
       fc.property(id, id, id, id, id, (tenant, otherTenant, runId, otherRun, agent) => {
         const pattern = progressOfRun({ tenant: otherTenant, runId: otherRun });
@@ -108,11 +108,11 @@ describe('matching a subject', () => {
     ['a.>', 'b.a', false],
     ['a.*.>', 'a.b', false],
     ['a.*.>', 'a.b.c.d', true],
-  ])('%s takes %s: %s', (pattern, subject, taken) => {
-    expect(matchSubject(pattern, subject)).toBe(taken);
+  ])('%s matches %s: %s', (pattern, subject, isMatch) => {
+    expect(matchSubject(pattern, subject)).toBe(isMatch);
   });
 
-  it('refuses what is no subject and no pattern', () => {
+  it('rejects invalid subjects and patterns', () => {
     for (const bad of ['', '.', 'a.', '.a', 'a..b', 'a b', 'a.>.b', 'a.b*', '>>', 'a.*b']) {
       expect(() => assertPattern(bad)).toThrow(
         expect.objectContaining({ reason: 'INVALID_SUBJECT' }),

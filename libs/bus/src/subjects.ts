@@ -9,7 +9,7 @@ const ABSENT = '-';
 const EVENT = /^[A-Z][A-Z0-9_]{0,63}$/;
 const TOKEN = /^[^\s.*>]+$/;
 
-/** What a hook subject is made of; what an event does not have is left out. */
+/** The parts of a hook subject; absent parts are omitted. */
 export interface HookAddress {
   readonly tenant?: string | undefined;
   readonly runId?: string | undefined;
@@ -20,7 +20,7 @@ export interface HookAddress {
 
 /**
  * The subject of a hook event: `writ.hooks.v1.<tenant>.<run_id>.<agent_id>.<event>`, with `-` for
- * what is absent (HK-1, HK-2).
+ * absent parts (HK-1, HK-2).
  * @throws InvalidRequestError INVALID_ID or INVALID_EVENT naming the token
  */
 export function hookSubject({ tenant, runId, agent, event }: HookAddress): string {
@@ -40,16 +40,16 @@ export function hookSubject({ tenant, runId, agent, event }: HookAddress): strin
   ].join('.');
 }
 
-/** An agent whose progress is shown. */
+/** The agent of a progress message. */
 export interface ProgressAddress {
   readonly tenant: string;
   readonly runId: string;
-  /** Its instance. */
+  /** The instance of the agent. */
   readonly agent: string;
 }
 
 /**
- * The subject of what an agent is doing now, for live subscribers only:
+ * The subject of an agent's progress, for live subscribers only:
  * `writ.progress.v1.<tenant>.<run_id>.<agent instance>` (SUP-1, SYS-6).
  * @throws InvalidRequestError INVALID_ID naming the token
  */
@@ -58,21 +58,20 @@ export function progressSubject({ tenant, runId, agent }: ProgressAddress): stri
 }
 
 /**
- * The subjects of all agents of one run of one tenant, to subscribe to.
+ * The subject pattern for the progress of all agents of a run.
  * @throws InvalidRequestError INVALID_ID naming the token
  */
 export function progressOfRun(run: Omit<ProgressAddress, 'agent'>): string {
   return [...runTokens(run), '*'].join('.');
 }
 
-/** The agent instance that a subject of {@link progressSubject} names. */
+/** The agent instance in a subject of {@link progressSubject}. */
 export function progressAgent(subject: string): string {
   return subject.slice(subject.lastIndexOf('.') + 1);
 }
 
 /**
- * Whether `subject` falls under `pattern`, as NATS sees it: `*` stands for one token, `>` at the end
- * for one or more.
+ * Whether `subject` matches `pattern` by the rules of NATS: `*` matches one token, a final `>` one or more.
  */
 export function matchSubject(pattern: string, subject: string): boolean {
   const wanted = pattern.split('.');
@@ -87,16 +86,16 @@ export function matchSubject(pattern: string, subject: string): boolean {
 }
 
 /**
- * Returns `subject` when something can be published to it: tokens, no wildcards.
+ * Returns `subject` if it is valid for publishing: tokens without wildcards.
  * @throws InvalidRequestError INVALID_SUBJECT
  */
 export function assertSubject(subject: string): string {
   if (subject.split('.').every((token) => TOKEN.test(token))) return subject;
-  throw badSubject('a subject to publish to must be tokens joined by dots, without wildcards');
+  throw badSubject('a subject to publish to must be tokens separated by dots, without wildcards');
 }
 
 /**
- * Returns `pattern` when it can be subscribed to: tokens, `*` for a whole one, `>` for the last.
+ * Returns `pattern` if it is valid for subscribing: tokens, `*` for a whole token, `>` for the rest.
  * @throws InvalidRequestError INVALID_SUBJECT
  */
 export function assertPattern(pattern: string): string {
@@ -106,7 +105,9 @@ export function assertPattern(pattern: string): string {
       token === '*' || (token === '>' && index === tokens.length - 1) || TOKEN.test(token),
   );
   if (valid) return pattern;
-  throw badSubject('a subject to subscribe to must be tokens joined by dots; > only at the end');
+  throw badSubject(
+    'a subject to subscribe to must be tokens separated by dots, with > only at the end',
+  );
 }
 
 function badSubject(sentence: string): InvalidRequestError {
@@ -122,12 +123,16 @@ function runTokens({ tenant, runId }: Omit<ProgressAddress, 'agent'>): string[] 
 function idToken(value: string | undefined, field: string): string {
   if (value === undefined) return ABSENT;
   if (value === ABSENT) {
-    throw new InvalidRequestError('INVALID_ID', `${field} must not be -, which stands for none.`, {
-      field,
-    });
+    throw new InvalidRequestError(
+      'INVALID_ID',
+      `${field} must not be -, which marks an absent part.`,
+      {
+        field,
+      },
+    );
   }
   return assertId(value, field);
 }
 
-/** The durable consumer that carries every service's events into the timelines of runs (HK-1). */
+/** The durable consumer that records the events of every service in the timelines of runs (HK-1). */
 export const TIMELINE_CONSUMER = 'supervisor-timeline';

@@ -9,20 +9,20 @@ import {
   createNatsBus,
 } from '../src/index.ts';
 
-/** A bus of one test, whose subjects begin with a token of their own. */
+/** A bus of one test, whose subjects begin with a unique token. */
 export interface BusUnderTest {
   readonly bus: Bus;
-  /** What handlers failed at. */
+  /** Failures of handlers. */
   readonly failures: Partial<BusFailure>[];
-  /** A message to `a.b` under the test's own token. */
+  /** A message to `a.b` below the token. */
   message(eventId: string, subject?: string): BusMessage;
-  /** A subject under the test's own token. */
+  /** A subject below the token. */
   at(subject: string): string;
-  /** Publishes as an outbox relay does: again and again, until the bus has taken it. */
-  insist(message: BusMessage): Promise<void>;
+  /** Publishes like an outbox relay, with retries until the bus accepts the message. */
+  publishWithRetry(message: BusMessage): Promise<void>;
 }
 
-/** Settings of a bus that a test may need to be short. */
+/** Times that a test may shorten. */
 export interface BusTimes {
   readonly handlerTimeoutMs?: number;
 }
@@ -30,7 +30,7 @@ export interface BusTimes {
 /** One kind of bus. */
 export interface BusKind {
   open(times?: BusTimes): Promise<BusUnderTest>;
-  /** Closes what was opened. */
+  /** Closes the opened buses. */
   closeAll(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ function underTest(bus: Bus, token: string, failures: Partial<BusFailure>[]): Bu
       payload: new Uint8Array([1]),
       headers: { traceparent: 'tp' },
     }),
-    insist: async (message) => {
+    publishWithRetry: async (message) => {
       for (;;) {
         try {
           return await bus.publish(message);
@@ -60,7 +60,7 @@ function underTest(bus: Bus, token: string, failures: Partial<BusFailure>[]): Bu
   };
 }
 
-/** The bus of one process. */
+/** The in-process bus. */
 export function inProcess(): BusKind {
   const opened: Bus[] = [];
   return {
@@ -78,7 +78,7 @@ export function inProcess(): BusKind {
   };
 }
 
-/** NATS, every test with a stream of its own on one server. */
+/** NATS with one server and a stream for every test. */
 export function overNats(): BusKind {
   let starting: Promise<NatsServer> | undefined;
   const opened: Bus[] = [];

@@ -1,6 +1,6 @@
 import type { BusMessage } from '../src/index.ts';
 
-/** A handler that keeps what it got. */
+/** A handler that records its messages. */
 export function keeper() {
   const kept: BusMessage[] = [];
   const handler = async (got: BusMessage): Promise<void> => {
@@ -9,7 +9,7 @@ export function keeper() {
   return { handler, ids: () => kept.map(({ eventId }) => eventId), kept };
 }
 
-/** A handler that waits until it is let go. */
+/** A handler that blocks until it is released. */
 export function waiter() {
   const begun = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ import { keeper, waiter } from './handlers.ts';
 
 const reason = (error: unknown) => (error as { readonly reason?: string }).reason;
 
-/** Something that greets as a NATS server does, and says that it is this. */
+/** A fake NATS server that sends the given INFO. */
 async function greeter(info: object) {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
@@ -92,7 +92,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     }
   }
 
-  it('takes a repeat without delivering it again, and carries id and trace (HK-2, SYS-1)', async () => {
+  it('accepts a repeat without delivering it again and carries id and trace (HK-2, SYS-1)', async () => {
     const token = fresh();
     const { bus } = await open(token);
     const kept = keeper();
@@ -109,7 +109,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await connection.close();
   });
 
-  it('answers when the server has stored the message, not when a consumer took it (HK-2)', async () => {
+  it('resolves a publish when the server has stored the message, before a consumer handles it (HK-2)', async () => {
     const token = fresh();
     const { bus } = await open(token);
     const slow = waiter();
@@ -119,14 +119,14 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     const stored = await manage((manager) => manager.streams.info(token));
     expect(stored.state.messages).toBe(2);
     slow.go();
-    // What everybody took is kept no longer.
+    // Acknowledged messages are deleted.
     await vi.waitFor(async () => {
       const { state } = await manage((manager) => manager.streams.info(token));
       expect(state.messages).toBe(0);
     });
   });
 
-  it('takes nothing before its consumers were there, since nothing would keep it (HK-2)', async () => {
+  it('rejects messages before its consumers exist, because they would not be kept (HK-2)', async () => {
     const token = fresh();
     const { bus } = await open(token, { requiredConsumers: ['d'] });
     await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
@@ -139,7 +139,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await bus.publish(message(token, 'e1'));
   });
 
-  it('holds publishers back when consumers lag behind, and forgets nothing (HK-2)', async () => {
+  it('rejects messages when the stream is full and loses none (HK-2)', async () => {
     const token = fresh();
     const { bus } = await open(token, { streamBytes: 4_096 });
     const slow = waiter();
@@ -152,27 +152,27 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
         await kept.handler(got);
       },
     });
-    const taken: string[] = [];
+    const handled: string[] = [];
     const big = { ...message(token, ''), payload: new Uint8Array(500) };
     const full = async (): Promise<unknown> => {
       for (;;) {
-        const eventId = `e${taken.length}`;
+        const eventId = `e${handled.length}`;
         try {
           await bus.publish({ ...big, eventId });
         } catch (error) {
           return error;
         }
-        taken.push(eventId);
+        handled.push(eventId);
       }
     };
     expect(await full()).toMatchObject({ kind: 'unavailable', reason: 'BUS_DELIVERY_FAILED' });
-    expect(taken.length).toBeGreaterThan(2);
+    expect(handled.length).toBeGreaterThan(2);
     slow.go();
-    await vi.waitFor(() => expect(kept.ids()).toEqual(taken));
+    await vi.waitFor(() => expect(kept.ids()).toEqual(handled));
     await vi.waitFor(() => bus.publish({ ...big, eventId: 'after' }));
   });
 
-  it('gives to another subscriber what one took to its grave (RT-3)', async () => {
+  it('redelivers the message of a dead subscriber to another (RT-3)', async () => {
     const token = fresh();
     const wire = await startFaultProxy(server.address);
     const hanging = waiter();
@@ -194,7 +194,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await wire.close();
   });
 
-  it('refuses a stream that is set otherwise, and one that it may not make (HK-2)', async () => {
+  it('rejects a stream with other settings and one that it must not create (HK-2)', async () => {
     const token = fresh();
     await manage((manager) =>
       manager.streams.add({ name: token, subjects: [`${token}.>`], retention: 'limits' }),
@@ -215,17 +215,17 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     });
   });
 
-  it('refuses what the server does not know and would ignore in silence (HK-2)', async () => {
+  it('rejects settings that the server would ignore silently (HK-2)', async () => {
     const streamConfig = { allow_what_no_server_knows: true };
     await expect(open(fresh(), { streamConfig })).rejects.toMatchObject({
       kind: 'failed_precondition',
-      // From 2.12 on the server refuses by itself.
+      // From 2.12 the server itself rejects them.
       reason: expect.stringMatching(/^BUS_(FEATURE_IGNORED|SETTING_REFUSED)$/),
       message: expect.stringMatching(/ the stream n\d+/),
     });
   });
 
-  it('refuses a consumer that would let messages overtake each other (HK-1)', async () => {
+  it('rejects a consumer that would reorder messages (HK-1)', async () => {
     const token = fresh();
     const { bus } = await open(token);
     await manage((manager) =>
@@ -240,7 +240,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     });
   });
 
-  it('filters a subject that is within one of the stream, and one that cuts across several', async () => {
+  it('filters a subject within one subject of the stream and one that spans several', async () => {
     const token = fresh();
     const streams = [{ name: token, subjects: [`${token}.*.X`, `${token}.*.Y`] }];
     const { bus } = await open(token, { streams });
@@ -253,16 +253,16 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
       const eventId = `${within.ids().length}-${subject}-${Math.random()}`;
       await bus.publish({ ...message(token, eventId), subject: `${token}.${subject}` });
     }
-    const told = (kept: typeof within) =>
+    const published = (kept: typeof within) =>
       kept.kept.map((got) => got.subject.slice(token.length + 1));
-    await vi.waitFor(() => expect(told(across)).toEqual(['t1.X', 't1.Y', 't1.X']));
-    await vi.waitFor(() => expect(told(within)).toEqual(['t1.X', 't1.X']));
+    await vi.waitFor(() => expect(published(across)).toEqual(['t1.X', 't1.Y', 't1.X']));
+    await vi.waitFor(() => expect(published(within)).toEqual(['t1.X', 't1.X']));
     await expect(subscribe('none', 'q.Z', within)).rejects.toMatchObject({
       reason: 'INVALID_SUBJECT',
     });
   });
 
-  it('lets no header give orders to the server, and no message be larger than it takes', async () => {
+  it('rejects reserved headers and messages above the maximum payload', async () => {
     const token = fresh();
     const { bus } = await open(token);
     const order = { ...message(token, 'e1'), headers: { 'Nats-TTL': '1s' } };
@@ -271,7 +271,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await expect(bus.publish(large)).rejects.toMatchObject({ reason: 'BUS_MESSAGE_TOO_LARGE' });
   });
 
-  it('goes on without a server, and finds it when it comes (HK-2)', async () => {
+  it('starts without a server and connects when it is available (HK-2)', async () => {
     const token = fresh();
     const other = await startNatsServer();
     onTestFinished(() => other.stop());
@@ -286,7 +286,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     const live = keeper();
     await bus.subscribe({ subject: `${token}.>`, durable: 'd', handler: kept.handler });
     bus.subscribeLive({ subject: `${token}.>`, handler: live.handler });
-    bus.publishLive(message(token, 'nobody sees it'));
+    bus.publishLive(message(token, 'not delivered'));
     await expect(bus.publish(message(token, 'e1'))).rejects.toMatchObject({
       kind: 'unavailable',
       reason: 'BUS_UNREACHABLE',
@@ -298,7 +298,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await vi.waitFor(() => expect(bus.publish(message(token, 'e2'))).rejects.toThrow('NATS'));
     await other.start();
     await vi.waitFor(() => bus.publish(message(token, 'e2')));
-    // A server that was killed may have forgotten what was acknowledged last.
+    // A killed server may have lost the last acknowledgement.
     await vi.waitFor(() => expect([...new Set(kept.ids())]).toEqual(['e1', 'e2']));
     await vi.waitFor(() => expect(live.ids()).toContain('e2'));
     await bus.close();

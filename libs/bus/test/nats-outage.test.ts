@@ -20,7 +20,7 @@ import {
 const RUNS = ['r1', 'r2', 'r3'];
 const ROUNDS = 12;
 
-/** A service that has nothing but an outbox, and tells of every run in turn. */
+/** A service that only has an outbox and publishes events of every run in turn. */
 async function emitterOf(service: HookEmitter, address: string) {
   const store = await openStore<OutboxDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
@@ -47,7 +47,7 @@ async function emitterOf(service: HookEmitter, address: string) {
   relay.start();
   const events = HOOK_EMITTERS[service];
   return {
-    told: [] as string[],
+    published: [] as string[],
     async tell(round: number): Promise<void> {
       const event = events[round % events.length] ?? events[0];
       await store.transaction(async (trx) => {
@@ -56,7 +56,7 @@ async function emitterOf(service: HookEmitter, address: string) {
           const subject = hookSubject({ tenant: 't1', runId, agent: 'a', event });
           const payload = new TextEncoder().encode(eventId);
           await appendOutbox(trx, { eventId, subject, payload }, systemClock.now());
-          this.told.push(eventId);
+          this.published.push(eventId);
         }
       });
       relay.wake();
@@ -71,10 +71,10 @@ async function emitterOf(service: HookEmitter, address: string) {
 }
 
 describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed on', () => {
-  it('loses no event, and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
+  it('loses no event and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
-    const taken = new Set<string>();
+    const handled = new Set<string>();
     let refusals = 0;
     const timeline = await createNatsBus({
       servers: [server.address],
@@ -91,7 +91,7 @@ describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed
       handler: async ({ eventId }) => {
         refusals += 1;
         if (refusals % 17 === 0) throw new Error('the store is busy');
-        taken.add(eventId);
+        handled.add(eventId);
       },
     });
     const emitters = await Promise.all(
@@ -103,18 +103,19 @@ describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed
       }
     };
     await tellAll(0, ROUNDS / 3);
-    await vi.waitFor(() => expect(taken.size).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(handled.size).toBeGreaterThan(0));
     await server.kill();
     await tellAll(ROUNDS / 3, (ROUNDS * 2) / 3);
     await server.start();
     await tellAll((ROUNDS * 2) / 3, ROUNDS);
     await Promise.all(emitters.map((emitter) => emitter.flush()));
-    const told = emitters.flatMap((emitter) => emitter.told);
-    await vi.waitFor(() => expect(taken.size).toBe(told.length), { timeout: 10_000 });
+    const published = emitters.flatMap((emitter) => emitter.published);
+    await vi.waitFor(() => expect(handled.size).toBe(published.length), { timeout: 10_000 });
     const lane = (ids: Iterable<string>, emitter: string, run: string): string[] =>
       [...ids].filter((id) => id.startsWith(`${emitter}/${run}/`));
     for (const emitter of HOOK_EMITTER_NAMES) {
-      for (const run of RUNS) expect(lane(taken, emitter, run)).toEqual(lane(told, emitter, run));
+      for (const run of RUNS)
+        expect(lane(handled, emitter, run)).toEqual(lane(published, emitter, run));
     }
     await Promise.all([...emitters.map((emitter) => emitter.close()), timeline.close()]);
   });

@@ -50,7 +50,7 @@ function event(tenant: string, name: string) {
   return { eventId: `${tenant}-${name}`, subject, payload: new Uint8Array([1]), headers: {} };
 }
 
-/** A program that has somebody's credentials, and does with them what it likes. */
+/** A malicious program with the credentials of a user. */
 async function liar(server: NatsServer, user: string) {
   const connection = await connect({
     servers: server.address,
@@ -73,7 +73,7 @@ async function liar(server: NatsServer, user: string) {
 
 describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
   let server: NatsServer;
-  const taken = keeper();
+  const handled = keeper();
   const buses: Awaited<ReturnType<typeof busOf>>[] = [];
 
   beforeAll(async () => {
@@ -86,7 +86,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     await supervisor.subscribe({
       subject: HOOK_SUBJECTS,
       durable: TIMELINE_CONSUMER,
-      handler: taken.handler,
+      handler: handled.handler,
     });
   });
   afterAll(async () => {
@@ -94,7 +94,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     await server?.stop();
   });
 
-  it('let every service tell of its own events, which reach the timeline (HK-1, HK-2)', async () => {
+  it('let every service publish its own events, which reach the timeline (HK-1, HK-2)', async () => {
     const names = HOOK_EMITTER_NAMES.flatMap((emitter) => HOOK_EMITTERS[emitter]);
     for (const service of HOOK_EMITTER_NAMES) {
       const bus = await busOf(server, service, service);
@@ -102,11 +102,11 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
       for (const name of HOOK_EMITTERS[service]) await bus.publish(event('t1', name));
     }
     await vi.waitFor(() =>
-      expect(taken.ids().sort()).toEqual(names.map((name) => `t1-${name}`).sort()),
+      expect(handled.ids().sort()).toEqual(names.map((name) => `t1-${name}`).sort()),
     );
   });
 
-  it("let no service tell of another's events, but the supervisor of tool calls (HK-1)", async () => {
+  it("let no service publish another's events, except the supervisor those of tool calls (HK-1)", async () => {
     for (const service of HOOK_EMITTER_NAMES) {
       const { connection, js, refused } = await liar(server, service);
       const may = [...HOOK_EMITTERS[service]] as string[];
@@ -120,7 +120,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     }
   });
 
-  it("let a worker take no other's event for a repeat of one that it made up (HK-1)", async () => {
+  it("let no worker suppress another's event by publishing under its id (HK-1)", async () => {
     const { connection, js } = await liar(server, 'agent-worker');
     const { subject, payload } = event('t1', 'STEP_END');
     await js.publish(subject, payload, { msgID: 'the id of an outcome' });
@@ -128,11 +128,11 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     const gateway = buses[HOOK_EMITTER_NAMES.indexOf('tool-gateway') + 1];
     const outcome = { ...event('t1', 'TOOL_END'), eventId: 'the id of an outcome' };
     await gateway?.publish(outcome);
-    const subjects = () => taken.kept.filter(({ eventId }) => eventId === outcome.eventId);
+    const subjects = () => handled.kept.filter(({ eventId }) => eventId === outcome.eventId);
     await vi.waitFor(() => expect(subjects()).toHaveLength(2));
   });
 
-  it('let nobody make the server itself tell of an event, as an answer that goes elsewhere (HK-1)', async () => {
+  it('let no user publish an event through a reply subject of the server (HK-1)', async () => {
     const { connection } = await liar(server, 'agent-worker');
     const { subject: reply } = event('t1', 'TOOL_END');
     const { name } = hookStream('agent-worker');
@@ -145,11 +145,11 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     );
     const gateway = buses[HOOK_EMITTER_NAMES.indexOf('tool-gateway') + 1];
     await gateway?.publish({ ...event('t1', 'TOOL_END'), eventId: 'after it' });
-    await vi.waitFor(() => expect(taken.ids()).toContain('after it'));
-    expect(taken.ids()).not.toContain('');
+    await vi.waitFor(() => expect(handled.ids()).toContain('after it'));
+    expect(handled.ids()).not.toContain('');
   });
 
-  it('keep a worker pool with the tenants that it serves (SYS-6)', async () => {
+  it('restrict a worker pool to its tenants (SYS-6)', async () => {
     const bus = await busOf(server, POOL.user, POOL.service);
     buses.push(bus);
     await bus.publish({ ...event('t1', 'STEP_START'), eventId: 'pool' });
@@ -160,7 +160,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     });
   });
 
-  it('let a worker neither see what others do nor change what is kept (SYS-6)', async () => {
+  it('let no worker read the events of others or change the streams (SYS-6)', async () => {
     const { connection, refused } = await liar(server, 'agent-worker');
     for (const subject of [
       '>',
@@ -187,7 +187,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     await connection.close();
   });
 
-  it('are refused with another password, by a named reason', async () => {
+  it('are rejected with a wrong password and a reason code', async () => {
     const options = { servers: [server.address], name: 'x', onError: () => undefined };
     const credentials = { user: 'supervisor', password: 'guessed' };
     await expect(createNatsBus({ ...options, credentials })).rejects.toMatchObject({

@@ -12,14 +12,14 @@ const NANOS = 1_000_000;
 export interface ConsumerPlan {
   readonly stream: string;
   readonly durable: string;
-  /** Absent for everything that the stream keeps. */
+  /** Absent for all subjects of the stream. */
   readonly filter: string | undefined;
 }
 
 /**
- * The consumers that a subscription needs, one in every stream that keeps something of its subject.
- * Servers before 2.10 know one filter only, and only within one subject of the stream, so a subject
- * that cuts across several is filtered by whoever takes the messages.
+ * Plans the consumers of a subscription, one for every stream with a matching subject. Servers before 2.10 support
+ * only one filter, within one subject of the stream, so a subject that spans several is filtered by the
+ * subscriber.
  */
 export function planConsumers(
   streams: readonly StreamPlan[],
@@ -36,10 +36,10 @@ export function planConsumers(
 }
 
 /**
- * Makes sure that a consumer is there and works as it must: one message at a time over all replicas,
- * so that a message that is tried again is not overtaken.
- * @returns milliseconds that the server waits for a sign of life
- * @throws PreconditionError BUS_DURABLE_MISMATCH when it is there for another subject,
+ * Creates a consumer if it does not exist and checks its configuration: one message at a time over all replicas, so
+ * that no message overtakes one that is redelivered.
+ * @returns the acknowledgement timeout of the server, ms
+ * @throws PreconditionError BUS_DURABLE_MISMATCH if it exists with another subject,
  *   BUS_CONSUMER_MISMATCH, BUS_FEATURE_UNSUPPORTED
  */
 export async function ensureConsumer(
@@ -65,7 +65,7 @@ export async function ensureConsumer(
   if (has.join() !== (filter ?? '')) {
     throw new PreconditionError(
       'BUS_DURABLE_MISMATCH',
-      `The durable ${durable} is subscribed to ${has.join(', ') || 'everything'} already, not to ${filter ?? 'everything'}.`,
+      `Durable consumer ${durable} exists with subject ${has.join(', ') || 'everything'} instead of ${filter ?? 'everything'}.`,
       { durable },
     );
   }
@@ -76,7 +76,7 @@ export async function ensureConsumer(
   return (config.ack_wait ?? ackWaitMs * NANOS) / NANOS;
 }
 
-/** The consumer as it is, or undefined. */
+/** The consumer, or undefined if it does not exist. */
 export async function findConsumer(
   manager: JetStreamManager,
   stream: string,
@@ -90,7 +90,7 @@ export async function findConsumer(
   }
 }
 
-/** Whether there can be a subject that both patterns take. */
+/** Whether a subject can match both patterns. */
 function overlap(left: string, right: string): boolean {
   const [a, b] = [left.split('.'), right.split('.')];
   for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
@@ -102,9 +102,9 @@ function overlap(left: string, right: string): boolean {
   return true;
 }
 
-/** Whether one pattern takes all that another takes. */
+/** Whether one pattern matches every subject that another matches. */
 function covers(wide: string, narrow: string): boolean {
-  // As a subject, `*` is a token that only `*` takes; `>` stands for more than one token.
+  // As a subject, `*` is a token that only `*` matches; `>` matches more than one token.
   if (narrow.endsWith('>') && !wide.endsWith('>')) return false;
   return matchSubject(wide, narrow);
 }

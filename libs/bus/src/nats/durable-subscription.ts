@@ -1,30 +1,30 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsumerInfo, ConsumerMessages, JsMsg } from '@nats-io/jetstream';
+import { type BackoffOptions, backoffMs } from '@writ/kernel';
 import type { BusMessage, DurableOptions, Subscription } from '../bus.ts';
+import { withHandlerTimeout } from '../handler-timeout.ts';
 import { matchSubject } from '../subjects.ts';
-import { withinTime } from '../within-time.ts';
 import { type ConsumerPlan, ensureConsumer } from './consumers.ts';
-import { forgottenMessages, isForgetful } from './forgotten.ts';
 import { fromNats } from './messages.ts';
 import type { NatsSettings } from './options.ts';
-import { Pause } from './pause.ts';
-import { retryDelay } from './retry-delay.ts';
 import type { NatsSession } from './session.ts';
+import { hasLostDeliveries, undeliveredMessages } from './undelivered.ts';
 
-/** How many messages may be asked for ahead; the server sends one at a time. */
-const ASKED_AHEAD = 16;
-/** Milliseconds after which they are asked for again. */
-const ASKED_FOR_MS = 10_000;
-/** Milliseconds between looks whether the server has forgotten something. */
-const WATCH_EVERY_MS = 3_000;
+/** Number of messages requested ahead; the server sends one at a time. */
+const MAX_MESSAGES = 16;
+/** Expiry of such a request, ms. */
+const REQUEST_EXPIRES_MS = 10_000;
+/** Interval between two checks for undelivered messages, ms. */
+const CHECK_MS = 3_000;
 
-/** A subscriber of a durable: takes messages in one session after the other. */
+/** A subscriber of a durable consumer over successive sessions. */
 export class DurableSubscription implements Subscription {
   readonly #plans: readonly ConsumerPlan[];
   readonly #options: DurableOptions;
   readonly #settings: NatsSettings;
   readonly #outside = AsyncLocalStorage.snapshot();
-  readonly #pause = new Pause();
+  readonly #ending = new AbortController();
   readonly #open = new Set<ConsumerMessages>();
   readonly #loops = new Set<Promise<void>>();
   #ended = false;
@@ -35,7 +35,7 @@ export class DurableSubscription implements Subscription {
     this.#settings = settings;
   }
 
-  /** Makes sure that its consumers are there. */
+  /** Creates its consumers if they do not exist. */
   async ensure({ manager, version }: NatsSession): Promise<void> {
     const { ackWaitMs } = this.#settings;
     await Promise.all(
@@ -43,7 +43,7 @@ export class DurableSubscription implements Subscription {
     );
   }
 
-  /** Takes messages for as long as the session lasts. */
+  /** Consumes messages for the duration of the session. */
   attach(session: NatsSession): void {
     for (const plan of this.#plans) {
       const loop = this.#outside(() => this.#follow(session, plan));
@@ -54,8 +54,8 @@ export class DurableSubscription implements Subscription {
 
   async unsubscribe(): Promise<void> {
     this.#ended = true;
-    this.#pause.end();
-    // Before the message under way is acknowledged, else the server would send the next one here.
+    this.#ending.abort();
+    // Before the current message is acknowledged, or the server would deliver the next one here.
     for (const messages of this.#open) messages.stop();
     await Promise.all(this.#loops);
   }
@@ -65,7 +65,7 @@ export class DurableSubscription implements Subscription {
     let failures = 0;
     while (!this.#ended && !connection.isClosed()) {
       try {
-        await this.#take(session, plan, () => {
+        await this.#consume(session, plan, () => {
           failures = 0;
         });
       } catch (error) {
@@ -74,34 +74,35 @@ export class DurableSubscription implements Subscription {
       }
       if (this.#ended || connection.isClosed()) return;
       failures += 1;
-      await this.#pause.wait(retryDelay(failures, this.#settings));
+      const delayMs = backoffMs(failures, retryBounds(this.#settings));
+      await sleep(delayMs, undefined, { signal: this.#ending.signal }).catch(() => undefined);
     }
   }
 
-  async #take(session: NatsSession, plan: ConsumerPlan, onMessage: () => void): Promise<void> {
+  async #consume(session: NatsSession, plan: ConsumerPlan, onMessage: () => void): Promise<void> {
     const { ackWaitMs } = this.#settings;
     const { manager, version } = session;
-    const signEveryMs = (await ensureConsumer(manager, plan, { ackWaitMs, version })) / 3;
+    const ackProgressMs = (await ensureConsumer(manager, plan, { ackWaitMs, version })) / 3;
     const consumer = await session.jetstream.consumers.get(plan.stream, plan.durable);
-    await this.#recall(session, plan, await consumer.info());
+    await this.#redeliver(session, plan, await consumer.info());
     const messages = await consumer.consume({
-      max_messages: ASKED_AHEAD,
-      expires: ASKED_FOR_MS,
-      // A server that starts again may lose what it was asked; its silence tells.
+      max_messages: MAX_MESSAGES,
+      expires: REQUEST_EXPIRES_MS,
+      // A restarted server may lose the request; missing heartbeats reveal that.
       idle_heartbeat: Math.max(500, Math.min(1_000, ackWaitMs)),
       abort_on_missing_resource: true,
     });
     this.#open.add(messages);
     if (this.#ended) messages.stop();
     const watch = setInterval(() => {
-      // Whoever begins anew looks for what was forgotten first.
-      const stop = (info: ConsumerInfo): void => void (isForgetful(info) && messages.stop());
+      // A new pass starts with undelivered messages.
+      const stop = (info: ConsumerInfo): void => void (hasLostDeliveries(info) && messages.stop());
       consumer.info().then(stop, (error: unknown) => this.#settings.onError(error, plan));
-    }, WATCH_EVERY_MS);
+    }, CHECK_MS);
     try {
       for await (const message of messages) {
         onMessage();
-        await this.#handle(message, signEveryMs);
+        await this.#handle(message, ackProgressMs);
       }
     } finally {
       clearInterval(watch);
@@ -111,20 +112,20 @@ export class DurableSubscription implements Subscription {
   }
 
   /**
-   * Handles what the server forgot; nothing later is taken before that is done.
+   * Handles undelivered messages before any later message.
    * @throws what the handler throws
    */
-  async #recall(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
-    for await (const { message, acknowledge } of forgottenMessages(session, plan, info)) {
+  async #redeliver(session: NatsSession, plan: ConsumerPlan, info: ConsumerInfo): Promise<void> {
+    for await (const { message, acknowledge } of undeliveredMessages(session, plan, info)) {
       if (this.#ended) return;
       const { subject, data, header: headers } = message;
-      const given = this.#readOrReport({ subject, data, headers });
-      if (given !== undefined) await this.#give(given);
+      const decoded = this.#readOrReport({ subject, data, headers });
+      if (decoded !== undefined) await this.#deliver(decoded);
       acknowledge();
     }
   }
 
-  /** A message as it is given on; undefined for one without an id, which nobody can handle. */
+  /** Decodes a message; undefined for one without an id, which cannot be handled. */
   #readOrReport(raw: Parameters<typeof fromNats>[0]): BusMessage | undefined {
     try {
       return fromNats(raw);
@@ -135,38 +136,42 @@ export class DurableSubscription implements Subscription {
     }
   }
 
-  /** Gives a message to the handler, if it is one of those that were asked for. */
-  async #give(message: BusMessage): Promise<void> {
+  /** Calls the handler if the subject of the message matches. */
+  async #deliver(message: BusMessage): Promise<void> {
     const { subject, durable, handler } = this.#options;
     if (!matchSubject(subject, message.subject)) return;
-    await withinTime(durable, this.#settings.handlerTimeoutMs, handler(message));
+    await withHandlerTimeout(durable, this.#settings.handlerTimeoutMs, handler(message));
   }
 
-  async #handle(raw: JsMsg, signEveryMs: number): Promise<void> {
+  async #handle(raw: JsMsg, ackProgressMs: number): Promise<void> {
     const { onError } = this.#settings;
     const { durable } = this.#options;
-    const sign = setInterval(() => answer(() => raw.working()), signEveryMs);
+    const progress = setInterval(() => respond(() => raw.working()), ackProgressMs);
     let message: BusMessage | undefined;
     try {
       message = fromNats(raw);
-      await this.#give(message);
-      answer(() => raw.ack());
+      await this.#deliver(message);
+      respond(() => raw.ack());
     } catch (error) {
       const { subject } = raw;
       onError(error, { subject, durable, ...(message && { eventId: message.eventId }) });
-      // What has no id can be handled by nobody; the rest is tried again, and holds up those behind it.
-      if (message === undefined) answer(() => raw.term());
-      else answer(() => raw.nak(retryDelay(raw.info.deliveryCount, this.#settings)));
+      // A message without an id is terminated; others are redelivered and block the messages behind them.
+      if (message === undefined) respond(() => raw.term());
+      else respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBounds(this.#settings))));
     } finally {
-      clearInterval(sign);
+      clearInterval(progress);
     }
   }
 }
 
-/** Tells the server of a message; when the connection is gone, it finds out by itself. */
-function answer(tell: () => void): void {
+function retryBounds({ retryBaseMs, retryMaxMs }: NatsSettings): BackoffOptions {
+  return { baseMs: retryBaseMs, maxMs: retryMaxMs };
+}
+
+/** Responds to the server; a closed connection is ignored, because the server redelivers then. */
+function respond(send: () => void): void {
   try {
-    tell();
+    send();
   } catch (error) {
     if (!(error instanceof Error && error.name === 'ClosedConnectionError')) throw error;
   }

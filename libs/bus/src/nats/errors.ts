@@ -14,7 +14,7 @@ import {
   type WritError,
 } from '@writ/kernel';
 
-/** Finds an error of a kind among an error and its causes. */
+/** Finds an error of a class among an error and its causes. */
 function causeOf<T>(error: unknown, kind: abstract new (...args: never[]) => T): T | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof kind) return cause;
@@ -22,25 +22,25 @@ function causeOf<T>(error: unknown, kind: abstract new (...args: never[]) => T):
   return undefined;
 }
 
-/** The answer of JetStream that an error carries, if it is one. */
+/** The JetStream API error in an error and its causes. */
 export function apiErrorOf(error: unknown): JetStreamApiError | undefined {
   return causeOf(error, JetStreamApiError);
 }
 
-/** What the server did not let these credentials do. */
+/** The permission that the server denied, if that is the cause. */
 function forbidden(error: unknown): PermissionDeniedError | undefined {
   const violation = causeOf(error, PermissionViolationError);
   if (violation === undefined) return undefined;
   const { operation, subject } = violation;
   return new PermissionDeniedError(
     'BUS_PERMISSION_DENIED',
-    `The NATS credentials allow no ${operation} of ${subject}.`,
+    `The NATS credentials do not permit ${operation} of ${subject}.`,
     { subject },
     { cause: error },
   );
 }
 
-/** Names why the server could not be reached or spoken with. */
+/** The named error for a failed connection. */
 export function connectionError(error: unknown, servers: readonly string[]): WritError {
   if (isWritError(error)) return error;
   const denied = forbidden(error);
@@ -49,7 +49,7 @@ export function connectionError(error: unknown, servers: readonly string[]): Wri
   if (causeOf(error, AuthorizationError) !== undefined) {
     return new UnauthenticatedError(
       'BUS_CREDENTIALS_REJECTED',
-      `The NATS server at ${where} does not take these credentials.`,
+      `NATS server ${where} rejected the credentials.`,
       {},
       { cause: error },
     );
@@ -57,13 +57,13 @@ export function connectionError(error: unknown, servers: readonly string[]): Wri
   const why = error instanceof Error ? error.message : String(error);
   return new UnavailableError(
     'BUS_UNREACHABLE',
-    `The NATS server at ${where} does not answer: ${why}.`,
+    `NATS server ${where} is unreachable: ${why}.`,
     {},
     { cause: error },
   );
 }
 
-/** Names why a message was not taken. */
+/** The named error for a message that was not accepted. */
 export function publishError(error: unknown, eventId: string): WritError {
   if (isWritError(error)) return error;
   const denied = forbidden(error);
@@ -71,7 +71,7 @@ export function publishError(error: unknown, eventId: string): WritError {
   if (causeOf(error, InvalidArgumentError)?.message.includes('max_payload') === true) {
     return new InvalidRequestError(
       'BUS_MESSAGE_TOO_LARGE',
-      `The message ${eventId} is larger than the NATS server takes.`,
+      `Message ${eventId} exceeds the maximum payload of the NATS server.`,
       { event_id: eventId },
       { cause: error },
     );
@@ -79,10 +79,10 @@ export function publishError(error: unknown, eventId: string): WritError {
   const why =
     causeOf(error, NoRespondersError) === undefined
       ? String(error instanceof Error ? error.message : error)
-      : 'no stream answers';
+      : 'no stream responded';
   return new UnavailableError(
     'BUS_DELIVERY_FAILED',
-    `The message ${eventId} was not taken by NATS: ${why}.`,
+    `NATS did not accept message ${eventId}: ${why}.`,
     { event_id: eventId },
     { cause: error },
   );

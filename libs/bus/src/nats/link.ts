@@ -1,30 +1,28 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { UnavailableError } from '@writ/kernel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, UnavailableError } from '@writ/kernel';
 import type { NatsSettings } from './options.ts';
-import { Pause } from './pause.ts';
-import { retryDelay } from './retry-delay.ts';
 import { type NatsSession, openSession } from './session.ts';
 
-/** Keeps a session with a NATS server: when one is lost, makes the next, for as long as it takes. */
+/** Keeps a session with a NATS server and reconnects when it is lost. */
 export class NatsLink {
   readonly #settings: NatsSettings;
   readonly #onSession: (session: NatsSession) => void;
-  readonly #pause = new Pause();
+  readonly #closing = new AbortController();
   #session: NatsSession | undefined;
-  #why: unknown;
+  #lastError: unknown;
   #loop: Promise<void> | undefined;
   #closed = false;
 
-  /** @param onSession told of every new session */
+  /** @param onSession receives every new session */
   constructor(settings: NatsSettings, onSession: (session: NatsSession) => void) {
     this.#settings = settings;
     this.#onSession = onSession;
   }
 
   /**
-   * Resolves with the first session, or without one when the server does not answer in time; it is
-   * then looked for further on.
-   * @throws what {@link openSession} throws, when waiting would not mend it
+   * Resolves when the first session is open, or after the start timeout; the connection is then retried.
+   * @throws what {@link openSession} throws, unless a retry may succeed
    */
   async open(): Promise<void> {
     const first = Promise.withResolvers<void>();
@@ -41,17 +39,17 @@ export class NatsLink {
   }
 
   /**
-   * The session, if there is one now.
+   * The current session.
    * @throws UnavailableError BUS_UNREACHABLE
    */
   get session(): NatsSession {
     if (this.#session !== undefined) return this.#session;
     throw new UnavailableError(
       'BUS_UNREACHABLE',
-      'There is no connection to NATS now.',
+      'Not connected to NATS.',
       {},
       {
-        cause: this.#why,
+        cause: this.#lastError,
       },
     );
   }
@@ -61,10 +59,10 @@ export class NatsLink {
     return this.#session;
   }
 
-  /** Hands over what is on its way, and looks for no further session. */
+  /** Drains the connection and does not reconnect. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#pause.end();
+    this.#closing.abort();
     const connection = this.#session?.connection;
     if (connection !== undefined && !connection.isClosed()) {
       await Promise.race([
@@ -84,13 +82,19 @@ export class NatsLink {
         await this.#keep(session, first);
       } catch (error) {
         failures += 1;
-        this.#why = error;
+        this.#lastError = error;
         this.#settings.onError(error, {});
         if (!(error instanceof UnavailableError)) first.reject(error);
       }
-      if (!this.#closed) await this.#pause.wait(retryDelay(failures, this.#settings));
+      if (!this.#closed) await this.#pause(failures);
     }
     first.resolve();
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const { retryBaseMs: baseMs, retryMaxMs: maxMs } = this.#settings;
+    const delayMs = backoffMs(failures, { baseMs, maxMs });
+    await sleep(delayMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
   }
 
   async #keep(session: NatsSession, first: PromiseWithResolvers<void>): Promise<void> {

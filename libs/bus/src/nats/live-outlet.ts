@@ -1,15 +1,15 @@
 import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node';
 import type { BusMessage } from '../bus.ts';
 
-/** Live messages that may be on their way to the server; of more, the newest are dropped. */
+/** Maximum number of unconfirmed live messages; further messages are dropped. */
 const CAPACITY = 4_096;
 
-/** Sends live messages, and drops them where a slow connection would pile them up. */
+/** Sends live messages, and drops them if a slow connection would accumulate them. */
 export class LiveOutlet {
   #unconfirmed = 0;
   #confirming = false;
 
-  /** Sends a message, or drops it; never waits and never fails. */
+  /** Sends or drops a message; never waits and never fails. */
   publish(connection: NatsConnection, message: BusMessage, headers: MsgHdrs): void {
     const { subject, payload } = message;
     const largest = connection.info?.max_payload ?? 0;
@@ -24,7 +24,7 @@ export class LiveOutlet {
   async #confirm(connection: NatsConnection): Promise<void> {
     this.#confirming = true;
     const sent = this.#unconfirmed;
-    // What was on a connection that is gone is on its way no more, either.
+    // Messages on a lost connection are no longer in flight.
     await connection.flush().catch(() => undefined);
     this.#unconfirmed -= sent;
     this.#confirming = false;

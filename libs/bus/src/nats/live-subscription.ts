@@ -5,11 +5,11 @@ import { fromNats } from './messages.ts';
 import type { NatsSettings } from './options.ts';
 import type { NatsSession } from './session.ts';
 
-/** Shows a live subscriber what passes, in one session after the other. */
+/** A live subscription over successive sessions. */
 export class LiveSubscription implements Subscription {
   readonly #subscriber: LiveSubscriber;
   readonly #onError: NatsSettings['onError'];
-  #looking: NatsSubscription | undefined;
+  #subscription: NatsSubscription | undefined;
   #ended = false;
 
   constructor(subscriber: LiveSubscriber, onError: NatsSettings['onError']) {
@@ -17,13 +17,13 @@ export class LiveSubscription implements Subscription {
     this.#onError = onError;
   }
 
-  /** Looks for as long as the session lasts. */
+  /** Subscribes for the duration of the session. */
   attach({ connection }: NatsSession): void {
     if (this.#ended) return;
     const { subject } = this.#subscriber;
-    const looking = connection.subscribe(subject, {
+    const subscription = connection.subscribe(subject, {
       callback: (error, message) => {
-        // Why a subscription ended is told below.
+        // The reason is reported below, when the subscription closes.
         if (error !== null) return;
         try {
           this.#subscriber.offer(fromNats(message));
@@ -32,15 +32,15 @@ export class LiveSubscription implements Subscription {
         }
       },
     });
-    this.#looking = looking;
-    void looking.closed.then((error) => {
+    this.#subscription = subscription;
+    void subscription.closed.then((error) => {
       if (error instanceof Error && !this.#ended) this.#onError(error, { subject });
     });
   }
 
   async unsubscribe(): Promise<void> {
     this.#ended = true;
-    this.#looking?.unsubscribe();
+    this.#subscription?.unsubscribe();
     await this.#subscriber.unsubscribe();
   }
 }

@@ -2,12 +2,12 @@ import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import { InvalidRequestError } from '@writ/kernel';
 import type { BusMessage } from '../bus.ts';
 
-/** The header that JetStream knows a repeat by (HK-2). */
+/** The header by which JetStream deduplicates messages (HK-2). */
 const MESSAGE_ID = 'Nats-Msg-Id';
 
 /**
- * The headers of a message as NATS carries them.
- * @throws InvalidRequestError INVALID_HEADER for one that would be an order to the server
+ * Encodes the headers of a message.
+ * @throws InvalidRequestError INVALID_HEADER for a header that the server interprets
  */
 export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
   const carried = headers();
@@ -15,7 +15,7 @@ export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
     if (/^nats-/i.test(name)) {
       throw new InvalidRequestError(
         'INVALID_HEADER',
-        `The header ${name} must not begin with Nats-, which the server keeps for itself.`,
+        `The header ${name} must not begin with Nats-, which is reserved for the server.`,
         { field: 'headers' },
       );
     }
@@ -26,7 +26,7 @@ export function toNatsHeaders({ eventId, headers: own }: BusMessage): MsgHdrs {
 }
 
 /**
- * A message from NATS; nobody can change it, but for its bytes.
+ * Decodes a message; it is frozen except for its bytes.
  * @throws InvalidRequestError BUS_EVENT_ID_MISSING
  */
 export function fromNats({
@@ -38,7 +38,7 @@ export function fromNats({
   if (eventId === '') {
     throw new InvalidRequestError(
       'BUS_EVENT_ID_MISSING',
-      `A message to ${subject} has no ${MESSAGE_ID}, so that a repeat of it would not be known.`,
+      `A message to ${subject} has no ${MESSAGE_ID} header, which deduplication requires.`,
       { subject },
     );
   }

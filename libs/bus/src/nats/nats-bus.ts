@@ -14,14 +14,13 @@ import type { NatsBusOptions, NatsSettings } from './options.ts';
 import type { NatsSession } from './session.ts';
 
 /**
- * Creates the bus of the distributed mode: NATS JetStream, with every promise of {@link Bus} (HK-2).
- * Publishing resolves when the server has stored the message, or knows it already. While the server
- * is away publishing fails, so that messages stay in their outboxes; subscriptions come back by
- * themselves. A server that does not answer at the start is waited for in the background; one that is
- * unfit is refused.
+ * Creates the bus of the distributed mode on NATS JetStream (HK-2). Publishing resolves when the server has stored the
+ * message or already has it. While the server is unreachable, publishing fails, so that messages remain in their
+ * outboxes; subscriptions resume after the reconnect. A server that is unreachable at the start is retried in the
+ * background; one that is not suitable is rejected.
  *
- * Durable messages are those of the streams; each durable takes them one at a time in a stream, over
- * all subscribers of its name, and one that fails holds up those behind it until it is taken.
+ * Durable messages are those of the streams. A durable consumer receives them one at a time per stream, over all its
+ * subscribers; a message that fails blocks those behind it until it is handled.
  *
  * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
  *   PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
@@ -94,9 +93,9 @@ class NatsBus implements Bus {
     const session = this.#link.current;
     if (session !== undefined) await this.#ensure(subscription, session);
     this.#durables.add(subscription);
-    // The session may have changed meanwhile; whoever joins later is attached by the link.
-    const now = this.#link.current;
-    if (now !== undefined) subscription.attach(now);
+    // The session may have changed in the meantime; the link attaches later ones.
+    const current = this.#link.current;
+    if (current !== undefined) subscription.attach(current);
     return {
       unsubscribe: async () => {
         this.#durables.delete(subscription);
@@ -105,7 +104,7 @@ class NatsBus implements Bus {
     };
   }
 
-  /** What is published while the server is away is taken when it is back. */
+  /** The server stores messages without a subscriber; an outage fails each publish instead. */
   hasSubscribers(): boolean {
     return !this.#closed;
   }
@@ -151,7 +150,7 @@ class NatsBus implements Bus {
     { eventId, subject, payload }: BusMessage,
     headers: ReturnType<typeof toNatsHeaders>,
   ): Promise<void> {
-    await this.#refuseUnattended(session, stream.name);
+    await this.#refuseWithoutConsumers(session, stream.name);
     await session.jetstream.publish(subject, payload, {
       msgID: eventId,
       headers,
@@ -164,14 +163,14 @@ class NatsBus implements Bus {
       await subscription.ensure(session);
     } catch (error) {
       const named = connectionError(error, this.#settings.servers);
-      // While the server is away the subscription waits for it.
+      // The subscription is attached after the next connect.
       if (!(named instanceof UnavailableError)) throw named;
       this.#settings.onError(named, {});
     }
   }
 
-  /** A consumer stays once it is there, so looking once in a session is enough. */
-  async #refuseUnattended(session: NatsSession, stream: string): Promise<void> {
+  /** A durable consumer is permanent, so that one check per session is enough. */
+  async #refuseWithoutConsumers(session: NatsSession, stream: string): Promise<void> {
     const known = this.#subscribedStreams.get(session) ?? new Set();
     this.#subscribedStreams.set(session, known);
     if (known.has(stream)) return;
@@ -202,7 +201,7 @@ class NatsBus implements Bus {
 }
 
 function noStream(subject: string): InvalidRequestError {
-  return new InvalidRequestError('INVALID_SUBJECT', `Bad subject: no stream keeps ${subject}.`, {
+  return new InvalidRequestError('INVALID_SUBJECT', `Bad subject: no stream has ${subject}.`, {
     field: 'subject',
   });
 }

@@ -1,54 +1,54 @@
 import type { StreamPlan } from '../hook-streams.ts';
 import type { BusFailure } from '../in-process-bus.ts';
 
-/** How a bus over NATS works. */
+/** Options of a bus on NATS. */
 export interface NatsBusOptions {
-  /** `host:port` or `nats://` and `tls://` URLs; any of them will do. */
+  /** `host:port`, `nats://` or `tls://` URLs; one of them is used. */
   readonly servers: readonly string[];
-  /** What the server's operator sees this connection as. */
+  /** Name of the connection for the operator of the server. */
   readonly name: string;
-  /** Without it the server has to take anybody. */
+  /** Absent if the server requires none. */
   readonly credentials?: { readonly user: string; readonly password: string };
-  /** Files in PEM; without them a `tls://` server is held against the system's authorities. */
+  /** PEM files; without them a `tls://` server is verified with the system's certificate authorities. */
   readonly tls?: {
     readonly caFile?: string;
     readonly certFile?: string;
     readonly keyFile?: string;
   };
-  /** Told of every handler that failed, and of every trouble with the server; must not throw. */
+  /** Receives every handler and connection error; must not throw. */
   readonly onError: (error: unknown, failure: Partial<BusFailure>) => void;
-  /** What durable messages are kept in; default the streams of all hook events. */
+  /** Streams of durable messages; default: those of all hook events. */
   readonly streams?: readonly StreamPlan[];
   /**
-   * Whether these credentials create streams that are not there; default true. Otherwise nothing is
-   * taken until somebody else has.
+   * Whether to create streams that do not exist; default true. Otherwise publishing fails until another service
+   * has created them.
    */
   readonly createsStreams?: boolean;
-  /** Bytes that a stream which is created may keep before publishing fails; default 256 MiB. */
+  /** Maximum size of a created stream in bytes, at which publishing fails; default 256 MiB. */
   readonly streamBytes?: number;
-  /** Copies of a stream in a cluster, of one that is created; default 1. */
+  /** Replicas of a created stream in a cluster; default 1. */
   readonly replicas?: number;
   /**
-   * More settings of a stream that is created, by their JetStream names. One that the server does not
-   * know is refused, since it would be ignored silently.
+   * Further settings of a created stream by their JetStream names. Settings that the server does not support are
+   * rejected, because it would ignore them silently.
    */
   readonly streamConfig?: Readonly<Record<string, string | number | boolean>>;
   /**
-   * Durable consumers that must be there before anything is taken: a stream keeps a message until
-   * every consumer has taken it, and so not at all when there is none yet.
+   * Durable consumers that must exist before messages are accepted: a stream keeps a message until every consumer
+   * has acknowledged it, and so not at all without consumers.
    */
   readonly requiredConsumers?: readonly string[];
-  /** Milliseconds to wait for the server at the start before going on without it; default 5 000. */
+  /** Maximum wait for the server at the start, ms; default 5 000. */
   readonly startTimeoutMs?: number;
-  /** Milliseconds that the server may take over an answer; default 5 000. */
+  /** Timeout of a request to the server, ms; default 5 000. */
   readonly requestTimeoutMs?: number;
-  /** Milliseconds that a durable handler may take over one message; default 30 000. */
+  /** Time limit of a durable handler for one message, ms; default 30 000. */
   readonly handlerTimeoutMs?: number;
-  /** Milliseconds after which a message of a consumer that gives no sign of life goes to another; default 5 000. */
+  /** Acknowledgement timeout, ms, after which a message is delivered to another subscriber; default 5 000. */
   readonly ackWaitMs?: number;
-  /** Milliseconds until the first new try of anything, doubling from there; default 100. */
+  /** Upper bound of the first retry delay, ms, which doubles with each attempt; default 100. */
   readonly retryBaseMs?: number;
-  /** Milliseconds that any new try waits at most; default 5 000. */
+  /** Upper bound of any retry delay, ms; default 5 000. */
   readonly retryMaxMs?: number;
 }
 

@@ -1,13 +1,13 @@
 import { PreconditionError } from '@writ/kernel';
 
-/** What a stream or a consumer is, for a sentence: `the stream X`. */
+/** A stream or consumer in an error message: `the stream X`. */
 type Thing = `the ${'stream' | 'consumer'} ${string}`;
 
 /**
- * Compares what is wanted with what the server says it has: a server answers yes to settings that it
- * does not know, and what exists already may be set otherwise.
- * @throws PreconditionError BUS_FEATURE_UNSUPPORTED when the server does not know a setting, `mismatch`
- *   when it has another value
+ * Compares the requested configuration with that of the server: a server ignores settings that it does not support,
+ * and an existing stream or consumer may be configured differently.
+ * @throws PreconditionError BUS_FEATURE_UNSUPPORTED if the server does not support a setting, `mismatch`
+ *   if it has a different value
  */
 export function compareConfig(
   thing: Thing,
@@ -24,12 +24,12 @@ export function compareConfig(
   const has = new Map<string, unknown>(Object.entries(found));
   for (const [field, want] of Object.entries(wanted)) {
     const value = has.get(field);
-    // What is off may be left out of an answer.
+    // Disabled settings may be absent from the response.
     if (isSame(want, value) || (value === undefined && isOff(want))) continue;
     if (value === undefined) {
       throw new PreconditionError(
         'BUS_FEATURE_UNSUPPORTED',
-        `nats-server ${version} ignores ${field} of ${thing}: it needs a newer one, or do without.`,
+        `nats-server ${version} ignores ${field} of ${thing}: upgrade the server, or remove the setting.`,
         { field, version },
       );
     }

@@ -10,19 +10,19 @@ import { TIMELINE_CONSUMER } from '../subjects.ts';
 export interface NatsUser {
   readonly user: string;
   readonly service: HookEmitter;
-  /** Variable of the server's environment that holds the password. */
+  /** Environment variable of the server with the password. */
   readonly passwordVariable: string;
-  /** Tenants that it can reach; default all. */
+  /** Tenants that the user can access; default: all. */
   readonly tenants?: readonly string[];
 }
 
-/** What a user may publish and subscribe to; everything else is refused. */
+/** The permitted subjects of a user; all others are denied. */
 interface NatsPermissions {
   readonly publish: readonly string[];
   readonly subscribe: readonly string[];
 }
 
-/** One user for each service, named as the service is. */
+/** One user for each service, with the name of the service. */
 export const SERVICE_USERS: readonly NatsUser[] = HOOK_EMITTER_NAMES.map((service) => ({
   user: service,
   service,
@@ -30,21 +30,20 @@ export const SERVICE_USERS: readonly NatsUser[] = HOOK_EMITTER_NAMES.map((servic
 }));
 
 /**
- * What a service needs of NATS, and no more: its own events, its own answers, and of the streams only
- * to ask whether they are there. The supervisor makes the streams and takes the events of all (HK-1,
- * SYS-6).
+ * The minimal permissions of a service: its own events, its own replies and the state of its stream. The supervisor
+ * creates the streams and consumes the events of all services (HK-1, SYS-6).
  */
 function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions {
-  const reached = tenants ?? ['*'];
+  const reachable = tenants ?? ['*'];
   const isSupervisor = service === 'supervisor';
-  // The supervisor tells of the tool calls of a gateway that has no bus.
-  const told: readonly HookEmitter[] = isSupervisor ? [service, 'tool-gateway'] : [service];
-  const events = told.flatMap((emitter) =>
-    reached.flatMap((tenant) =>
+  // The supervisor publishes the tool calls of a gateway without a bus.
+  const emitters: readonly HookEmitter[] = isSupervisor ? [service, 'tool-gateway'] : [service];
+  const events = emitters.flatMap((emitter) =>
+    reachable.flatMap((tenant) =>
       HOOK_EMITTERS[emitter].map((event) => `writ.hooks.v1.${tenant}.*.*.${event}`),
     ),
   );
-  const progress = reached.map((tenant) => `writ.progress.v1.${tenant}.>`);
+  const progress = reachable.map((tenant) => `writ.progress.v1.${tenant}.>`);
   const api = isSupervisor ? HOOK_EMITTER_NAMES.flatMap(ownerApi) : emitterApi(service);
   return {
     publish: [...events, ...(service === 'agent-worker' ? progress : []), ...api],
@@ -52,7 +51,7 @@ function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions 
   };
 }
 
-/** The `authorization` part of a nats-server configuration, with passwords from its environment. */
+/** The `authorization` section of a nats-server configuration, with passwords from the environment. */
 export function natsAuthorization(users: readonly NatsUser[]): string {
   const entries = users.map((user) => {
     const { publish, subscribe } = natsPermissions(user);

@@ -14,17 +14,17 @@ import { tlsOptions } from './tls-options.ts';
 const OLDEST: readonly [number, number] = [2, 9];
 const PING_EVERY_MS = 10_000;
 
-/** One connection to a server that was found fit, for as long as it lasts. */
+/** One connection to a suitable server. */
 export interface NatsSession {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
   readonly manager: JetStreamManager;
-  /** Of the server. */
+  /** Version of the server. */
   readonly version: string;
 }
 
 /**
- * Connects, and checks the server and its streams.
+ * Connects and checks the server and its streams.
  * @throws UnavailableError BUS_UNREACHABLE, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REJECTED,
  *   PermissionDeniedError BUS_PERMISSION_DENIED, PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED,
  *   BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
@@ -35,7 +35,7 @@ export async function openSession(settings: NatsSettings): Promise<NatsSession> 
     connection = await connectTo(settings);
     const version = checkServer(connection);
     const timeout = settings.requestTimeoutMs;
-    // What may be asked of the account as a whole is not needed, so credentials need not allow it.
+    // Information about the whole account is not needed, so the credentials need no permission for it.
     const manager = await jetstreamManager(connection, { timeout, checkAPI: false });
     await ensureStreams(manager, settings, version);
     return { connection, jetstream: jetstream(connection, { timeout }), manager, version };
@@ -52,14 +52,14 @@ async function connectTo(settings: NatsSettings): Promise<NatsConnection> {
     servers: [...settings.servers],
     name: settings.name,
     timeout: requestTimeoutMs,
-    // Whoever keeps the session connects again, and checks everything again then.
+    // NatsLink reconnects, because the checks must run again.
     reconnect: false,
     pingInterval: PING_EVERY_MS,
     maxPingOut: 2,
     ...(credentials && {
       user: credentials.user,
       pass: credentials.password,
-      // So that credentials let nobody read the answers to somebody else.
+      // A separate inbox, so that no user can read the replies to another.
       inboxPrefix: `_INBOX.${credentials.user}`,
     }),
     ...(tls && { tls }),
@@ -72,14 +72,14 @@ function checkServer({ info }: NatsConnection): string {
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     throw new PreconditionError(
       'BUS_SERVER_TOO_OLD',
-      `nats-server is ${version} and must be ${OLDEST.join('.')} or newer.`,
+      `nats-server has version ${version}; version ${OLDEST.join('.')} or newer is required.`,
       { version },
     );
   }
   if (info?.jetstream !== true) {
     throw new PreconditionError(
       'BUS_JETSTREAM_DISABLED',
-      'The NATS server has JetStream switched off; messages would not be kept.',
+      'JetStream is disabled on the NATS server; enable it to store messages.',
     );
   }
   return version;

@@ -13,14 +13,14 @@ import { compareConfig } from './read-back.ts';
 
 const STREAM_NOT_FOUND = 10_059;
 const NANOS = 1_000_000;
-/** An outbox repeats what it published right before a crash; this is how late that may be. */
+/** After a crash an outbox repeats its last messages; this is the maximum delay. */
 const DUPLICATE_WINDOW_MS = 120_000;
 
 /**
- * Makes sure that the streams are there and keep what they must: a message stays until every consumer
- * has taken it, and a full stream refuses rather than forgets (HK-2).
+ * Creates the streams that do not exist and checks the others: a message is kept until every consumer has
+ * acknowledged it, and a full stream rejects messages instead of deleting old ones (HK-2).
  * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED; UnavailableError
- *   BUS_STREAM_MISSING when it is not there and these credentials do not create it
+ *   BUS_STREAM_MISSING if a stream does not exist and must not be created
  */
 export async function ensureStreams(
   manager: JetStreamManager,
@@ -83,21 +83,21 @@ async function createStream(
   if (!createsStreams) {
     throw new UnavailableError(
       'BUS_STREAM_MISSING',
-      `The stream ${config.name} is not there yet; the supervisor creates it.`,
+      `Stream ${config.name} does not exist yet; the supervisor creates it.`,
       { stream: config.name },
     );
   }
   try {
     return (await manager.streams.add(config)).config;
   } catch (error) {
-    // Another replica was first, perhaps with other limits, which are not compared.
+    // Another replica created it, possibly with other limits, which are not compared.
     const other = await findStream(manager, config.name);
     if (other !== undefined) return other;
     const refusal = apiErrorOf(error);
     if (refusal?.status !== 400) throw error;
     throw new PreconditionError(
       'BUS_SETTING_REJECTED',
-      `The NATS server refuses the settings of the stream ${config.name}: ${refusal.message}.`,
+      `The NATS server rejected the settings of stream ${config.name}: ${refusal.message}.`,
       { stream: config.name },
       { cause: error },
     );

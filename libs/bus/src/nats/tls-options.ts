@@ -4,9 +4,9 @@ import type { TlsOptions } from '@nats-io/transport-node';
 import type { NatsSettings } from './options.ts';
 
 /**
- * How a connection speaks TLS; undefined when neither a file nor a `tls://` asks for it. Where one
- * does, a server that offers none is refused: the client library alone would go on in cleartext. Files
- * are read for every connection, so that changed ones hold for the next.
+ * The TLS options of a connection; undefined if neither a file nor a `tls://` URL requires TLS. A server without TLS
+ * is rejected then, where the client library alone would fall back to cleartext. Files are read for every
+ * connection, so that changes apply to the next one.
  */
 export function tlsOptions({ tls, servers }: NatsSettings): TlsOptions | undefined {
   if (tls === undefined && !servers.some((server) => /^tls:/i.test(server))) return undefined;
@@ -16,7 +16,7 @@ export function tlsOptions({ tls, servers }: NatsSettings): TlsOptions | undefin
     ...(caFile !== undefined && { ca: readFileSync(caFile, 'utf8') }),
     ...(certFile !== undefined && { cert: readFileSync(certFile, 'utf8') }),
     ...(keyFile !== undefined && { key: readFileSync(keyFile, 'utf8') }),
-    // The library tells Node no name when the server is known by its address.
+    // The library passes no host name to Node if the server is given by its address.
     checkServerIdentity: (_: string, shown: PeerCertificate): Error | undefined => {
       const problems = hosts.map((host) => checkServerIdentity(host, shown));
       return problems.every(Boolean) ? problems[0] : undefined;

@@ -10,8 +10,8 @@ const SUBJECT = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN
 const NANOS = 1_000_000;
 
 /**
- * A server in the state that one is in which was killed and forgot what it waits for: it gave `lost` to
- * somebody who did not answer, and neither waits for that nor gives it again.
+ * A server in the state after a kill that lost its pending deliveries: it delivered `lost` to a subscriber that did
+ * not acknowledge it, and will not redeliver it.
  */
 class Forgetful {
   readonly bus: Bus;
@@ -22,7 +22,7 @@ class Forgetful {
     this.#js = js;
   }
 
-  /** @param eventId of what was lost; null for a message that nobody can handle */
+  /** @param eventId of the lost message; null for a message without an id */
   static async start(eventId: string | null = 'lost'): Promise<Forgetful> {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
@@ -42,7 +42,7 @@ class Forgetful {
     if (eventId !== null) await forgetful.publish(eventId);
     else await forgetful.#js.publish(SUBJECT);
     await forgetful.take();
-    // Looking for more makes the server see that the time for the first is over.
+    // Another request makes the server notice that the first delivery expired.
     await expect.poll(() => forgetful.take().then(() => forgetful.waits())).toBe(0);
     await manager.consumers.update(STREAM, DURABLE, { max_deliver: -1, ack_wait: 5_000 * NANOS });
     return forgetful;
@@ -52,7 +52,7 @@ class Forgetful {
     await this.bus.publish({ eventId, subject: SUBJECT, payload: new Uint8Array(), headers: {} });
   }
 
-  /** Takes what the server has next, if it has something within a moment. */
+  /** Fetches the next message, if there is one within a short time. */
   async take() {
     const consumer = await this.#js.consumers.get(STREAM, DURABLE);
     return await consumer.next({ expires: 1_000 });
@@ -73,7 +73,7 @@ class Forgetful {
     await manager.consumers.add(STREAM, { durable_name, ack_policy: AckPolicy.Explicit });
   }
 
-  /** Has the messages handled as the supervisor does; the ids of those that were, in order. */
+  /** Subscribes like the supervisor; returns the ids of handled messages in order. */
   async handle(): Promise<string[]> {
     const handled: string[] = [];
     const handler = async ({ eventId }: { readonly eventId: string }) => void handled.push(eventId);
@@ -88,7 +88,7 @@ class Forgetful {
 }
 
 describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
-  it('is handled before what comes later, and does not stay in the stream (HK-1, HK-2)', async () => {
+  it('is handled before later messages and deleted from the stream (HK-1, HK-2)', async () => {
     const server = await Forgetful.start();
     await server.publish('later');
     const handled = await server.handle();
@@ -96,7 +96,7 @@ describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
     await expect.poll(() => server.kept()).toBe(0);
   });
 
-  it('is handled late, and let go of, when something later was handled already (HK-1, HK-2)', async () => {
+  it('is handled late and deleted if a later message was handled already (HK-1, HK-2)', async () => {
     const server = await Forgetful.start();
     await server.publish('later');
     await (await server.take())?.ackAck();
@@ -108,7 +108,7 @@ describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
     await vi.waitFor(() => expect(handled).toEqual(['lost', 'last']));
   });
 
-  it('holds up nobody when it has no id, so that nobody can handle it (HK-2)', async () => {
+  it('does not block others if it has no id (HK-2)', async () => {
     const server = await Forgetful.start(null);
     await server.publish('later');
     const handled = await server.handle();
@@ -116,9 +116,9 @@ describe.skipIf(!isNatsAvailable())('what a NATS server forgot', () => {
     await expect.poll(() => server.kept()).toBe(0);
   });
 
-  it('stays while another consumer may want it', async () => {
+  it('is kept while another consumer may need it', async () => {
     const server = await Forgetful.start();
-    await server.addConsumer('somebody-else');
+    await server.addConsumer('other-consumer');
     await server.publish('later');
     const handled = await server.handle();
     await vi.waitFor(() => expect(handled).toEqual(['lost', 'later']));

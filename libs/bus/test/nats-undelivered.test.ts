@@ -8,11 +8,11 @@ const ROUNDS = 12;
 describe.skipIf(!isNatsAvailable())(
   'a NATS server that is killed while messages are handled',
   () => {
-    it('may forget what was under way: it is handled all the same, before what comes later (HK-1, HK-2)', async () => {
+    it('that loses a pending delivery still has it handled before later messages (HK-1, HK-2)', async () => {
       const server = await startNatsServer();
       onTestFinished(() => server.stop());
       const handled: string[] = [];
-      /** Fails the handling that is under way. */
+      /** Fails the current handler. */
       let fail: ((error: Error) => void) | undefined;
       let begun = '';
       let holds = false;
@@ -45,7 +45,7 @@ describe.skipIf(!isNatsAvailable())(
         await tell(`under-way-${round}`);
         await tell(`later-${round}`);
         await vi.waitFor(() => expect(begun).toBe(`under-way-${round}`));
-        // When the server last wrote down what is under way decides what it forgets.
+        // What the server loses depends on when it last persisted its pending deliveries.
         await pause(20 * round);
         await server.kill();
         holds = false;

@@ -1,0 +1,49 @@
+import type { ConsumerInfo, MsgRequest, StoredMsg } from '@nats-io/jetstream';
+import type { ConsumerPlan } from './consumers.ts';
+import type { NatsSession } from './session.ts';
+
+/** A message that the server will not redeliver. */
+export interface UndeliveredMessage {
+  readonly message: StoredMsg;
+  /** Acknowledges the message; the server deletes it unless another consumer needs it. */
+  readonly acknowledge: () => void;
+}
+
+/**
+ * Whether a server that was killed lost its pending deliveries: it has delivered messages that were not
+ * acknowledged, but none is pending (observed with nats-server 2.9).
+ */
+export function hasLostDeliveries({
+  delivered,
+  ack_floor,
+  num_ack_pending,
+}: ConsumerInfo): boolean {
+  return num_ack_pending === 0 && delivered.stream_seq > ack_floor.stream_seq;
+}
+
+/**
+ * The stored messages that the server no longer delivers, oldest first: lost deliveries and, if this is the only
+ * consumer of the stream, messages that count as acknowledged but were never deleted. They must be handled before
+ * later messages, so that none is lost and the order is kept (HK-1, HK-2); repeats are detected by their ids.
+ */
+export async function* undeliveredMessages(
+  { connection, manager }: NatsSession,
+  { stream, durable }: ConsumerPlan,
+  info: ConsumerInfo,
+): AsyncIterable<UndeliveredMessage> {
+  const { delivered, ack_floor: acknowledged } = info;
+  const last = hasLostDeliveries(info) ? delivered.stream_seq : acknowledged.stream_seq;
+  const { state } = await manager.streams.info(stream);
+  const isOnly = state.consumer_count === 1;
+  let seq = isOnly ? state.first_seq : acknowledged.stream_seq + 1;
+  while (seq <= last) {
+    const next: MsgRequest & { readonly next_by_subj: string } = { seq, next_by_subj: '>' };
+    const message = await manager.streams.getMessage(stream, next);
+    if (message === null || message.seq > last) return;
+    seq = message.seq + 1;
+    // The reply subject of the server: deliveries, stream and consumer sequence, time, pending.
+    const reply = `1.${message.seq}.${delivered.consumer_seq}.${message.time.getTime() * 1e6}.0`;
+    const acknowledge = () => connection.publish(`$JS.ACK.${stream}.${durable}.${reply}`);
+    yield { message, acknowledge };
+  }
+}
