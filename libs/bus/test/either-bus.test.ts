@@ -31,7 +31,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     });
   });
 
-  it_('gives a durable again what it refused, before what came after it (HK-1, HK-2)', async () => {
+  it_('redelivers a failed message before later ones (HK-1, HK-2)', async () => {
     const { bus, at, message, publishWithRetry, failures } = await kind.open();
     const other = keeper();
     const handled: string[] = [];
@@ -57,7 +57,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     expect(failures[0]).toEqual({ eventId: 'e1', subject: at('a.b'), durable: 'refuses' });
   });
 
-  it_('shares the messages of a durable between those of its name (SYS-5)', async () => {
+  it_('shares messages among the subscribers of one durable consumer (SYS-5)', async () => {
     const { bus, at, message } = await kind.open();
     const [left, right] = [keeper(), keeper()];
     await bus.subscribe({ subject: at('>'), durable: 'd', handler: left.handler });
@@ -74,7 +74,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     expect(right.ids()).toEqual(before);
   });
 
-  it_('refuses a durable that is there for another subject', async () => {
+  it_('rejects a durable consumer that exists with another subject', async () => {
     const { bus, at } = await kind.open();
     const { handler } = keeper();
     await bus.subscribe({ subject: at('>'), durable: 'd', handler });
@@ -87,7 +87,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     });
   });
 
-  it_('keeps what a durable missed while it was away (HK-2)', async () => {
+  it_('keeps the messages of a durable consumer without subscribers (HK-2)', async () => {
     const { bus, at, message, publishWithRetry } = await kind.open();
     const kept = keeper();
     const options = { subject: at('>'), durable: 'd', handler: kept.handler };
@@ -101,7 +101,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     await vi.waitFor(() => expect(kept.ids()).toEqual(['1', '2']));
   });
 
-  it_('gives again what a handler is too long over', async () => {
+  it_('redelivers a message whose handler times out', async () => {
     const { bus, at, message, publishWithRetry, failures } = await kind.open({
       handlerTimeoutMs: 20,
     });
@@ -123,7 +123,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     hanging.go();
   });
 
-  it_('gives handlers messages that they cannot change for others', async () => {
+  it_('delivers messages that handlers cannot modify for others', async () => {
     const { bus, at, message } = await kind.open();
     const kept = keeper();
     await bus.subscribe({ subject: at('>'), durable: 'd', handler: kept.handler });
@@ -150,7 +150,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     },
   );
 
-  it_('needs a name and a subject that NATS would take', async () => {
+  it_('requires a valid name and subject', async () => {
     const { bus, at, message } = await kind.open();
     const { handler } = keeper();
     const bad = { reason: 'INVALID_SUBJECT' };
@@ -226,7 +226,7 @@ describe.for(BUSES)('$name', ({ kind, isHere }) => {
     expect(failures).toEqual([{ eventId: 'bad', subject: at('a.b') }]);
   });
 
-  it_('shows nothing to who has left', async () => {
+  it_('delivers nothing after unsubscribing', async () => {
     const { bus, at, message } = await kind.open();
     const [left, stays] = [keeper(), keeper()];
     const leaving = bus.subscribeLive({ subject: at('>'), handler: left.handler });

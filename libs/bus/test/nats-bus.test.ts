@@ -220,7 +220,7 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     await expect(open(fresh(), { streamConfig })).rejects.toMatchObject({
       kind: 'failed_precondition',
       // From 2.12 the server itself rejects them.
-      reason: expect.stringMatching(/^BUS_(FEATURE_IGNORED|SETTING_REFUSED)$/),
+      reason: expect.stringMatching(/^BUS_(FEATURE_UNSUPPORTED|SETTING_REJECTED)$/),
       message: expect.stringMatching(/ the stream n\d+/),
     });
   });

@@ -1,14 +1,14 @@
-/** A commit that changed something and is durable. */
+/** A durable commit that wrote something. */
 export interface ObservedCommit {
-  /** What {@link CommitObserver.caller} said of each transaction in it that wrote. */
+  /** The result of {@link CommitObserver.caller} for each transaction that wrote. */
   readonly callers: readonly unknown[];
-  /** When its first statement was sent, milliseconds since the epoch. */
+  /** Start of the first statement, milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
-/** Watches a store commit; nothing of it may throw. A store without one spends nothing on it. */
+/** Observes the commits of a store; must not throw. */
 export interface CommitObserver {
-  /** Who asks for a transaction now, in its asynchronous context; handed back with the commit. */
+  /** Called in the context of each transaction request; the result is returned with the commit. */
   caller(): unknown;
   committed(commit: ObservedCommit): void;
 }

@@ -2,19 +2,19 @@ import { InternalError, NotImplementedError } from '@writ/kernel';
 
 const TRANSACTION_CONTROL = /^\s*(begin|commit|end|rollback|savepoint|release)\b/i;
 
-/** @throws InternalError STORE_TRANSACTION_CONTROL when `sql` begins or ends a transaction */
+/** @throws InternalError STORE_TRANSACTION_CONTROL if `sql` begins or ends a transaction */
 export function refuseTransactionControl(sql: string): void {
   if (!TRANSACTION_CONTROL.test(sql)) return;
   throw new InternalError(
     'STORE_TRANSACTION_CONTROL',
-    'Begin, commit, rollback and savepoints belong to the store; throw to undo a transaction.',
+    'Transaction control statements are reserved for the store; throw to roll a transaction back.',
   );
 }
 
-/** What a query is told that was to be streamed. */
+/** The error for a streaming query. */
 export function streamingRefused(): NotImplementedError {
   return new NotImplementedError(
     'STORE_STREAMING_UNSUPPORTED',
-    'A query cannot be streamed, since it would hold its snapshot; read page by page, by key.',
+    'Streaming queries are not supported, because they hold a snapshot; read in pages by key.',
   );
 }

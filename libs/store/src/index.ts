@@ -1,6 +1,6 @@
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';
-export type { OutboxBacklog } from './outbox/backlog-watch.ts';
+export type { OutboxBacklog } from './outbox/backlog-monitor.ts';
 export { nextFlush } from './outbox/flush-interval.ts';
 export {
   appendOutbox,

@@ -4,20 +4,20 @@ import type { Migrations } from './schema/migrations.ts';
 import { openSqliteStore, type StoreLimits } from './sqlite/sqlite-store.ts';
 import type { Store, StoreLocation } from './store.ts';
 
-/** How to open a store. */
+/** Options of {@link openStore}. */
 export interface OpenStoreOptions {
   readonly location: StoreLocation;
-  /** Every migration of the service by name: `0001_what_it_does`, in the order of names. */
+  /** The migrations of the service by name, such as `0001_initial`. */
   readonly migrations: Migrations;
-  /** The service whose state this is; messages name it where there is no file to name. */
+  /** Name of the service, for error messages and the database's own views. */
   readonly service: string;
   readonly limits?: Partial<StoreLimits>;
   readonly observer?: CommitObserver | undefined;
 }
 
 /**
- * Opens the state of one service and runs the migrations that it lacks, all or none, once however
- * many processes start. The file and its folder, or the schema, are made when they are not there.
+ * Opens the store of a service and runs the missing migrations in one transaction, once for all processes that start
+ * together. A missing file with its directory, or a missing schema, is created.
  * @throws PreconditionError STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
  *   STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
  *   STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError

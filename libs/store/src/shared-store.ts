@@ -4,20 +4,20 @@ import { createReplicas } from './replicas/create-replicas.ts';
 import type { Replicas } from './replicas/replicas.ts';
 import type { Store, StoreDialect, TransactionOptions } from './store.ts';
 
-/** The state of one service, and the processes that have it in common. */
+/** The store of a service and the replicas that share it. */
 export interface SharedStore<DB> extends Store<DB> {
-  /** Those that share it; this one leaves them when the store is closed. */
+  /** The replicas; this process leaves them when the store is closed. */
   readonly replicas: Replicas;
 }
 
-/** How to open a store that replicas share. */
+/** Options of {@link openSharedStore}. */
 export interface SharedStoreOptions<DB> extends OpenStoreOptions {
-  /** Called with every transaction once it is durable; must not throw. */
+  /** Called for every durable transaction; must not throw. */
   readonly onCommit?: (trx: Transaction<DB>) => void;
 }
 
 /**
- * Opens the state of one service, and joins whoever shares it; the others can see this process then.
+ * Opens the store of a service and joins the replicas that share it.
  * @throws what openStore throws
  */
 export async function openSharedStore<DB>({

@@ -1,68 +1,67 @@
 import type { Kysely, Transaction } from 'kysely';
 
-/** The databases that a store can stand on. */
+/** The supported databases. */
 export type StoreDialect = 'sqlite' | 'postgres';
 
-/** Where a service keeps its state. `:memory:` lives only as long as the process. */
+/** The database of a service. `:memory:` lasts as long as the process. */
 export type StoreLocation =
   | { readonly dialect: 'sqlite'; readonly file: string }
   | {
       readonly dialect: 'postgres';
       readonly url: string;
       readonly schema: string;
-      /** What bounds its sessions there; whatever is not said has a default. */
+      /** Limits of its sessions; omitted ones have defaults. */
       readonly bounds?: Partial<PostgresBounds>;
     };
 
-/** What bounds the sessions of one process on PostgreSQL. Milliseconds. */
+/** Limits of the sessions of one process on PostgreSQL. Milliseconds. */
 export interface PostgresBounds {
-  /** That a transaction may take, and any statement; default 5 000. */
+  /** Time limit of a transaction and of a statement; default 5 000. */
   readonly statementTimeoutMs: number;
-  /** That a transaction waits for those of other processes; default 8 000. */
+  /** Maximum wait for the write lock of other processes; default 8 000. */
   readonly lockTimeoutMs: number;
-  /** After which the server ends a process that is silent in a transaction; default: a second more than a statement. */
+  /** Idle time in a transaction after which the server ends the session; default: one second above the statement's. */
   readonly idleTimeoutMs: number;
-  /** That opening a session may take; default 5 000. */
+  /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
-  /** Sessions for reads outside of transactions; default 4. Three more write, are seen, and deliver events. */
+  /** Sessions for reads outside of transactions; default 4. Three more write, signal liveness and lead the relay. */
   readonly poolSize: number;
 }
 
-/** What a transaction is for. */
+/** Options of a transaction. */
 export interface TransactionOptions {
-  /** No request waits for it (relay, chainer, pruning), so it is counted apart. */
+  /** No request waits for it (relay, chainer, pruning); counted separately. */
   readonly background?: boolean;
   /**
-   * What it writes would be done again with the same result, and nobody is answered on the strength of
-   * it: a loss of power may undo it, until the next commit that may not be undone. The death of a
-   * process does not. In the background only; a database without such commits treats it as any other.
+   * Commit without waiting for fsync: a power failure may lose the transaction until the next durable commit, a
+   * crash of the process does not. For repeatable writes that no response depends on; background only. Ignored
+   * by databases without relaxed durability.
    */
   readonly relaxedDurability?: boolean;
 }
 
 /**
- * The state of one service. What a column is declared decides what it reads as, on every dialect:
- * `bigint` bigint, `integer` number, `boolean` boolean, `timestamptz` Date, `bytea` Uint8Array, `text`
- * and `double precision` as they are. Computed integers (`sum`, `max`, `coalesce`) have no declared
- * type and go through `int64()` (EM-4). Times are written by the service's clock, never by SQL.
+ * The store of a service. The declared type of a column determines what it reads as on every dialect: `bigint`
+ * bigint, `integer` number, `boolean` boolean, `timestamptz` Date, `bytea` Uint8Array, `text` string, `real` number.
+ * Computed integers (`sum`, `max`, `coalesce`) have no declared type; convert them with `int64()` (EM-4). Times come
+ * from the service's clock, never from SQL.
  */
 export interface Store<DB> {
   readonly dialect: StoreDialect;
 
   /**
-   * Reads outside of transactions: what is committed, never what is under way. Refuses writes and
-   * `db.transaction()` (InternalError STORE_READ_ONLY), streaming, and any use inside of a
-   * transaction of this store (InternalError STORE_NESTED_TRANSACTION).
+   * Reads committed data outside of transactions. Rejects writes and `db.transaction()` (InternalError
+   * STORE_READ_ONLY), streaming, and any use inside of a transaction of this store (InternalError
+   * STORE_NESTED_TRANSACTION).
    */
   readonly db: Kysely<DB>;
 
   /**
-   * Runs `work` in a transaction of its own and resolves with its result once that is durable. When
-   * `work` throws, everything it did is undone and its error passes through. Transactions run one
-   * after the other, first come, first served; those waiting together may share one commit, in which
-   * each still fails alone. Nothing is retried. `work` makes database calls only: everybody else
-   * waits for it.
-   * @throws InternalError STORE_NESTED_TRANSACTION when called inside of a transaction of this store;
+   * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction
+   * is rolled back and the error passes through. Transactions run one after the other in order of arrival; waiting
+   * ones may share a commit, in which each still fails alone. Nothing is retried. `work` must only make database
+   * calls, because all other transactions wait for it.
+   * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store;
    *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
    *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL
    */
@@ -71,12 +70,12 @@ export interface Store<DB> {
     options?: TransactionOptions,
   ): Promise<T>;
 
-  /** Durable commits since opening that changed something and that a request waited for. */
+  /** Number of durable commits with writes since opening that a request waited for. */
   readonly commits: number;
 
-  /** Durable commits since opening that changed something and held only background work. */
+  /** Number of durable commits with writes since opening that held only background work. */
   readonly backgroundCommits: number;
 
-  /** Takes no new transaction, waits for those accepted, and closes; calling it again is harmless. */
+  /** Rejects new transactions, waits for accepted ones and closes. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
 import { openStore, type SlotLeasesDatabase, slotLeasesMigration } from '../src/index.ts';
-import { type SlotDemand, shareOut } from '../src/slots/slot-leases.ts';
+import { assignSlots, type SlotDemand } from '../src/slots/slot-leases.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 type Name = (typeof NAMES)[number];
@@ -52,10 +52,10 @@ it('gives out no slot twice and keeps none from who waits, in any order of calls
             here.weight = weight;
           } else if (here.inUse > 0) here.inUse -= 1;
           await store.transaction((trx) =>
-            shareOut(trx, {
+            assignSlots(trx, {
               ...{ name: 'model', replica, limit, gone },
               inUse: here.inUse,
-              givesBack: Math.max(0, here.leased - here.inUse),
+              returned: Math.max(0, here.leased - here.inUse),
               waiting: here.waiting,
               weight: here.weight,
             }),
@@ -88,9 +88,9 @@ it('shares contended slots in the ratio of the weights that wait, and BACKGROUND
   let holder = '';
   const share = (replica: string) =>
     store.transaction((trx) =>
-      shareOut(trx, {
-        ...{ name: 'model', replica, limit: 1, inUse: 0, gone: new Set<string>() },
-        givesBack: replica === holder ? 1 : 0,
+      assignSlots(trx, {
+        ...{ name: 'model', replica, limit: 1, inUse: 0, dead: new Set<string>() },
+        returned: replica === holder ? 1 : 0,
         waiting: 5,
         weight: weights[replica] ?? 0,
       }),
@@ -116,9 +116,9 @@ it('keeps no row of a replica that left, or that wants nothing while others are 
   const store = await openSlots();
   const share = (replica: string, demand: Partial<SlotDemand>) =>
     store.transaction((trx) =>
-      shareOut(trx, {
-        ...{ name: 'model', replica, limit: 1, inUse: 0, gone: new Set<string>() },
-        ...{ givesBack: 0, waiting: 0, weight: 0 },
+      assignSlots(trx, {
+        ...{ name: 'model', replica, limit: 1, inUse: 0, dead: new Set<string>() },
+        ...{ returned: 0, waiting: 0, weight: 0 },
         ...demand,
       }),
     );
@@ -128,11 +128,11 @@ it('keeps no row of a replica that left, or that wants nothing while others are 
   };
   await share('a', { waiting: 1, weight: 1 });
   await share('b', { waiting: 1, weight: 1 });
-  await share('a', { givesBack: 1 });
+  await share('a', { returned: 1 });
   // Its turn would come after the next share of the other one.
   expect(await known()).toEqual(['', 'a', 'b']);
   await share('a', { leaves: true });
   expect(await known()).toEqual(['', 'b']);
-  await share('b', { givesBack: 1 });
+  await share('b', { returned: 1 });
   expect(await known()).toEqual(['']);
 });

@@ -1,29 +1,31 @@
-/** Beats follow each other no sooner than this many times what is waited after a pause. */
-const APART = 5;
+/** In a steady stream, flushes are this many times the interval apart. */
+const STREAM_FACTOR = 5;
 
-/** Those who wait the same time, and when they last went on. */
-interface Rhythm {
+/** The waiters of one interval, and the time of their last flush. */
+interface Schedule {
   next: Promise<void> | undefined;
   lastAt: number;
 }
 
-const rhythms = new Map<number, Rhythm>();
+const schedules = new Map<number, Schedule>();
 
 /**
- * Resolves at the same moment for everybody in this process who waits that long: what they do then
- * meets, and shares its commits. After a pause the moment is `ms` milliseconds from now; in a steady
- * stream it is five times that after the one before, for the more is told together, the less each part
- * of it costs.
+ * Resolves at the same time for all callers in this process with the same interval, so that their work shares commits.
+ * After an idle period that is `ms` milliseconds from now; in a steady stream it is five times as long after the
+ * previous flush, because larger batches cost less per message.
  */
 export function nextFlush(ms: number): Promise<void> {
-  const rhythm = rhythms.get(ms) ?? { next: undefined, lastAt: Number.NEGATIVE_INFINITY };
-  rhythms.set(ms, rhythm);
-  rhythm.next ??= beat(rhythm, Math.max(ms, rhythm.lastAt + APART * ms - performance.now()));
-  return rhythm.next;
+  const schedule = schedules.get(ms) ?? { next: undefined, lastAt: Number.NEGATIVE_INFINITY };
+  schedules.set(ms, schedule);
+  schedule.next ??= flushAt(
+    schedule,
+    Math.max(ms, schedule.lastAt + STREAM_FACTOR * ms - performance.now()),
+  );
+  return schedule.next;
 }
 
-async function beat(rhythm: Rhythm, ms: number): Promise<void> {
+async function flushAt(schedule: Schedule, ms: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, ms));
-  rhythm.next = undefined;
-  rhythm.lastAt = performance.now();
+  schedule.next = undefined;
+  schedule.lastAt = performance.now();
 }

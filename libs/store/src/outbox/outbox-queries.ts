@@ -3,7 +3,7 @@ import { prepareQuery } from '../query/prepared-query.ts';
 import type { Store } from '../store.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
 
-/** A message that the bus has not taken yet. */
+/** An unpublished message. */
 export interface PendingMessage {
   readonly position: number | bigint;
   readonly message: Required<OutboxMessage>;
@@ -41,7 +41,7 @@ const selectPending = prepareQuery(
       .limit(limit),
 );
 
-/** Marks what the bus has taken; if that is lost, the bus is given it again under the same event id. */
+/** Marks messages as published; if the mark is lost, they are published again under the same event id. */
 export async function markPublished(
   store: Store<OutboxDatabase>,
   positions: readonly (number | bigint)[],
@@ -61,7 +61,7 @@ export async function markPublished(
   );
 }
 
-/** Deletes at most `limit` of the oldest rows that were published before `cutoff`; returns how many. */
+/** Deletes at most `limit` of the oldest rows published before `cutoff`; returns how many. */
 export async function prunePublished(
   store: Store<OutboxDatabase>,
   cutoff: Date,
@@ -81,7 +81,7 @@ export async function prunePublished(
   return Number(result.numDeletedRows);
 }
 
-/** How many messages the bus has not taken yet, of which at most `atMost` are counted, and when the first was recorded. */
+/** The number of unpublished messages, counted up to `atMost`, and the time of the oldest. */
 export async function countPending(
   { db }: Store<OutboxDatabase>,
   atMost: number,
@@ -100,7 +100,7 @@ export async function countPending(
   return { count: Number(count), oldestAt: await oldestPending(db) };
 }
 
-/** What the bus has not taken yet: how many messages, and when the oldest was recorded. */
+/** The number of unpublished messages, and the time of the oldest. */
 export async function readBacklog(
   db: Kysely<OutboxDatabase>,
 ): Promise<{ readonly count: number; readonly oldestAt: Date | undefined }> {

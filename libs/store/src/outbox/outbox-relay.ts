@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { UnavailableError } from '@writ/kernel';
-import { type Lead, leadOf } from '../replicas/leadership.ts';
+import { backoffMs, UnavailableError } from '@writ/kernel';
+import { type Leadership, leadershipOf } from '../replicas/leadership.ts';
 import type { Store } from '../store.ts';
-import { Alarm } from './alarm.ts';
-import { BacklogWatch } from './backlog-watch.ts';
+import { BacklogMonitor } from './backlog-monitor.ts';
 import { nextFlush } from './flush-interval.ts';
 import type { OutboxDatabase } from './outbox.ts';
 import { type PendingMessage, prunePublished, readPending } from './outbox-queries.ts';
@@ -12,13 +11,13 @@ import type { OutboxRelay, OutboxRelayOptions } from './relay-options.ts';
 
 const PRUNE_EVERY_MS = 60_000;
 const PRUNE_ROWS = 1_000;
-/** How soon a relay that waits for another's looks again while something is unpublished. */
+/** Poll interval of a standby relay while messages are unpublished, ms. */
 const STANDBY_MS = 200;
 
 /**
  * Creates the relay of one outbox (HK-2). A message is marked after `publish` has resolved; a crash
- * between the two publishes it again under the same event id. A failing message holds up those
- * behind it, for order is kept, and is tried again with back-off and full jitter.
+ * between the two publishes it again under the same event id. A failing message blocks those behind it,
+ * because the order is kept, and is retried with back-off and full jitter.
  */
 export function createOutboxRelay<DB extends OutboxDatabase>(
   options: OutboxRelayOptions<DB>,
@@ -29,24 +28,24 @@ export function createOutboxRelay<DB extends OutboxDatabase>(
 class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   readonly #options: OutboxRelayOptions<DB>;
   readonly #store: Store<OutboxDatabase>;
-  /** Of the relays of all replicas one publishes, for two would mix the order of what they publish. */
-  readonly #lead: Lead;
-  readonly #backlog: BacklogWatch | undefined;
+  /** Only one replica's relay publishes, because two would reorder messages. */
+  readonly #leadership: Leadership;
+  readonly #backlog: BacklogMonitor | undefined;
   readonly #marks: PublishedMarks;
-  readonly #alarm = new Alarm();
-  // A wake-up comes from inside a request; the loop must not inherit its transaction or its span.
+  readonly #pause = new Pause();
+  // A wake-up comes from within a request; the loop must not inherit its transaction or span.
   readonly #outside = AsyncLocalStorage.snapshot();
   #flushes: PromiseWithResolvers<void>[] = [];
   #loop: Promise<void> | undefined;
   #started = false;
   #stopped = false;
   #woken = false;
-  #unattended = false;
+  #withoutSubscribers = false;
   #retrying = false;
   #flushRequested = false;
-  /** There while the relay lingers. */
-  #endLinger: (() => void) | undefined;
-  /** The message that the bus is being given. */
+  /** Set while the relay waits for the flush interval. */
+  #endFlushWait: (() => void) | undefined;
+  /** The message that is being published. */
   #publishing: string | undefined;
   #failures = 0;
   #prunedAt = 0;
@@ -54,10 +53,10 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   constructor(options: OutboxRelayOptions<DB>) {
     this.#options = options;
     this.#store = options.store as unknown as Store<OutboxDatabase>;
-    this.#lead = leadOf(this.#store.db, 'outbox relay');
+    this.#leadership = leadershipOf(this.#store.db, 'outbox relay');
     const { backlog, clock, markIntervalMs = 0 } = options;
     this.#marks = new PublishedMarks(this.#store, clock, markIntervalMs);
-    this.#backlog = backlog && new BacklogWatch(this.#store, clock, backlog);
+    this.#backlog = backlog && new BacklogMonitor(this.#store, clock, backlog);
   }
 
   start(): void {
@@ -67,13 +66,13 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   wake(): void {
     this.#woken = true;
-    if (!this.#retrying) this.#alarm.ring();
+    if (!this.#retrying) this.#pause.end();
   }
 
   flushSoon(): void {
     this.#flushRequested = true;
     this.wake();
-    this.#endLinger?.();
+    this.#endFlushWait?.();
   }
 
   flush(): Promise<void> {
@@ -87,12 +86,12 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#endLinger?.();
-    this.#alarm.ring();
+    this.#endFlushWait?.();
+    this.#pause.end();
     await this.#loop;
     // A mark that cannot be written costs a repeat under the same event id.
     await this.#marks.write().catch(() => undefined);
-    await this.#lead.release();
+    await this.#leadership.release();
     for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
   }
 
@@ -106,43 +105,43 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       this.#woken = false;
       this.#flushRequested = false;
       const outcome = await this.#pass();
-      await this.#lookAtBacklog();
+      await this.#checkBacklog();
       if (outcome === 'more' || outcome === 'failed') continue;
       const flushes = this.#flushes.splice(0, asked);
       for (const { resolve, reject } of flushes) {
-        if (outcome === 'through') resolve();
-        else reject(unattendedError());
+        if (outcome === 'done') resolve();
+        else reject(noSubscriberError());
       }
       await this.#prune();
       if (!this.#woken && !this.#stopped && this.#started) {
         const pollMs = this.#options.pollMs ?? 1_000;
-        await this.#alarm.sleep(Math.min(pollMs, this.#marks.dueInMs ?? pollMs));
+        await this.#pause.sleep(Math.min(pollMs, this.#marks.dueInMs ?? pollMs));
       }
-      if (this.#woken) await this.#linger();
+      if (this.#woken) await this.#waitForFlush();
     }
     this.#loop = undefined;
   }
 
-  async #lookAtBacklog(): Promise<void> {
-    // Those who only stand by would say the same once more.
-    if (this.#stopped || !this.#lead.isCertain()) return;
-    // A store that cannot be read has been told of by the pass.
-    await this.#backlog?.look().catch(() => undefined);
+  async #checkBacklog(): Promise<void> {
+    // A standby relay would repeat the report of the leader.
+    if (this.#stopped || !this.#leadership.isValid()) return;
+    // The pass has reported an unreadable store.
+    await this.#backlog?.check().catch(() => undefined);
   }
 
-  /** Lets others commit what can be taken together, unless somebody cannot wait. */
-  async #linger(): Promise<void> {
+  /** Waits for the flush interval to collect messages, unless a flush was requested. */
+  async #waitForFlush(): Promise<void> {
     const { flushIntervalMs = 0 } = this.#options;
     if (flushIntervalMs === 0 || this.#stopped || this.#flushRequested) return;
     const ended = Promise.withResolvers<void>();
-    this.#endLinger = ended.resolve;
+    this.#endFlushWait = ended.resolve;
     await Promise.race([nextFlush(flushIntervalMs), ended.promise]);
-    this.#endLinger = undefined;
+    this.#endFlushWait = undefined;
   }
 
   /** Publishes one batch and writes the marks that are due; after a failure, reports it and waits. */
-  async #pass(): Promise<'through' | 'unattended' | 'more' | 'failed'> {
-    let outcome: 'through' | 'unattended' | 'more' | 'standby' = 'more';
+  async #pass(): Promise<'done' | 'no subscriber' | 'more' | 'failed'> {
+    let outcome: 'done' | 'no subscriber' | 'more' | 'standby' = 'more';
     let failure: { readonly error: unknown; readonly eventId?: string | undefined } | undefined;
     const { accepted } = this.#marks;
     try {
@@ -151,7 +150,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
       failure = { error, eventId: this.#publishing };
     }
     try {
-      if (this.#flushes.length > 0 || !this.#lead.isCertain()) await this.#marks.write();
+      if (this.#flushes.length > 0 || !this.#leadership.isValid()) await this.#marks.write();
       else await this.#marks.writeDue();
       if (this.#marks.accepted > accepted) this.#failures = 0;
     } catch (error) {
@@ -163,37 +162,37 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     }
     if (outcome !== 'standby') return outcome;
     // The leader publishes. It may die, so its backlog is read again soon.
-    await this.#waitUnmoved(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
+    await this.#backOff(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
     return 'more';
   }
 
-  async #publishBatch(): Promise<'through' | 'unattended' | 'more' | 'standby'> {
+  async #publishBatch(): Promise<'done' | 'no subscriber' | 'more' | 'standby'> {
     const { publish, batch = 100 } = this.#options;
     this.#publishing = undefined;
-    const leads = await this.#lead.take();
-    const pending = await readPending(this.#store, leads ? batch : 1, this.#marks.cursor);
-    if (pending.length === 0) return 'through';
-    if (!leads) return 'standby';
-    if (!this.#hasSubscribers()) return 'unattended';
+    const isLeader = await this.#leadership.acquire();
+    const pending = await readPending(this.#store, isLeader ? batch : 1, this.#marks.cursor);
+    if (pending.length === 0) return 'done';
+    if (!isLeader) return 'standby';
+    if (!this.#hasSubscribers()) return 'no subscriber';
     for (const { position, message } of await this.#publishTogether(pending)) {
-      if (this.#stopped || !this.#lead.isCertain()) return 'more';
+      if (this.#stopped || !this.#leadership.isValid()) return 'more';
       this.#publishing = message.eventId;
       await publish(message);
       this.#publishing = undefined;
       this.#marks.add(position);
     }
     // A message that arrived in the meantime has woken the relay.
-    return pending.length < batch ? 'through' : 'more';
+    return pending.length < batch ? 'done' : 'more';
   }
 
-  /** Hands over what can be handed over at once; returns the messages to hand over one by one. */
+  /** Publishes the messages as a batch if possible; returns those to publish one by one. */
   async #publishTogether(pending: readonly PendingMessage[]): Promise<readonly PendingMessage[]> {
     const { publishAll } = this.#options;
     if (publishAll === undefined || pending.length === 1 || this.#stopped) return pending;
     try {
       await publishAll(pending.map(({ message }) => message));
     } catch {
-      // Which of them is at fault, and why, shows when each goes by itself.
+      // The failing message and its error show when the messages are published one by one.
       return pending;
     }
     for (const { position } of pending) this.#marks.add(position);
@@ -203,8 +202,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #hasSubscribers(): boolean {
     const { hasSubscribers, onSubscribersChange } = this.#options;
     const subscribed = hasSubscribers?.() !== false;
-    if (subscribed === this.#unattended) {
-      this.#unattended = !subscribed;
+    if (subscribed === this.#withoutSubscribers) {
+      this.#withoutSubscribers = !subscribed;
       onSubscribersChange?.(subscribed);
     }
     return subscribed;
@@ -213,18 +212,17 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {
     const { onError, retryBaseMs = 50, retryMaxMs = 5_000 } = this.#options;
     this.#failures += 1;
-    const ceiling = Math.min(retryMaxMs, retryBaseMs * 2 ** (this.#failures - 1));
-    const retryInMs = Math.ceil(Math.random() * ceiling);
+    const retryInMs = backoffMs(this.#failures, { baseMs: retryBaseMs, maxMs: retryMaxMs });
     const failure = { attempt: this.#failures, retryInMs };
     onError(error, eventId === undefined ? failure : { ...failure, eventId });
-    await this.#waitUnmoved(retryInMs);
+    await this.#backOff(retryInMs);
   }
 
-  /** Waits, even if the relay is woken. */
-  async #waitUnmoved(ms: number): Promise<void> {
+  /** Waits even if the relay is woken. */
+  async #backOff(ms: number): Promise<void> {
     if (this.#stopped) return;
     this.#retrying = true;
-    await this.#alarm.sleep(ms);
+    await this.#pause.sleep(ms);
     this.#retrying = false;
   }
 
@@ -244,10 +242,32 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   }
 }
 
-function unattendedError(): UnavailableError {
-  return new UnavailableError('OUTBOX_NO_SUBSCRIBER', 'Nobody takes what the outbox holds now.');
+function noSubscriberError(): UnavailableError {
+  return new UnavailableError(
+    'OUTBOX_NO_SUBSCRIBER',
+    'No subscriber is connected; the outbox was not drained.',
+  );
 }
 
 function stoppedError(): UnavailableError {
-  return new UnavailableError('RELAY_STOPPED', 'The outbox relay was stopped.');
+  return new UnavailableError('RELAY_STOPPED', 'The outbox relay is stopped.');
+}
+
+/** A pause of one waiter that can be ended early. */
+class Pause {
+  #end: (() => void) | undefined;
+
+  /** Resolves after `ms` milliseconds or at {@link Pause.end}; does not keep the process alive. */
+  async sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms).unref();
+    this.#end = resolve;
+    await promise;
+    this.#end = undefined;
+    clearTimeout(timer);
+  }
+
+  end(): void {
+    this.#end?.();
+  }
 }

@@ -3,9 +3,9 @@ import type { Migration } from 'kysely/migration';
 import { DeferredInsert } from '../query/deferred-insert.ts';
 import { column, type TableOf, table } from '../schema/table.ts';
 
-/** One message that is to leave the service, in the shape that a bus publishes (HK-2). */
+/** A message to publish (HK-2). */
 export interface OutboxMessage {
-  /** Derived from the fact, so that a repeat is the same event (HK-1). */
+  /** Derived from the fact, so that a repeated fact has the same id (HK-1). */
   readonly eventId: string;
   readonly subject: string;
   readonly payload: Uint8Array;

@@ -1,41 +1,41 @@
 import type { Clock } from '@writ/kernel';
 import type { Store } from '../store.ts';
-import type { BacklogWatchOptions } from './backlog-watch.ts';
+import type { BacklogOptions } from './backlog-monitor.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
 
-/** What a relay could not do, for the log. */
+/** A failure of a relay, for the log. */
 export interface RelayFailure {
-  /** The message that was not taken; absent when the store failed. */
+  /** The message that was not accepted; absent if the store failed. */
   readonly eventId?: string;
-  /** Failures in a row, this one included. */
+  /** Number of consecutive failures. */
   readonly attempt: number;
-  /** Milliseconds until the next try. */
+  /** Milliseconds until the next attempt. */
   readonly retryInMs: number;
 }
 
-/** How a relay works. */
+/** Options of a relay. */
 export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly store: Store<DB>;
-  /** Hands a message to the bus; resolves when the bus is answerable for it. */
+  /** Publishes a message; resolves when the bus has accepted it. */
   readonly publish: (message: Required<OutboxMessage>) => Promise<void>;
   /**
-   * Hands over several at once, in their order. When it rejects, each is handed over by itself, those
-   * again that the bus has taken already.
+   * Publishes a batch in order. If it rejects, the messages are published one by one, including those that the bus
+   * has already accepted.
    */
   readonly publishAll?:
     | ((messages: readonly Required<OutboxMessage>[]) => Promise<void>)
     | undefined;
   /**
-   * Whether anybody takes what is published now; default: always. While nobody does, nothing is
-   * tried, which is no failure, and messages wait.
+   * Whether the bus has subscribers; default: always. Without subscribers nothing is published, which is no failure,
+   * and messages remain in the outbox.
    */
   readonly hasSubscribers?: () => boolean;
-  /** Told once when messages begin to wait for want of a taker, and once when that is over; must not throw. */
+  /** Called when messages start to wait for a subscriber, and when there is one again; must not throw. */
   readonly onSubscribersChange?: (hasSubscribers: boolean) => void;
-  /** Told of every failure; must not throw. */
+  /** Receives every failure; must not throw. */
   readonly onError: (error: unknown, failure: RelayFailure) => void;
   readonly clock: Clock;
-  /** Messages read and marked together; default 100. */
+  /** Batch size; default 100. */
   readonly batch?: number;
   /**
    * Milliseconds from a wake-up to the read, as nextFlush counts them: what is committed meanwhile goes
@@ -47,32 +47,32 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
    * it again under the same event id. Default 0: each pass writes its marks.
    */
   readonly markIntervalMs?: number;
-  /** Milliseconds between looks when the relay is not woken; default 1 000. */
+  /** Poll interval without wake-ups, ms; default 1 000. */
   readonly pollMs?: number;
-  /** Milliseconds that the first retry waits at most, doubling from there; default 50. */
+  /** Upper bound of the first retry delay, ms, which doubles with each attempt; default 50. */
   readonly retryBaseMs?: number;
-  /** Milliseconds that any retry waits at most; default 5 000. */
+  /** Upper bound of any retry delay, ms; default 5 000. */
   readonly retryMaxMs?: number;
-  /** Milliseconds that a published message is kept, so that a repeat is known; default an hour. */
+  /** Retention of published messages for deduplication, ms; default one hour. */
   readonly keepMs?: number;
-  /** Whom to tell when more waits than is usual; default: nobody. */
-  readonly backlog?: BacklogWatchOptions;
+  /** Reports a large backlog; default: not reported. */
+  readonly backlog?: BacklogOptions;
 }
 
-/** Carries messages from the outbox to the bus, in order and at least once. */
+/** Publishes the messages of an outbox in order and at least once. */
 export interface OutboxRelay {
-  /** Begins with what a former process left behind. */
+  /** Starts with the messages of a previous process. */
   start(): void;
-  /** Says that something was committed; the relay looks within `flushIntervalMs`, unless it waits to retry. */
+  /** Reports a commit; the relay publishes within `flushIntervalMs`, unless it is backing off. */
   wake(): void;
-  /** As `wake`, but looks at once. */
+  /** Like `wake`, but publishes at once. */
   flushSoon(): void;
   /**
-   * Looks at once, and resolves when nothing that was committed before the call is unpublished; works
-   * without `start()`, too. Retries as long as it takes; rejects with UnavailableError RELAY_STOPPED when
-   * the relay is stopped, and OUTBOX_NO_SUBSCRIBER when nobody takes what is left.
+   * Publishes at once; resolves when every message committed before the call is published. Works without `start()`.
+   * Retries without limit; rejects with UnavailableError RELAY_STOPPED if the relay is stopped, and OUTBOX_NO_SUBSCRIBER if there
+   * is no subscriber.
    */
   flush(): Promise<void>;
-  /** Takes no further message; resolves when the one under way is marked. */
+  /** Publishes no further message; resolves when the current one is marked. */
   stop(): Promise<void>;
 }

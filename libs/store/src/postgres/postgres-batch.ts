@@ -3,23 +3,23 @@ import type { CommitKind } from '../sqlite/commit-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 
-/** One lock a schema: whoever holds it is the only one who writes there, in any process. */
+/** The write lock of a schema, across all processes. */
 const TAKE_LOCK = `select pg_advisory_xact_lock(hashtextextended('writ store ' || current_schema(), 0))`;
-/** Waiting for the lock has its own limit; from then on a statement's holds. Says which transaction it is. */
+/** Acquires the lock with its own timeout, then sets that of statements; returns the transaction id. */
 const open = ({ statementTimeoutMs }: PostgresSession) =>
   `begin isolation level read committed read write; ${TAKE_LOCK}; select pg_current_xact_id()::text, set_config('statement_timeout', '${statementTimeoutMs}', true)`;
 
-/** Opens another session to the same database. */
+/** Opens another session on the same database. */
 export type Reconnect = () => Promise<PostgresSession>;
 
 /**
- * Several transactions, one after the other, each undone alone when it fails, under one commit and
- * the store's lock. A work that finished is answered only when that commit is durable.
+ * Several transactions, one after the other, under one commit and the write lock; a failed one is rolled back alone.
+ * Finished work resolves only when the commit is durable.
  */
 export class PostgresBatch {
   readonly #session: PostgresSession;
   readonly #reconnect: Reconnect;
-  /** The server's number for the shared transaction, by which its fate can be asked. */
+  /** The id of the shared transaction, to look up its status after a lost COMMIT. */
   readonly #transaction: string;
   #finished: PostgresTurn[] = [];
   #callers: readonly unknown[] = [];
@@ -33,7 +33,7 @@ export class PostgresBatch {
   }
 
   /**
-   * Opens the shared transaction once no other process writes.
+   * Begins the shared transaction with the write lock.
    * @throws UnavailableError STORE_BUSY, STORE_UNREACHABLE
    */
   static async begin(session: PostgresSession, reconnect: Reconnect): Promise<PostgresBatch> {
@@ -41,27 +41,27 @@ export class PostgresBatch {
       const { text } = await session.run(open(session));
       return new PostgresBatch(session, reconnect, text);
     } catch (error) {
-      // Waiting for the lock failed inside of a transaction that is open by then.
+      // The wait for the lock failed inside of the open transaction.
       await session.close();
       throw error;
     }
   }
 
-  /** Of those who wrote, once it is committed. */
+  /** The callers of transactions that wrote, after the commit. */
   get callers(): readonly unknown[] {
     return this.#callers;
   }
 
-  /** Whether nothing more may join. */
+  /** Whether no further turn may join. */
   get over(): boolean {
     return this.#over || this.#session.broken;
   }
 
-  /** Serves one turn to its end. */
+  /** Runs one turn to its end. */
   async serve(turn: PostgresTurn): Promise<void> {
     const savepoint = this.#served > 0;
     this.#served += 1;
-    // Not awaited: what the turn asks is answered after it. Shadows the one before, which is kept.
+    // Not awaited: the session answers the queries of the turn after it. Shadows the previous savepoint.
     const begun = savepoint ? this.#control('savepoint work') : Promise.resolve(true);
     const ending = await turn.serve(this.#session);
     if (!(await begun)) {
@@ -78,7 +78,7 @@ export class PostgresBatch {
     }
   }
 
-  /** Makes durable what finished and answers its callers: all of them, or none. */
+  /** Commits all finished turns or none of them. */
   async commit(): Promise<CommitKind> {
     const finished = this.#finished;
     this.#finished = [];
@@ -90,35 +90,34 @@ export class PostgresBatch {
     return writers.every(({ background }) => background) ? 'background' : 'foreground';
   }
 
-  /** Ends the shared transaction; returns why what finished is not stored, if it is not. */
+  /** Ends the shared transaction; returns the error if it did not commit. */
   async #end(anyFinished: boolean): Promise<unknown> {
     if (!anyFinished) {
       if (!this.over) await this.#control('rollback');
       return undefined;
     }
-    // Nothing that was not sent can have been committed.
+    // COMMIT was not sent, so nothing was committed.
     if (this.over || this.#session.broken) return commitFailed(undefined);
     try {
       const { command } = await this.#session.run('commit');
       return command === 'COMMIT' ? undefined : commitFailed(undefined);
     } catch (error) {
       if (!this.#session.broken) return commitFailed(error);
-      return await this.#fateOf(error);
+      return await this.#statusAfter(error);
     }
   }
 
   /**
-   * The connection went with the answer to COMMIT; the server knows what became of it. One that has crashed
-   * since may have given the number of a transaction that it lost to another, whose success is not ours.
+   * The connection was lost before the response to COMMIT; the server knows the status of the transaction. A server
+   * that has crashed since may have reused the id, so that its status does not count.
    */
-  async #fateOf(cause: unknown): Promise<unknown> {
+  async #statusAfter(cause: unknown): Promise<unknown> {
     try {
       const session = await this.#reconnect();
       try {
         await session.run(open(session));
         const { text } = await session.run(`select pg_xact_status('${this.#transaction}')`);
-        if (text === 'committed' && session.serverLife === this.#session.serverLife)
-          return undefined;
+        if (text === 'committed' && session.serverRun === this.#session.serverRun) return undefined;
         if (text === 'aborted') return commitFailed(cause);
       } finally {
         await session.close();
@@ -129,7 +128,7 @@ export class PostgresBatch {
     return commitUnknown(cause);
   }
 
-  /** Runs a statement on which the whole batch depends; false when it failed, and the batch with it. */
+  /** Runs a statement that the whole batch depends on; false if it failed and with it the batch. */
   async #control(sql: string): Promise<boolean> {
     try {
       await this.#session.run(sql);
@@ -137,7 +136,7 @@ export class PostgresBatch {
     } catch (error) {
       this.#over = true;
       await this.#session.close();
-      // Its waiters are told by commit(); a fault of our own must not hide behind that.
+      // commit() reports to the waiters; an internal error must not be hidden by that.
       if (error instanceof InternalError) throw error;
       return false;
     }
@@ -147,7 +146,7 @@ export class PostgresBatch {
 function commitFailed(cause: unknown): UnavailableError {
   return new UnavailableError(
     'STORE_COMMIT_FAILED',
-    'The commit of this transaction failed; nothing of it is stored.',
+    'The commit failed; the transaction was rolled back.',
     {},
     { cause },
   );
@@ -156,7 +155,7 @@ function commitFailed(cause: unknown): UnavailableError {
 function commitUnknown(cause: unknown): UnavailableError {
   return new UnavailableError(
     'STORE_COMMIT_UNKNOWN',
-    'The database went away during a commit and could not be asked what became of it; repeat the same request.',
+    'The connection was lost during a commit whose outcome is unknown; retry with the same request.',
     {},
     { cause },
   );

@@ -12,7 +12,7 @@ import {
 
 type IntrospectedDatabase = ConstructorParameters<typeof PostgresIntrospector>[0];
 
-/** Kysely's PostgreSQL, with a driver of our own, that sees one schema. */
+/** Kysely's PostgreSQL dialect with another driver, limited to one schema. */
 export function postgresDialect(driver: Driver, schema: string): Dialect {
   return {
     createDriver: () => driver,
@@ -22,11 +22,11 @@ export function postgresDialect(driver: Driver, schema: string): Dialect {
   };
 }
 
-/** What a column is declared as, so that it holds, compares and sorts as the same one on SQLite. */
+/** The declared types of columns, so that they store, compare and sort as on SQLite. */
 const COLUMN_TYPES: Readonly<Record<string, string>> = {
-  // By code point, whatever the database sorts by: pages go on after the last key of the one before.
+  // By code point for any collation of the database, because pages continue after the last key.
   text: 'text collate "C"',
-  // All integers of a number, where PostgreSQL's own integer ends at 2^31; tells them from bigint, too.
+  // All integers of a number, where PostgreSQL's integer ends at 2^31; also distinguishes them from bigint.
   integer: 'numeric(16)',
   real: 'double precision',
 };
@@ -49,13 +49,13 @@ class PostgresCompiler extends PostgresQueryCompiler {
 }
 
 class Adapter extends PostgresAdapter {
-  // The transaction that migrates holds the store's lock; Kysely's own would outlive a failure.
+  // The migrating transaction holds the write lock; Kysely's lock would outlive a failure.
   override async acquireMigrationLock(): Promise<void> {
-    // Taken already.
+    // Held already.
   }
 
   override async releaseMigrationLock(): Promise<void> {
-    // Ends with the transaction.
+    // Released with the transaction.
   }
 }
 
@@ -69,7 +69,7 @@ class Introspector extends PostgresIntrospector {
     this.#schema = schema;
   }
 
-  /** Which tables there are, without their columns: Kysely asks for every column of every schema, which takes seconds where there are many. */
+  /** Tables without columns: Kysely reads every column of every schema, which takes seconds in a large database. */
   override async getTables(): Promise<TableMetadata[]> {
     const schema = this.#schema;
     const { rows } = await sql<{ name: string }>`

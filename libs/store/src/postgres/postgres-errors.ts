@@ -9,13 +9,13 @@ import {
 
 const STALE_PLAN = 'cached plan must not change result type';
 
-/** The SQLSTATE that PostgreSQL answered with; absent when the connection itself failed. */
+/** The SQLSTATE of an error; absent if the connection failed. */
 function sqlStateOf(error: unknown): string | undefined {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Whether the connection cannot be used any more after `error`. */
+/** Whether `error` makes the connection unusable. */
 export function endsConnection(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state === undefined) return !(error instanceof InternalError);
@@ -23,9 +23,8 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * The named error for what PostgreSQL reported about the database called `label`. Constraint
- * violations and faults of a query pass through unchanged, so that `isUniqueViolation` can tell
- * them apart.
+ * Translates an error of PostgreSQL for the database `label`. Constraint violations and invalid queries pass through
+ * unchanged, so that `isUniqueViolation` can recognize them.
  */
 export function translatePostgresError(error: unknown, label: string): unknown {
   if (error instanceof InternalError) return error;
@@ -36,14 +35,14 @@ export function translatePostgresError(error: unknown, label: string): unknown {
     if (state === '53100') {
       return new UnavailableError(
         'STORE_DISK_FAILED',
-        `The disk under ${label} is full.`,
+        `The disk of ${label} is full.`,
         metadata,
         cause,
       );
     }
     return new UnavailableError(
       'STORE_UNREACHABLE',
-      `${label} did not answer${whyOf(error)}.`,
+      `${label} is unreachable${reasonOf(error)}.`,
       metadata,
       cause,
     );
@@ -60,43 +59,43 @@ export function translatePostgresError(error: unknown, label: string): unknown {
     case '40P01':
       return new ConflictError(
         'STORE_CONFLICT',
-        `A transaction of ${label} met another.`,
+        `A transaction of ${label} conflicted with another.`,
         metadata,
         cause,
       );
     case '57014':
       return new DeadlineError(
         'STORE_TRANSACTION_TIMEOUT',
-        `A statement on ${label} took longer than it may.`,
+        `A statement on ${label} exceeded its time limit.`,
         metadata,
         cause,
       );
     case '25006':
       return new InternalError(
         'STORE_READ_ONLY',
-        `A write to ${label} was refused: store.db only reads, writes belong in store.transaction.`,
+        `A write to ${label} was rejected: use store.transaction for writes.`,
         metadata,
         cause,
       );
     case '22021':
       return new InvalidRequestError(
         'STORE_INVALID_TEXT',
-        'A text holds a NUL character, which PostgreSQL cannot keep.',
+        'A text contains a NUL character, which PostgreSQL cannot store.',
         metadata,
         cause,
       );
     case 'XX001':
     case 'XX002':
-      return new DataLossError('STORE_CORRUPT', `${label} is damaged.`, metadata, cause);
+      return new DataLossError('STORE_CORRUPT', `${label} is corrupt.`, metadata, cause);
     default:
       return error;
   }
 }
 
-/** Why a connection failed before the server said anything, without saying where the server is. */
-function whyOf(error: unknown): string {
+/** The cause of a failed connection, without the address of the server. */
+function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || sqlStateOf(error) !== undefined) return '';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  const why = code || error.message.replace(/\.$/, '');
-  return why === '' ? '' : ` (${why})`;
+  const reason = code || error.message.replace(/\.$/, '');
+  return reason === '' ? '' : ` (${reason})`;
 }

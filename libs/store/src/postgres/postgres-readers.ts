@@ -1,20 +1,20 @@
 import type { PostgresSession } from './postgres-session.ts';
 
-/** A few sessions that only read; opened when they are needed, shared by everybody. */
+/** A pool of read-only sessions, opened on demand and shared. */
 export class PostgresReaders {
   readonly #open: () => Promise<PostgresSession>;
   readonly #slots: (Promise<PostgresSession> | undefined)[];
   readonly #load: number[];
   readonly #reading = new Set<Promise<unknown>>();
 
-  /** @param count sessions at most */
+  /** @param count maximum number of sessions */
   constructor(open: () => Promise<PostgresSession>, count: number) {
     this.#open = open;
     this.#slots = Array.from({ length: count }, () => undefined);
     this.#load = Array.from({ length: count }, () => 0);
   }
 
-  /** Lends the session with the least to do; what several borrow is answered in turn. */
+  /** Runs `use` on the least loaded session, which answers shared use in order. */
   async borrow<T>(use: (session: PostgresSession) => Promise<T>): Promise<T> {
     const slot = this.#load.indexOf(Math.min(...this.#load));
     this.#load[slot] = (this.#load[slot] ?? 0) + 1;
@@ -28,7 +28,7 @@ export class PostgresReaders {
     }
   }
 
-  /** Waits for what is being read and ends all sessions. */
+  /** Waits for current reads and closes all sessions. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#reading);
     const ended = this.#slots.splice(0).map(async (opening) => (await opening)?.close());
@@ -40,7 +40,7 @@ export class PostgresReaders {
     if (known !== undefined) {
       const session = await known.catch(() => undefined);
       if (session !== undefined && !session.broken) return session;
-      // Somebody else may have replaced it while this one looked.
+      // A concurrent caller may have replaced it in the meantime.
       if (this.#slots[slot] !== known) return await this.#sessionIn(slot);
     }
     const opening = this.#open();

@@ -1,11 +1,11 @@
 import { InternalError } from '@writ/kernel';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 
-// What needs no quotes anywhere, also not in a connection string or a dump.
+// Needs no quotes anywhere, including connection strings and dumps.
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
- * Makes the schema when it is not there; a role that owns its schema needs no right to make others.
+ * Creates the schema if it does not exist; a role that owns its schema needs no privilege to create others.
  * @throws InternalError STORE_INVALID_SCHEMA_NAME; what PostgresSession.open throws
  */
 export async function prepareSchema(settings: SessionSettings): Promise<void> {
@@ -13,15 +13,15 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   if (!NAME.test(schema)) {
     throw new InternalError(
       'STORE_INVALID_SCHEMA_NAME',
-      `The schema name ${schema} must be lower-case letters, digits and underscores.`,
+      `Schema name ${schema} must consist of lower-case letters, digits and underscores.`,
       { schema },
     );
   }
   const session = await PostgresSession.open(settings, '');
   try {
-    const there = `select 1 from pg_namespace where nspname = '${schema}'`;
-    if ((await session.query(there, [])).rows.length > 0) return;
-    // Concurrent starts would otherwise both find it missing, and one of them fail.
+    const exists = `select 1 from pg_namespace where nspname = '${schema}'`;
+    if ((await session.query(exists, [])).rows.length > 0) return;
+    // Otherwise concurrent starts would both find it missing, and one would fail.
     await session.run(
       `begin; select pg_advisory_xact_lock(hashtextextended('writ schema ${schema}', 0)); create schema if not exists ${schema}; commit`,
     );

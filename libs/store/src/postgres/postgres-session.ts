@@ -4,13 +4,13 @@ import pg from 'pg';
 import { endsConnection, translatePostgresError } from './postgres-errors.ts';
 import { fieldReader, toSent } from './postgres-values.ts';
 
-/** Which database, and what bounds a session in it. Milliseconds. */
+/** The database and the limits of a session. Milliseconds. */
 export interface SessionSettings {
   readonly url: string;
   readonly schema: string;
-  /** What messages call the database; never its url, which holds a password. */
+  /** Name of the database in error messages; not its URL, which contains a password. */
   readonly label: string;
-  /** What the server's own views call the session. */
+  /** Name of the session in the server's views. */
   readonly applicationName: string;
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
@@ -18,31 +18,31 @@ export interface SessionSettings {
 }
 
 const OLDEST_SERVER = 140_000;
-/** A crash resets the statistics of the server, and so the time since when it counts. */
-const LOOK = `select concat_ws(' ', current_setting('server_version_num'), concat(
+/** A crash resets the statistics of the server, so that their start identifies a server run. */
+const SERVER_RUN = `select concat_ws(' ', current_setting('server_version_num'), concat(
   extract(epoch from pg_postmaster_start_time()), '/',
   (select extract(epoch from stats_reset) from pg_stat_bgwriter)))`;
 const KEEP_ALIVE_MS = 10_000;
-// A server that is gone answers nothing, not even that a statement took too long.
+// An unreachable server reports no statement timeout.
 const ANSWER_GRACE_MS = 5_000;
-const PREPARED_AT_MOST = 500;
+const MAX_PREPARED = 500;
 const WRITES: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
-/** A statement's answer, and whether it changed rows. */
+/** The result of a statement, and whether it changed rows. */
 export interface SessionResult<R> extends QueryResult<R> {
   readonly command: string;
   readonly wrote: boolean;
 }
 
-/** One connection to PostgreSQL: values are exact both ways (EM-4), frequent statements are kept prepared. */
+/** One connection to PostgreSQL with exact values in both directions (EM-4) and prepared frequent statements. */
 export class PostgresSession {
   readonly label: string;
   readonly statementTimeoutMs: number;
   readonly #client: pg.Client;
-  /** A statement's name from its second use on. */
+  /** Names of statements, from their second use. */
   readonly #names = new Map<string, string | undefined>();
   #broken = false;
-  #serverLife = '';
+  #serverRun = '';
   #inFlight = 0;
   #prepared = 0;
 
@@ -58,7 +58,7 @@ export class PostgresSession {
   }
 
   /**
-   * Connects; `setup` are further statements for the session.
+   * Connects; `setup` holds further statements for the session.
    * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
@@ -71,7 +71,7 @@ export class PostgresSession {
       query_timeout: statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      // Savepoints need no round trip of their own, and a work may ask several things at once.
+      // Savepoints need no separate round trip, and work may run queries concurrently.
       pipeline: true,
       types: { getTypeParser: () => (text: string) => text },
     });
@@ -79,7 +79,7 @@ export class PostgresSession {
     try {
       await client.connect();
       await client.query(`${sessionSettings(settings)}; ${setup}`);
-      await session.#look();
+      await session.#checkServer();
       return session;
     } catch (error) {
       await session.close();
@@ -88,24 +88,24 @@ export class PostgresSession {
   }
 
   /**
-   * Which life of which server it is in: another one after every start, and after every crash, of which
-   * the server's own time of starting does not tell when only its sessions were ended.
+   * Identifies the run of the server: differs after every start and every crash, including one that only ended
+   * its sessions and kept the start time.
    */
-  get serverLife(): string {
-    return this.#serverLife;
+  get serverRun(): string {
+    return this.#serverRun;
   }
 
-  /** Whether it can take no more queries. */
+  /** Whether the session can run no more queries. */
   get broken(): boolean {
     return this.#broken;
   }
 
-  /** Queries sent that are not answered yet. */
+  /** Number of queries in flight. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** Runs one statement; those sent before it are answered first. */
+  /** Runs one statement after those sent before. */
   async query<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
     const values = parameters.map(toSent);
     const name = this.#nameFor(sql);
@@ -123,7 +123,7 @@ export class PostgresSession {
     return isWrite ? { ...result, numAffectedRows: BigInt(changed) } : result;
   }
 
-  /** Runs statements that take nothing, such as COMMIT, and returns what the last of them did. */
+  /** Runs statements without parameters, such as COMMIT, and returns the result of the last. */
   async run(sql: string): Promise<{ command: string; text: string }> {
     const answer: pg.QueryResult | pg.QueryResult[] = await this.#send(() =>
       this.#client.query(sql),
@@ -133,18 +133,18 @@ export class PostgresSession {
     return { command: last?.command ?? '', text: String(value ?? '') };
   }
 
-  /** Calls `listener` with what other sessions say on channels that this one listens to. */
+  /** Calls `listener` with the notifications of other sessions on the channels of this session. */
   onNotification(listener: (payload: string) => void): void {
     this.#client.on('notification', ({ payload }) => listener(payload ?? ''));
   }
 
-  /** Ends the session; the server undoes what was not committed. */
+  /** Closes the session; the server rolls back uncommitted work. */
   async close(): Promise<void> {
     this.#broken = true;
     try {
       await this.#client.end();
     } catch {
-      // It is over, which is all that was asked.
+      // Closed already.
       this.#broken = true;
     }
   }
@@ -164,7 +164,7 @@ export class PostgresSession {
   #nameFor(sql: string): string | undefined {
     const known = this.#names.has(sql);
     if (!known) {
-      if (this.#names.size < PREPARED_AT_MOST) this.#names.set(sql, undefined);
+      if (this.#names.size < MAX_PREPARED) this.#names.set(sql, undefined);
       return undefined;
     }
     let name = this.#names.get(sql);
@@ -176,14 +176,14 @@ export class PostgresSession {
     return name;
   }
 
-  async #look(): Promise<void> {
-    const { text } = await this.run(LOOK);
-    const [version = '', life = ''] = text.split(' ', 2);
-    this.#serverLife = life;
+  async #checkServer(): Promise<void> {
+    const { text } = await this.run(SERVER_RUN);
+    const [version = '', run = ''] = text.split(' ', 2);
+    this.#serverRun = run;
     if (Number(version) >= OLDEST_SERVER) return;
     throw new PreconditionError(
       'STORE_POSTGRES_TOO_OLD',
-      `${this.label} is on PostgreSQL ${version}; Writ needs version 14 or newer.`,
+      `${this.label} is on PostgreSQL ${version}; version 14 or newer is required.`,
       { server_version: version },
     );
   }
@@ -207,7 +207,7 @@ function toRows<R>(fields: readonly pg.FieldDef[], rows: readonly Text[][]): R[]
 function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionSettings): string {
   return [
     `set search_path to ${pg.escapeIdentifier(schema)}`,
-    // The wait for the store's lock is bounded by itself; who has it sets the time of a statement alone.
+    // The wait for the write lock has its own limit; the batch sets the statement timeout after it.
     `set statement_timeout to ${statementTimeoutMs + lockTimeoutMs}`,
     `set lock_timeout to ${lockTimeoutMs}`,
     `set timezone to 'UTC'`,

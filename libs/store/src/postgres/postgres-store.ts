@@ -1,16 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
-import { shareLeads } from '../replicas/leadership.ts';
+import { enableLeadership } from '../replicas/leadership.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
 import { readDriver } from '../sqlite/sqlite-dialect.ts';
 import type { StoreLimits } from '../sqlite/sqlite-store.ts';
 import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from '../store.ts';
-import { withinTime } from '../within-time.ts';
+import { withTransactionTimeout } from '../transaction-timeout.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import { PostgresReaders } from './postgres-readers.ts';
 import { prepareSchema } from './postgres-schema.ts';
@@ -27,13 +27,13 @@ const DEFAULT_BOUNDS: Omit<PostgresBounds, 'idleTimeoutMs'> = {
   connectTimeoutMs: 5_000,
   poolSize: 4,
 };
-/** A process that was stopped in the middle of a transaction holds up the others no longer than this past its limit. */
+/** A process that is paused in a transaction blocks the others at most for its time limit plus this time. */
 const IDLE_GRACE_MS = 1_000;
-/** That each statement of a migration may take, and the wait for another process that is at it. */
+/** Time limit of each statement of a migration, and of the wait for another migrating process. */
 const MIGRATION_MS = 60_000;
 const MIGRATION_IDLE = 'set idle_in_transaction_session_timeout to 30000';
 
-/** Opens a schema of a PostgreSQL database, made when it is not there, and brings it up to date. */
+/** Opens a schema of a PostgreSQL database, creates it if needed and migrates it. */
 export async function openPostgresStore<DB>(
   location: PostgresLocation,
   migrations: Migrations,
@@ -46,14 +46,14 @@ export async function openPostgresStore<DB>(
   const settings: SessionSettings = {
     url: location.url,
     schema: location.schema,
-    label: `the PostgreSQL schema ${location.schema}`,
+    label: `PostgreSQL schema ${location.schema}`,
     applicationName: `writ ${service}`,
     statementTimeoutMs: bounds.statementTimeoutMs,
     lockTimeoutMs: bounds.lockTimeoutMs,
     connectTimeoutMs: bounds.connectTimeoutMs,
   };
   await prepareSchema(settings);
-  // Another process may be at it, and a migration may take long; neither is counted as the store's.
+  // Another process may be migrating, and a migration may take long; its commits do not count.
   const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
   const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
   const alone = new PostgresWriter(settings.label, connect, all);
@@ -66,18 +66,18 @@ export async function openPostgresStore<DB>(
   return new PostgresStore<DB>(settings, bounds, all, observer);
 }
 
-/** What the location says goes before the defaults, and what whoever opens the store says before both. */
+/** The limits of the store options override those of the location, which override the defaults. */
 function boundsOf(
   { bounds }: PostgresLocation,
   { transactionTimeoutMs, busyTimeoutMs }: Partial<StoreLimits>,
 ): PostgresBounds {
-  const said = {
+  const chosen = {
     ...DEFAULT_BOUNDS,
     ...bounds,
     ...(transactionTimeoutMs !== undefined && { statementTimeoutMs: transactionTimeoutMs }),
     ...(busyTimeoutMs !== undefined && { lockTimeoutMs: busyTimeoutMs }),
   };
-  return { idleTimeoutMs: said.statementTimeoutMs + IDLE_GRACE_MS, ...said };
+  return { idleTimeoutMs: chosen.statementTimeoutMs + IDLE_GRACE_MS, ...chosen };
 }
 
 class PostgresStore<DB> implements Store<DB> {
@@ -115,7 +115,7 @@ class PostgresStore<DB> implements Store<DB> {
     this.#transactions = new PostgresTransactions(this.#writer, schema);
     const reading = readDriver((compiled) => this.#read(compiled));
     this.db = new Kysely({ dialect: postgresDialect(reading, schema) });
-    shareLeads(this.db, settings);
+    enableLeadership(this.db, settings);
   }
 
   get commits(): number {
@@ -141,8 +141,8 @@ class PostgresStore<DB> implements Store<DB> {
         await runBeforeCommit(trx);
         return worked;
       });
-      const result = await withinTime(running, this.#timeoutMs, this.#label);
-      // What the work left running may use the store again, as anybody else.
+      const result = await withTransactionTimeout(running, this.#timeoutMs, this.#label);
+      // Work that is still running may use the store again.
       scope.active = false;
       await turn.finish();
       return result;
@@ -159,8 +159,8 @@ class PostgresStore<DB> implements Store<DB> {
   }
 
   async #drainAndClose(): Promise<void> {
-    // Calls made before this one count as waiting.
-    await nextTurnOfTheLoop();
+    // Earlier calls count as waiting.
+    await nextEventLoopTurn();
     await this.#writer.drained();
     await Promise.all([this.#writer.close(), this.#readers.close()]);
   }
@@ -175,12 +175,12 @@ class PostgresStore<DB> implements Store<DB> {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
       'STORE_NESTED_TRANSACTION',
-      `${what} was used inside of a transaction of ${this.#label}, which it would wait for; use the transaction that was given to the work.`,
+      `${what} was used inside of a transaction of ${this.#label}, which would deadlock; use the transaction passed to the work.`,
     );
   }
 
   #refuseClosed(): void {
     if (this.#closing === undefined) return;
-    throw new UnavailableError('STORE_CLOSED', `The store ${this.#label} is closed.`);
+    throw new UnavailableError('STORE_CLOSED', `Store ${this.#label} is closed.`);
   }
 }

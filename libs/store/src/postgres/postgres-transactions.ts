@@ -13,9 +13,9 @@ import { postgresDialect } from './postgres-dialect.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 import type { PostgresWriter } from './postgres-writer.ts';
 
-/** Kysely over the turns of a writer. */
+/** Kysely transactions in the turns of a writer. */
 export class PostgresTransactions<DB> {
-  /** Its `transaction().execute()` takes a turn of its own, in the background. */
+  /** Its `transaction().execute()` runs in a background turn. */
   readonly parent: Kysely<DB>;
   readonly #driver: Driver;
   readonly #dialect: Dialect;
@@ -26,12 +26,12 @@ export class PostgresTransactions<DB> {
     this.parent = new Kysely({ dialect: this.#dialect });
   }
 
-  /** The transaction whose queries run in `turn`. */
+  /** The transaction that runs in `turn`. */
   of(turn: PostgresTurn): Transaction<DB> {
     const connection = new TurnConnection(turn);
     const dialect = this.#dialect;
     const executor = this.parent.getExecutor().withConnectionProvider({
-      // The session answers in order, so that queries need not wait for each other here.
+      // The session answers in order, so queries need not wait for each other.
       provideConnection: async (consumer) => consumer(connection),
     });
     return new Transaction<DB>({ config: { dialect }, driver: this.#driver, dialect, executor });
@@ -58,7 +58,7 @@ function turnDriver(writer: PostgresWriter): Driver {
   return {
     init: done,
     acquireConnection: async () => new TurnConnection(await writer.enter(true)),
-    // The turn is in a transaction from its beginning.
+    // A turn begins inside of a transaction.
     beginTransaction: done,
     commitTransaction: async (held) => await turnOf(held).finish(),
     rollbackTransaction: async (held) => turnOf(held).leave(),
@@ -69,7 +69,7 @@ function turnDriver(writer: PostgresWriter): Driver {
 
 function turnOf(connection: DatabaseConnection): PostgresTurn {
   if (connection instanceof TurnConnection) return connection.turn;
-  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection came back to another driver.');
+  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection was returned to another driver.');
 }
 
 async function done(): Promise<void> {

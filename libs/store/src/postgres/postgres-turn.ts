@@ -2,104 +2,104 @@ import { InternalError } from '@writ/kernel';
 import { refuseTransactionControl } from '../connection-refusals.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
 
-/** One transaction's time at the writing session: from being let in to letting go. */
+/** The turn of one transaction on the writing session. */
 export class PostgresTurn {
   readonly background: boolean;
   readonly caller: unknown;
   readonly #started = Promise.withResolvers<PostgresTurn>();
-  readonly #ended = Promise.withResolvers<'finished' | 'undone'>();
+  readonly #ended = Promise.withResolvers<'finished' | 'rolled back'>();
   readonly #durable = Promise.withResolvers<void>();
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #inFlight = new Set<Promise<unknown>>();
   #session: PostgresSession | undefined;
   #state: 'new' | 'open' | 'over' = 'new';
   #failed = false;
   #wrote = false;
 
-  /** @param caller what the observer of commits said of whoever asked */
+  /** @param caller from the observer of commits */
   constructor(background: boolean, caller?: unknown) {
     this.background = background;
     this.caller = caller;
-    // It is awaited by whoever finishes; a turn that was undone has nobody to tell.
+    // Awaited by finish(); after a rollback nothing awaits it.
     this.#durable.promise.catch(() => undefined);
   }
 
-  /** Resolves with this turn when it is let in. */
+  /** Resolves with this turn when it begins. */
   get started(): Promise<PostgresTurn> {
     return this.#started.promise;
   }
 
-  /** Whether a statement of it changed rows. */
+  /** Whether one of its statements changed rows. */
   get wrote(): boolean {
     return this.#wrote;
   }
 
-  /** Lets the holder in, and resolves with how it left, once all its queries are answered. */
-  async serve(session: PostgresSession): Promise<'finished' | 'undone'> {
+  /** Begins the turn; resolves with its outcome once all its queries are answered. */
+  async serve(session: PostgresSession): Promise<'finished' | 'rolled back'> {
     this.#session = session;
     this.#state = 'open';
     this.#started.resolve(this);
     const ending = await this.#ended.promise;
-    await Promise.allSettled(this.#underWay);
-    if (ending === 'undone' || !this.#failed) return ending;
+    await Promise.allSettled(this.#inFlight);
+    if (ending === 'rolled back' || !this.#failed) return ending;
     this.answer(transactionLost());
-    return 'undone';
+    return 'rolled back';
   }
 
-  /** Tells the holder that it is not let in. */
+  /** Rejects the turn before it begins. */
   refuse(error: unknown): void {
     this.#started.reject(error);
   }
 
-  /** Tells the holder that it is durable, or why not. */
+  /** Reports whether the turn is durable. */
   answer(error?: unknown): void {
     if (error === undefined) this.#durable.resolve();
     else this.#durable.reject(error);
   }
 
   /**
-   * Runs one query while the turn lasts.
+   * Runs one query during the turn.
    * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
    */
   async run<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
     if (this.#session === undefined || this.#state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
-        'A query came after its transaction had ended; await every query inside of the work.',
+        'A query ran after the end of its transaction; await every query inside of the work.',
       );
     }
     refuseTransactionControl(sql);
     const query = this.#session.query<R>(sql, parameters);
-    this.#underWay.add(query);
+    this.#inFlight.add(query);
     try {
       const result = await query;
       this.#wrote ||= result.wrote;
       return result;
     } catch (error) {
-      // PostgreSQL takes no more of this transaction, whatever the work makes of the error.
+      // PostgreSQL has aborted the transaction even if the work handles the error.
       this.#failed = true;
       throw error;
     } finally {
-      this.#underWay.delete(query);
+      this.#inFlight.delete(query);
     }
   }
 
-  /** Keeps what was done and lets go; resolves when it is durable. */
+  /** Ends the turn with its changes; resolves when they are durable. */
   async finish(): Promise<void> {
     this.#state = 'over';
     this.#ended.resolve('finished');
     await this.#durable.promise;
   }
 
-  /** Undoes what was not finished and lets go; harmless when that has happened already. */
+  /** Ends the turn and rolls back unfinished work. Idempotent. */
   leave(): void {
     this.#state = 'over';
-    this.#ended.resolve('undone');
+    this.#ended.resolve('rolled back');
   }
 }
 
 function transactionLost(): InternalError {
   return new InternalError(
     'STORE_TRANSACTION_LOST',
-    'A statement of this transaction failed and the work went on; nothing of it is stored.',
+    'A statement of the transaction failed and the work continued; it was rolled back.',
   );
 }

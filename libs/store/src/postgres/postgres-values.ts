@@ -1,9 +1,9 @@
 import { InternalError } from '@writ/kernel';
 
-/** What is known of a column of a result. */
+/** A column of a result. */
 export interface ResultField {
   readonly name: string;
-  /** The table that the column is of, or 0 when it was computed. */
+  /** The table of the column, or 0 for a computed one. */
   readonly tableID: number;
   readonly dataTypeID: number;
 }
@@ -21,8 +21,8 @@ const NUMERIC = 1700;
 const WHOLE = /^-?\d+$/;
 
 /**
- * What a bound parameter is sent as: the same values are taken and refused as on SQLite (EM-4).
- * @throws InternalError STORE_INVALID_PARAMETER naming the place, never the value
+ * Encodes a parameter; accepts and rejects the same values as on SQLite (EM-4).
+ * @throws InternalError STORE_INVALID_PARAMETER naming the position, never the value
  */
 export function toSent(value: unknown, index: number): string | Buffer | null {
   switch (typeof value) {
@@ -47,7 +47,7 @@ export function toSent(value: unknown, index: number): string | Buffer | null {
 }
 
 /**
- * The reader for a column, which gives what SQLite's connection gives for the same declaration:
+ * The reader for a column; reads the same as SQLite for the same declared type:
  * `bigint` → bigint, `integer` (see {@link PostgresCompiler}) → number, `boolean` → boolean,
  * `timestamptz` → Date, `bytea` → Uint8Array. A computed integer is a number while that is exact,
  * else bigint; see {@link int64}.

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
 import type { CommitObserver } from '../commit-observer.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
@@ -7,8 +7,8 @@ import type { PostgresSession } from './postgres-session.ts';
 import { PostgresTurn } from './postgres-turn.ts';
 
 /**
- * Lets everybody in this process who wants to write take turns, first come, first served, on one
- * session, and commits those who are waiting together. The store's lock lets the processes take turns.
+ * Runs the write transactions of this process on one session in order of arrival and commits waiting ones together.
+ * The write lock serializes the processes.
  */
 export class PostgresWriter {
   readonly #label: string;
@@ -42,7 +42,7 @@ export class PostgresWriter {
   }
 
   /**
-   * Waits for a turn; whoever gets it must finish or leave it.
+   * Waits for a turn, which the caller must finish or leave.
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_UNREACHABLE
    */
   async enter(background: boolean): Promise<PostgresTurn> {
@@ -50,7 +50,7 @@ export class PostgresWriter {
     if (this.#waiting.length >= limit) {
       throw new OverloadedError(
         'STORE_QUEUE_FULL',
-        `More than ${limit} transactions wait for ${this.#label}; the limit is maxQueued.`,
+        `More than ${limit} transactions are waiting for ${this.#label}; the limit is maxQueued.`,
         { limit: String(limit) },
       );
     }
@@ -60,24 +60,24 @@ export class PostgresWriter {
     return await turn.started;
   }
 
-  /** Resolves when everybody who waited has been served. */
+  /** Resolves when no transaction is waiting. */
   async drained(): Promise<void> {
     await this.#draining;
   }
 
-  /** Ends the session; call it when nobody waits. */
+  /** Closes the session; no transaction may be waiting. */
   async close(): Promise<void> {
     await this.#session?.close();
   }
 
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // What arrives in the same turn of the event loop shares the commit.
-      await nextTurnOfTheLoop();
+      // Transactions that arrive in the same turn of the event loop share the commit.
+      await nextEventLoopTurn();
       try {
         await this.#serveBatch();
       } catch (error) {
-        // Nobody of them would fare better by waiting as long again.
+        // The others would fail as well after the same wait.
         for (const turn of this.#waiting.splice(0)) turn.refuse(error);
       }
     }

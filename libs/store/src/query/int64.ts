@@ -1,10 +1,10 @@
 import { InternalError } from '@writ/kernel';
 
 /**
- * An exact 64-bit integer, from what a query computed (`sum`, `max`, `count`, `coalesce`). Columns
- * declared `bigint` come back as bigint by themselves; computed values have no declared type and are
- * a number, a bigint or, on PostgreSQL, text (EM-4).
- * @throws InternalError STORE_INVALID_INT64 when the value is no integer or was already rounded
+ * Converts a computed value (`sum`, `max`, `count`, `coalesce`) to an exact 64-bit integer. Columns declared `bigint`
+ * read as bigint already; computed values have no declared type and are a number, a bigint or, on PostgreSQL, text
+ * (EM-4).
+ * @throws InternalError STORE_INVALID_INT64 if the value is not an integer or was already rounded
  */
 export function int64(value: unknown): bigint {
   if (typeof value === 'bigint') return value;

@@ -2,10 +2,10 @@ import { InternalError } from '@writ/kernel';
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
 import { runCompiled } from './direct-connection.ts';
 
-/** Runs a query with values of its own, on a store's `db` or in a transaction. */
+/** Runs a query with the given values on a store's `db` or in a transaction. */
 export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<QueryResult<R>>;
 
-/** Where a value goes that is known when the query runs. */
+/** Stands for a value that is known when the query runs. */
 class Placeholder {
   readonly name: string;
 
@@ -13,7 +13,7 @@ class Placeholder {
     this.name = name;
   }
 
-  /** A query that looks at a value while it is built would be right for that one value only. */
+  /** A query that reads a value while it is built would be valid for that value only. */
   [Symbol.toPrimitive](): never {
     throw new InternalError(
       'STORE_INVALID_PREPARED_QUERY',
@@ -23,21 +23,20 @@ class Placeholder {
 }
 
 /**
- * Builds and compiles a query the first time that it runs and keeps its SQL: for what every request
- * does, since building takes longer than running. `build` gets stand-ins for the values, which it may
- * pass on to the query builder and nothing else; the SQL must not depend on them.
+ * Builds and compiles a query on its first run and caches the SQL, because building takes longer than running.
+ * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values.
  */
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
 ): PreparedQuery<DB, P, R> {
   const compiledFor = new WeakMap<object, Prepared<P, R>>();
   return (db, values) => {
-    // SQL differs between kinds of databases, not between databases of one kind.
-    const kind = db.getExecutor().adapter.constructor;
-    let prepared = compiledFor.get(kind);
+    // The SQL depends on the dialect, not on the database.
+    const dialect = db.getExecutor().adapter.constructor;
+    let prepared = compiledFor.get(dialect);
     if (prepared === undefined) {
       prepared = preparedFrom(build(db, placeholders<P>()).compile());
-      compiledFor.set(kind, prepared);
+      compiledFor.set(dialect, prepared);
     }
     const { compiled, sources } = prepared;
     const parameters = new Array<unknown>(sources.length);
@@ -50,7 +49,7 @@ export function prepareQuery<DB, P extends object, R>(
   };
 }
 
-/** SQL, and where its parameters come from. */
+/** A compiled query and the sources of its parameters. */
 interface Prepared<P, R> {
   readonly compiled: CompiledQuery<R>;
   readonly sources: readonly { readonly name: keyof P | undefined; readonly constant: unknown }[];
@@ -65,7 +64,7 @@ function preparedFrom<P, R>(compiled: CompiledQuery<R>): Prepared<P, R> {
   return { compiled, sources };
 }
 
-/** The named columns of a row, for `values()` and `set()` of a prepared query, which need every name. */
+/** The given columns of a row, for `values()` and `set()` of a prepared query, which need every name. */
 export function pickColumns<T extends object, const K extends keyof T>(
   row: T,
   columns: readonly K[],

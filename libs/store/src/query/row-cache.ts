@@ -3,59 +3,62 @@ import type { Kysely } from 'kysely';
 /** A store's `db` or a transaction. */
 type AnyDatabase = Pick<Kysely<unknown>, 'isTransaction'>;
 
-/** Rows of one kind that are kept at most; one more, and all of them are read anew. */
+/** Maximum number of cached rows of one kind; when it is exceeded, the cache is cleared. */
 const MAX_ROWS = 10_000;
 
 /**
- * What the one writer of a database knows to be there without reading it. Everything is forgotten
- * when it may be true no more: when another process wrote, and when a write was undone.
+ * The validity of cached rows of one database. All become invalid when another process has written or when a
+ * write was rolled back.
  */
-export class StoreMemory {
-  #generation = 0;
+export class CacheGeneration {
+  #current = 0;
 
-  /** Rises whenever everything is forgotten. */
-  get generation(): number {
-    return this.#generation;
+  /** Increases with every invalidation. */
+  get current(): number {
+    return this.#current;
   }
 
-  forget(): void {
-    this.#generation += 1;
+  invalidate(): void {
+    this.#current += 1;
   }
 }
 
-/** The memory that a transaction may use, for as long as it is open. */
-interface Loan {
-  readonly memory: StoreMemory;
+/** The cache generation of a transaction while it is open. */
+interface Scope {
+  readonly generation: CacheGeneration;
   readonly isOpen: () => boolean;
 }
 
-const loans = new WeakMap<object, Loan>();
+const scopes = new WeakMap<object, Scope>();
 
-/** Lets `trx` use the memory of its store while it `isOpen`. */
-export function lendMemory(trx: object, memory: StoreMemory, isOpen: () => boolean): void {
-  loans.set(trx, { memory, isOpen });
+/** Lets `trx` use cached rows while it `isOpen`. */
+export function enableRowCache(
+  trx: object,
+  generation: CacheGeneration,
+  isOpen: () => boolean,
+): void {
+  scopes.set(trx, { generation, isOpen });
 }
 
-interface Known<V> {
+interface CachedRows<V> {
   readonly generation: number;
   readonly rows: Map<string, V>;
 }
 
 /**
- * Rows of one kind that nearly every request reads, remembered from one transaction to the next on
- * SQLite, where all of them go through one writer that is told of others. Whoever writes such a row
- * must remember it as it stands then, or forget it, right after the statement. Values are never changed.
- * Outside of transactions, and on PostgreSQL, nothing is known.
+ * Caches rows of one kind that nearly every request reads, across transactions on SQLite, where all of them use one
+ * writer that notices other processes. Code that writes such a row must `set` its new state or `delete` it right
+ * after the statement. Values must not be modified. Outside of transactions and on PostgreSQL nothing is cached.
  */
 export class RowCache<V> {
-  readonly #known = new WeakMap<StoreMemory, Known<V>>();
+  readonly #cached = new WeakMap<CacheGeneration, CachedRows<V>>();
 
-  /** The row as it stands in this transaction; undefined when it has to be read. */
+  /** The row as of this transaction; undefined if it must be read. */
   get(db: AnyDatabase, key: string): V | undefined {
     return this.#rows(db)?.get(key);
   }
 
-  /** Keeps a row that this transaction has just read or written. */
+  /** Caches a row that this transaction has just read or written. */
   set(db: AnyDatabase, key: string, row: V): void {
     const rows = this.#rows(db);
     if (rows === undefined) return;
@@ -63,30 +66,30 @@ export class RowCache<V> {
     rows.set(key, row);
   }
 
-  /** Drops a row that this transaction has just written without knowing how it stands now. */
+  /** Removes a row that this transaction has changed to an unknown state. */
   delete(db: AnyDatabase, key: string): void {
     this.#rows(db)?.delete(key);
   }
 
-  /** Drops all rows of the kind, when this transaction has written to some and cannot tell which. */
+  /** Removes all rows of the kind, when this transaction has changed unknown ones. */
   clear(db: AnyDatabase): void {
     this.#rows(db)?.clear();
   }
 
-  /** Whether rows are kept for this transaction: on SQLite, while it is open. */
+  /** Whether rows are cached for this transaction: on SQLite, while it is open. */
   keeps(db: AnyDatabase): boolean {
     return this.#rows(db) !== undefined;
   }
 
   #rows(db: object): Map<string, V> | undefined {
-    const loan = loans.get(db);
-    // A work that was undone may still be running; what it has read was perhaps its own.
-    if (loan === undefined || !loan.isOpen()) return undefined;
-    const { memory } = loan;
-    const known = this.#known.get(memory);
-    if (known?.generation === memory.generation) return known.rows;
+    const scope = scopes.get(db);
+    // Rolled back work may still be running and may have read its own writes.
+    if (scope === undefined || !scope.isOpen()) return undefined;
+    const { generation } = scope;
+    const cached = this.#cached.get(generation);
+    if (cached?.generation === generation.current) return cached.rows;
     const rows = new Map<string, V>();
-    this.#known.set(memory, { generation: memory.generation, rows });
+    this.#cached.set(generation, { generation: generation.current, rows });
     return rows;
   }
 }

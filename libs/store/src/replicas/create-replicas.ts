@@ -4,20 +4,20 @@ import { settingsOf } from './leadership.ts';
 import type { Claim, Replicas } from './replicas.ts';
 import { SessionReplicas } from './session-replicas.ts';
 
-/** The processes that share the store that `db` reads. */
+/** Creates the replicas of the store that `db` reads. */
 export function createReplicas<DB>(db: Kysely<DB>): Replicas {
   const settings = settingsOf(db);
-  return settings === undefined ? new Alone() : new SessionReplicas(settings);
+  return settings === undefined ? new SingleProcess() : new SessionReplicas(settings);
 }
 
-/** A store of one process: whoever else is named in it was there before, and has ended. */
-class Alone implements Replicas {
+/** A store of one process: every other id in it belongs to a previous process. */
+class SingleProcess implements Replicas {
   readonly id = newId('rep');
   readonly shared = false;
   readonly #claimed = new Set<string>();
 
   async start(): Promise<void> {
-    // Nobody looks.
+    // There are no other replicas.
   }
 
   isVisible(): boolean {
@@ -42,7 +42,7 @@ class Alone implements Replicas {
   }
 
   hint(): void {
-    // Nobody listens.
+    // There are no other replicas.
   }
 
   onHint(): () => void {

@@ -1,31 +1,31 @@
-/** What a process holds for itself alone among all that share the store. */
+/** An exclusive claim of a process among the replicas. */
 export interface Claim {
-  /** Whether it is certain still; a connection that breaks takes it along. */
+  /** Whether the claim is valid; a broken connection ends it. */
   isHeld(): boolean;
   release(): Promise<void>;
 }
 
-/** The processes that share a store: who of them lives, who does what, and hints between them (SYS-5). */
+/** The processes that share a store: liveness, claims, and hints between them (SYS-5). */
 export interface Replicas {
-  /** This process, unlike any other before or after; rows name it as the one that works on them. */
+  /** Unique id of this process; rows name it as their owner. */
   readonly id: string;
-  /** Whether there can be others at all. */
+  /** Whether other replicas are possible. */
   readonly shared: boolean;
   /**
-   * Joins them; resolves when the others can see it.
+   * Joins the replicas; resolves when the others see this process as alive.
    * @throws UnavailableError STORE_UNREACHABLE
    */
   start(): Promise<void>;
-  /** Whether the others see it now. While they do not, they may take up what it was working on. */
+  /** Whether the others see this process as alive. If not, they may take its work over. */
   isVisible(): boolean;
-  /** Those among `ids` that have ended: nobody has seen them for a while (a few seconds). */
+  /** The dead replicas among `ids`: not alive for a few seconds. */
   findDead(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  /** Claims `name` for this process; undefined while another has it. A process that ends has nothing any more. */
+  /** Claims `name` for this process; undefined while another holds it. The claims of a dead process are released. */
   claim(name: string): Promise<Claim | undefined>;
-  /** Tells the others that something changed; may be lost, so whoever listens also looks now and then. */
+  /** Notifies the others of a change; may be lost, so listeners also poll. */
   hint(topic: string): void;
-  /** Calls `listener` at each hint of another process at this topic; it must not throw. Returns how to stop. */
+  /** Calls `listener` for each hint of another process on a topic; it must not throw. Returns how to unsubscribe. */
   onHint(topic: string, listener: () => void): () => void;
-  /** Leaves; everything that was claimed is free. */
+  /** Leaves and releases all claims. */
   stop(): Promise<void>;
 }

@@ -3,27 +3,27 @@ import { newId } from '@writ/kernel';
 import { PostgresSession, type SessionSettings } from '../postgres/postgres-session.ts';
 import type { Claim, Replicas } from './replicas.ts';
 
-/** The server ends a session, and all that it holds, after so much silence: that of a process that was stopped. */
-const SILENCE_MS = 15_000;
-/** It is certain to be there for so long after it has answered, whatever the network does. */
-const CERTAIN_MS = 10_000;
+/** The server ends an idle session with its locks after this time, for example that of a paused process. */
+const IDLE_TIMEOUT_MS = 15_000;
+/** A session is valid for this time after a response, whatever the network does. */
+const VALID_MS = 10_000;
 const RENEW_MS = 4_000;
-/** Between two looks whether the session is still there. */
-const LOOK_MS = 500;
-/** A process whose connection broke, or whose server was started again, has so long to come back. */
+/** Interval between two checks of the session. */
+const CHECK_MS = 500;
+/** A process may reconnect within this time after a broken connection or a server restart. */
 const GRACE_MS = 3_000;
-/** Whoever was not looked for this long may have been back meanwhile. */
-const UNWATCHED_MS = 10_000;
+/** An absence that was not observed for this time may have been interrupted. */
+const FORGET_ABSENCE_MS = 10_000;
 
-/** That a process was not to be seen, at each look from the first to the last. */
+/** A process that was absent at every check from the first to the last. */
 interface Absence {
   readonly since: number;
-  readonly seenAt: number;
+  readonly lastAt: number;
 }
 
 /**
- * Replicas on one PostgreSQL schema. Each holds locks in a session of its own, which go with the
- * process: at once when it dies, after `SILENCE_MS` when it is stopped or cut off.
+ * Replicas on one PostgreSQL schema. Each holds locks in its own session, which are released with the process: at
+ * once when it dies, after `IDLE_TIMEOUT_MS` when it is paused or disconnected.
  */
 export class SessionReplicas implements Replicas {
   readonly id = newId('rep');
@@ -37,9 +37,9 @@ export class SessionReplicas implements Replicas {
   #session: PostgresSession | undefined;
   #opening: Promise<PostgresSession> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #asked = 0;
-  /** When that was asked which the session answered last. */
-  #heard = Number.NEGATIVE_INFINITY;
+  #renewalStartedAt = 0;
+  /** Start of the last renewal that the session answered. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
   #stopped = false;
 
   constructor(settings: SessionSettings) {
@@ -49,63 +49,63 @@ export class SessionReplicas implements Replicas {
 
   async start(): Promise<void> {
     await this.#open();
-    this.#timer = setInterval(() => this.#renew(), LOOK_MS);
+    this.#timer = setInterval(() => this.#renew(), CHECK_MS);
     this.#timer.unref();
   }
 
   isVisible(): boolean {
-    return this.#session !== undefined && this.#isCertain(this.#session);
+    return this.#session !== undefined && this.#isValid(this.#session);
   }
 
   async findDead(ids: Iterable<string>): Promise<ReadonlySet<string>> {
-    const gone = new Set<string>();
+    const dead = new Set<string>();
     const session = await this.#open();
     for (const id of new Set(ids)) {
       if (id === this.id) continue;
-      // Shared, so that those who look do not see each other; let go with the statement.
+      // A shared lock, so that checks do not block each other; released with the statement.
       const { text } = await session.run(
         `select pg_try_advisory_xact_lock_shared(${lockOf(`replica ${id}`)})`,
       );
       if (text !== 't') this.#absent.delete(id);
-      else if (this.#absentMs(id) >= GRACE_MS) gone.add(id);
+      else if (this.#absentMs(id) >= GRACE_MS) dead.add(id);
     }
-    return gone;
+    return dead;
   }
 
-  /** Notes that a process is not to be seen; for how long that has been so at every look. */
+  /** Records that a process is absent; returns for how long it was absent at every check. */
   #absentMs(id: string): number {
     const now = performance.now();
-    for (const [other, { seenAt }] of this.#absent) {
-      if (now - seenAt >= UNWATCHED_MS) this.#absent.delete(other);
+    for (const [other, { lastAt }] of this.#absent) {
+      if (now - lastAt >= FORGET_ABSENCE_MS) this.#absent.delete(other);
     }
     const since = this.#absent.get(id)?.since ?? now;
-    this.#absent.set(id, { since, seenAt: now });
+    this.#absent.set(id, { since, lastAt: now });
     return now - since;
   }
 
   async claim(name: string): Promise<Claim | undefined> {
-    // A session may hold the same lock twice.
+    // A session can acquire the same lock twice.
     if (this.#claimed.has(name)) return undefined;
     this.#claimed.add(name);
     let session: PostgresSession;
     try {
       session = await this.#open();
       const { text } = await session.run(`select pg_try_advisory_lock(${lockOf(`claim ${name}`)})`);
-      if (text !== 't') throw new Taken();
+      if (text !== 't') throw new ClaimedByOther();
     } catch (error) {
       this.#claimed.delete(name);
-      if (error instanceof Taken) return undefined;
+      if (error instanceof ClaimedByOther) return undefined;
       throw error;
     }
     let held = true;
     return {
-      isHeld: () => held && this.#isCertain(session),
+      isHeld: () => held && this.#isValid(session),
       release: async () => {
         if (!held) return;
         held = false;
         this.#claimed.delete(name);
         if (session.broken) return;
-        // A session that breaks now lets go, too.
+        // A session that breaks now releases the lock as well.
         await session
           .run(`select pg_advisory_unlock(${lockOf(`claim ${name}`)})`)
           .catch(() => undefined);
@@ -144,7 +144,7 @@ export class SessionReplicas implements Replicas {
     for (const name of names) {
       session
         .query('select pg_notify($1, $2)', [this.#channel, `${this.id} ${name}`])
-        // The session is opened again in a moment, and the others look by themselves.
+        // The session is reopened soon, and the others poll.
         .catch(() => undefined);
     }
   }
@@ -157,18 +157,18 @@ export class SessionReplicas implements Replicas {
       return;
     }
     const now = performance.now();
-    if (now - this.#asked < RENEW_MS) return;
-    this.#asked = now;
+    if (now - this.#renewalStartedAt < RENEW_MS) return;
+    this.#renewalStartedAt = now;
     const answered = () => {
-      if (session === this.#session) this.#heard = now;
+      if (session === this.#session) this.#renewedAt = now;
     };
     session.run('select true').then(answered, () => undefined);
   }
 
-  /** Whether the server cannot have ended a session: one that nobody answers on is not broken yet. */
-  #isCertain(session: PostgresSession): boolean {
+  /** Whether the server cannot have ended the session: an unresponsive one is not broken yet. */
+  #isValid(session: PostgresSession): boolean {
     const isCurrent = session === this.#session && !session.broken;
-    return isCurrent && performance.now() - this.#heard < CERTAIN_MS;
+    return isCurrent && performance.now() - this.#renewedAt < VALID_MS;
   }
 
   async #open(): Promise<PostgresSession> {
@@ -182,39 +182,39 @@ export class SessionReplicas implements Replicas {
   async #join(): Promise<PostgresSession> {
     const session = await PostgresSession.open(
       this.#settings,
-      `set idle_session_timeout to ${SILENCE_MS}; listen ${this.#channel}`,
+      `set idle_session_timeout to ${IDLE_TIMEOUT_MS}; listen ${this.#channel}`,
     );
-    session.onNotification((payload) => this.#hear(payload));
-    const asked = performance.now();
+    session.onNotification((payload) => this.#onNotification(payload));
+    const startedAt = performance.now();
     try {
       await session.run(`select pg_advisory_lock(${lockOf(`replica ${this.id}`)})`);
     } catch (error) {
-      // The server may not have noticed yet that the session before is gone; each try makes another.
+      // The server may not have ended the previous session yet; each attempt opens another.
       await session.close();
       throw error;
     }
-    this.#asked = asked;
-    this.#heard = asked;
+    this.#renewalStartedAt = startedAt;
+    this.#renewedAt = startedAt;
     this.#session = session;
     if (this.#stopped) await session.close();
     return session;
   }
 
-  #hear(payload: string): void {
+  #onNotification(payload: string): void {
     const [sender, name = ''] = payload.split(' ', 2);
     if (sender === this.id) return;
     for (const listener of [...(this.#listeners.get(name) ?? [])]) listener();
   }
 }
 
-/** Everybody in the database may listen, so that ids of tenants and runs are not told. */
+/** Hashed, because every user of the database can listen and must not see ids of tenants and runs. */
 function nameOf(topic: string): string {
   return createHash('sha256').update(topic).digest('base64url').slice(0, 22);
 }
 
-/** Somebody else has it. */
-class Taken extends Error {}
+/** Another process holds the claim. */
+class ClaimedByOther extends Error {}
 
-function lockOf(what: string): string {
-  return `hashtextextended('writ ${what.replaceAll("'", "''")} ' || current_schema(), 0)`;
+function lockOf(name: string): string {
+  return `hashtextextended('writ ${name.replaceAll("'", "''")} ' || current_schema(), 0)`;
 }

@@ -1,27 +1,27 @@
 import type { Replicas } from './replicas.ts';
 
-/** What a process looks for in the store because another replica may have written it. */
+/** What a process polls in the store because another replica may have written it. */
 export interface StorePollerOptions {
   readonly replicas: Replicas;
-  /** Hints at it make it poll at once. */
+  /** Hints on this topic cause a poll at once. */
   readonly topic: string;
-  /** Milliseconds between looks without a hint, which may be lost; only where there can be others. */
+  /** Poll interval, ms, because hints may be lost; applies only if there can be other replicas. */
   readonly intervalMs: number;
-  /** Whether anything of this process could be concerned. */
+  /** Whether a poll could affect this process. */
   readonly isNeeded: () => boolean;
   readonly poll: () => Promise<void>;
-  /** Told of a poll that failed, which is made again; must not throw. */
+  /** Receives the error of a failed poll, which is repeated; must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Looks at each hint of another replica, and now and then: one poll at a time. */
+/** Polls at each hint of another replica and at an interval, one poll at a time. */
 export class StorePoller {
   readonly #options: StorePollerOptions;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
   #again = false;
-  #isOver = false;
+  #isStopped = false;
 
   constructor(options: StorePollerOptions) {
     this.#options = options;
@@ -32,23 +32,23 @@ export class StorePoller {
     this.#timer.unref();
   }
 
-  /** Looks no more; resolves when the poll under way is over. */
+  /** Stops polling; resolves when the current poll has ended. */
   async stop(): Promise<void> {
-    this.#isOver = true;
+    this.#isStopped = true;
     clearInterval(this.#timer);
     this.#unsubscribe();
-    await this.#looking;
+    await this.#polling;
   }
 
   #poll(): void {
     const { isNeeded, poll, onError } = this.#options;
-    if (this.#isOver || !isNeeded()) return;
-    // What changed since the poll under way began may not be in what that one sees.
-    this.#again = this.#looking !== undefined;
-    this.#looking ??= poll()
+    if (this.#isStopped || !isNeeded()) return;
+    // The current poll may not see changes since it began.
+    this.#again = this.#polling !== undefined;
+    this.#polling ??= poll()
       .catch(onError)
       .finally(() => {
-        this.#looking = undefined;
+        this.#polling = undefined;
         if (this.#again) this.#poll();
       });
   }

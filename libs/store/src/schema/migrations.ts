@@ -2,22 +2,22 @@ import { InternalError, PreconditionError } from '@writ/kernel';
 import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 
-/** Migrations by name. A name is never changed or reused once it was released. */
+/** Migrations by name. A released name is never changed or reused. */
 export type Migrations = Readonly<Record<string, Migration>>;
 
-/** The table that remembers what ran. */
+/** The table of applied migrations. */
 interface MigrationDatabase {
   migration: { name: string; timestamp: string };
 }
 
 const TABLE = 'migration';
 const LOCK_TABLE = 'migration_lock';
-// Four digits first, so that the order of names is the order of time.
+// Four digits first, so that names sort by time.
 const NAME = /^\d{4}_[a-z0-9_]{1,100}$/;
 
 /**
- * Brings the database up to date in one transaction, so that a crash leaves either the old schema
- * or the new one. `label` names the database in messages: a file, or a schema.
+ * Runs the missing migrations in one transaction, so that a crash leaves either the old schema or the new one.
+ * `label` names the database in error messages.
  */
 export async function migrate(
   db: Kysely<unknown>,
@@ -27,7 +27,7 @@ export async function migrate(
   const known = Object.keys(migrations).sort();
   for (const name of known) refuseBadName(name);
   await (db as Kysely<MigrationDatabase>).transaction().execute(async (trx) => {
-    refuseForeign(await appliedNames(trx), known, label);
+    refuseUnknown(await appliedNames(trx), known, label);
     const { error, results } = await new Migrator({
       db: trx,
       provider: { getMigrations: async () => ({ ...migrations }) },
@@ -38,7 +38,7 @@ export async function migrate(
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
     throw new InternalError(
       'STORE_MIGRATION_FAILED',
-      `Migration ${failed ?? 'bookkeeping'} of ${label} failed; the database is as it was.`,
+      `Migration ${failed ?? 'bookkeeping'} of ${label} failed; the database was not changed.`,
       failed === undefined ? {} : { migration: failed },
       { cause: error },
     );
@@ -49,26 +49,26 @@ async function appliedNames(db: Kysely<MigrationDatabase>): Promise<string[]> {
   const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some(({ name }) => name === TABLE)) return [];
   const rows = await db.selectFrom(TABLE).select('name').execute();
-  // Sorted here, because databases collate text as they like.
+  // Sorted here, because collations differ between databases.
   return rows.map(({ name }) => name).sort();
 }
 
-function refuseForeign(applied: readonly string[], known: readonly string[], label: string): void {
+function refuseUnknown(applied: readonly string[], known: readonly string[], label: string): void {
   const version = applied.at(-1);
   const newest = known.at(-1) ?? 'none';
-  const stranger = applied.find((name) => !known.includes(name));
-  if (stranger !== undefined && stranger > newest) {
+  const unknown = applied.find((name) => !known.includes(name));
+  if (unknown !== undefined && unknown > newest) {
     throw new PreconditionError(
       'STORE_SCHEMA_TOO_NEW',
-      `${label} is at version ${version}, but this release knows versions up to ${newest}; start the newer release, or restore an older copy.`,
+      `${label} is at version ${version}, but this release supports versions up to ${newest}; start the newer release or restore an older backup.`,
       { version: version ?? '', newest_known: newest },
     );
   }
-  if (stranger !== undefined) {
+  if (unknown !== undefined) {
     throw new PreconditionError(
       'STORE_MIGRATION_CHANGED',
-      `${label} has run migration ${stranger}, which this release does not know; it belongs to another service or was renamed.`,
-      { migration: stranger },
+      `${label} has run migration ${unknown}, which this release does not have; it belongs to another service or was renamed.`,
+      { migration: unknown },
     );
   }
   const late = known.find(
@@ -77,7 +77,7 @@ function refuseForeign(applied: readonly string[], known: readonly string[], lab
   if (late !== undefined) {
     throw new PreconditionError(
       'STORE_MIGRATION_CHANGED',
-      `Migration ${late} sorts before ${version}, which ${label} has run already; give it a later name.`,
+      `Migration ${late} sorts before ${version}, which ${label} has run already; rename it to sort last.`,
       { migration: late },
     );
   }
@@ -87,7 +87,7 @@ function refuseBadName(name: string): void {
   if (NAME.test(name)) return;
   throw new InternalError(
     'STORE_INVALID_MIGRATION_NAME',
-    `Migration ${name} must be named with four digits, an underscore and lower-case words, such as 0001_outbox.`,
+    `Migration ${name} must have a name of four digits, an underscore and lower-case words, such as 0001_initial.`,
     { migration: name },
   );
 }

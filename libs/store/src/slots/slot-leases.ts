@@ -28,67 +28,67 @@ export interface SlotLeasesDatabase {
 /** Creates {@link slotLeasesTable}. */
 export const slotLeasesMigration: Migrations[string] = { up: slotLeasesTable.create };
 
-/** What a replica says when it shares out slots. */
+/** The demand of a replica for slots. */
 export interface SlotDemand {
   readonly name: string;
   readonly replica: string;
   readonly limit: number;
-  /** Slots in use here; the replica keeps at least these. */
+  /** Slots in use at the replica, which it keeps. */
   readonly inUse: number;
-  /** Slots that it has and does not need. */
-  readonly givesBack: number;
+  /** Held slots that it returns. */
+  readonly returned: number;
   readonly waiting: number;
   readonly weight: number;
-  /** Replicas that have ended: what they had is free. */
-  readonly gone: ReadonlySet<string>;
-  /** The replica ends, and its place in line with it. */
+  /** Dead replicas, whose slots are free. */
+  readonly dead: ReadonlySet<string>;
+  /** Whether the replica shuts down and leaves the queue. */
   readonly leaves?: boolean;
 }
 
-/** How slots stand, as a replica sees it. */
-export interface SlotStanding {
+/** The allocation of slots as seen by a replica. */
+export interface SlotAllocation {
   readonly leased: number;
-  /** Calls that the others believe to wait here. */
+  /** Waiting calls of this replica as recorded in the store. */
   readonly waiting: number;
-  /** Calls that wait at other replicas. */
-  readonly waitingElsewhere: number;
-  readonly leasedElsewhere: number;
-  /** Slots that nobody has. */
+  /** Waiting calls at other replicas. */
+  readonly waitingAtOthers: number;
+  readonly leasedByOthers: number;
+  /** Free slots. */
   readonly free: number;
-  /** The others that have some, or want some. */
+  /** Other replicas that hold or request slots. */
   readonly others: readonly string[];
-  /** Whether this replica is in the table. */
+  /** Whether this replica has a row. */
   readonly known: boolean;
 }
 
-/** Divisible by every weight of a single call. */
+/** A multiple of every weight of a single call. */
 const SCALE = 8;
 
 /**
- * Gives back, says what is wanted, and shares out what is free: among the replicas that want some in the
- * ratio of the weights that wait there (start-time fair queueing, SUP-3), so that it comes to the same as
- * one queue for all. BACKGROUND is served when nobody else waits anywhere.
- * @returns how it stands, and whether another replica was given a slot or should know that this one waits
+ * Returns slots, records the demand and assigns free slots to replicas in the ratio of the weights of their waiting
+ * calls (start-time fair queueing, SUP-3), equivalent to one queue for all. BACKGROUND is served only when no other
+ * call waits anywhere.
+ * @returns the allocation, and whether to notify other replicas of a grant or a new demand
  */
-export async function shareOut<DB extends SlotLeasesDatabase>(
+export async function assignSlots<DB extends SlotLeasesDatabase>(
   transaction: Transaction<DB>,
   demand: SlotDemand,
-): Promise<{ readonly standing: SlotStanding; readonly tell: boolean }> {
+): Promise<{ readonly allocation: SlotAllocation; readonly notify: boolean }> {
   const trx = transaction as unknown as Transaction<SlotLeasesDatabase>;
-  const { name, replica, limit, inUse, givesBack, waiting, weight, gone, leaves } = demand;
+  const { name, replica, limit, inUse, returned, waiting, weight, dead, leaves } = demand;
   const rows = await readLeases(trx, name);
   const clock = rows.find((row) => row.replica === '');
   const before = rows.find((row) => row.replica === replica);
   const mine: SlotLease = {
     name,
     replica,
-    leased: Math.max(inUse, (before?.leased ?? 0) - givesBack),
+    leased: Math.max(inUse, (before?.leased ?? 0) - returned),
     waiting,
     weight,
     finish: before?.finish ?? 0,
   };
   const others = rows.filter(
-    (row) => row.replica !== '' && row.replica !== replica && !gone.has(row.replica),
+    (row) => row.replica !== '' && row.replica !== replica && !dead.has(row.replica),
   );
   const shares = [mine, ...others.map((row) => ({ ...row }))];
   let now = clock?.finish ?? 0;
@@ -103,61 +103,61 @@ export async function shareOut<DB extends SlotLeasesDatabase>(
     next.leased += 1;
     next.waiting -= 1;
   }
-  // Nobody is behind anybody: whoever comes next begins with everybody else.
+  // No replica waits or holds a slot, so all start again at the same virtual time.
   if (shares.every(isIdle)) now = Math.max(now, ...shares.map(({ finish }) => finish));
   const given = shares.filter(
     (share, index) => index > 0 && share.leased !== others[index - 1]?.leased,
   );
-  const isOver = (share: SlotLease): boolean =>
+  const isFinished = (share: SlotLease): boolean =>
     isIdle(share) && (share.finish <= now || (share === mine && leaves === true));
-  const over = new Set(shares.filter(isOver).map((share) => share.replica));
+  const removed = new Set(shares.filter(isFinished).map((share) => share.replica));
   for (const row of rows) {
-    const { replica: former } = row;
-    if (gone.has(former) || over.has(former)) await deleteLease(trx, name, former);
+    const { replica: owner } = row;
+    if (dead.has(owner) || removed.has(owner)) await deleteLease(trx, name, owner);
   }
   await upsert(trx, [
-    ...[mine, ...given].filter((share) => !over.has(share.replica)),
+    ...[mine, ...given].filter((share) => !removed.has(share.replica)),
     { name, replica: '', leased: 0, waiting: 0, weight: 0, finish: now },
   ]);
   return {
-    standing: standingOf(shares, replica, free),
-    tell: given.length > 0 || (mine.waiting > 0 && (before?.waiting ?? 0) === 0),
+    allocation: allocationOf(shares, replica, free),
+    notify: given.length > 0 || (mine.waiting > 0 && (before?.waiting ?? 0) === 0),
   };
 }
 
-/** Has nothing and wants nothing. Once the virtual time has passed its share, its row says nothing. */
+/** Whether a replica holds and requests nothing; its row is removable once the virtual time passed its share. */
 function isIdle({ leased, waiting }: SlotLease): boolean {
   return leased === 0 && waiting === 0;
 }
 
-/** How the slots called `name` stand. */
+/** Reads the allocation of the slots `name`. */
 export async function readSlots<DB extends SlotLeasesDatabase>(
   reader: Kysely<DB>,
   { name, replica, limit }: Pick<SlotDemand, 'name' | 'replica' | 'limit'>,
-): Promise<SlotStanding> {
+): Promise<SlotAllocation> {
   const db = reader as unknown as Kysely<SlotLeasesDatabase>;
   const rows = (await readLeases(db, name)).filter((row) => row.replica !== '');
-  return standingOf(rows, replica, limit - sum(rows.map(({ leased }) => leased)));
+  return allocationOf(rows, replica, limit - sum(rows.map(({ leased }) => leased)));
 }
 
-/** Who is served next: the smallest start tag, or, when only BACKGROUND waits, whoever has least. */
+/** The next replica to serve: the smallest start tag, or, if only BACKGROUND waits, the fewest slots. */
 function nextOf(shares: readonly SlotLease[], now: number): SlotLease | undefined {
   const waiting = shares.filter((share) => share.waiting > 0);
   const weighted = waiting.filter(({ weight }) => weight > 0);
-  const order = ({ finish }: SlotLease) => Math.max(now, finish);
-  if (weighted.length > 0) return weighted.reduce((a, b) => (order(b) < order(a) ? b : a));
+  const startTag = ({ finish }: SlotLease) => Math.max(now, finish);
+  if (weighted.length > 0) return weighted.reduce((a, b) => (startTag(b) < startTag(a) ? b : a));
   if (waiting.length === 0) return undefined;
   return waiting.reduce((a, b) => (b.leased < a.leased ? b : a));
 }
 
-function standingOf(shares: readonly SlotLease[], replica: string, free: number): SlotStanding {
+function allocationOf(shares: readonly SlotLease[], replica: string, free: number): SlotAllocation {
   const mine = shares.find((share) => share.replica === replica);
   const others = shares.filter((share) => share !== mine);
   return {
     leased: mine?.leased ?? 0,
     waiting: mine?.waiting ?? 0,
-    leasedElsewhere: sum(others.map(({ leased }) => leased)),
-    waitingElsewhere: sum(others.map(({ waiting }) => waiting)),
+    leasedByOthers: sum(others.map(({ leased }) => leased)),
+    waitingAtOthers: sum(others.map(({ waiting }) => waiting)),
     free,
     others: others
       .filter(({ leased, waiting }) => leased > 0 || waiting > 0)

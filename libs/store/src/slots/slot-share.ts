@@ -2,66 +2,66 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Replicas } from '../replicas/replicas.ts';
 import type { Store } from '../store.ts';
 import {
+  assignSlots,
   readSlots,
+  type SlotAllocation,
   type SlotDemand,
   type SlotLeasesDatabase,
-  type SlotStanding,
-  shareOut,
 } from './slot-leases.ts';
 
-/** Who uses a share of slots, and is told when it changes. */
+/** The user of a share of slots. */
 export interface SlotUser {
-  /** Slots in use, calls that wait, and the weight of those. */
+  /** Slots in use, waiting calls and their weight. */
   demand(): Pick<SlotDemand, 'inUse' | 'waiting' | 'weight'>;
-  /** There may be more slots now. */
+  /** Called when there may be more slots. */
   granted(): void;
-  /** The store cannot be asked, so that nobody who waits gets one. */
+  /** Called when the store is unavailable, so that waiting calls get no slot. */
   failed(error: unknown): void;
 }
 
-/** This process's share of slots that all replicas have together (SUP-3, TG-6). */
+/** The share of this process in slots of all replicas (SUP-3, TG-6). */
 export interface SlotShare {
-  /** Slots that may be in use here now. */
+  /** Number of slots that this process may use. */
   allowance(): number;
   /**
-   * Calls that wait at all replicas, as far as is known, without those for which there is a slot still.
-   * @param queued calls that wait here
-   * @param inUse slots in use here
+   * Known waiting calls at all replicas, without those for which a slot is free.
+   * @param queued waiting calls of this process
+   * @param inUse slots in use by this process
    */
   waiting(queued: number, inUse: number): number;
-  /** Whether a slot that became free here may be used here at once. */
+  /** Whether this process may reuse a slot that it has freed. */
   mayReuse(): boolean;
-  /** Says that what is needed here changed. */
+  /** Reports a change of the demand. */
   changed(): void;
   close(): Promise<void>;
 }
 
-/** What a share is made of. */
+/** Options of {@link createSlotShare}. */
 export interface SlotShareOptions<DB extends SlotLeasesDatabase> {
   readonly store: Store<DB>;
   readonly replicas: Replicas;
-  /** Of the slots, the same at every replica. */
+  /** Name of the slots, the same at every replica. */
   readonly name: string;
-  /** Slots of all replicas together; may change. */
+  /** Total number of slots; may change. */
   readonly limit: () => number;
   readonly user: SlotUser;
 }
 
-const LOOK_MS = 250;
-const NOTHING_YET: SlotStanding = {
+const POLL_MS = 250;
+const EMPTY_ALLOCATION: SlotAllocation = {
   leased: 0,
   waiting: 0,
-  leasedElsewhere: 0,
-  waitingElsewhere: 0,
+  leasedByOthers: 0,
+  waitingAtOthers: 0,
   free: 0,
   others: [],
   known: false,
 };
 
 /**
- * The share of this process in slots that replicas have together. On a store of one process it is all of
- * them. Else they are leased in the store: as long as nobody waits elsewhere, a replica uses again what
- * it has, and nothing is written; what a dead replica had is free once it is known to have ended.
+ * Creates the share of this process in slots of all replicas. On a store of one process it is all of them. Otherwise
+ * slots are leased in the store: while no other replica waits, a replica reuses its slots without a write; the
+ * slots of a dead replica are free once it is detected.
  */
 export function createSlotShare<DB extends SlotLeasesDatabase>(
   options: SlotShareOptions<DB>,
@@ -70,7 +70,7 @@ export function createSlotShare<DB extends SlotLeasesDatabase>(
   return replicas.shared ? new LeasedShare(options) : localSlotShare(limit);
 }
 
-/** All of the slots, for a process that has no others beside it. */
+/** All slots, for a process without other replicas. */
 export function localSlotShare(limit: () => number): SlotShare {
   return {
     allowance: limit,
@@ -85,37 +85,37 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   readonly #options: SlotShareOptions<DB>;
   readonly #topic: string;
   readonly #unsubscribe: () => void;
-  // Whoever asks for a slot is inside of a request, whose span must not be inherited.
+  // A slot is requested within a request, whose span must not be inherited.
   readonly #outside = AsyncLocalStorage.snapshot();
-  #standing: SlotStanding = NOTHING_YET;
-  #gone: ReadonlySet<string> = new Set();
-  /** Slots that may be another's as soon as what is under way is committed. */
-  #givingBack = 0;
+  #allocation: SlotAllocation = EMPTY_ALLOCATION;
+  #dead: ReadonlySet<string> = new Set();
+  /** Slots that the current transaction returns. */
+  #returning = 0;
   #working: Promise<void> | undefined;
-  #next: 'share' | 'look' | undefined;
+  #next: 'share' | 'read' | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: SlotShareOptions<DB>) {
     this.#options = options;
     this.#topic = `slots:${options.name}`;
-    this.#unsubscribe = options.replicas.onHint(this.#topic, () => this.#begin('look'));
+    this.#unsubscribe = options.replicas.onHint(this.#topic, () => this.#begin('read'));
   }
 
   allowance(): number {
-    // Whom the others do not see has lost what it had.
-    return this.#options.replicas.isVisible() ? this.#standing.leased - this.#givingBack : 0;
+    // A replica that the others consider dead has lost its slots.
+    return this.#options.replicas.isVisible() ? this.#allocation.leased - this.#returning : 0;
   }
 
   waiting(queued: number, inUse: number): number {
-    const { leasedElsewhere, waitingElsewhere } = this.#standing;
-    const open = Math.max(0, this.#options.limit() - leasedElsewhere - inUse);
-    return Math.max(0, queued - open) + waitingElsewhere;
+    const { leasedByOthers, waitingAtOthers } = this.#allocation;
+    const open = Math.max(0, this.#options.limit() - leasedByOthers - inUse);
+    return Math.max(0, queued - open) + waitingAtOthers;
   }
 
   mayReuse(): boolean {
-    const { leased, waitingElsewhere } = this.#standing;
-    return waitingElsewhere === 0 && leased <= this.#options.limit();
+    const { leased, waitingAtOthers } = this.#allocation;
+    return waitingAtOthers === 0 && leased <= this.#options.limit();
   }
 
   changed(): void {
@@ -127,12 +127,12 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     this.#unsubscribe();
     clearTimeout(this.#timer);
     await this.#working;
-    if (!this.#standing.known) return;
-    // Else the others would have to see first that this replica has ended.
+    if (!this.#allocation.known) return;
+    // Otherwise the slots would be free only after this replica is detected as dead.
     await this.#share(true).catch(() => undefined);
   }
 
-  #begin(what: 'share' | 'look'): void {
+  #begin(what: 'share' | 'read'): void {
     if (this.#closed) return;
     this.#next = this.#next === 'share' ? 'share' : what;
     this.#working ??= this.#outside(() => this.#work()).finally(() => {
@@ -148,16 +148,16 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const { user } = this.#options;
     try {
       if (what === 'share') await this.#share();
-      else await this.#look();
+      else await this.#read();
       user.granted();
     } catch (error) {
       if (user.demand().waiting > 0) user.failed(error);
     }
     const { inUse, waiting } = user.demand();
-    const { leased, waiting: told } = this.#standing;
-    const busy = inUse > 0 || waiting > 0 || leased > 0 || told > 0;
+    const { leased, waiting: recorded } = this.#allocation;
+    const busy = inUse > 0 || waiting > 0 || leased > 0 || recorded > 0;
     if (busy && !this.#closed) {
-      this.#timer = setTimeout(() => this.#begin('look'), LOOK_MS);
+      this.#timer = setTimeout(() => this.#begin('read'), POLL_MS);
       this.#timer.unref();
     }
   }
@@ -166,47 +166,49 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const { store, replicas, name, limit, user } = this.#options;
     const { inUse, weight, ...wanted } = user.demand();
     const waiting = leaves ? 0 : wanted.waiting;
-    const { leased } = this.#standing;
+    const { leased } = this.#allocation;
     const idle = Math.max(0, leased - inUse);
-    // What others wait for is shared out anew; what nobody needs here is not kept.
-    const givesBack = this.mayReuse() && waiting > 0 ? 0 : idle;
+    // Slots that others wait for are reassigned; unused slots are not kept.
+    const returned = this.mayReuse() && waiting > 0 ? 0 : idle;
     const demand = {
-      ...{ name, replica: replicas.id, limit: limit(), inUse, givesBack, weight },
-      waiting: Math.max(0, waiting - (idle - givesBack)),
-      gone: this.#gone,
+      ...{ name, replica: replicas.id, limit: limit(), inUse, returned, weight },
+      waiting: Math.max(0, waiting - (idle - returned)),
+      dead: this.#dead,
       leaves,
     };
-    this.#givingBack = givesBack;
-    let tell: boolean;
+    this.#returning = returned;
+    let notify: boolean;
     try {
-      const shared = await store.transaction((trx) => shareOut(trx, demand), { background: true });
-      this.#standing = shared.standing;
-      tell = shared.tell;
+      const shared = await store.transaction((trx) => assignSlots(trx, demand), {
+        background: true,
+      });
+      this.#allocation = shared.allocation;
+      notify = shared.notify;
     } catch (error) {
-      // Whether it was committed may be unknown: what is not in use is no longer counted on.
-      const told = Math.max(this.#standing.waiting, demand.waiting);
-      this.#standing = { ...this.#standing, leased: leased - givesBack, waiting: told };
+      // The outcome of the commit may be unknown, so unused slots no longer count.
+      const recorded = Math.max(this.#allocation.waiting, demand.waiting);
+      this.#allocation = { ...this.#allocation, leased: leased - returned, waiting: recorded };
       throw error;
     } finally {
-      this.#givingBack = 0;
+      this.#returning = 0;
     }
-    if (tell) replicas.hint(this.#topic);
+    if (notify) replicas.hint(this.#topic);
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     const { store, replicas, name, limit, user } = this.#options;
     const asked = { name, replica: replicas.id, limit: limit() };
-    const standing = await readSlots(store.db, asked);
-    this.#standing = standing;
+    const allocation = await readSlots(store.db, asked);
+    this.#allocation = allocation;
     const { inUse, waiting } = user.demand();
-    const { leased, waitingElsewhere, free, others, known } = standing;
+    const { leased, waitingAtOthers, free, others, known } = allocation;
     const lost = !known && inUse > 0;
     const wants = waiting > leased - inUse;
-    this.#gone = wants ? await replicas.findDead(others) : new Set();
-    const spare = leased > inUse && waiting === 0 && (waitingElsewhere > 0 || inUse === 0);
-    // Whoever waited went away, and others would leave a slot to nobody.
-    const stale = standing.waiting > 0 && waiting === 0;
-    if (lost || spare || stale || (wants && (free > 0 || !known || this.#gone.size > 0))) {
+    this.#dead = wants ? await replicas.findDead(others) : new Set();
+    const spare = leased > inUse && waiting === 0 && (waitingAtOthers > 0 || inUse === 0);
+    // The waiting calls have ended, and others would leave a slot unused.
+    const stale = allocation.waiting > 0 && waiting === 0;
+    if (lost || spare || stale || (wants && (free > 0 || !known || this.#dead.size > 0))) {
       await this.#share();
     }
   }

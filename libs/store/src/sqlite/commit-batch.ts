@@ -1,20 +1,20 @@
 import { InternalError, UnavailableError } from '@writ/kernel';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
-/** Where one transaction of a batch stands. Queries are allowed while it is `open`. */
-export type WorkState = 'new' | 'open' | 'finished' | 'undone';
+/** The state of one transaction of a batch. Queries are allowed while it is `open`. */
+export type WorkState = 'new' | 'open' | 'finished' | 'rolled back';
 
 /** One caller's transaction within a batch. */
 export interface BatchWork {
   readonly caller: unknown;
   readonly background: boolean;
   state: WorkState;
-  /** Absent for the first work of a commit, which the transaction itself bounds. */
+  /** False for the first work of a batch, which needs none. */
   savepoint: boolean;
   writesBefore: number;
 }
 
-/** What a commit made durable: nothing, only background work, or what a request waits for. */
+/** What a commit contains: nothing, only background work, or work that a request waits for. */
 export type CommitKind = 'empty' | 'background' | 'foreground';
 
 interface Finisher {
@@ -26,11 +26,11 @@ interface Finisher {
 }
 
 /**
- * Several transactions, one after the other, each undone alone when it fails, under one commit.
- * A work that finished is answered only when that commit is durable.
+ * Several transactions, one after the other, under one commit; a failed one is rolled back alone. Finished work
+ * resolves only when the commit is durable.
  */
 export class CommitBatch {
-  /** Whether a loss of power may undo all of it, so that its commit need not wait for the disk. */
+  /** Whether the commit skips fsync, so that a power failure may lose it. */
   readonly hasRelaxedDurability: boolean;
   readonly #connection: SqliteConnection;
   #finished: Finisher[] = [];
@@ -46,19 +46,19 @@ export class CommitBatch {
     this.#connection = connection;
   }
 
-  /** Of those who wrote, once it is committed. */
+  /** The callers of transactions that wrote, after the commit. */
   get callers(): readonly unknown[] {
     return this.#callers;
   }
 
-  /** Whether the shared transaction is gone, so that nothing more may join this batch. */
+  /** Whether the shared transaction was lost, so that no work may join. */
   get lost(): boolean {
     return this.#lost;
   }
 
   /**
    * Opens the shared transaction, or a savepoint in it.
-   * @throws UnavailableError STORE_BUSY when another process writes
+   * @throws UnavailableError STORE_BUSY if another process holds the write lock
    */
   begin(work: BatchWork): void {
     const connection = this.#connection;
@@ -67,16 +67,16 @@ export class CommitBatch {
       work.savepoint = true;
     } else {
       if (connection.inTransaction) connection.run('ROLLBACK');
-      connection.waitForDisk(!this.hasRelaxedDurability);
+      connection.setDurable(!this.hasRelaxedDurability);
       connection.run('BEGIN IMMEDIATE');
-      connection.noticeOthers();
+      connection.detectOtherWriters();
       this.#open = true;
     }
     work.writesBefore = connection.writes;
     work.state = 'open';
   }
 
-  /** Ends a work that succeeded; resolves once the shared commit is durable, rejects when it is not. */
+  /** Ends successful work; resolves when the shared commit is durable. */
   async finish(work: BatchWork): Promise<void> {
     work.state = 'finished';
     if (!this.#connection.inTransaction) {
@@ -92,16 +92,16 @@ export class CommitBatch {
     });
   }
 
-  /** Ends a work that failed: its own changes go, those of the others stay. */
-  undo(work: BatchWork): void {
+  /** Rolls back failed work alone. */
+  rollBack(work: BatchWork): void {
     if (work.state !== 'open') return;
-    work.state = 'undone';
+    work.state = 'rolled back';
     const connection = this.#connection;
-    // A work that only read has remembered nothing that is undone with it.
-    if (connection.writes !== work.writesBefore) connection.memory.forget();
+    // Work that only read has cached no row that is rolled back.
+    if (connection.writes !== work.writesBefore) connection.cacheGeneration.invalidate();
     try {
       if (!connection.inTransaction) {
-        // Some failures (a full disk, ON CONFLICT ROLLBACK) undo more than their own savepoint.
+        // Some failures (a full disk, ON CONFLICT ROLLBACK) roll back more than their own savepoint.
         this.#lose(transactionLost());
       } else if (work.savepoint) {
         connection.run('ROLLBACK TO work');
@@ -116,7 +116,7 @@ export class CommitBatch {
     }
   }
 
-  /** Makes durable what finished and answers its callers: all of them, or none. */
+  /** Commits all finished work or none of it. */
   commit(): CommitKind {
     if (!this.#open) return 'empty';
     try {
@@ -137,12 +137,12 @@ export class CommitBatch {
   #lose(cause: unknown): void {
     this.#lost = true;
     this.#open = false;
-    this.#connection.memory.forget();
+    this.#connection.cacheGeneration.invalidate();
     for (const { reject } of this.#takeFinished()) {
       reject(
         new UnavailableError(
           'STORE_COMMIT_FAILED',
-          'The commit of this transaction failed; nothing of it is stored.',
+          'The commit failed; the transaction was rolled back.',
           {},
           { cause },
         ),
@@ -151,7 +151,7 @@ export class CommitBatch {
     try {
       if (this.#connection.inTransaction) this.#connection.run('ROLLBACK');
     } catch {
-      // The answer is given already; the next begin tries again, and tells its caller.
+      // The callers were answered already; the next begin retries and reports the error.
       this.#lost = true;
     }
   }
@@ -172,10 +172,10 @@ export class CommitBatch {
   }
 }
 
-/** What a transaction is told that one of its own statements has ended. */
+/** The error for a transaction that one of its statements has ended. */
 export function transactionLost(): InternalError {
   return new InternalError(
     'STORE_TRANSACTION_LOST',
-    'A statement of this transaction ended it; nothing of it is stored.',
+    'A statement ended the transaction; it was rolled back.',
   );
 }

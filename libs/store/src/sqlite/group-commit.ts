@@ -1,23 +1,23 @@
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
 import type { CommitObserver } from '../commit-observer.ts';
 import { CommitBatch } from './commit-batch.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { Turn, type TurnKind } from './turn.ts';
 
-/** Bounds of the one writer of a database. */
+/** Limits of the writer of a database. */
 export interface GroupCommitLimits {
-  /** Transactions that may wait; one more is refused. */
+  /** Maximum number of waiting transactions; further ones are rejected. */
   readonly maxQueued: number;
-  /** Transactions that may share one commit. */
+  /** Maximum number of transactions in one commit. */
   readonly maxBatch: number;
-  /** Milliseconds after which a batch takes no further transaction. */
+  /** Time after which a batch accepts no further transaction, ms. */
   readonly maxBatchMs: number;
 }
 
 /**
- * Lets everybody who wants to write take turns, first come, first served, and commits those who are
- * waiting together: a shared commit, never a shared answer.
+ * Runs write transactions one after the other in order of arrival and commits waiting ones together (group commit);
+ * each still succeeds or fails alone.
  */
 export class GroupCommit {
   readonly #connection: SqliteConnection;
@@ -43,7 +43,7 @@ export class GroupCommit {
   }
 
   /**
-   * Waits for a turn; whoever gets it must end it.
+   * Waits for a turn, which the caller must end.
    * @throws OverloadedError STORE_QUEUE_FULL
    */
   enter(kind: TurnKind): Promise<Turn> {
@@ -53,7 +53,7 @@ export class GroupCommit {
       return Promise.reject(
         new OverloadedError(
           'STORE_QUEUE_FULL',
-          `More than ${limit} transactions wait for ${label}; the limit is maxQueued.`,
+          `More than ${limit} transactions are waiting for ${label}; the limit is maxQueued.`,
           { limit: String(limit) },
         ),
       );
@@ -64,7 +64,7 @@ export class GroupCommit {
     return turn.started;
   }
 
-  /** Resolves when everybody who waited has been served. */
+  /** Resolves when no transaction is waiting. */
   async drained(): Promise<void> {
     await this.#draining;
   }
@@ -85,14 +85,14 @@ export class GroupCommit {
   }
 
   /**
-   * What arrives in the same turn of the event loop shares the commit, and so does what keeps arriving:
-   * a commit costs more than the turn that finds another to share it. I/O is not starved meanwhile.
+   * Collects transactions that arrive in the same turn of the event loop, and while more keep arriving: a commit
+   * costs more than a further turn. I/O is not starved.
    */
   async #gather(): Promise<void> {
     let found: number;
     do {
       found = this.#waiting.length;
-      await nextTurnOfTheLoop();
+      await nextEventLoopTurn();
     } while (this.#waiting.length > found && this.#waiting.length < this.#limits.maxBatch);
   }
 
@@ -102,9 +102,9 @@ export class GroupCommit {
     for (let size = 0; size < maxBatch; size += 1) {
       const [next] = this.#waiting;
       if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
-      // What came since must last, and gets a commit that does.
+      // A durable transaction needs a durable commit.
       if (batch.hasRelaxedDurability && next.kind !== 'relaxed') return;
-      // A read outside of transactions must not see what is not yet committed.
+      // A read outside of transactions must not see uncommitted data.
       if (next.kind === 'read' && size > 0) return;
       this.#waiting.shift();
       await next.run(batch);

@@ -3,15 +3,15 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
-import { StoreMemory } from '../query/row-cache.ts';
+import { CacheGeneration } from '../query/row-cache.ts';
 import { translateSqliteError } from './sqlite-errors.ts';
 import { type ColumnReader, readerFor, toBound } from './sqlite-values.ts';
 
-/** The name of a database that lives only in this process. */
+/** The name of an in-memory database. */
 export const MEMORY = ':memory:';
 
 const STATEMENT_CACHE_SIZE = 500;
-// Readers wait only while a write-ahead log is recovered.
+// Readers wait only during the recovery of a write-ahead log.
 const READ_TIMEOUT_MS = 1_000;
 const WRITE = /^\s*(with\b.*\b)?(insert|update|delete|replace)\b/is;
 const SCHEMA_CHANGE = /^\s*(create|alter|drop)\b/i;
@@ -20,20 +20,20 @@ interface PreparedQuery {
   readonly statement: StatementSync;
   readonly columns: readonly { readonly name: string; readonly read: ColumnReader }[];
   readonly changesSchema: boolean;
-  /** Whether it may change rows, also when it returns some. */
+  /** Whether it may write, even if it returns rows. */
   readonly isWrite: boolean;
 }
 
-/** One connection of node:sqlite: prepared statements are kept, values are exact both ways (EM-4). */
+/** One connection of node:sqlite with a statement cache and exact values in both directions (EM-4). */
 export class SqliteConnection {
-  /** What messages call the database: its path. */
+  /** Name of the database in error messages. */
   readonly label: string;
-  /** What is known of its rows; whoever undoes a write must make it forget. */
-  readonly memory = new StoreMemory();
+  /** Must be invalidated when a write is rolled back. */
+  readonly cacheGeneration = new CacheGeneration();
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, PreparedQuery>();
   #writes = 0;
-  #waits = true;
+  #isDurable = true;
   #version: unknown;
 
   private constructor(label: string, database: DatabaseSync) {
@@ -42,9 +42,9 @@ export class SqliteConnection {
   }
 
   /**
-   * Opens `file` for reading and writing, and makes it with its folder when it is not there. Commits
-   * are durable when they return: WAL with synchronous FULL. Another process that writes is waited
-   * for `busyTimeoutMs` milliseconds, on the thread that serves every request.
+   * Opens `file` for reading and writing; creates it with its directory if needed. Commits are durable when they
+   * return: WAL with synchronous FULL. Waits up to `busyTimeoutMs` for another writing process, which blocks the
+   * thread.
    * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED; DataLossError STORE_CORRUPT
    */
   static openWriter(file: string, label: string, busyTimeoutMs = 1_000): SqliteConnection {
@@ -62,7 +62,7 @@ export class SqliteConnection {
     });
   }
 
-  /** Opens an existing `file` for reading only: sees what is committed, and only that. */
+  /** Opens an existing `file` for reading committed data. */
   static openReader(file: string, label: string): SqliteConnection {
     return SqliteConnection.#translating(label, () => {
       const database = new DatabaseSync(file, { timeout: READ_TIMEOUT_MS, readOnly: true });
@@ -70,27 +70,26 @@ export class SqliteConnection {
     });
   }
 
-  /** Whether a transaction is open, whoever opened or ended it. */
+  /** Whether a transaction is open. */
   get inTransaction(): boolean {
     return this.#database.isTransaction;
   }
 
-  /** Statements so far that changed rows, or may have; undone ones included. */
+  /** Number of statements that wrote or may have written, including rolled back ones. */
   get writes(): number {
     return this.#writes;
   }
 
   /**
-   * Whether commits from now on wait until the disk has them and all those before, or survive only
-   * the death of the process; for outside of transactions.
+   * Sets whether commits wait for fsync, or survive only a crash of the process; for use outside of transactions.
    */
-  waitForDisk(waits: boolean): void {
-    if (waits === this.#waits) return;
-    this.run(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`);
-    this.#waits = waits;
+  setDurable(isDurable: boolean): void {
+    if (isDurable === this.#isDurable) return;
+    this.run(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`);
+    this.#isDurable = isDurable;
   }
 
-  /** Runs one statement and returns its rows, or how many rows it changed. */
+  /** Runs one statement and returns its rows or the number of changed rows. */
   query<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
     try {
       return this.#execute<R>(this.#prepare(sql), parameters);
@@ -105,7 +104,7 @@ export class SqliteConnection {
     if (columns.length === 0) {
       const { changes, lastInsertRowid } = statement.run(...bound);
       if (isWrite && changes > 0) this.#writes += 1;
-      // What a cached `select *` returns may have changed with the schema.
+      // The columns of a cached `select *` may have changed with the schema.
       if (prepared.changesSchema) this.#prepared.clear();
       return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
     }
@@ -114,17 +113,17 @@ export class SqliteConnection {
     return { rows: rows.map((values) => toRow(columns, values)) as R[] };
   }
 
-  /** Runs one statement that takes nothing and returns nothing, such as COMMIT. */
+  /** Runs one statement without parameters and result, such as COMMIT. */
   run(sql: string): void {
     this.query(sql, []);
   }
 
-  /** Forgets what is known when another connection has written; to be called as a transaction begins. */
-  noticeOthers(): void {
+  /** Invalidates cached rows if another connection has written; called at the begin of a transaction. */
+  detectOtherWriters(): void {
     const [row] = this.query<{ readonly data_version: number }>('PRAGMA data_version', []).rows;
     if (row?.data_version === this.#version) return;
     this.#version = row?.data_version;
-    this.memory.forget();
+    this.cacheGeneration.invalidate();
   }
 
   close(): void {
@@ -173,7 +172,7 @@ function makeDurable(database: DatabaseSync, file: string): void {
   if (mode !== 'wal') {
     throw new UnavailableError(
       'STORE_WAL_UNSUPPORTED',
-      `The file system under ${file} cannot hold a write-ahead log; choose a local folder.`,
+      `The file system of ${file} does not support a write-ahead log; use a local directory.`,
     );
   }
   database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');

@@ -15,7 +15,7 @@ import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import type { Turn, TurnKind } from './turn.ts';
 
-/** Kysely's SQLite, with a driver of our own. */
+/** Kysely's SQLite dialect with another driver. */
 export function sqliteDialect(driver: Driver): Dialect {
   return {
     createDriver: () => driver,
@@ -26,18 +26,18 @@ export function sqliteDialect(driver: Driver): Dialect {
 }
 
 class Adapter extends SqliteAdapter {
-  // The drivers below take turns by themselves; Kysely's own lock would serialise whole batches.
+  // The drivers below serialize transactions; Kysely's lock would serialize whole batches.
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 
-  // SQLite does; a migration that fails or is killed midway leaves nothing behind.
+  // SQLite supports it; an interrupted migration is rolled back.
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 }
 
-/** A driver whose transactions take turns in `group` and share its commits. */
+/** A driver whose transactions run in turns of `group` and share its commits. */
 export function transactionDriver(
   connection: SqliteConnection,
   group: GroupCommit,
@@ -54,7 +54,7 @@ export function transactionDriver(
   };
 }
 
-/** A driver for single reads outside of transactions; `query` runs each of them. */
+/** A driver for reads outside of transactions, which `query` runs. */
 export function readDriver(
   query: (compiled: CompiledQuery) => Promise<QueryResult<unknown>>,
 ): Driver {
@@ -88,11 +88,11 @@ export class TransactionConnection implements DatabaseConnection {
     if (this.turn.state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
-        'A query came after its transaction had ended; await every query inside of the work.',
+        'A query ran after the end of its transaction; await every query inside of the work.',
       );
     }
     refuseTransactionControl(sql);
-    // Without this a query after a statement that ended the transaction would commit by itself.
+    // Otherwise a query after a statement that ended the transaction would commit alone.
     if (!this.#connection.inTransaction) throw transactionLost();
     return this.#connection.query<R>(sql, parameters);
   }
@@ -120,7 +120,7 @@ class ReadConnection implements DatabaseConnection {
 
 function turnOf(connection: DatabaseConnection): Turn {
   if (connection instanceof TransactionConnection) return connection.turn;
-  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection came back to another driver.');
+  throw new InternalError('STORE_WRONG_CONNECTION', 'A connection was returned to another driver.');
 }
 
 async function done(): Promise<void> {
@@ -130,6 +130,6 @@ async function done(): Promise<void> {
 async function refuseTransaction(): Promise<never> {
   throw new InternalError(
     'STORE_READ_ONLY',
-    'store.db only reads; use store.transaction instead of db.transaction.',
+    'store.db is read-only; use store.transaction instead of db.transaction.',
   );
 }

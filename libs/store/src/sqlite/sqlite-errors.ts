@@ -13,8 +13,8 @@ const UNIQUE_CODES: ReadonlySet<unknown> = new Set([1555, 2067, 2579]);
 const POSTGRES_UNIQUE = '23505';
 
 /**
- * The named error for what SQLite reported about the database called `label`. Constraint violations and faults of a query
- * pass through unchanged, so that {@link isUniqueViolation} can tell them apart.
+ * Translates an error of SQLite for the database `label`. Constraint violations and invalid queries pass through
+ * unchanged, so that {@link isUniqueViolation} can recognize them.
  */
 export function translateSqliteError(error: unknown, label: string): unknown {
   const { code, errcode } = fieldsOf(error);
@@ -34,7 +34,7 @@ export function translateSqliteError(error: unknown, label: string): unknown {
     case READONLY:
       return new InternalError(
         'STORE_READ_ONLY',
-        `A write to ${label} was refused: store.db only reads, writes belong in store.transaction, and the file must be writable.`,
+        `A write to ${label} was rejected: use store.transaction for writes, and make sure that the file is writable.`,
         {},
         cause(error),
       );
@@ -43,7 +43,7 @@ export function translateSqliteError(error: unknown, label: string): unknown {
     case CANTOPEN:
       return new UnavailableError(
         'STORE_DISK_FAILED',
-        `The disk under ${label} is full or failed.`,
+        `The disk of ${label} is full or failed.`,
         { sqlite_code: String(errcode) },
         cause(error),
       );
@@ -51,7 +51,7 @@ export function translateSqliteError(error: unknown, label: string): unknown {
     case NOTADB:
       return new DataLossError(
         'STORE_CORRUPT',
-        `${label} is damaged or is no SQLite database.`,
+        `${label} is corrupt or not a SQLite database.`,
         { sqlite_code: String(errcode) },
         cause(error),
       );
@@ -60,7 +60,7 @@ export function translateSqliteError(error: unknown, label: string): unknown {
   }
 }
 
-/** Whether `error` says that a row with the same key exists already; on SQLite and PostgreSQL. */
+/** Whether `error` is a unique violation, on SQLite or PostgreSQL. */
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errcode } = fieldsOf(error);
   return UNIQUE_CODES.has(errcode) || code === POSTGRES_UNIQUE;

@@ -1,22 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setImmediate as nextTurnOfTheLoop } from 'node:timers/promises';
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { Store, TransactionOptions } from '../store.ts';
-import { withinTime } from '../within-time.ts';
+import { withTransactionTimeout } from '../transaction-timeout.ts';
 import { GroupCommit, type GroupCommitLimits } from './group-commit.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
 import { readDriver, sqliteDialect, transactionDriver } from './sqlite-dialect.ts';
 import { SqliteTransactions } from './sqlite-transactions.ts';
 
-/** Bounds of a store; every one has a default. */
+/** Limits of a store; each has a default. */
 export interface StoreLimits extends GroupCommitLimits {
-  /** Milliseconds that the work of one transaction may take before it is undone; waiting its turn does not count. */
+  /** Time limit of a transaction without its wait, ms; after it the transaction is rolled back. */
   readonly transactionTimeoutMs: number;
-  /** Milliseconds to wait for another process that writes; everything in this one waits with it. */
+  /** Maximum wait for another writing process, ms, which blocks this process. */
   readonly busyTimeoutMs: number;
 }
 
@@ -28,7 +28,7 @@ const DEFAULT_LIMITS: StoreLimits = {
   busyTimeoutMs: 1_000,
 };
 
-/** Opens a SQLite file, or a database in memory, and brings its schema up to date. */
+/** Opens a SQLite file or an in-memory database and migrates it. */
 export async function openSqliteStore<DB>(
   file: string,
   migrations: Migrations,
@@ -36,11 +36,11 @@ export async function openSqliteStore<DB>(
   limits: Partial<StoreLimits> = {},
   observer?: CommitObserver,
 ): Promise<Store<DB>> {
-  const label = file === MEMORY ? `the ${service} store in memory` : file;
+  const label = file === MEMORY ? `the in-memory store of ${service}` : file;
   const all = { ...DEFAULT_LIMITS, ...limits };
   const writer = SqliteConnection.openWriter(file, label, all.busyTimeoutMs);
   try {
-    // Migrations get a group of their own, so that their commits are not counted as the store's.
+    // A separate group, so that migrations are not counted as commits of the store.
     const alone = transactionDriver(writer, new GroupCommit(writer, all), 'background');
     await migrate(new Kysely({ dialect: sqliteDialect(alone) }), migrations, label);
     const reader = file === MEMORY ? undefined : SqliteConnection.openReader(file, label);
@@ -104,9 +104,9 @@ class SqliteStore<DB> implements Store<DB> {
           await runBeforeCommit(trx);
           return result;
         });
-        return await withinTime(running, this.#timeoutMs, this.#writer.label);
+        return await withTransactionTimeout(running, this.#timeoutMs, this.#writer.label);
       } finally {
-        // What the work left running may use the store again, as anybody else.
+        // Work that is still running may use the store again.
         scope.active = false;
       }
     });
@@ -124,8 +124,8 @@ class SqliteStore<DB> implements Store<DB> {
   }
 
   async #drainAndClose(): Promise<void> {
-    // Kysely takes some microtasks to ask for a turn; calls made before this one count as waiting.
-    await nextTurnOfTheLoop();
+    // Kysely requests a turn after some microtasks; earlier calls count as waiting.
+    await nextEventLoopTurn();
     await this.#group.drained();
     this.#reader?.close();
     this.#writer.close();
@@ -135,7 +135,7 @@ class SqliteStore<DB> implements Store<DB> {
     this.#refuseInside('store.db');
     this.#refuseClosed();
     if (this.#reader !== undefined) return this.#reader.query(sql, parameters);
-    // A database in memory has one connection, which shows what its transaction has not committed.
+    // An in-memory database has one connection, which would show uncommitted data.
     const turn = await this.#group.enter('read');
     try {
       this.#writer.run('PRAGMA query_only = ON');
@@ -150,12 +150,12 @@ class SqliteStore<DB> implements Store<DB> {
     if (this.#scopes.getStore()?.active !== true) return;
     throw new InternalError(
       'STORE_NESTED_TRANSACTION',
-      `${what} was used inside of a transaction of ${this.#writer.label}, which it would wait for; use the transaction that was given to the work.`,
+      `${what} was used inside of a transaction of ${this.#writer.label}, which would deadlock; use the transaction passed to the work.`,
     );
   }
 
   #refuseClosed(): void {
     if (this.#closing === undefined) return;
-    throw new UnavailableError('STORE_CLOSED', `The store ${this.#writer.label} is closed.`);
+    throw new UnavailableError('STORE_CLOSED', `Store ${this.#writer.label} is closed.`);
   }
 }

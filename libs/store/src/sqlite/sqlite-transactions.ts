@@ -1,14 +1,13 @@
 import { type Dialect, type Driver, Kysely, Transaction } from 'kysely';
 import { connectDirectly } from '../query/direct-connection.ts';
-import { lendMemory } from '../query/row-cache.ts';
+import { enableRowCache } from '../query/row-cache.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlite-dialect.ts';
 import type { TurnKind } from './turn.ts';
 
 /**
- * Transactions that take turns in `group`: what Kysely's `transaction().execute()` does, without its
- * layers of promises around every one of them.
+ * Transactions in turns of `group`: like Kysely's `transaction().execute()` without its layers of promises.
  */
 export class SqliteTransactions<DB> {
   readonly #connection: SqliteConnection;
@@ -28,7 +27,7 @@ export class SqliteTransactions<DB> {
   }
 
   /**
-   * Runs `work` in a transaction of its own; resolves when it is durable. What throws is undone.
+   * Runs `work` in a transaction, which is rolled back if it throws; resolves when it is durable.
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED
    */
   async run<T>(work: (trx: Transaction<DB>) => Promise<T>): Promise<T> {
@@ -46,7 +45,7 @@ export class SqliteTransactions<DB> {
   #open(connection: TransactionConnection): Transaction<DB> {
     const dialect = this.#dialect;
     const executor = this.#parent.getExecutor().withConnectionProvider({
-      // Its queries are over when they return, so they need not wait for each other.
+      // Queries are synchronous, so they need not wait for each other.
       provideConnection: async (consumer) => consumer(connection),
     });
     const trx = new Transaction<DB>({
@@ -56,7 +55,7 @@ export class SqliteTransactions<DB> {
       executor,
     });
     connectDirectly(trx, (sql, parameters) => connection.run(sql, parameters));
-    lendMemory(trx, this.#connection.memory, () => connection.turn.state === 'open');
+    enableRowCache(trx, this.#connection.cacheGeneration, () => connection.turn.state === 'open');
     return trx;
   }
 }

@@ -1,14 +1,14 @@
 import type { SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import { InternalError } from '@writ/kernel';
 
-/** Turns what SQLite holds into what the column was declared to be. */
+/** Converts a value of SQLite to the declared type of its column. */
 export type ColumnReader = (value: SQLOutputValue) => unknown;
 
 /**
- * What a bound parameter becomes. Whole numbers are bound as integers, because node:sqlite binds
- * every number as REAL, and `amount + 5.0` silently leaves the exact integers beyond 2^53 (EM-4).
+ * Converts a parameter. Whole numbers are bound as integers, because node:sqlite binds
+ * every number as REAL, and `amount + 5.0` is not exact beyond 2^53 (EM-4).
  * Booleans become 0 and 1, dates ISO 8601 text in UTC.
- * @throws InternalError STORE_INVALID_PARAMETER naming the place, never the value
+ * @throws InternalError STORE_INVALID_PARAMETER naming the position, never the value
  */
 export function toBound(value: unknown, index: number): SQLInputValue {
   switch (typeof value) {
@@ -31,7 +31,7 @@ export function toBound(value: unknown, index: number): SQLInputValue {
 }
 
 /**
- * The reader for a column by its declared type, the same that PostgreSQL would give: `bigint` →
+ * The reader for a column by its declared type, as on PostgreSQL: `bigint` →
  * bigint, `boolean` → boolean, `timestamptz` → Date, other integers → number. A computed column has
  * no declared type: number while that is exact, else bigint; see {@link int64}.
  */

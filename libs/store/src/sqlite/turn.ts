@@ -1,12 +1,12 @@
 import type { BatchWork, CommitBatch, WorkState } from './commit-batch.ts';
 
 /**
- * What a turn is for: a transaction that a request waits for, one that none does, one of these that may
- * be undone by a loss of power, or a plain read.
+ * The kind of a turn: a transaction that a request waits for, a background one, a background one with relaxed
+ * durability, or a read.
  */
 export type TurnKind = 'foreground' | 'background' | 'relaxed' | 'read';
 
-/** One holder's time at the writing connection, from being let in to letting go. */
+/** The turn of one transaction on the writing connection. */
 export class Turn implements BatchWork {
   readonly kind: TurnKind;
   readonly caller: unknown;
@@ -17,7 +17,7 @@ export class Turn implements BatchWork {
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;
 
-  /** @param caller what the observer of commits said of whoever asked */
+  /** @param caller from the observer of commits */
   constructor(kind: TurnKind, caller?: unknown) {
     this.kind = kind;
     this.caller = caller;
@@ -27,12 +27,12 @@ export class Turn implements BatchWork {
     return this.kind === 'background' || this.kind === 'relaxed';
   }
 
-  /** Resolves with this turn when it is let in. */
+  /** Resolves with this turn when it begins. */
   get started(): Promise<Turn> {
     return this.#started.promise;
   }
 
-  /** Lets the holder in; resolves when it has let go. */
+  /** Begins the turn; resolves when it has ended. */
   async run(batch: CommitBatch): Promise<void> {
     this.#batch = batch;
     this.#started.resolve(this);
@@ -43,17 +43,17 @@ export class Turn implements BatchWork {
     this.#batch?.begin(this);
   }
 
-  /** Keeps what was done and lets go at once; resolves when it is durable. */
+  /** Ends the turn with its changes; resolves when they are durable. */
   finish(): Promise<void> {
     const durable = this.#batch?.finish(this);
     this.#ended.resolve();
     return durable ?? Promise.resolve();
   }
 
-  /** Undoes what was not finished and lets go; harmless when that has happened already. */
+  /** Ends the turn and rolls back unfinished work. Idempotent. */
   leave(): void {
     try {
-      this.#batch?.undo(this);
+      this.#batch?.rollBack(this);
     } finally {
       this.#ended.resolve();
     }
