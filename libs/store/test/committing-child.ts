@@ -1,5 +1,5 @@
-// Started and killed by crash.test.ts: commits facts with their messages as fast as it can, and
-// prints an id only after its transaction has resolved.
+// Started and killed by crash.test.ts: commits facts with their messages continuously and
+// prints an id after its transaction has resolved.
 import { writeSync } from 'node:fs';
 import { appendOutbox, openStore } from '../src/index.ts';
 import { entry, type LedgerDatabase, ledgerMigrations } from './ledger.ts';

@@ -10,7 +10,7 @@ import { tempFolder } from './temp-folder.ts';
 
 const CHILD = fileURLToPath(new URL('./committing-child.ts', import.meta.url));
 
-/** Lets a process commit until it has acknowledged `enough`, kills it, and returns what it acknowledged. */
+/** Runs a process until it has acknowledged `enough` ids, kills it, and returns the acknowledged ids. */
 async function commitAndKill(file: string, generation: string, enough: number): Promise<string[]> {
   const child: ChildProcess = spawn(process.execPath, [CHILD, file, generation], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -27,7 +27,7 @@ async function commitAndKill(file: string, generation: string, enough: number): 
 }
 
 describe('a process killed at any instant', () => {
-  it('loses nothing it acknowledged, and no fact is without its message (HK-2)', async () => {
+  it('loses no acknowledged transaction and stores no fact without its message (HK-2)', async () => {
     const folder = tempFolder();
     const file = folder.file('ledger.db');
     const acknowledged: string[] = [];

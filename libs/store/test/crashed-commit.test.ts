@@ -39,7 +39,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMM
     const url = postgres.url(door.address);
     const { store } = await openLedgerAt({ ...location, url, bounds });
     const held = await holdCommits(beside, postgres.url(), schema);
-    // What the server has written of a transaction keeps its number from others.
+    // A transaction id is not reused once the server has written part of the transaction.
     await held.admin.query(`alter system set wal_writer_delay = '10s'`);
     await held.admin.query('select pg_reload_conf()');
     let number = 0n;

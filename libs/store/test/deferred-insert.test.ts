@@ -32,7 +32,7 @@ describe.each(PLACES)('deferred rows in %s', (place) => {
     expect(store.commits).toBe(1);
   });
 
-  it('are undone with the transaction that added them (HK-2)', async () => {
+  it('are rolled back with their transaction (HK-2)', async () => {
     const { store } = await openLedger(place);
     const failed = store.transaction(async (trx) => {
       messages.add(trx, row('lost'));
@@ -43,7 +43,7 @@ describe.each(PLACES)('deferred rows in %s', (place) => {
     expect(await idsIn(store)).toEqual(['kept']);
   });
 
-  it('leave out what exists, before or within the transaction (HK-1)', async () => {
+  it('skip rows that exist before or within the transaction (HK-1)', async () => {
     const { store } = await openLedger(place);
     await store.transaction(async (trx) => messages.add(trx, row('a')));
     await store.transaction(async (trx) => {
@@ -52,7 +52,7 @@ describe.each(PLACES)('deferred rows in %s', (place) => {
     expect(await idsIn(store)).toEqual(['a', 'b', 'c']);
   });
 
-  it('fail their transaction when they cannot be inserted', async () => {
+  it('fail their transaction if they cannot be inserted', async () => {
     const { store } = await openLedger(place);
     const failed = store.transaction(async (trx) =>
       messages.add(trx, { ...row('a'), subject: null }),

@@ -1,7 +1,7 @@
 import { nextFlush } from '@writ/store';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-// Times that nobody else waits: what tests before left behind was by another clock.
+// Intervals that no other test uses, because earlier tests ran on another clock.
 const SOON_MS = 40;
 const OTHER_MS = 43;
 
@@ -13,7 +13,7 @@ describe('nextFlush', () => {
     vi.useRealTimers();
   });
 
-  it('is one moment for all who wait the same time', async () => {
+  it('resolves at the same time for all callers of one interval', async () => {
     const first = nextFlush(OTHER_MS);
     await vi.advanceTimersByTimeAsync(OTHER_MS - 1);
     expect(nextFlush(OTHER_MS)).toBe(first);
@@ -22,7 +22,7 @@ describe('nextFlush', () => {
     await first;
   });
 
-  it('comes soon after a pause, and in a stream five times as long after the one before', async () => {
+  it('resolves after the interval when idle, and five times as late in a stream', async () => {
     const beats: string[] = [];
     const wait = (name: string) => void nextFlush(SOON_MS).then(() => beats.push(name));
     wait('after a pause');

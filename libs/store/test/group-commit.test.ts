@@ -43,7 +43,7 @@ async function openAccounts(place: Place, maxBatch = 64): Promise<OpenLedger> {
   return ledger;
 }
 
-/** Moves an amount in two statements, so that half of a transfer would show in the sum. */
+/** Transfers an amount in two statements, so that half a transfer would change the sum. */
 async function move({ store }: OpenLedger, id: number, transfer: Transfer): Promise<void> {
   const { from, to, amount, fault, pauses, late } = transfer;
   if (late) await turn();
@@ -75,7 +75,7 @@ async function move({ store }: OpenLedger, id: number, transfer: Transfer): Prom
   });
 }
 
-/** Runs the transfers side by side and compares the ledger with a plain model of those that said yes. */
+/** Runs the transfers concurrently and compares the ledger with a plain model of the successful ones. */
 async function runAndCompare(
   ledger: OpenLedger,
   list: readonly Transfer[],
@@ -108,12 +108,12 @@ async function runAndCompare(
 }
 
 describe.each(PLACES)('group commit in %s', (place) => {
-  // A ledger of its own for each run takes long on PostgreSQL.
+  // Each run needs a new ledger, which takes long on PostgreSQL.
   const numRuns = place === 'PostgreSQL' ? 3 : 25;
-  // A busy machine must not end a batch early where a test counts on one.
+  // A slow machine must not end a batch early.
   const together = { maxBatchMs: 60_000 };
 
-  it('shares a commit among those who wait together, and each fails alone', async () => {
+  it('shares a commit among waiting transactions, each of which fails alone', async () => {
     await fc.assert(
       fc.asyncProperty(
         transfers('none', 'none', 'throws', 'violates'),
@@ -133,7 +133,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     );
   });
 
-  it('says yes to nobody whose work did not stay, even if one ends the transaction of all', async () => {
+  it('resolves no lost transaction, even if one ends the shared transaction', async () => {
     await fc.assert(
       fc.asyncProperty(
         transfers('none', 'none', 'throws', 'ends the shared transaction'),
@@ -149,7 +149,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     );
   });
 
-  it('needs one commit for all who came in the same turn', async () => {
+  it('uses one commit for all transactions of an event loop turn', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;
     const ids = Array.from({ length: 20 }, (_, n) => `e${n}`);
@@ -162,7 +162,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(await entryIds(store)).toEqual([...ids].sort());
   });
 
-  it('answers nobody before the shared commit', async () => {
+  it('resolves no transaction before the shared commit', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;
     const answers: string[] = [];
@@ -181,10 +181,10 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(store.commits).toBe(1);
   });
 
-  it('tells everybody when the shared commit fails, and goes on after', async () => {
+  it('rejects all transactions when the shared commit fails, and continues', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;
-    // A deferred constraint is checked by COMMIT itself, which makes it fail.
+    // A deferred constraint makes COMMIT itself fail.
     await store.transaction(async (trx) => {
       await sql`create table parent (id integer primary key)`.execute(trx);
       await sql`create table child (id integer references parent (id) deferrable initially deferred)`.execute(
@@ -211,7 +211,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(store.commits).toBe(before + 1);
   });
 
-  it('does not take for a success what swallowed the end of its own transaction', async () => {
+  it('rejects work that ignored the end of its own transaction', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());
@@ -225,7 +225,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
       }),
       store.transaction((trx) => trx.insertInto('entry').values(entry('c')).execute()),
     ]);
-    // PostgreSQL keeps those before it; on SQLite such a statement ends the transaction of all.
+    // PostgreSQL keeps earlier work; on SQLite such a statement ends the shared transaction.
     const shared = place === 'PostgreSQL';
     expect(outcomes).toMatchObject([
       shared

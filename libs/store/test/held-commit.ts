@@ -6,23 +6,23 @@ import { entry, type LedgerDatabase } from './ledger.ts';
 
 const LOCK = "hashtextextended('held commit', 0)";
 
-/** Lets a test stand between a COMMIT that the server has begun with and its end. */
+/** Blocks a COMMIT on the server. */
 export interface HeldCommit {
-  /** A session that goes straight to the server. */
+  /** A direct session on the server. */
   readonly admin: pg.Client;
-  /** Resolves when a COMMIT has come to the server and waits there. */
+  /** Resolves when a COMMIT has reached the server and is blocked. */
   arrived(): Promise<void>;
-  /** Lets it end. */
+  /** Releases the COMMIT. */
   release(): Promise<void>;
 }
 
-/** Holds every COMMIT that follows on an insert into `entry`, until it is released. */
+/** Blocks every COMMIT after an insert into `entry` until it is released. */
 export async function holdCommits(
   store: Store<LedgerDatabase>,
   url: string,
   schema: string,
 ): Promise<HeldCommit> {
-  // A constraint that is checked by COMMIT itself, and waits for somebody else's lock.
+  // A deferred constraint, which COMMIT checks, and which waits for a lock.
   await store.transaction(async (trx) => {
     await sql`create function held() returns trigger language plpgsql as ${sql.lit(
       `begin perform pg_advisory_xact_lock_shared(${LOCK}); return null; end`,
@@ -31,7 +31,7 @@ export async function holdCommits(
       deferrable initially deferred for each row execute function held()`.execute(trx);
   });
   const admin = new pg.Client({ connectionString: url });
-  // It goes with the server, in tests that kill that.
+  // Tests that kill the server end this session as well.
   admin.on('error', () => undefined);
   await admin.connect();
   onTestFinished(() => admin.end());
@@ -51,7 +51,7 @@ export async function holdCommits(
   };
 }
 
-/** Writes one entry as a request would: repeating it changes nothing, but for what `attempt` leaves behind. */
+/** Writes one entry like a request: a repeat changes nothing except the record of the `attempt`. */
 export async function writeOnce(
   store: Store<LedgerDatabase>,
   id: string,
@@ -75,7 +75,7 @@ export async function writeOnce(
   });
 }
 
-/** How often an entry was written for the first time. */
+/** Number of first writes of an entry. */
 export async function balance(store: Store<LedgerDatabase>): Promise<bigint> {
   const row = await store.db.selectFrom('account').select('balance').executeTakeFirst();
   return row?.balance ?? 0n;

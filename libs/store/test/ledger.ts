@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import type { Migrations } from '../src/index.ts';
 import { type OutboxDatabase, outboxMigration } from '../src/index.ts';
 
-/** A small ledger with an outbox, as the tests of this package use it. */
+/** The database of the tests: a small ledger with an outbox. */
 export interface LedgerDatabase extends OutboxDatabase {
   account: { name: string; balance: bigint };
   entry: { id: string; amount: bigint; estimated: boolean; at: Date; note: Uint8Array | null };
@@ -30,7 +30,7 @@ export const ledgerMigrations: Migrations = {
   },
 };
 
-/** An entry with everything that a test does not care about. */
+/** An entry with default values. */
 export function entry(id: string, amount = 1n): LedgerDatabase['entry'] {
   return { id, amount, estimated: false, at: new Date('2026-01-01T00:00:00Z'), note: null };
 }

@@ -6,13 +6,13 @@ import type { LedgerDatabase } from './ledger.ts';
 import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
 
 interface Stage {
-  /** On a wire that fails when it is told to. */
+  /** A store whose connection can be cut. */
   readonly store: Store<LedgerDatabase>;
-  /** Another replica, which nothing happens to. */
+  /** Another replica with a working connection. */
   readonly beside: Store<LedgerDatabase>;
   readonly wire: FaultProxy;
   readonly held: HeldCommit;
-  /** Cuts what is connected; whoever connects again gets through. */
+  /** Cuts existing connections; new ones succeed. */
   cut(): void;
 }
 
@@ -37,7 +37,7 @@ const UNKNOWN = { kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' };
 const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };
 
 describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during a COMMIT', () => {
-  it('is a success when the server has committed, and only the answer was lost (SYS-4)', async () => {
+  it('succeeds if the server has committed and only the response was lost (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setStage();
     const writing = writeOnce(store, 'a');
     await held.arrived();
@@ -50,7 +50,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await balance(store)).toBe(1n);
   });
 
-  it('is a failure when the COMMIT never came to the server, and nothing is stored (SYS-4)', async () => {
+  it('fails and stores nothing if the COMMIT never reached the server (SYS-4)', async () => {
     const { store, beside, wire, held, cut } = await setStage();
     await held.release();
     await writeOnce(store, 'before');
@@ -67,7 +67,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await entryIds(beside)).toEqual(['after', 'before']);
   });
 
-  it('is said to be unknown while nobody can be asked, and its repeat changes nothing twice (SYS-4)', async () => {
+  it('has an unknown outcome while the server is unreachable, and its repeat has no second effect (SYS-4)', async () => {
     const { store, beside, wire, held } = await setStage();
     const writing = writeOnce(store, 'a');
     const outcome = expect(writing).rejects.toMatchObject(UNKNOWN);
@@ -82,7 +82,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect([await entryIds(store), await balance(store)]).toEqual([['a'], 1n]);
   });
 
-  it('tells all who shared the transaction the same', async () => {
+  it('has the same outcome for all transactions of the commit', async () => {
     const { store, beside, wire, held } = await setStage({ maxBatchMs: 60_000 });
     const writing = ['a', 'b', 'c'].map((id) => writeOnce(store, id));
     const outcomes = Promise.allSettled(writing);

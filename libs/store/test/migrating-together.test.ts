@@ -16,7 +16,7 @@ async function emptySchema(): Promise<Place> {
   return location;
 }
 
-/** The ledger's migrations, which tell when they run, and one that takes its time. */
+/** The ledger's migrations, which report when they run, and a slow one. */
 function slowMigrations(ran: string[], during: () => Promise<void>): Migrations {
   const told = Object.entries(ledgerMigrations).map(([name, { up }]) => [
     name,
@@ -46,7 +46,7 @@ async function open(location: Place, migrations: Migrations) {
 }
 
 describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at once', () => {
-  it('run each migration once, and all open (SYS-5)', async () => {
+  it('run each migration once and all open (SYS-5)', async () => {
     const location = await emptySchema();
     const ran: string[] = [];
     const migrations = slowMigrations(ran, () => wait(200));
@@ -68,7 +68,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
     for (const store of stores) expect(await entryIds(store)).toEqual(ids);
   });
 
-  it('lose nothing when the one that migrates is cut off: another does it, from the start (SYS-4)', async () => {
+  it('repeat the migrations from the start if the migrating one is disconnected (SYS-4)', async () => {
     const location = await emptySchema();
     const admin = new pg.Client({ connectionString: location.url });
     await admin.connect();
@@ -98,7 +98,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
     expect(ran).toEqual([...once, ...once]);
   });
 
-  it('of different releases: the newer opens, the older is refused unless it was there first', async () => {
+  it('of different releases reject the older one unless it was first', async () => {
     const location = await emptySchema();
     const newer = {
       ...ledgerMigrations,

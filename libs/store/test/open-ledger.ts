@@ -10,17 +10,17 @@ export interface OpenLedger {
   readonly location: StoreLocation;
 }
 
-/** Where a ledger can stand. */
+/** The databases of a ledger. */
 export type Place = 'a file' | 'memory' | 'PostgreSQL';
 
-/** All kinds of store that this machine has, which must behave alike. */
+/** The databases available on this machine, which must behave alike. */
 export const PLACES: readonly Place[] = [
   'a file',
   'memory',
   ...(isPostgresAvailable() ? (['PostgreSQL'] as const) : []),
 ];
 
-/** Opens an empty ledger of its own, in a file unless told otherwise, and closes it with the test. */
+/** Opens an empty ledger, by default in a file, and closes it after the test. */
 export async function openLedger(
   place: Place = 'a file',
   limits: Partial<StoreLimits> = {},
@@ -29,7 +29,7 @@ export async function openLedger(
   return await openLedgerAt(location, limits);
 }
 
-/** Opens the ledger at `location`, as another process would, and closes it with the test. */
+/** Opens the ledger at `location` like another process, and closes it after the test. */
 export async function openLedgerAt(
   location: StoreLocation,
   limits: Partial<StoreLimits> = {},
@@ -45,7 +45,7 @@ export async function openLedgerAt(
   return { store, location };
 }
 
-/** A place that holds nothing yet, and goes with the test. */
+/** An empty database, which is deleted after the test. */
 export async function emptyLocation(place: Place): Promise<StoreLocation> {
   if (place === 'PostgreSQL') return await postgresLocation();
   const file = place === 'a file' ? tempFolder().file('ledger.db') : ':memory:';

@@ -29,7 +29,7 @@ async function append(store: Store<LedgerDatabase>, ...ids: string[]): Promise<v
   });
 }
 
-/** A bus that takes everything but what it is told to refuse, and a relay that feeds it. */
+/** A bus that accepts everything except the given messages, and its relay. */
 function relayTo(
   store: Store<LedgerDatabase>,
   refuse: (eventId: string) => boolean = () => false,
@@ -60,7 +60,7 @@ const outboxRows = async (store: Store<LedgerDatabase>) =>
   await store.db.selectFrom('outbox').selectAll().orderBy('position').execute();
 
 describe.each(PLACES)('the outbox in %s', (place) => {
-  it('holds a message exactly when it holds the fact (HK-2)', async () => {
+  it('has a message if and only if the fact is stored (HK-2)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const record = (id: string, fail: boolean) =>
@@ -75,7 +75,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(rows[0]).toMatchObject({ created_at: AT, published_at: null });
   });
 
-  it('keeps all that waits; tells when it is much, whenever it has doubled, and when it is over (HK-2)', async () => {
+  it('keeps all messages and reports a large backlog, each doubling and its end (HK-2)', async () => {
     const { store } = await openLedger(place);
     const clock = new ManualClock(AT);
     const told: (number | undefined)[] = [];
@@ -114,7 +114,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(taken).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   });
 
-  it('takes a repeat for the same event, published or not (HK-1)', async () => {
+  it('treats a repeat as the same event, published or not (HK-1)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, ids } = relayTo(store);
@@ -125,7 +125,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(ids()).toEqual(['a', 'b']);
   });
 
-  it('hands over messages unchanged, in order, and marks them (HK-1, HK-2)', async () => {
+  it('publishes messages unchanged and in order, and marks them (HK-1, HK-2)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, taken } = relayTo(store);
@@ -138,7 +138,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(store.commits).toBe(1);
   });
 
-  it('marks accepted messages together, and publishes none twice meanwhile (HK-1, CO-1)', async () => {
+  it('marks accepted messages together without publishing any twice (HK-1, CO-1)', async () => {
     const { store } = await openLedger(place);
     const { relay, ids } = relayTo(store, undefined, { markIntervalMs: 60_000 });
     relay.start();
@@ -167,7 +167,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     expect(store.backgroundCommits).toBe(1);
   });
 
-  it('takes a message without headers', async () => {
+  it('accepts a message without headers', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const { relay, taken } = relayTo(store);
@@ -179,7 +179,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
 });
 
 describe('the outbox relay', () => {
-  it('keeps quiet and tries nothing while nobody attends, and a flush does not wait for them (HK-2)', async () => {
+  it('publishes nothing without subscribers and rejects a flush (HK-2)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const seen: (string | boolean)[] = [];
@@ -193,7 +193,7 @@ describe('the outbox relay', () => {
       clock: new ManualClock(AT),
       pollMs: 1,
     });
-    // Nothing waits, so nobody is missed.
+    // The outbox is empty, so no subscriber is needed.
     await relay.flush();
     expect(seen).toEqual([]);
     await append(store, 'a', 'b');
@@ -207,7 +207,7 @@ describe('the outbox relay', () => {
     await relay.stop();
   });
 
-  it('begins with what a former process left, and wakes when nudged (HK-2)', async () => {
+  it('starts with the messages of a previous process and publishes when woken (HK-2)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'left');
@@ -231,7 +231,7 @@ describe('the outbox relay', () => {
     await relay.stop();
   });
 
-  it('hands over together what is committed while it lingers, and at once when hurried (HK-1, HK-2)', async () => {
+  it('publishes the messages of a flush interval together, and at once when flushed (HK-1, HK-2)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const together: string[][] = [];
@@ -272,13 +272,13 @@ describe('the outbox relay', () => {
     expect(together.at(-1)).toEqual(['f']);
     await append(store, 'g');
     patient.wake();
-    // Does not wait for the end of its lingering.
+    // Does not wait for the end of the flush interval.
     await patient.stop();
     const rows = await outboxRows(store);
     expect(rows.flatMap((row) => (row.published_at === null ? [row.event_id] : []))).toEqual(['g']);
   });
 
-  it('hands over one by one what is refused together, in order, and names the one at fault (HK-1)', async () => {
+  it('publishes a rejected batch one by one in order and names the failing message (HK-1)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const taken: string[] = [];
@@ -301,7 +301,7 @@ describe('the outbox relay', () => {
     await relay.stop();
   });
 
-  it('finds by its slow poll what no nudge told of', async () => {
+  it('finds messages by polling without a wake-up', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const arrival = Promise.withResolvers<string>();
@@ -319,7 +319,7 @@ describe('the outbox relay', () => {
     await relay.stop();
   });
 
-  it('loses nothing and keeps order while the bus is down (HK-2)', async () => {
+  it('loses nothing and keeps the order while the bus is down (HK-2)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     let refusals = 0;
@@ -334,7 +334,7 @@ describe('the outbox relay', () => {
     }
   });
 
-  it('counts failures in a row, and forgets them when the bus takes something again', async () => {
+  it('counts consecutive failures and resets the count after a success', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const refused = new Set<string>();
@@ -350,7 +350,7 @@ describe('the outbox relay', () => {
     ]);
   });
 
-  it('waits out its back-off however often it is nudged', async () => {
+  it('completes its back-off even if it is woken', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const full = vi.spyOn(Math, 'random').mockReturnValue(1);
@@ -377,7 +377,7 @@ describe('the outbox relay', () => {
     full.mockRestore();
   });
 
-  it('publishes again under the same event id when it died before marking (HK-1)', async () => {
+  it('publishes again under the same event id after a crash before the mark (HK-1)', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
@@ -401,7 +401,7 @@ describe('the outbox relay', () => {
     expect(after.taken).toEqual([message('a'), message('b')]);
   });
 
-  it('stops after the message under way and leaves the rest to the next', async () => {
+  it('stops after the current message and leaves the rest to the next relay', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
@@ -428,7 +428,7 @@ describe('the outbox relay', () => {
     expect(next.ids()).toEqual(['b']);
   });
 
-  it('forgets published messages after a time, and no others', async () => {
+  it('deletes published messages after the retention time, and no others', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const { relay, clock } = relayTo(store, (id) => id === 'stuck');
@@ -444,7 +444,7 @@ describe('the outbox relay', () => {
     expect((await outboxRows(store)).map(({ event_id }) => event_id)).toEqual(['c']);
   });
 
-  it('works outside of the context of whoever nudges it, transactions included', async () => {
+  it('runs outside of the context of its waker, including transactions', async () => {
     const ledger = await openLedger();
     const { store } = ledger;
     const span = new AsyncLocalStorage<string>();
@@ -473,7 +473,7 @@ describe('the outbox relay', () => {
 });
 
 describe.runIf(PLACES.includes('PostgreSQL'))('the relays of several replicas', () => {
-  it('publish each message once and in order, and the next takes over when one is gone (HK-2)', async () => {
+  it('publish each message once and in order, and fail over to the next (HK-2)', async () => {
     const { store, location } = await openLedger('PostgreSQL');
     const { store: other } = await openLedgerAt(location);
     const taken: string[] = [];

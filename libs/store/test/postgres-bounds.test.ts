@@ -16,7 +16,7 @@ const settings = sql<{ name: string; setting: string }>`
   where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`;
 
 describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreSQL', () => {
-  it('are what the server holds each transaction and each read to', async () => {
+  it('are enforced by the server for each transaction and read', async () => {
     const { store } = await openLedgerAt(
       await boundedLocation({
         statementTimeoutMs: 4_000,
@@ -34,7 +34,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     expect(reads.rows).toContainEqual({ name: 'statement_timeout', setting: '4000' });
   });
 
-  it('let nobody keep the others waiting with one long statement', async () => {
+  it('end a long statement that blocks others', async () => {
     const location = await boundedLocation({ statementTimeoutMs: 1_500, lockTimeoutMs: 60_000 });
     const { store } = await openLedgerAt(location);
     const beside = await openLedgerAt(location);
@@ -56,7 +56,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     });
   });
 
-  it('have the server undo the transaction of a process that went silent (SYS-4)', async () => {
+  it('roll back the transaction of an idle process (SYS-4)', async () => {
     const location = await boundedLocation({ idleTimeoutMs: 1_000, statementTimeoutMs: 60_000 });
     const { store } = await openLedgerAt(location);
     const beside = await openLedgerAt(location);
@@ -76,7 +76,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     expect(await entryIds(store)).toEqual(['next']);
   });
 
-  it('say how many sessions read at once, and how long opening one may take', async () => {
+  it('limit the sessions for reads and the time to open one', async () => {
     const location = await boundedLocation({ poolSize: 2 });
     const { store } = await openLedgerAt(location);
     const pids = await Promise.all(

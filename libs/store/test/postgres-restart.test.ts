@@ -15,15 +15,15 @@ import { entryIds, openLedgerAt } from './open-ledger.ts';
 const LANES = 12;
 const STOPS = 4;
 
-/** What became of every attempt. */
+/** The outcome of every attempt. */
 class Attempts {
   readonly acknowledged: string[] = [];
-  /** Those that were told that nothing of them is stored. */
+  /** Attempts that were reported as rolled back. */
   readonly undone: string[] = [];
   readonly reasons = new Set<string>();
   #n = 0;
 
-  /** Writes what a request asks for until that is acknowledged, each time with an entry for the attempt. */
+  /** Repeats a write until it is acknowledged, each time with an entry for the attempt. */
   async writeUntilDone(store: Store<LedgerDatabase>, request: string): Promise<void> {
     for (;;) {
       this.#n += 1;
@@ -89,7 +89,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes b
     },
   );
 
-  it('is read from again without being told, and says meanwhile that it is away (SYS-4)', async () => {
+  it('is read again after a reconnect, and reported as unreachable until then (SYS-4)', async () => {
     const location = { dialect: 'postgres', url: postgres.url(), schema: 'readers' } as const;
     const { store } = await openLedgerAt(location);
     await store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());

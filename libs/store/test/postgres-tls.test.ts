@@ -49,17 +49,17 @@ describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => 
   const verifying = ({ caFile }: TestCertificates) =>
     `?sslmode=verify-full&sslrootcert=${encodeURIComponent(caFile)}`;
 
-  it('is open to a server that the named authority vouches for (SYS-4)', async () => {
+  it('accepts a server of the given certificate authority (SYS-4)', async () => {
     expect(await opens(secured, verifying(certs))).toBe('yes');
   });
 
-  it('is not gone with a server that another authority vouches for, or that has no TLS (SYS-4)', async () => {
+  it('rejects a server of another authority or without TLS (SYS-4)', async () => {
     expect(await opens(secured, verifying(strangers))).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
     expect(await opens(open)).toBe('yes');
     expect(await opens(open, verifying(certs))).toContain('does not support SSL');
   });
 
-  it('is open to whoever shows a certificate of the authority that the server asks for, and to nobody else (SYS-4, SYS-6)', async () => {
+  it('requires a client certificate of the authority of the server (SYS-4, SYS-6)', async () => {
     const showing = (shown: TestCertificates) =>
       `${verifying(certs)}&sslcert=${shown.certFile('supervisor')}&sslkey=${shown.keyFile('supervisor')}`;
     expect(await opens(asking, showing(certs))).toBe('yes');
@@ -67,7 +67,7 @@ describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => 
     expect(await opens(asking, showing(strangers))).not.toBe('yes');
   });
 
-  it('is closed to cleartext where the server asks for TLS (SYS-4)', async () => {
+  it('rejects cleartext if the server requires TLS (SYS-4)', async () => {
     expect(await opens(secured)).not.toBe('yes');
   });
 });

@@ -22,7 +22,7 @@ const someEntries = prepareQuery((db: Reader, { a, b }: { a: string; b: string }
 );
 
 describe.each(PLACES)('a prepared query on a store in %s', (place) => {
-  it('runs with the values of each time, as exact as any other (EM-4)', async () => {
+  it('runs with the given values exactly (EM-4)', async () => {
     const { store } = await openLedger(place);
     await store.transaction(async (trx) => {
       await insertEntry(trx, { ...entry('a', 2n ** 62n), note: new Uint8Array([1]) });
@@ -36,7 +36,7 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
     expect((await someEntries(store.db, { a: 'c', b: 'd' })).rows).toEqual([]);
   });
 
-  it('is undone with its transaction', async () => {
+  it('is rolled back with its transaction', async () => {
     const ledger = await openLedger(place);
     const work = ledger.store.transaction(async (trx) => {
       await insertEntry(trx, entry('a'));
@@ -47,7 +47,7 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
   });
 });
 
-it('refuses a prepared query whose SQL would depend on a value, and a value that is missing', async () => {
+it('rejects a prepared query whose SQL depends on a value, and a missing value', async () => {
   const { store } = await openLedger();
   const byValue = prepareQuery((db: Reader, { amount }: { amount: number }) =>
     db

@@ -5,12 +5,12 @@ import type { TransactionOptions } from '../src/store.ts';
 import { entry } from './ledger.ts';
 import { entryIds, openLedger } from './open-ledger.ts';
 
-const FORGETTABLE = { background: true, relaxedDurability: true };
-/** What SQLite calls a commit that waits for the disk, and one that does not. */
+const RELAXED = { background: true, relaxedDurability: true };
+/** SQLite's modes of a durable commit and of one without fsync. */
 const [FULL, NORMAL] = [2, 1];
 
-describe('a transaction that a loss of power may undo', () => {
-  it('does not wait for the disk by itself, and lasts where it shares a commit with one that must', async () => {
+describe('a transaction with relaxed durability', () => {
+  it('commits without fsync alone, and durably together with a durable one', async () => {
     const ledger = await openLedger('a file');
     const { store } = ledger;
     const write = (id: string, options?: TransactionOptions) =>
@@ -20,22 +20,19 @@ describe('a transaction that a loss of power may undo', () => {
         return rows[0]?.synchronous;
       }, options);
     expect(await write('a')).toBe(FULL);
-    expect(await Promise.all([write('b', FORGETTABLE), write('c', FORGETTABLE)])).toEqual([
-      NORMAL,
-      NORMAL,
-    ]);
-    expect(await Promise.all([write('d', FORGETTABLE), write('e')])).toEqual([FULL, FULL]);
+    expect(await Promise.all([write('b', RELAXED), write('c', RELAXED)])).toEqual([NORMAL, NORMAL]);
+    expect(await Promise.all([write('d', RELAXED), write('e')])).toEqual([FULL, FULL]);
     expect(await write('f', { background: true })).toBe(FULL);
-    // Somebody waits for it, whatever else is said of it.
+    // A foreground transaction is always durable.
     expect(await write('g', { relaxedDurability: true })).toBe(FULL);
     expect(await entryIds(store)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
     expect([store.commits, store.backgroundCommits]).toEqual([3, 2]);
   });
 
-  it('makes what comes while it runs wait for a commit of its own, which lasts', async () => {
+  it('does not share its commit with a durable transaction that arrives during it', async () => {
     const ledger = await openLedger('a file');
     const { store } = ledger;
-    // As another request would, which is in no transaction.
+    // Like another request, outside of the transaction.
     const outside = AsyncLocalStorage.snapshot();
     let later: Promise<unknown> | undefined;
     const synchronous = async (
@@ -49,7 +46,7 @@ describe('a transaction that a loss of power may undo', () => {
         const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(trx);
         return rows[0]?.synchronous;
       }, options);
-    expect(await synchronous('a', FORGETTABLE)).toBe(NORMAL);
+    expect(await synchronous('a', RELAXED)).toBe(NORMAL);
     expect(await later).toBe(FULL);
   });
 });

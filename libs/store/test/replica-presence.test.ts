@@ -17,7 +17,7 @@ async function two(): Promise<readonly [Replicas, Replicas, OpenLedger]> {
   return [await join(ledger), await join(beside), ledger];
 }
 
-/** A session of nobody in the same schema. */
+/** A separate session in the same schema. */
 async function adminOf(location: StoreLocation): Promise<pg.Client> {
   if (location.dialect !== 'postgres') throw new Error('unreachable');
   const admin = new pg.Client({ connectionString: location.url });
@@ -27,7 +27,7 @@ async function adminOf(location: StoreLocation): Promise<pg.Client> {
   return admin;
 }
 
-/** Lets the clock that measures waiting jump ahead. */
+/** Advances the monotonic clock. */
 function jumpAhead(ms: number): void {
   const now = performance.now.bind(performance);
   vi.spyOn(performance, 'now').mockImplementation(() => now() + ms);
@@ -36,7 +36,7 @@ function jumpAhead(ms: number): void {
 const LOCK_OF = (what: string) => `hashtextextended('writ ${what} ' || current_schema(), 0)`;
 
 describe('a store of one process', () => {
-  it('knows of nobody else but those that were there before (RT-2)', async () => {
+  it('considers all other ids dead (RT-2)', async () => {
     const alone = await join(await openLedger());
     expect(alone.shared).toBe(false);
     expect(await alone.findDead(['rep_former', alone.id])).toEqual(new Set(['rep_former']));
@@ -49,14 +49,14 @@ describe('a store of one process', () => {
 });
 
 describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema', () => {
-  it('see each other, and who has ended (SYS-5)', async () => {
+  it('see each other and dead ones (SYS-5)', async () => {
     const [a, b] = await two();
     expect(await a.findDead([b.id, a.id])).toEqual(new Set());
     await b.stop();
     await expect.poll(() => a.findDead([b.id])).toEqual(new Set([b.id]));
   });
 
-  it('claim each thing for one of them, and a process that ends has nothing any more', async () => {
+  it('claim a name exclusively until they end', async () => {
     const [a, b] = await two();
     const claim = await a.claim("a run's lane");
     expect(claim?.isHeld()).toBe(true);
@@ -71,7 +71,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(async () => (await a.claim("a run's lane"))?.isHeld()).toBe(true);
   });
 
-  it('hear what the others hint at, and not themselves', async () => {
+  it('receive the hints of others, not their own', async () => {
     const [a, b] = await two();
     const heard: string[] = [];
     a.onHint('freezes', () => heard.push('a freezes'));
@@ -85,7 +85,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => heard).toEqual(['b freezes', 'a slots:gpt']);
   });
 
-  it('are not given up when their connection breaks and comes back; what they claimed is free', async () => {
+  it('stay alive after a reconnect but lose their claims', async () => {
     const [a, b, { location }] = await two();
     const claim = await a.claim('lane');
     const admin = await adminOf(location);
@@ -94,7 +94,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
        (select pid from pg_stat_activity where application_name = 'writ ledger')`,
     );
     await expect.poll(() => claim?.isHeld()).toBe(false);
-    // Its own connection may be the one that breaks.
+    // The connection that breaks may be its own.
     const goneForB = () => vi.waitFor(() => b.findDead([a.id]));
     expect(await goneForB()).toEqual(new Set());
     await expect.poll(() => a.isVisible()).toBe(true);
@@ -103,7 +103,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     expect(await goneForB()).toEqual(new Set());
   });
 
-  it('are not given up when they are away now, and were away once, long before (SYS-5, TG-5)', async () => {
+  it('are not declared dead by two absences with a long time between (SYS-5, TG-5)', async () => {
     const [a, , { location }] = await two();
     const admin = await adminOf(location);
     const other = 'rep_that_comes_and_goes';
@@ -116,7 +116,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => a.findDead([other])).toEqual(new Set([other]));
   });
 
-  it('count on nothing any more once the server has been silent for long (SYS-4)', async () => {
+  it('consider themselves dead and their claims invalid after a long silence of the server (SYS-4)', async () => {
     const { location } = await openLedger('PostgreSQL');
     if (location.dialect !== 'postgres') throw new Error('unreachable');
     const url = new URL(location.url);
@@ -127,14 +127,14 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     const claim = await a.claim('lane');
     expect([a.isVisible(), claim?.isHeld()]).toEqual([true, true]);
     wire.fail('stalled');
-    // The server ends a session after 15 seconds; whoever holds it hears nothing of that.
+    // The server ends a session after 15 seconds without notifying the client.
     jumpAhead(12_000);
     expect([a.isVisible(), claim?.isHeld()]).toEqual([false, false]);
     wire.fail('none');
     await expect.poll(() => [a.isVisible(), claim?.isHeld()]).toEqual([true, true]);
   });
 
-  it('leave no session behind at each try to join (SYS-4)', async () => {
+  it('leak no session when joining fails (SYS-4)', async () => {
     const ledger = await openLedger('PostgreSQL', { busyTimeoutMs: 50 });
     const admin = await adminOf(ledger.location);
     const replicas = createReplicas(ledger.store.db);
@@ -151,7 +151,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     for (let tries = 0; tries < 3; tries += 1) {
       await expect(replicas.start()).rejects.toMatchObject({ reason: 'STORE_BUSY' });
     }
-    // Long before the server would end them for their silence.
+    // Long before the idle timeout of the server.
     await expect.poll(sessions, { timeout: 10_000 }).toBe(before);
   });
 });

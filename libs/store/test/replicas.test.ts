@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { entry } from './ledger.ts';
 import { entryIds, type OpenLedger, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
-/** Two stores on one schema, as two processes have them. */
+/** Two stores on one schema, like those of two processes. */
 async function openReplicas(): Promise<readonly [OpenLedger, OpenLedger]> {
   const first = await openLedger('PostgreSQL');
   return [first, await openLedgerAt(first.location, { busyTimeoutMs: 50 })];
 }
 
 describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema', () => {
-  it('take turns, so that what one has read nobody changes before it has written (EM-3, SB-6)', async () => {
+  it('serialize transactions, so that no read value changes before the write (EM-3, SB-6)', async () => {
     const [first] = await openReplicas();
     const second = await openLedgerAt(first.location);
     const { store } = first;
@@ -34,7 +34,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     ]);
   });
 
-  it('say that another one writes when it takes too long, and work again after', async () => {
+  it('report a held write lock after a timeout and recover', async () => {
     const [first, second] = await openReplicas();
     const inside = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
@@ -55,7 +55,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     expect(await entryIds(second.store)).toEqual(['a']);
   });
 
-  it('lose the lock with the connection, undo what was under way, and connect again (SYS-4)', async () => {
+  it('release the lock and roll back when the connection breaks, and reconnect (SYS-4)', async () => {
     const [first, second] = await openReplicas();
     const writing = first.store.transaction(async (trx) => {
       await trx.insertInto('entry').values(entry('lost')).execute();
@@ -71,7 +71,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     expect(await entryIds(first.store)).toEqual(['by first', 'by second']);
   });
 
-  it('sort text by code point, wherever the database sorts by language', async () => {
+  it('sort text by code point for any collation of the database', async () => {
     const [{ store }] = await openReplicas();
     const ids = ['b', 'B', 'a', 'A', '_', 'ä', 'Z'];
     await store.transaction((trx) =>
@@ -83,7 +83,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     expect(await entryIds(store)).toEqual(['A', 'B', 'Z', '_', 'a', 'b', 'ä']);
   });
 
-  it('say that the database does not answer, without its address, and refuse what it cannot keep', async () => {
+  it('report an unreachable database without its address, and reject unsupported values', async () => {
     const [{ store, location }] = await openReplicas();
     const unreachable = {
       dialect: 'postgres',

@@ -24,13 +24,13 @@ const step: fc.Arbitrary<Step> = fc.record({
   fault: fc.constantFrom('none', 'none', 'throws', 'ends the shared transaction'),
 });
 
-/** Each time one of two processes takes some steps at once, so that they share commits. */
+/** Rounds of steps that one of two processes runs concurrently, so that they share commits. */
 const schedules = fc.array(
   fc.record({ other: fc.boolean(), steps: fc.array(step, { minLength: 1, maxLength: 6 }) }),
   { maxLength: 8 },
 );
 
-/** How often what was recalled was right, and how often not. */
+/** Counts of hits and misses. */
 class Score {
   right = 0;
   wrong = 0;
@@ -41,20 +41,20 @@ async function balanceOf(trx: Trx, name: string): Promise<bigint> {
   return (await query.executeTakeFirstOrThrow()).balance;
 }
 
-function take(memory: RowCache<bigint>, score: Score, { name, amount, told, fault }: Step) {
+function take(cache: RowCache<bigint>, score: Score, { name, amount, told, fault }: Step) {
   return async (trx: Trx): Promise<void> => {
-    const known = memory.get(trx, name);
+    const known = cache.get(trx, name);
     const balance = await balanceOf(trx, name);
     if (known === balance) score.right += 1;
     else if (known !== undefined) score.wrong += 1;
-    memory.set(trx, name, balance);
+    cache.set(trx, name, balance);
     await trx
       .updateTable('account')
       .set({ balance: balance + amount })
       .where('name', '=', name)
       .execute();
-    if (told === 'remembers') memory.set(trx, name, balance + amount);
-    else memory.delete(trx, name);
+    if (told === 'remembers') cache.set(trx, name, balance + amount);
+    else cache.delete(trx, name);
     if (fault === 'throws') throw new Error('changed my mind');
     if (fault === 'none') return;
     const doomed = sql`insert or rollback into account (name, balance) values ('x', 0)`;
@@ -73,18 +73,18 @@ async function openAccounts(place: Place) {
   return ledger;
 }
 
-describe.each(PLACES)('rows remembered by a store in %s', (place) => {
-  it('are never other than those that would be read, whatever is undone and whoever else writes', async () => {
+describe.each(PLACES)('cached rows of a store in %s', (place) => {
+  it('always equal the stored rows, despite rollbacks and other writers', async () => {
     const { store, location } = await openAccounts(place);
     const other = place === 'memory' ? store : (await openLedgerAt(location)).store;
-    const memory = new RowCache<bigint>();
+    const cache = new RowCache<bigint>();
     const score = new Score();
     await fc.assert(
       fc.asyncProperty(schedules, async (schedule) => {
         for (const { other: byOther, steps } of schedule) {
           const writer = byOther ? other : store;
           await Promise.allSettled(
-            steps.map((each) => writer.transaction(take(memory, score, each))),
+            steps.map((each) => writer.transaction(take(cache, score, each))),
           );
         }
         expect(score.wrong).toBe(0);
@@ -95,29 +95,29 @@ describe.each(PLACES)('rows remembered by a store in %s', (place) => {
     else expect(score.right).toBeGreaterThan(100);
   });
 
-  it('are nothing to a work that is over, nor outside of transactions', async () => {
+  it('are unavailable to ended work and outside of transactions', async () => {
     const { store } = await openAccounts(place);
-    const memory = new RowCache<bigint>();
+    const cache = new RowCache<bigint>();
     const over = await store.transaction(async (trx) => {
-      memory.set(trx, 'x', 1n);
+      cache.set(trx, 'x', 1n);
       return { trx };
     });
-    memory.set(over.trx, 'x', 2n);
-    expect(memory.get(over.trx, 'x')).toBeUndefined();
-    expect(memory.get(store.db, 'x')).toBeUndefined();
-    const recalled = await recall(store, memory);
+    cache.set(over.trx, 'x', 2n);
+    expect(cache.get(over.trx, 'x')).toBeUndefined();
+    expect(cache.get(store.db, 'x')).toBeUndefined();
+    const recalled = await recall(store, cache);
     expect(recalled).toBe(place === 'PostgreSQL' ? undefined : 1n);
   });
 
   it('belong to one store', async () => {
-    const memory = new RowCache<bigint>();
+    const cache = new RowCache<bigint>();
     const first = await openAccounts(place);
-    await first.store.transaction(async (trx) => memory.set(trx, 'x', 1n));
+    await first.store.transaction(async (trx) => cache.set(trx, 'x', 1n));
     const second = await openAccounts(place);
-    expect(await recall(second.store, memory)).toBeUndefined();
+    expect(await recall(second.store, cache)).toBeUndefined();
   });
 });
 
-async function recall(store: Store<LedgerDatabase>, memory: RowCache<bigint>) {
-  return await store.transaction(async (trx) => memory.get(trx, 'x'));
+async function recall(store: Store<LedgerDatabase>, cache: RowCache<bigint>) {
+  return await store.transaction(async (trx) => cache.get(trx, 'x'));
 }

@@ -23,7 +23,7 @@ async function openSlots() {
   return store;
 }
 
-it('gives out no slot twice and keeps none from who waits, in any order of calls and deaths (SUP-3)', async () => {
+it('assigns no slot twice and withholds none from waiting calls, in any order of calls and crashes (SUP-3)', async () => {
   const step = fc.record({
     replica: fc.constantFrom(...NAMES),
     does: fc.constantFrom('ask', 'end', 'ask', 'end', 'die'),
@@ -53,7 +53,7 @@ it('gives out no slot twice and keeps none from who waits, in any order of calls
           } else if (here.inUse > 0) here.inUse -= 1;
           await store.transaction((trx) =>
             assignSlots(trx, {
-              ...{ name: 'model', replica, limit, gone },
+              ...{ name: 'model', replica, limit, dead: gone },
               inUse: here.inUse,
               returned: Math.max(0, here.leased - here.inUse),
               waiting: here.waiting,
@@ -81,7 +81,7 @@ it('gives out no slot twice and keeps none from who waits, in any order of calls
   );
 });
 
-it('shares contended slots in the ratio of the weights that wait, and BACKGROUND has what is left (SUP-3)', async () => {
+it('shares contended slots in the ratio of the waiting weights, BACKGROUND last (SUP-3)', async () => {
   const store = await openSlots();
   const weights: Readonly<Record<string, number>> = { a: 8, b: 2, c: 0 };
   const served: Record<string, number> = { a: 0, b: 0, c: 0 };
@@ -112,7 +112,7 @@ it('shares contended slots in the ratio of the weights that wait, and BACKGROUND
   expect(served).toEqual({ a: 80, b: 20, c: 0 });
 });
 
-it('keeps no row of a replica that left, or that wants nothing while others are served (SUP-3)', async () => {
+it('deletes the row of a replica that left, or that needs nothing while others are served (SUP-3)', async () => {
   const store = await openSlots();
   const share = (replica: string, demand: Partial<SlotDemand>) =>
     store.transaction((trx) =>
@@ -129,7 +129,7 @@ it('keeps no row of a replica that left, or that wants nothing while others are 
   await share('a', { waiting: 1, weight: 1 });
   await share('b', { waiting: 1, weight: 1 });
   await share('a', { returned: 1 });
-  // Its turn would come after the next share of the other one.
+  // Its turn would come after the next share of the other.
   expect(await known()).toEqual(['', 'a', 'b']);
   await share('a', { leaves: true });
   expect(await known()).toEqual(['', 'b']);

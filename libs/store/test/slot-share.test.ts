@@ -10,7 +10,7 @@ import {
   slotLeasesMigration,
 } from '../src/index.ts';
 
-/** A replica with one call at most in the queue and one under way. */
+/** A replica with at most one queued call and one in flight. */
 interface Desk {
   readonly share: SlotShare;
   inUse: number;
@@ -53,7 +53,7 @@ function ask(desk: Desk): void {
 }
 
 describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
-  it('are waited for no longer by a replica whose caller went away (SUP-3)', async () => {
+  it('are no longer requested by a replica whose caller has cancelled (SUP-3)', async () => {
     const location = await postgresLocation();
     const holder = await openDesk(location);
     const other = await openDesk(location);

@@ -1,18 +1,18 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A way to a server whose callers, once it is shut, wait at the door instead of being refused. */
+/** A proxy to a server that, while paused, leaves new connections unanswered instead of refusing them. */
 export interface PatientDoor {
-  /** `host:port` to call instead of the server. */
+  /** `host:port` of the proxy. */
   readonly address: string;
-  /** Whoever calls from now on waits. */
+  /** Leaves new connections unanswered. */
   shut(): void;
-  /** Lets in who waits, and whoever comes. */
+  /** Connects waiting and new clients. */
   open(): void;
   close(): void;
 }
 
-/** Opens a door on a loopback port to `host:port`. */
+/** Opens a proxy on a loopback port to `host:port`. */
 export async function openPatientDoor(target: string): Promise<PatientDoor> {
   const [host = '', port = ''] = target.split(':');
   const sockets = new Set<Socket>();

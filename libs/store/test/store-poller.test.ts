@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Replicas } from '../src/index.ts';
 import { StorePoller } from '../src/index.ts';
 
-it('is over when it is stopped, also when a hint came during the last poll (SYS-4)', async () => {
+it('does not poll after a stop, even if a hint came during the last poll (SYS-4)', async () => {
   let hint = (): void => undefined;
   const replicas = {
     shared: false,

@@ -9,7 +9,7 @@ import { entryIds, openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 import { tempFolder } from './temp-folder.ts';
 
 describe.each(PLACES)('a store in %s', (place) => {
-  it('keeps money, flags, times and bytes exactly (EM-4)', async () => {
+  it('stores money, flags, times and bytes exactly (EM-4)', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const rows = [
@@ -32,7 +32,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(int64(total)).toBe(-5n);
   });
 
-  it('gives the result of the work, and undoes a work that throws', async () => {
+  it('returns the result of the work and rolls back work that throws', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     expect(await store.transaction(async () => 7)).toBe(7);
@@ -44,7 +44,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await entryIds(store)).toEqual([]);
   });
 
-  it('says when a row exists already', async () => {
+  it('reports a unique violation', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const insert = () =>
@@ -55,7 +55,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(isUniqueViolation(new Error('no'))).toBe(false);
   });
 
-  it('shows nothing that is not committed to reads outside', async () => {
+  it('hides uncommitted data from reads outside', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const written = Promise.withResolvers<void>();
@@ -64,17 +64,17 @@ describe.each(PLACES)('a store in %s', (place) => {
       await trx.insertInto('entry').values(entry('a')).execute();
       written.resolve();
       await release.promise;
-      throw new Error('undone');
+      throw new Error('rolled back');
     });
     await written.promise;
     const reading = entryIds(store);
     await turn();
     release.resolve();
-    await expect(writing).rejects.toThrow('undone');
+    await expect(writing).rejects.toThrow('rolled back');
     expect(await reading).toEqual([]);
   });
 
-  it('shows what was committed as soon as its transaction has resolved', async () => {
+  it('shows committed data once its transaction has resolved', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     for (const id of ['a', 'b', 'c']) {
@@ -83,7 +83,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     }
   });
 
-  it('lets transactions take turns, first come, first served', async () => {
+  it('runs transactions one after the other in order of arrival', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const seen: string[] = [];
@@ -100,7 +100,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(seen).toEqual(['a', 'b', 'c'].flatMap((id) => [`${id} begins`, `${id} ends`]));
   });
 
-  it('refuses itself inside of its own transaction instead of waiting for ever', async () => {
+  it('rejects use inside of its own transaction instead of a deadlock', async () => {
     const ledger = await openLedger(place);
     const other = await openLedger(place);
     const { store } = ledger;
@@ -117,7 +117,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     });
   });
 
-  it('may be used by what a transaction left running', async () => {
+  it('can be used by work that outlives its transaction', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const committed = Promise.withResolvers<void>();
@@ -130,7 +130,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await later).toEqual(['a']);
   });
 
-  it('refuses a query that comes after its transaction has ended', async () => {
+  it('rejects a query after the end of its transaction', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const go = Promise.withResolvers<void>();
@@ -144,12 +144,12 @@ describe.each(PLACES)('a store in %s', (place) => {
       await turn();
       await trx.insertInto('entry').values(entry('next')).execute();
     });
-    await expect(late).rejects.toThrow(/ended|committed/);
+    await expect(late).rejects.toThrow(/after the end of its transaction|committed/);
     await next;
     expect(await entryIds(store)).toEqual(['next']);
   });
 
-  it('refuses writes, transactions and streams on db', async () => {
+  it('rejects writes, transactions and streams on db', async () => {
     const ledger = await openLedger(place);
     const { db } = ledger.store;
     const readOnly = expect.objectContaining({ reason: 'STORE_READ_ONLY' });
@@ -163,7 +163,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     await ledger.store.transaction((trx) => trx.insertInto('entry').values(entry('a')).execute());
   });
 
-  it('leaves beginning and ending a transaction to nobody else', async () => {
+  it('rejects transaction control statements', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     for (const control of ['commit', 'ROLLBACK', ' savepoint x', 'begin']) {
@@ -173,7 +173,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     }
   });
 
-  it('undoes a transaction that takes too long, and serves the next', async () => {
+  it('rolls back a transaction at its time limit and runs the next', async () => {
     const ledger = await openLedger(place, { transactionTimeoutMs: 100 });
     const { store } = ledger;
     const never = Promise.withResolvers<void>();
@@ -189,7 +189,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await entryIds(store)).toEqual(['b']);
   });
 
-  it('refuses a transaction more than may wait, naming the limit (SYS-3)', async () => {
+  it('rejects a transaction above the queue limit and names it (SYS-3)', async () => {
     const ledger = await openLedger(place, { maxQueued: 2 });
     const { store } = ledger;
     const three = await Promise.allSettled([1, 2, 3].map((n) => store.transaction(async () => n)));
@@ -200,7 +200,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await store.transaction(async () => 4)).toBe(4);
   });
 
-  it('counts a commit for each transaction that wrote, background ones apart', async () => {
+  it('counts commits with writes, background ones separately', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     expect([store.commits, store.backgroundCommits]).toEqual([0, 0]);
@@ -216,15 +216,15 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect([store.commits, store.backgroundCommits]).toEqual([1, 0]);
     const undone = store.transaction(async (trx) => {
       await trx.deleteFrom('entry').execute();
-      throw new Error('undone');
+      throw new Error('rolled back');
     });
-    await expect(undone).rejects.toThrow('undone');
+    await expect(undone).rejects.toThrow('rolled back');
     expect([store.commits, store.backgroundCommits]).toEqual([1, 0]);
     await store.transaction((trx) => trx.deleteFrom('entry').execute(), { background: true });
     expect([store.commits, store.backgroundCommits]).toEqual([1, 1]);
   });
 
-  it('runs a work in the async context of its caller, for spans', async () => {
+  it('runs work in the async context of its caller, for spans', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const span = new AsyncLocalStorage<string>();
@@ -241,7 +241,7 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(seen).toEqual(['a', 'b', 'c']);
   });
 
-  it('serves who waits before it closes, and nobody after', async () => {
+  it('runs waiting transactions before it closes and rejects later ones', async () => {
     const ledger = await openLedger(place);
     const { store } = ledger;
     const waiting = [1, 2, 3].map((n) => store.transaction(async () => n));
@@ -256,7 +256,7 @@ describe.each(PLACES)('a store in %s', (place) => {
 });
 
 describe('a store in a file', () => {
-  it('says that another process writes, and works again after', async () => {
+  it('reports a held write lock and recovers', async () => {
     const file = tempFolder().file('ledger.db');
     const ledger = await openLedgerAt({ dialect: 'sqlite', file }, { busyTimeoutMs: 1 });
     const other = new DatabaseSync(file);

@@ -91,7 +91,7 @@ describe.each(PLACES)('a declared table in %s', (place) => {
     await insert({ name: 'b', step: 1 });
   });
 
-  it('counts its position upward', async () => {
+  it('increments its position', async () => {
     const store = await open(place);
     for (const text of ['x', 'y'])
       await store.transaction((trx) =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A folder that goes when the test is over; `file` names a place in it. */
+/** A directory that is deleted after the test; `file` returns a path in it. */
 export function tempFolder(): { file(name: string): string } {
   const path = mkdtempSync(join(tmpdir(), 'writ-store-'));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));

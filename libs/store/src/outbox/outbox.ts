@@ -39,9 +39,8 @@ export interface OutboxDatabase {
 export const outboxMigration: Migration = { up: outboxTable.create };
 
 /**
- * Records a message in the transaction of the fact that it tells of, so that neither exists without
- * the other (HK-2). An event id that is there already is the same event and changes nothing (HK-1). The messages of a
- * transaction are written together at its end.
+ * Records a message in the transaction of its fact, so that neither exists without the other (HK-2). An existing event
+ * id is the same event and changes nothing (HK-1). The messages of a transaction are inserted together at its end.
  */
 export function appendOutbox<DB extends OutboxDatabase>(
   trx: Transaction<DB>,

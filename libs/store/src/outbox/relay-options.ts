@@ -38,8 +38,8 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   /** Batch size; default 100. */
   readonly batch?: number;
   /**
-   * Milliseconds from a wake-up to the read, as nextFlush counts them: what is committed meanwhile goes
-   * together, and together with what other relays of this process wait for as long; default 0.
+   * Time from a wake-up to the read, ms, as `nextFlush` defines it, so that messages committed in the meantime are
+   * published together, also with other relays of this process; default 0.
    */
   readonly flushIntervalMs?: number;
   /**

@@ -36,14 +36,14 @@ function nameOf(location: StoreLocation): string {
 }
 
 describe.each(KEPT)('migrations of a store in %s', (place) => {
-  it('run once, in the order of their names, and later ones are added', async () => {
+  it('run once in the order of their names, later ones afterwards', async () => {
     const location = await emptyLocation(place);
     expect(await openAndClose(location, first)).toEqual(['first']);
     expect(await openAndClose(location, first)).toEqual(['first']);
     expect(await openAndClose(location, both)).toEqual(['first', 'second']);
   });
 
-  it('are all or none, and the error names the one that failed', async () => {
+  it('are rolled back together, with an error that names the failed one', async () => {
     const location = await emptyLocation(place);
     const failing: Migrations = {
       ...both,
@@ -62,7 +62,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     expect(await openAndClose(location, first)).toEqual(['first']);
   });
 
-  it('refuse a database that is newer than the code, naming place and version (SYS-3)', async () => {
+  it('reject a database that is newer than the code with its name and version (SYS-3)', async () => {
     const location = await emptyLocation(place);
     await openAndClose(location, both);
     await expect(open(location, first)).rejects.toMatchObject({
@@ -73,7 +73,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     expect(await openAndClose(location, both)).toEqual(['first', 'second']);
   });
 
-  it('refuse a file whose migrations were renamed, or that is of another service', async () => {
+  it('reject a database of another service or with renamed migrations', async () => {
     const location = await emptyLocation(place);
     await openAndClose(location, both);
     const renamed: Migrations = { '0001_renamed': table('first'), '0002_second': table('second') };
@@ -83,7 +83,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     });
   });
 
-  it('refuse a new one that sorts before one that has run', async () => {
+  it('reject a new one that sorts before an applied one', async () => {
     const location = await emptyLocation(place);
     await openAndClose(location, { '0002_second': table('second') });
     await expect(open(location, both)).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     });
   });
 
-  it('refuse names whose order would not be the order of time', async () => {
+  it('reject names that do not sort by time', async () => {
     const location = await emptyLocation(place);
     for (const name of ['1_first', 'first', '0001-first', '0001_First']) {
       await expect(open(location, { [name]: table('first') })).rejects.toMatchObject({
@@ -102,7 +102,7 @@ describe.each(KEPT)('migrations of a store in %s', (place) => {
     }
   });
 
-  it('let two processes that start together end with one schema', async () => {
+  it('run once for two processes that start together', async () => {
     const location = await emptyLocation(place);
     const stores = await Promise.all([open(location, both), open(location, both)]);
     for (const store of stores) {

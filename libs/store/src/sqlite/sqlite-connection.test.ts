@@ -14,7 +14,7 @@ function inMemory(): SqliteConnection {
 const AT = new Date('2026-03-04T05:06:07.089Z');
 
 describe('a SQLite connection', () => {
-  it('gives back what was put in, by the declared type of the column (EM-4)', () => {
+  it('returns values by the declared type of the column (EM-4)', () => {
     const connection = inMemory();
     const row = {
       big: 2n ** 63n - 1n,
@@ -33,7 +33,7 @@ describe('a SQLite connection', () => {
     expect(connection.query(insert, Object.values(nothing)).rows).toEqual([nothing]);
   });
 
-  it('computes with exact integers, also when a parameter came as a number (EM-4)', () => {
+  it('computes with exact integers for number parameters (EM-4)', () => {
     const connection = inMemory();
     connection.query('insert into t (big) values (?)', [2n ** 60n + 1n]);
     connection.query('update t set big = big + ?', [2]);
@@ -43,7 +43,7 @@ describe('a SQLite connection', () => {
     expect(connection.query('select ? / 2 as half', [5]).rows).toEqual([{ half: 2 }]);
   });
 
-  it('fails rather than rounds a sum that does not fit 64 bits (EM-4)', () => {
+  it('fails instead of rounding a sum above 64 bits (EM-4)', () => {
     const connection = inMemory();
     const insert = 'insert into t (big) values (?)';
     connection.query(insert, [2n ** 63n - 1n]);
@@ -51,7 +51,7 @@ describe('a SQLite connection', () => {
     expect(() => connection.query('select sum(big) from t', [])).toThrow(/overflow/);
   });
 
-  it('refuses parameters that no column can hold exactly, naming the place', () => {
+  it('rejects parameters that no column can store exactly, with their position', () => {
     const connection = inMemory();
     const bad = [2 ** 53, Number.NaN, Infinity, 2n ** 63n, undefined, {}, [], new Date('no')];
     for (const value of bad) {
@@ -66,7 +66,7 @@ describe('a SQLite connection', () => {
     }
   });
 
-  it('refuses to read an integer column that outgrew a number (EM-4)', () => {
+  it('rejects an integer that exceeds a number (EM-4)', () => {
     const connection = inMemory();
     connection.query('insert into t (small) values (?)', [2n ** 53n]);
     expect(() => connection.query('select small from t', [])).toThrow(
@@ -74,7 +74,7 @@ describe('a SQLite connection', () => {
     );
   });
 
-  it('forgets prepared statements when the schema changes', () => {
+  it('drops prepared statements when the schema changes', () => {
     const connection = inMemory();
     connection.query('insert into t (big) values (1)', []);
     expect(connection.query('select * from t', []).rows[0]).not.toHaveProperty('extra');
@@ -82,14 +82,14 @@ describe('a SQLite connection', () => {
     expect(connection.query('select * from t', []).rows[0]).toMatchObject({ extra: true });
   });
 
-  it('answers more kinds of statements than it keeps prepared', () => {
+  it('runs more statements than it caches', () => {
     const connection = inMemory();
     for (let n = 0; n < 1_200; n += 1) {
       expect(connection.query(`select ${n % 700} as n`, []).rows).toEqual([{ n: n % 700 }]);
     }
   });
 
-  it('says how many rows a statement changed and enforces foreign keys', () => {
+  it('returns the number of changed rows and enforces foreign keys', () => {
     const connection = inMemory();
     connection.run('insert into t (small) values (1), (2), (3)');
     expect(connection.query('delete from t where small > ?', [1]).numAffectedRows).toBe(2n);
@@ -98,7 +98,7 @@ describe('a SQLite connection', () => {
     expect(() => connection.run('insert into child values (1)')).toThrow(/FOREIGN KEY/);
   });
 
-  it('keeps a file in WAL with a durable commit, in a folder only its owner can enter', () => {
+  it('uses WAL with durable commits in a directory with owner permissions only', () => {
     const folder = tempFolder();
     const file = folder.file('data/new/service.db');
     const connection = SqliteConnection.openWriter(file, file);
@@ -109,7 +109,7 @@ describe('a SQLite connection', () => {
     connection.close();
   });
 
-  it('names the file when it is damaged, unusable, locked or closed (SYS-3)', () => {
+  it('names the file if it is corrupt, unusable, locked or closed (SYS-3)', () => {
     const folder = tempFolder();
     const damaged = folder.file('damaged.db');
     writeFileSync(
