@@ -1,9 +1,9 @@
 export { ConfigError } from './config-error.ts';
-export type { Reading, Variable, VariableOptions } from './define-variable.ts';
-export { parseDuration } from './duration.ts';
-export type { Environment, EnvSpec, EnvValues } from './env.ts';
-export { readEnv } from './env.ts';
-export type { JsonSchema, LoadedYaml } from './load-yaml.ts';
-export { loadYaml } from './load-yaml.ts';
-export { variable } from './variable.ts';
-export type { DataPath, YamlInput } from './yaml-source.ts';
+export type { Reading, Variable, VariableOptions } from './env/define-variable.ts';
+export { parseDuration } from './env/duration.ts';
+export type { Environment, EnvSpec, EnvValues } from './env/env.ts';
+export { readEnv } from './env/env.ts';
+export { variable } from './env/variable.ts';
+export type { JsonSchema, LoadedYaml } from './yaml/load-yaml.ts';
+export { loadYaml } from './yaml/load-yaml.ts';
+export type { DataPath, YamlInput } from './yaml/yaml-source.ts';

@@ -1,21 +1,21 @@
-export type { ReviewInput } from './context.ts';
+export type { LoadOptions, Reload } from './document/load.ts';
+export { loadPolicy, reloadPolicy } from './document/load.ts';
 export type { PolicyProblem } from './errors.ts';
 export { formatProblem, PolicyError } from './errors.ts';
-export { explainDecision } from './explain.ts';
-export type { CallEffect, CallState, FactReceipt, Facts } from './fact-types.ts';
-export { applyPending, applyReceipt, applyVoid, factValues, initialFacts } from './facts.ts';
-export type { ReviewOutcome, ReviewPass } from './fixpoint.ts';
-export { MAX_REVISIONS, reviewToFixpoint } from './fixpoint.ts';
-export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './human.ts';
-export { cappedApproval, checkHumanDecision, humanCaps, requiresFourEyes } from './human.ts';
-export type { LoadOptions, Reload } from './load.ts';
-export { loadPolicy, reloadPolicy } from './load.ts';
-export type { Decision, RuleTrace } from './review.ts';
-export { review } from './review.ts';
-export type { TableResult } from './run-table.ts';
-export { factsWith, reviewRow, runPolicyTable } from './run-table.ts';
-export type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
-export { parsePolicyTable } from './table.ts';
+export type { CallEffect, CallState, FactReceipt, Facts } from './facts/fact-types.ts';
+export { applyPending, applyReceipt, applyVoid, factValues, initialFacts } from './facts/facts.ts';
+export { resultFieldsFor } from './facts/updates.ts';
+export type { ReviewInput } from './review/context.ts';
+export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
+export { MAX_REVISIONS, reviewToFixpoint } from './review/fixpoint.ts';
+export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human.ts';
+export { cappedApproval, checkHumanDecision, humanCaps, requiresFourEyes } from './review/human.ts';
+export type { Decision, RuleTrace } from './review/review.ts';
+export { explainDecision, review } from './review/review.ts';
+export type { TableResult } from './table/run-table.ts';
+export { factsWith, reviewRow, runPolicyTable } from './table/run-table.ts';
+export type { Expectation, HumanRow, PolicyTable, TableRow } from './table/table.ts';
+export { parsePolicyTable } from './table/table.ts';
 export type {
   BudgetView,
   Fact,
@@ -29,4 +29,3 @@ export type {
   Verdict,
 } from './types.ts';
 export { VERDICTS } from './types.ts';
-export { resultFieldsFor } from './updates.ts';

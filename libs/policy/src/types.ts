@@ -1,6 +1,6 @@
 import type { AgentRef, JsonObject, Priority } from '@writ/kernel';
 import type { PolicyProblem } from './errors.ts';
-import type { Match } from './match.ts';
+import type { Match } from './review/match.ts';
 
 /** Verdicts of a review (SV-1). */
 export const VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const;
@@ -130,7 +130,7 @@ export interface ProposedAction {
   readonly task?: string | undefined;
 }
 
-/** Position of the acting agent in its run; a kernel Supervision fits. */
+/** Position of the proposing agent in its run; a kernel Supervision fits. */
 export interface SupervisionView {
   readonly runId: string;
   readonly sessionId: string;

@@ -1,0 +1,32 @@
+import { ConfigError } from '../config-error.ts';
+import type { Variable } from './define-variable.ts';
+
+/** An environment in the form of `process.env`. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The fields of a typed object, each with its environment variable. */
+export type EnvSpec = Readonly<Record<string, Variable<unknown>>>;
+
+/** The typed object that a spec describes. */
+export type EnvValues<S extends EnvSpec> = {
+  readonly [K in keyof S]: S[K] extends Variable<infer T> ? T : never;
+};
+
+/**
+ * Reads every variable of `spec` from `env` and returns a frozen object with the field names of
+ * `spec`. Surrounding white space is trimmed; an empty variable counts as unset.
+ * @throws ConfigError with one sentence for each missing or malformed variable: the expected format
+ *   and how to set it, without secret values
+ */
+export function readEnv<S extends EnvSpec>(env: Environment, spec: S): EnvValues<S> {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [field, variable] of Object.entries(spec)) {
+    const text = env[variable.name]?.trim();
+    const reading = variable.read(text === '' ? undefined : text);
+    if ('problem' in reading) problems.push(reading.problem);
+    else values[field] = reading.value;
+  }
+  if (problems.length > 0) throw new ConfigError('The environment', problems);
+  return Object.freeze(values) as EnvValues<S>;
+}

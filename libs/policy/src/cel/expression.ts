@@ -1,0 +1,88 @@
+import { foldWhiteSpace } from '@writ/kernel';
+import { isScalar } from 'yaml';
+import type { Spot, YamlSource } from '../document/yaml-source.ts';
+import { oneOf } from '../document/yaml-source.ts';
+import type { Expression } from '../types.ts';
+import { runtime } from './cel.ts';
+import { accessChains } from './cel-paths.ts';
+import type { Scope } from './scope.ts';
+
+const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+
+/**
+ * Parses and type-checks the expression at a spot; `types` are the permitted result types besides
+ * `dyn`. Returns undefined and reports to `source` when the expression is invalid.
+ */
+export function readExpression(
+  source: YamlSource,
+  spot: Spot | undefined,
+  scope: Scope,
+  types: readonly string[],
+): Expression | undefined {
+  if (spot === undefined) return undefined;
+  const text = expressionText(spot);
+  if (text === undefined) {
+    source.report(spot, `${spot.path} must be a CEL expression.`);
+    return undefined;
+  }
+  const checked = scope.environment.check(text);
+  // Names first: these messages list the available names, those of the type checker do not.
+  if (checked.error?.name !== 'ParseError' && !namesAreKnown(source, spot, scope, text)) {
+    return undefined;
+  }
+  if (checked.error !== undefined) {
+    const { summary, range } = checked.error;
+    source.report(spot, `${spot.path}: ${summary}${hint(summary)}.`, range?.start);
+    return undefined;
+  }
+  const type = checked.type ?? 'dyn';
+  if (type !== 'dyn' && !types.includes(type)) {
+    source.report(spot, `${spot.path} must evaluate to ${oneOf(types)}, not ${type}.`);
+    return undefined;
+  }
+  const program = runtime.parse(text);
+  return {
+    source: foldWhiteSpace(text),
+    line: source.lineOf(spot),
+    resultFields: accessChains(program.ast)
+      .filter((chain) => chain.root === 'result')
+      .map((chain) => chain.names.join('.')),
+    evaluate: (context) => program(context),
+  };
+}
+
+/** Numbers and booleans can be unquoted: `count: 1`, `set: true`. */
+function expressionText(spot: Spot): string | undefined {
+  if (!isScalar(spot.node)) return undefined;
+  const { value } = spot.node;
+  if (typeof value === 'string') return value.trim() === '' ? undefined : value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return undefined;
+}
+
+/** Checks field names: the type checker accepts `has(args.tpyo)`, which would never match. */
+function namesAreKnown(source: YamlSource, spot: Spot, scope: Scope, text: string): boolean {
+  let known = true;
+  const report = (character: number, message: string) => {
+    source.report(spot, `${spot.path}: ${message}`, character);
+    known = false;
+  };
+  for (const chain of accessChains(runtime.parse(text).ast)) {
+    const [name] = chain.names;
+    const names = scope.names[chain.root];
+    if (chain.root === 'result' && !chain.names.every((part) => RESULT_NAME.test(part))) {
+      report(chain.start, 'a field of the result must have a plain dotted name.');
+    } else if (chain.root === 'result' && name === undefined) {
+      report(chain.start, 'name the required fields of the result, such as result.status.');
+    } else if (names !== undefined && name !== undefined && !names.includes(name)) {
+      const available = names.length === 0 ? 'none' : oneOf(names);
+      report(chain.start, `${chain.root}.${name} does not exist; available: ${available}.`);
+    }
+  }
+  return known;
+}
+
+function hint(summary: string): string {
+  if (!summary.includes('double') || !summary.includes('int')) return '';
+  return ' (numbers in arguments are doubles: write 100.0, or compare cents(...) with an int)';
+}

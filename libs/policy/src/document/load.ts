@@ -1,0 +1,73 @@
+import { sha256Hex } from '@writ/kernel';
+import { PolicyError } from '../errors.ts';
+import type { Policy, ToolSchemas } from '../types.ts';
+import { ID } from './names.ts';
+import { factTypes, readFact, readFactHeads } from './read-facts.ts';
+import { readFourEyes, readHumanCaps } from './read-human.ts';
+import { readLimits } from './read-limits.ts';
+import { readRules } from './read-rules.ts';
+import { YamlSource } from './yaml-source.ts';
+
+/** Options for loading a policy document. */
+export interface LoadOptions {
+  /** File name used in messages. */
+  readonly file: string;
+  /** JSON Schemas of tool arguments; arguments of tools without a schema are not type-checked. */
+  readonly toolSchemas?: ToolSchemas | undefined;
+}
+
+const KEYS = ['policy', 'about', 'limits', 'facts', 'rules', 'human'];
+
+/**
+ * Loads a policy document and type-checks every expression against the arguments, facts and limits
+ * it reads (SV-3). The policy version is the SHA-256 of `text`.
+ * @throws PolicyError with file, line and column of every problem
+ */
+export function loadPolicy(text: string, options: LoadOptions): Policy {
+  const schemas = options.toolSchemas ?? {};
+  const source = new YamlSource(text, options.file);
+  const members = source.map(source.root, { keys: KEYS, required: ['policy', 'rules'] });
+  const nameSpot = members?.get('policy');
+  const aboutSpot = members?.get('about');
+  const limits = readLimits(source, members?.get('limits'));
+  const heads = readFactHeads(source, members?.get('facts'));
+  const declared = { facts: factTypes(heads), limits: limits.types };
+  const humanSpot = members?.get('human');
+  const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'four_eyes'] });
+  const policy: Policy = {
+    name: (nameSpot && source.text(nameSpot, ID)) ?? '',
+    file: options.file,
+    version: sha256Hex(text),
+    about: (aboutSpot && source.text(aboutSpot)) ?? '',
+    limits: limits.values,
+    facts: heads.map((head) => readFact(source, head, declared, schemas)),
+    rules: readRules(source, members?.get('rules'), declared, schemas),
+    humanCaps: readHumanCaps(source, human?.get('caps'), schemas),
+    fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
+    warnings: source.warnings,
+  };
+  source.assertValid();
+  return Object.freeze(policy);
+}
+
+/** Result of a reload. */
+export interface Reload {
+  /** The active policy: the new one, or the last valid one; undefined without either. */
+  readonly policy: Policy | undefined;
+  /** The error of an invalid new document. */
+  readonly refused: PolicyError | undefined;
+}
+
+/** Loads `text` to replace `current`, which remains active when `text` is invalid (SV-3). */
+export function reloadPolicy(
+  current: Policy | undefined,
+  text: string,
+  options: LoadOptions,
+): Reload {
+  try {
+    return { policy: loadPolicy(text, options), refused: undefined };
+  } catch (error) {
+    if (error instanceof PolicyError) return { policy: current, refused: error };
+    throw error;
+  }
+}

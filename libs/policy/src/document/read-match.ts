@@ -1,0 +1,62 @@
+import type { PriorityName } from '@writ/kernel';
+import { isSeq } from 'yaml';
+import { isExact } from '../glob.ts';
+import { ACTION_KINDS, MATCH_KEYS, type Match } from '../review/match.ts';
+import type { ToolSchemas } from '../types.ts';
+import { PATTERN } from './names.ts';
+import type { Spot, YamlSource } from './yaml-source.ts';
+
+/** The names of priorities, lowest first (SUP-3). */
+export const PRIORITY_NAMES: readonly PriorityName[] = [
+  'BACKGROUND',
+  'LOW',
+  'NORMAL',
+  'HIGH',
+  'CRITICAL',
+];
+
+/** Reads `match`; each key holds a name or a list of names. */
+export function readMatch(source: YamlSource, spot: Spot | undefined, schemas: ToolSchemas): Match {
+  const members = spot && source.map(spot, { keys: MATCH_KEYS });
+  const match: Record<string, readonly string[]> = {};
+  for (const [key, member] of members ?? []) {
+    const spots = isSeq(member.node) ? (source.list(member) ?? []) : [member];
+    if (spots.length === 0) source.report(member, `${member.path} must name at least one.`);
+    match[key] = spots.flatMap((entry) => readEntry(source, key, entry, schemas) ?? []);
+  }
+  for (const [key, kind] of [
+    ['tool', 'tool'],
+    ['target', 'delegation'],
+  ] as const) {
+    const member = members?.get(key);
+    if (member === undefined || (match.kind ?? [kind]).includes(kind)) continue;
+    source.report(member, `${member.path} never matches: only actions of kind ${kind} have one.`);
+  }
+  const target = members?.get('target');
+  if (target !== undefined && match.tool !== undefined) {
+    source.report(target, `${target.path} never matches an action that has a tool.`);
+  }
+  return match;
+}
+
+/** Reads a tool name or pattern; a name that no gateway provides causes a warning. */
+export function readTool(source: YamlSource, spot: Spot, schemas: ToolSchemas): string | undefined {
+  const tool = source.text(spot, PATTERN);
+  const known = Object.keys(schemas);
+  if (tool !== undefined && isExact(tool) && known.length > 0 && !known.includes(tool)) {
+    source.warn(spot, `${spot.path}: no tool is named ${tool}.`);
+  }
+  return tool;
+}
+
+function readEntry(
+  source: YamlSource,
+  key: string,
+  spot: Spot,
+  schemas: ToolSchemas,
+): string | undefined {
+  if (key === 'kind') return source.word(spot, ACTION_KINDS);
+  if (key === 'priority') return source.word(spot, PRIORITY_NAMES);
+  if (key === 'tool') return readTool(source, spot, schemas);
+  return source.text(spot, PATTERN);
+}

@@ -1,0 +1,117 @@
+import { InvalidRequestError } from '@writ/kernel';
+import type { FactValue, Policy, ProposedAction } from '../types.ts';
+import { settle } from './fact-settlement.ts';
+import {
+  CALL_STATES,
+  type CallEffect,
+  type CallState,
+  type FactReceipt,
+  type Facts,
+} from './fact-types.ts';
+import { countsOf, updatesFor } from './updates.ts';
+
+/** Returns the facts of a new run (SV-3). */
+export function initialFacts(policy: Policy): Facts {
+  return {
+    base: Object.fromEntries(policy.facts.map(({ name, initial }) => [name, initial])),
+    calls: [],
+  };
+}
+
+/** Returns the values that rules read: for a cap, the sum of settled and pending counts (SV-3). */
+export function factValues(policy: Policy, facts: Facts): Readonly<Record<string, FactValue>> {
+  const values = policy.facts.map(({ name, kind, initial }) => {
+    const stored = facts.base[name];
+    const start = typeof stored === typeof initial ? (stored ?? initial) : initial;
+    const value = kind === 'cap' ? total(name, Number(start), facts) : latest(name, start, facts);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(values);
+}
+
+/**
+ * Adds an approved action to every cap that it affects, before its receipt (SV-3). Idempotent per
+ * call.
+ * @throws InvalidRequestError POLICY_EVALUATION_FAILED when a count cannot be computed; the review that
+ *   approved the action has checked that it can
+ */
+export function applyPending(
+  policy: Policy,
+  facts: Facts,
+  callId: string,
+  action: ProposedAction,
+): Facts {
+  const { kind, name: tool } = action;
+  if (kind !== 'tool' || tool === undefined || updatesFor(policy, tool).length === 0) return facts;
+  const { counts: counted, failed } = countsOf(policy, action);
+  if (failed !== undefined) {
+    const message = `The count of the action for fact ${failed} cannot be computed.`;
+    throw new InvalidRequestError('POLICY_EVALUATION_FAILED', message, { fact: failed });
+  }
+  const known = facts.calls.find((call) => call.callId === callId);
+  if (known === undefined) {
+    const added = { callId, tool, state: 'pending', counted, settled: {}, problems: [] } as const;
+    return { ...facts, calls: [...facts.calls, added] };
+  }
+  if (known.state !== 'pending') return facts;
+  const larger = Object.entries(counted).map(
+    ([name, count]) => [name, Math.max(count, known.counted[name] ?? 0)] as const,
+  );
+  return replace(facts, { ...known, counted: { ...known.counted, ...Object.fromEntries(larger) } });
+}
+
+/**
+ * Replaces the count of a call with the values of its receipt, and updates gates (SV-3). Receipts
+ * can be late, out of order and repeated: the state with the highest precedence applies, and of two
+ * receipts with the same state the first. A cap whose update cannot be computed keeps its count and
+ * a gate its value; `problems` names them.
+ */
+export function applyReceipt(policy: Policy, facts: Facts, receipt: FactReceipt): Facts {
+  const known = facts.calls.find((call) => call.callId === receipt.callId);
+  const tool = known?.tool ?? receipt.tool;
+  if (updatesFor(policy, tool).length === 0) return facts;
+  if (known !== undefined && !supersedes(receipt.status, known.state)) return facts;
+  const counted = known?.counted ?? {};
+  const effect: CallEffect = {
+    callId: receipt.callId,
+    tool,
+    state: receipt.status,
+    counted,
+    ...settle(policy, tool, counted, receipt),
+  };
+  if (known !== undefined) return replace(facts, effect);
+  return { ...facts, calls: [...facts.calls, effect] };
+}
+
+/**
+ * Removes the count of a call whose writ was voided without execution (TG-8). A receipt takes
+ * precedence.
+ */
+export function applyVoid(facts: Facts, callId: string): Facts {
+  const known = facts.calls.find((call) => call.callId === callId);
+  if (known === undefined || !supersedes('void', known.state)) return facts;
+  return replace(facts, { ...known, state: 'void' });
+}
+
+function supersedes(next: CallState, present: CallState): boolean {
+  return CALL_STATES.indexOf(next) > CALL_STATES.indexOf(present);
+}
+
+function replace(facts: Facts, effect: CallEffect): Facts {
+  const calls = facts.calls.map((call) => (call.callId === effect.callId ? effect : call));
+  return { ...facts, calls };
+}
+
+function total(name: string, start: number, facts: Facts): number {
+  const sum = facts.calls.reduce((value, call) => value + contribution(name, call), start);
+  return Math.min(sum, Number.MAX_SAFE_INTEGER);
+}
+
+function contribution(name: string, call: CallEffect): number {
+  const open = call.state === 'pending' || call.state === 'unknown';
+  return Number((open ? call.counted[name] : call.settled[name]) ?? 0);
+}
+
+function latest(name: string, start: FactValue, facts: Facts): FactValue {
+  return facts.calls.reduce((value, call) => call.settled[name] ?? value, start);
+}

@@ -1,0 +1,80 @@
+import { type AgentRef, type ContractLookup, priorityName } from '@writ/kernel';
+import type { Facts } from '../facts/fact-types.ts';
+import { factValues } from '../facts/facts.ts';
+import type { BudgetView, Policy, ProposedAction, SupervisionView } from '../types.ts';
+import type { MatchSubject } from './match.ts';
+
+/** Complete input of a review; the decision depends on nothing else (SV-3). */
+export interface ReviewInput {
+  readonly action: ProposedAction;
+  readonly facts: Facts;
+  /** The proposing agent. */
+  readonly agent: AgentRef;
+  readonly tenant: string;
+  readonly supervision: SupervisionView;
+  readonly budget?: BudgetView | undefined;
+  /** The tool's own risk, 0 to 100. */
+  readonly toolRisk?: number | undefined;
+  /** Risk at or above which an approval becomes an escalation. */
+  readonly approvalRequiredRisk?: number | undefined;
+  /** A human has approved the action: `escalate` rules are skipped, all others apply (SV-5). */
+  readonly skipEscalation?: boolean | undefined;
+  /** Argument contracts of the tools; when set, a revised action is validated again (TG-3). */
+  readonly contractOf?: ContractLookup | undefined;
+}
+
+/** Returns the values that `match` is compared with. */
+export function subjectOf({ action, agent, tenant, supervision }: ReviewInput): MatchSubject {
+  return {
+    kind: action.kind,
+    tool: action.kind === 'tool' ? (action.name ?? '') : '',
+    target: action.kind === 'delegation' ? (action.agent ?? '') : '',
+    agent: agent.name,
+    priority: priorityName(supervision.priority),
+    tenant,
+  };
+}
+
+/**
+ * Returns the variables of rule expressions; internal integers are CEL ints, JSON numbers are
+ * doubles.
+ */
+export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record<string, unknown>> {
+  const { action, agent, supervision } = input;
+  const depth = BigInt(supervision.depth);
+  const priority = BigInt(supervision.priority);
+  return {
+    action: {
+      kind: action.kind,
+      tool: action.name ?? '',
+      agent: action.agent ?? '',
+      task: action.task ?? '',
+      answer: action.answer ?? '',
+    },
+    args: action.args ?? {},
+    facts: withInts(factValues(policy, input.facts)),
+    limits: policy.limits,
+    agent: { name: agent.name, instance: agent.instance, depth },
+    supervision: {
+      run_id: supervision.runId,
+      session_id: supervision.sessionId,
+      parent: supervision.parentId?.name ?? '',
+      depth,
+      is_root: supervision.parentId === undefined,
+      priority,
+      retention: supervision.retention,
+    },
+    budget: withInts(input.budget ?? {}),
+    priority,
+    tenant: input.tenant,
+  };
+}
+
+function withInts(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const ints: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    ints[name] = typeof value === 'number' ? BigInt(Math.trunc(value)) : value;
+  }
+  return ints;
+}

@@ -1,0 +1,353 @@
+import { compileContract, Priority } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import {
+  explainDecision,
+  initialFacts,
+  loadPolicy,
+  type Policy,
+  type ProposedAction,
+  type ReviewInput,
+  review,
+  reviewToFixpoint,
+} from '../index.ts';
+
+function policyOf(rules: string, head = ''): Policy {
+  return loadPolicy(`policy: p\n${head}rules:\n${rules}`, { file: 'p.yaml' });
+}
+
+function input(policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) {
+  return {
+    action,
+    facts: initialFacts(policy),
+    agent: { name: 'support', instance: 'support-1' },
+    tenant: 'acme',
+    supervision: {
+      runId: 'run-1',
+      sessionId: 'session-1',
+      depth: 0,
+      priority: Priority.NORMAL,
+      retention: 'run',
+    },
+    ...more,
+  };
+}
+
+const call = (name: string, args: ProposedAction['args'] = {}) => ({ kind: 'tool', name, args });
+const say = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) =>
+  review(policy, input(policy, action, more));
+const short = (policy: Policy, action: ProposedAction, more: Partial<ReviewInput> = {}) => {
+  const { verdict, reason } = say(policy, action, more);
+  return `${verdict} ${reason}`;
+};
+
+describe('a review', () => {
+  it('is decided by the first matching rule and explains why earlier rules did not match (SV-3)', () => {
+    const policy = policyOf(`
+  - { id: other, match: { tool: mail }, decide: block, reason: no }
+  - { id: big, match: { tool: pay }, when: args.amount > 5.0, decide: block, reason: big, risk: 9 }
+  - { id: pay, match: { tool: pay }, decide: approve, reason: fine, risk: 3 }
+  - { id: rest, decide: block, reason: rest }
+`);
+    const decision = say(policy, call('pay', { amount: 5 }));
+    expect(decision).toMatchObject({
+      verdict: 'approve',
+      reason: 'fine',
+      ruleId: 'pay',
+      risk: 3,
+      policyVersion: policy.version,
+      why: [
+        { ruleId: 'other', line: 4, outcome: 'no_match', detail: 'tool is pay' },
+        { ruleId: 'big', outcome: 'condition_false', detail: 'not true: args.amount > 5.0' },
+        { ruleId: 'pay', outcome: 'decided', detail: 'no condition' },
+      ],
+    });
+    expect(explainDecision(policy, decision)).toEqual([
+      'p.yaml:4 other: no match (tool is pay)',
+      'p.yaml:5 big: condition false (not true: args.amount > 5.0)',
+      'p.yaml:6 pay: decided (no condition)',
+      `approve: fine (risk 3, policy ${policy.version.slice(0, 12)})`,
+    ]);
+  });
+
+  it('blocks an action that no rule matches (SV-1)', () => {
+    const policy = policyOf('  - { id: a, match: { tool: pay }, decide: approve, reason: ok }\n');
+    for (const action of [
+      call('mail'),
+      { kind: 'final', answer: 'x' },
+      { kind: 'odd' },
+      call(''),
+    ]) {
+      expect(say(policy, action)).toMatchObject({
+        verdict: 'block',
+        reason: 'no_rule_matched',
+        ruleId: undefined,
+      });
+    }
+  });
+
+  it.each([
+    ['{ tool: "p*" }', true],
+    ['{ tool: [mail, pay] }', true],
+    ['{ tool: mail }', false],
+    ['{ kind: tool }', true],
+    ['{ kind: [final, delegation] }', false],
+    ['{ agent: support }', true],
+    ['{ agent: "s*t" }', true],
+    ['{ agent: support-1 }', false],
+    ['{ tenant: acme }', true],
+    ['{ tenant: other }', false],
+    ['{ priority: NORMAL }', true],
+    ['{ priority: [HIGH, CRITICAL] }', false],
+    ['{ target: "*" }', false],
+    ['{ tool: pay, agent: support, tenant: acme, priority: NORMAL, kind: tool }', true],
+    ['{ tool: pay, agent: support, tenant: other }', false],
+  ])('matches on %s: %s (SV-3)', (match, fits) => {
+    const policy = policyOf(`  - { id: a, match: ${match}, decide: approve, reason: ok }\n`);
+    expect(say(policy, call('pay')).verdict).toBe(fits ? 'approve' : 'block');
+  });
+
+  it('matches a delegation by its target and a final by its kind (SV-1)', () => {
+    const policy = policyOf(`
+  - { id: d, match: { target: "research*" }, when: 'action.task != ""', decide: approve, reason: "to:{target}" }
+  - { id: f, match: { kind: final }, when: 'action.answer.contains("x")', decide: approve, reason: "by:{agent}" }
+`);
+    const delegation = { kind: 'delegation', agent: 'researcher', task: 'look' };
+    expect(short(policy, delegation)).toBe('approve to:researcher');
+    expect(short(policy, { ...delegation, agent: 'payer' })).toBe('block no_rule_matched');
+    expect(short(policy, { kind: 'final', answer: 'xyz' })).toBe('approve by:support');
+  });
+
+  it.each([
+    'priority == NORMAL && priority < HIGH && supervision.priority == 2',
+    'supervision.depth == 1 && agent.depth == 1 && !supervision.is_root',
+    'supervision.parent == "boss" && supervision.run_id == "run-1"',
+    'supervision.session_id == "session-1" && supervision.retention == "run"',
+    'agent.name == "support" && agent.instance == "support-1" && tenant == "acme"',
+    'action.kind == "tool" && action.tool == "pay"',
+    'budget.steps_used == 3 && !has(budget.max_tokens) && budget.cost_used_nano_usd > 5',
+    'facts.open == false && facts.total == 0 && facts.name == "none"',
+    'limits.tier == "gold" && "a" in limits.list && limits.usd == 1050',
+    'cents(1.005) == 101 && cents_down(1.005) == 100 && cents(3) == 300 && usd(1050) == 10.5',
+    'is_text(args.note) && !is_number(args.note) && !blank(args.note)',
+    'args.deep.list[1] == "b" && args.deep["odd key"] == 1.0',
+  ])('provides rules with: %s (SV-3)', (when) => {
+    const policy = policyOf(
+      `  - { id: a, match: { tool: pay }, when: ${JSON.stringify(when)}, decide: approve, reason: ok }\n`,
+      `limits: { tier: gold, list: [a, b], usd: { usd: 10.5 } }
+facts:
+  open: { kind: gate, initial: false }
+  total: { kind: cap, initial: 0 }
+  name: { kind: gate, initial: none }
+`,
+    );
+    const supervision = {
+      ...input(policy, call('pay')).supervision,
+      depth: 1,
+      parentId: { name: 'boss', instance: 'boss-1' },
+    };
+    const budget = { steps_used: 3, max_tokens: undefined, cost_used_nano_usd: 7n };
+    const args = { note: 'x', deep: { list: ['a', 'b'], 'odd key': 1 } };
+    expect(short(policy, call('pay', args), { supervision, budget })).toBe('approve ok');
+  });
+
+  it.each([
+    ['a missing argument', 'args.amount > 1.0', {}],
+    ['an argument of another type', 'args.amount > 1.0', { amount: 'x' }],
+    ['a result that is not a boolean', 'args.amount', { amount: 'x' }],
+    ['a missing limit of the budget', 'budget.max_steps > 1', {}],
+    ['a field of an absent object', 'has(args.a.b)', {}],
+    ['a division by zero', '1 / int(args.amount) > 0', { amount: 0 }],
+    ['a name that every object has in JavaScript', 'args.constructor == "x"', {}],
+  ])('blocks at the rule that fails on %s (SYS-4)', (_, when, args) => {
+    const policy = policyOf(`
+  - { id: odd, match: { tool: pay }, when: ${when}, decide: approve, reason: ok }
+  - { id: rest, decide: approve, reason: rest }
+`);
+    expect(say(policy, call('pay', args))).toMatchObject({
+      verdict: 'block',
+      reason: 'policy_error:odd',
+      ruleId: 'odd',
+      why: [{ outcome: 'failed' }],
+    });
+  });
+
+  it('skips only escalate rules after an approval by a human (SV-5)', () => {
+    const policy = policyOf(`
+  - { id: ask, match: { tool: pay }, when: args.amount > 5.0, decide: escalate, reason: ask }
+  - { id: cap, match: { tool: pay }, when: args.amount > 9.0, decide: block, reason: cap }
+  - { id: ok, match: { tool: pay }, decide: approve, reason: ok }
+`);
+    const yes = { skipEscalation: true };
+    expect(short(policy, call('pay', { amount: 7 }))).toBe('escalate ask');
+    expect(short(policy, call('pay', { amount: 7 }), yes)).toBe('approve ok');
+    expect(short(policy, call('pay', { amount: 10 }), yes)).toBe('block cap');
+    expect(say(policy, call('pay', { amount: 7 }), yes).why[0]?.outcome).toBe('escalation_skipped');
+  });
+
+  it('escalates an approval at or above approval_required_risk (AG, SV-5)', () => {
+    const policy = policyOf(`
+  - { id: block, match: { tool: no }, decide: block, reason: no, risk: 90 }
+  - { id: any, decide: approve, reason: ok, risk: 30 }
+`);
+    expect(short(policy, call('x'), { approvalRequiredRisk: 31 })).toBe('approve ok');
+    expect(short(policy, call('x'), { approvalRequiredRisk: 30 })).toBe(
+      'escalate risk_requires_approval',
+    );
+    expect(say(policy, call('x'), { approvalRequiredRisk: 50, toolRisk: 60 })).toMatchObject({
+      verdict: 'escalate',
+      risk: 60,
+      ruleId: 'any',
+    });
+    expect(short(policy, call('no'), { approvalRequiredRisk: 1 })).toBe('block no');
+    const yes = { approvalRequiredRisk: 1, skipEscalation: true };
+    expect(short(policy, call('x'), yes)).toBe('approve ok');
+    const final = { kind: 'final', answer: 'x' };
+    expect(short(policy, final, { approvalRequiredRisk: 50, toolRisk: 60 })).toBe('approve ok');
+  });
+
+  it('returns the counts of an approval and blocks one whose count cannot be computed (SV-3, SYS-4)', () => {
+    const policy = policyOf(
+      '  - { id: a, decide: approve, reason: ok }\n',
+      'facts: { sum: { kind: cap, type: cents, initial: 0, updates: [{ tool: pay, count: cents(args.amount), add: cents(result.paid) }] } }\n',
+    );
+    expect(say(policy, call('pay', { amount: 1.001 }))).toMatchObject({
+      verdict: 'approve',
+      counts: { sum: 101 },
+      resultFields: ['paid'],
+    });
+    for (const args of [{}, { amount: '1' }, { amount: -1 }]) {
+      expect(short(policy, call('pay', args))).toBe('block policy_error:facts.sum');
+    }
+    expect(say(policy, call('mail'))).toMatchObject({ counts: {}, resultFields: [] });
+  });
+
+  it('returns the same decision for the same input and does not modify the input (SV-3)', () => {
+    const policy = policyOf(`
+  - { id: r, match: { tool: pay }, when: args.n > 1.0, decide: revise, reason: r, set: { n: { max: 1 } } }
+`);
+    const args = Object.freeze({ n: 5 });
+    const frozen = Object.freeze(call('pay', args));
+    expect(say(policy, frozen)).toEqual(say(policy, frozen));
+    expect(args).toEqual({ n: 5 });
+  });
+});
+
+describe('a revision', () => {
+  const revise = (set: string) =>
+    policyOf(
+      `  - { id: r, match: { tool: pay }, decide: revise, reason: r, set: ${set} }\n`,
+      'limits: { most: 5 }\n',
+    );
+
+  it.each([
+    ['{ a: { value: 7 } }', { a: 1 }, { a: 7 }],
+    ['{ a: { value: x }, b: { value: true } }', {}, { a: 'x', b: true }],
+    ['{ a: { fill: x } }', {}, { a: 'x' }],
+    ['{ a: { fill: x } }', { a: ' ' }, { a: 'x' }],
+    ['{ a: { fill: x } }', { a: null }, { a: 'x' }],
+    ['{ a: { fill: x } }', { a: 'kept' }, { a: 'kept' }],
+    ['{ a: { fill: 3 } }', { a: 0 }, { a: 0 }],
+    ['{ a: { cel: "limits.most * 2" } }', {}, { a: 10 }],
+    ['{ a: { cel: \'args.b + "!"\' } }', { b: 'x' }, { a: 'x!', b: 'x' }],
+    ['{ a: { max: limits.most } }', { a: 9.5 }, { a: 5 }],
+    ['{ a: { max: 5 } }', { a: 4.5 }, { a: 4.5 }],
+    ['{ a: { min: 1, max: 5 } }', { a: -3 }, { a: 1 }],
+    ['{ a: { max: usd(1001) } }', { a: 11 }, { a: 10.01 }],
+  ])('by %s changes %j to %j (SV-3)', (set, args, revised) => {
+    const decision = say(revise(set), call('pay', args));
+    expect(decision.verdict).toBe('revise');
+    expect(decision.revisedAction).toEqual(call('pay', revised));
+  });
+
+  it.each([
+    ['{ a: { max: 5 } }', {}],
+    ['{ a: { max: 5 } }', { a: '9' }],
+    ['{ a: { max: args.b } }', { a: 9, b: 'x' }],
+    ['{ a: { cel: args.b } }', {}],
+    ['{ a: { cel: args.b } }', { b: [1] }],
+    ['{ a: { cel: "9223372036854775807" } }', {}],
+  ])('by %s of %j blocks when it cannot be computed (SYS-4)', (set, args) => {
+    expect(short(revise(set), call('pay', args))).toBe('block policy_error:r');
+  });
+
+  it('is validated against the schema of the tool again (SV-3, TG-3)', () => {
+    const contract = compileContract({
+      type: 'object',
+      properties: { a: { type: 'integer' }, note: { type: 'string', fillable: true } },
+      required: ['a', 'note'],
+    });
+    const contractOf = (tool: string) => (tool === 'pay' ? contract : undefined);
+    const run = (set: string, action: ProposedAction) => say(revise(set), action, { contractOf });
+    expect(run('{ a: { value: 7 } }', call('pay', {})).verdict).toBe('revise');
+    expect(run('{ note: { value: " x " } }', call('pay', { a: 1 })).revisedAction?.args).toEqual({
+      a: 1,
+      note: 'x',
+    });
+    for (const set of ['{ a: { value: 7.5 } }', '{ a: { value: x } }', '{ b: { value: 1 } }']) {
+      expect(run(set, call('pay', { a: 1 })).reason).toBe('invalid_revision:r');
+    }
+    const unknown = review(revise('{ a: { value: 1 } }'), {
+      ...input(revise('{}'), call('pay', {})),
+      contractOf: () => undefined,
+    });
+    expect(unknown.reason).toBe('invalid_revision:r');
+  });
+});
+
+describe('a review of revisions', () => {
+  const counting = (limit: number) =>
+    policyOf(`
+  - { id: more, match: { tool: pay }, when: args.n < ${limit}.0, decide: revise, reason: more, set: { n: { cel: args.n + 1.0 } } }
+  - { id: big, match: { tool: pay }, when: args.n > 90.0, decide: escalate, reason: big }
+  - { id: bad, match: { tool: pay }, when: args.n > 80.0, decide: block, reason: bad }
+  - { id: ok, match: { tool: pay }, decide: approve, reason: ok }
+`);
+  const run = (limit: number, n: number) => {
+    const policy = counting(limit);
+    return reviewToFixpoint(policy, input(policy, call('pay', { n })));
+  };
+
+  it('takes one pass when nothing is revised (SV-10)', () => {
+    const outcome = run(0, 1);
+    expect(outcome).toMatchObject({ verdict: 'approve', revised: false });
+    expect(outcome.passes).toHaveLength(1);
+    expect(outcome.shown.decision.reason).toBe('ok');
+  });
+
+  it('runs the rules on the revised action, four times at most (SV-10)', () => {
+    const outcome = run(4, 0);
+    expect(outcome).toMatchObject({ verdict: 'approve', revised: true });
+    expect(outcome.action.args).toEqual({ n: 4 });
+    expect(outcome.passes.map(({ decision }) => decision.reason)).toEqual([
+      'more',
+      'more',
+      'more',
+      'more',
+      'ok',
+    ]);
+    expect(outcome.shown.decision).toMatchObject({ verdict: 'revise', reason: 'more' });
+    expect(outcome.shown.decision.revisedAction?.args).toEqual({ n: 1 });
+  });
+
+  it('blocks an action that is revised more than four times (SV-10)', () => {
+    const outcome = run(5, 0);
+    expect(outcome).toMatchObject({ verdict: 'block', decision: { reason: 'revision_limit' } });
+    expect(outcome.decision.revisedAction).toBeUndefined();
+    expect(outcome.decision.counts).toEqual({});
+    expect(outcome.passes).toHaveLength(5);
+    expect(outcome.shown.decision.reason).toBe('revision_limit');
+  });
+
+  it('shows the escalation when a revised action is escalated (SV-7, SV-10)', () => {
+    const outcome = run(91, 90);
+    expect(outcome).toMatchObject({ verdict: 'escalate', revised: true });
+    expect(outcome.shown.decision.reason).toBe('big');
+    expect(outcome.action.args).toEqual({ n: 91 });
+  });
+
+  it('shows the block when a revised action is blocked (SV-7, SV-10)', () => {
+    const outcome = run(85, 84);
+    expect(outcome.verdict).toBe('block');
+    expect(outcome.shown.decision.reason).toBe('bad');
+  });
+});
