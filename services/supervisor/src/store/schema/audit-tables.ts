@@ -1,20 +1,20 @@
-/** One row for each thing that only one replica does at a time. */
+/** One row for each lease. */
 export interface LeasesTable {
   name: string;
-  /** The replica that does it. */
+  /** The replica that holds it. */
   holder: string;
   expires_at: Date;
 }
 
-/** One row for each tenant: how far its chain is linked, and how much of it is signed (SV-8). */
+/** One row for each tenant: the linked and the signed part of its chain (SV-8). */
 export interface AuditChainsTable {
   tenant: string;
-  /** Of the last record that is linked. */
+  /** Of the last linked record. */
   sequence: number;
   hash: string;
-  /** What the last checkpoint covers; zero before the first. */
+  /** The count of the last checkpoint; zero before the first. */
   signed_count: number;
-  /** When the last checkpoint was signed; before the first, when the chain began. */
+  /** Time of the last checkpoint; before the first, the start of the chain. */
   signed_at: Date;
 }
 
@@ -27,7 +27,7 @@ export interface AuditCheckpointsTable {
   signed_at: Date;
 }
 
-/** One row for each refused attempt that is on record, so that it is there once (TG-1). */
+/** One row for each audited refusal, so that it is audited once (TG-1). */
 export interface RefusalsTable {
   tenant: string;
   refusal_id: string;

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
-/** How many tool calls of a run were approved: counted as they are, so that a long run's reviews cost no more. */
+/** The number of approved tool calls of a run, kept as a counter so that reviews of a long run cost no more. */
 export const approvedCallColumns: Migration = {
   async up(db) {
     await db.schema

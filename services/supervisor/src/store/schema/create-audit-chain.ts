@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTable } from './create-table.ts';
 
-/** What links audit records into chains and signs them, and how they are found. */
+/** Tables of the audit chains, checkpoints, leases and refusals. */
 export const auditChainTables: Migration = {
   async up(db) {
     const lease = { name: 'text', holder: 'text', expires_at: 'timestamptz' } as const;

@@ -1,7 +1,7 @@
 import type { Migration } from 'kysely/migration';
 import { createTable } from './create-table.ts';
 
-/** Delegations and what became of them, and what is known of every agent's slot. */
+/** Delegations, and the slot state of agents. */
 export const childTables: Migration = {
   async up(db) {
     await createTable(

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
-/** When agents below the root must be over, so that those that are too late are found. */
+/** The deadlines of agents below the root. */
 export const deadlineColumns: Migration = {
   async up(db) {
     await db.schema.alterTable('agents').addColumn('deadline_at', 'timestamptz').execute();

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTable } from './create-table.ts';
 
-/** Halts, and what counts a tenant's runs under way. */
+/** Halts, and the index of a tenant's runs in progress. */
 export const haltTables: Migration = {
   async up(db) {
     await createTable(

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
-/** When the contents of a run were deleted, and the runs whose contents are to be. */
+/** The time of a purge, and the index of runs to purge. */
 export const purgeColumns: Migration = {
   async up(db) {
     await db.schema.alterTable('runs').addColumn('purged_at', 'timestamptz').execute();

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTable, withColumns } from './create-table.ts';
 
-/** What was proposed, decided, approved, executed and put on record. */
+/** Facts, decisions, receipts, approvals and audit records. */
 export const reviewTables: Migration = {
   async up(db) {
     await createTable(db, 'facts', { tenant: 'text', run_id: 'text', state: 'text' }, [

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTable } from './create-table.ts';
 
-/** Runs, their agents and timelines, and the orders that change them. */
+/** Runs, agents, timelines and orders. */
 export const runTables: Migration = {
   async up(db) {
     await createTable(

@@ -1,9 +1,9 @@
 import type { CreateTableBuilder, Kysely } from 'kysely';
 
-/** Column types that read the same on every dialect. */
+/** Column types that both dialects read as the same type. */
 type ColumnType = 'text' | 'integer' | 'bigint' | 'real' | 'boolean' | 'timestamptz' | 'bytea';
 
-/** A column, with a question mark when it may be null. */
+/** A column type; with a question mark, it may be null. */
 export type ColumnKind = ColumnType | `${ColumnType}?`;
 
 /** Adds columns to a table that is being created; those without a question mark are NOT NULL. */
@@ -21,7 +21,7 @@ export function withColumns<TB extends string, C extends string>(
   return builder;
 }
 
-/** Creates a table with a primary key; each of `unique` is a further key. */
+/** Creates a table with a primary key and the unique constraints `unique`. */
 export async function createTable(
   db: Kysely<unknown>,
   name: string,

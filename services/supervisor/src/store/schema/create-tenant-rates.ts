@@ -1,6 +1,6 @@
 import type { Migrations } from '@writ/store';
 
-/** The calls that each tenant may make now, at all supervisors together. */
+/** The token buckets of tenants, shared by all replicas. */
 export const tenantRateTables: Migrations[string] = {
   async up(db) {
     await db.schema

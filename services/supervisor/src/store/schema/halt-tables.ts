@@ -1,4 +1,4 @@
-/** How far a halt has come: ordered, enforced by all, to be lifted, lifted (SV-9). */
+/** The state of a halt: ordered, enforced in all services, being lifted, lifted (SV-9). */
 export type StoredHaltState = 'pending' | 'in_force' | 'lifting' | 'lifted';
 
 /** One row for each halt; it is in force until `lifted_at`. */
@@ -13,14 +13,14 @@ export interface HaltsTable {
   reason: string;
   end_runs: boolean;
   ordered_by: string;
-  /** The tenant for which the one acted who ordered it. */
+  /** The tenant of the person who ordered it. */
   ordered_for: string;
   ordered_at: Date;
   state: StoredHaltState;
-  /** When the meter, and the gateway, said last that they refuse; null before. */
+  /** Time of the last confirmation by the meter, and by the gateway; null before. */
   meter_at: Date | null;
   gateway_at: Date | null;
-  /** JSON: calls that had not ended when they said so. */
+  /** JSON: calls in flight at the confirmation. */
   meter_in_flight: string;
   gateway_in_flight: string;
   resumed_by: string | null;

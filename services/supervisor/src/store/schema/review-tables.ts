@@ -1,13 +1,13 @@
 import type { Phase } from '@writ/kernel';
 import type { Generated } from 'kysely';
 
-/** What the supervisor said of a proposal; `invalid` when it was no action. */
+/** The verdict on a proposal; `invalid` when it is not an action. */
 export type StoredVerdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
 
-/** Whose version of an action is executed (SV-6). */
+/** Which version of an action is executed (SV-6). */
 export type StoredExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
-/** One row for each run: its facts as they stand (SV-3). */
+/** One row for each run: its current facts (SV-3). */
 export interface FactsTable {
   tenant: string;
   run_id: string;
@@ -22,9 +22,9 @@ export interface DecisionsTable {
   instance: string;
   call_id: string;
   decision_id: string;
-  /** Place of its first event in the run's timeline: the order of decisions. */
+  /** Sequence of its first timeline entry, which gives the order of decisions. */
   sequence: number;
-  /** Digest of the proposal without receipts, so that a reused call_id is noticed. */
+  /** Digest of the proposal without receipts, so that a reused call_id is detected. */
   proposal_digest: string;
   model_call_id: string;
   /** From 1; zero for a composed final. */
@@ -37,22 +37,22 @@ export interface DecisionsTable {
   /** 0 to 1. */
   risk: number;
   policy_version: string;
-  /** What the model said, when that was what was proposed. */
+  /** The model's text, if it was the proposal. */
   raw_text: string | null;
-  /** Null when the proposal was no action. */
+  /** Null for an invalid proposal. */
   action: string | null;
   revised_action: string | null;
   executed_action: string | null;
   executed_from: StoredExecutedFrom | null;
   approval_id: string | null;
-  /** Null when the agent may go on. */
+  /** Null when the agent may continue. */
   stop_reason: string | null;
   phase: Phase | null;
   /** False only while an approval is pending. */
   settled: boolean;
   /** An approved final that ended the agent. */
   run_ended: boolean;
-  /** The tool's definition that was reviewed, and what was signed. */
+  /** The reviewed definition of the tool, and the signed argument digest. */
   definition_digest: string | null;
   args_sha256: string | null;
   writ_count: number;
@@ -74,18 +74,18 @@ export interface ReceiptsTable {
   revision: number;
   receipt_id: string;
   status: 'ok' | 'error' | 'refused' | 'unknown' | 'void';
-  /** Null when it went well. */
+  /** Null after a success. */
   stop_reason: string | null;
   /** Null without a result. */
   result_sha256: string | null;
   /** The claims as JSON. */
   claims: string;
-  /** The content whose digest the receipt holds; null until somebody showed it. */
+  /** The content that the digest of the receipt covers; null until a worker sends it. */
   observation: string | null;
   received_at: Date;
 }
 
-/** One row for each question to a person (SV-5). */
+/** One row for each approval (SV-5). */
 export interface ApprovalsTable {
   approval_id: string;
   tenant: string;
@@ -96,9 +96,9 @@ export interface ApprovalsTable {
   step: number;
   kind: 'action' | 'resolve';
   state: 'pending' | 'approved' | 'rejected' | 'expired' | 'withdrawn' | 'resolved';
-  /** JSON, after policy revised it. */
+  /** JSON, after revision by policy. */
   action: string;
-  /** Empty when the action is no tool call. */
+  /** Empty when the action is not a tool call. */
   tool: string;
   reason: string;
   rule_id: string;
@@ -112,19 +112,19 @@ export interface ApprovalsTable {
   comment: string | null;
   approved: boolean | null;
   executed_action: string | null;
-  /** The deciding request, so that a repeat is the same and another one is noticed. */
+  /** The deciding request, for idempotency. */
   request_id: string | null;
   request_digest: string | null;
 }
 
-/** One row for each link of a tenant's chain; the last three are null until it is linked (SV-8). */
+/** One row for each audit record; the last three columns are null until it is linked (SV-8). */
 export interface AuditTable {
-  /** Rises with time; the chain's own number is `sequence`. */
+  /** Insertion order; the number in the chain is `sequence`. */
   position: Generated<number | bigint>;
   tenant: string;
   recorded_at: Date;
   kind: string;
-  /** Empty when it has none. */
+  /** Empty when there is none. */
   run_id: string;
   instance: string;
   call_id: string;

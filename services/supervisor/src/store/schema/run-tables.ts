@@ -1,13 +1,13 @@
 import type { Phase, TerminalState } from '@writ/kernel';
 
-/** The calls that a tenant may make now: a bucket that fills (SYS-6). */
+/** The token bucket of a tenant's calls (SYS-6). */
 export interface TenantRatesTable {
   tenant: string;
   tokens: number;
   filled_at: Date;
 }
 
-/** Where a run stands; the last nine are for ever (AG-7, RT-4). */
+/** The state of a run; the last nine are terminal (AG-7, RT-4). */
 export type StoredRunState =
   | 'PENDING'
   | 'RUNNING'
@@ -16,7 +16,7 @@ export type StoredRunState =
   | 'ENDING'
   | TerminalState;
 
-/** Where an agent stands for the supervisor: it lives until its ending is recorded. */
+/** The state of an agent, which is live until its ending is recorded. */
 export type StoredAgentState = 'RUNNING' | 'SUSPENDED' | 'PARKED' | TerminalState;
 
 /** One row for each run: one execution tree (SUP-2). */
@@ -25,7 +25,7 @@ export interface RunsTable {
   run_id: string;
   /** The caller's idempotency id; unique with tenant and created_by. */
   request_id: string;
-  /** SHA-256 of the request, so that the same id with another request is noticed. */
+  /** SHA-256 of the request, so that a reused id is detected. */
   request_digest: string;
   session_id: string;
   agent_name: string;
@@ -41,20 +41,20 @@ export interface RunsTable {
   run_budget: string;
   /** JSON: a spawn budget of domain/manifest. */
   spawn_budget: string;
-  /** Name of the weight. */
+  /** Name of the priority. */
   priority: string;
   retention: string;
-  /** JSON object of texts. */
+  /** JSON object of strings. */
   labels: string;
   trace_id: string;
-  /** Parent context of everything that is done for this run later (SYS-1). */
+  /** Trace context of the StartRun call (SYS-1). */
   traceparent: string;
   definition_hash: string;
-  /** The catalog alias that was chosen. */
+  /** The selected catalog alias. */
   model: string;
-  /** Tool calls that were approved so far, over all agents. */
+  /** Approved tool calls of all agents. */
   approved_calls: number;
-  /** What was spent, from the closed tabs, as JSON; null before. */
+  /** Usage from the closed tabs, as JSON; null before. */
   usage: string | null;
   /** JSON of domain/result; null before the terminal state. */
   result: string | null;
@@ -63,7 +63,7 @@ export interface RunsTable {
   purged_at: Date | null;
 }
 
-/** One row for each agent that a run may hand work to, as it was defined when the run began. */
+/** One row for each agent that a run may delegate to, as defined when the run started. */
 export interface DefinitionsTable {
   tenant: string;
   run_id: string;
@@ -72,7 +72,7 @@ export interface DefinitionsTable {
   manifest: string;
 }
 
-/** One row for each label of a run, to find runs by. */
+/** One row for each label of a run. */
 export interface RunLabelsTable {
   tenant: string;
   run_id: string;
@@ -80,7 +80,7 @@ export interface RunLabelsTable {
   value: string;
 }
 
-/** One row for each conversation, which belongs to one tenant and creator (SUP-2). */
+/** One row for each session, which belongs to one tenant and creator (SUP-2). */
 export interface SessionsTable {
   tenant: string;
   session_id: string;
@@ -103,7 +103,7 @@ export interface AgentsTable {
   definition_hash: string;
   /** JSON: an execution budget. */
   execution_budget: string;
-  /** When the agent must be over by its own budget; null when only its run's deadline binds it. */
+  /** Deadline by the agent's own budget; null when only its run's deadline applies. */
   deadline_at: Date | null;
   priority: string;
   retention: string;
@@ -115,31 +115,31 @@ export interface AgentsTable {
   epoch: bigint;
   /** Reviewed steps (SV-1). */
   steps: number;
-  /** Active time that is over, and since when the clock runs; null while it stands (EM-1). */
+  /** Active time of past periods, and the start of the current one; null while the clock is stopped (EM-1). */
   active_ms: number;
   active_since: Date | null;
-  /** The last sign of life, where a clock is cut that nobody stopped. */
+  /** Time of the last activity. */
   last_seen_at: Date | null;
-  /** Since when it waits for a person; null when it does not. */
+  /** Start of the wait for a person; null otherwise. */
   waiting_since: Date | null;
-  /** Since when another agent has its slot; null while it may act (SB-4). */
+  /** Start of the pause; null while the agent may act (SB-4). */
   paused_since: Date | null;
-  /** When it was paused or resumed last, as far as is known here. */
+  /** Time of the last known pause or resumption. */
   slot_changed_at: Date | null;
   ending_stop_reason: string | null;
   ending_phase: Phase | null;
   ending_call_id: string | null;
   ending_answer: string | null;
-  /** One sentence of the worker's own. */
+  /** One sentence of the worker. */
   ending_detail: string | null;
-  /** The stop reason is only the worker's word (SV-7). */
+  /** Whether the stop reason is only the worker's claim (SV-7). */
   ending_unverified: boolean;
   ended_at: Date | null;
   /** The closed tab as JSON; null while open. */
   tab: string | null;
 }
 
-/** One row for each delegation that was approved, unique on tenant, run, parent and call (SUP-9). */
+/** One row for each approved delegation, unique on tenant, run, parent and call (SUP-9). */
 export interface SpawnsTable {
   tenant: string;
   run_id: string;
@@ -147,18 +147,18 @@ export interface SpawnsTable {
   call_id: string;
   child_instance: string;
   child_name: string;
-  /** The message that the child's reply answers; empty when there is none. */
+  /** The message that the child's answer refers to; empty when there is none. */
   correlation_id: string;
-  /** `refused`: there was no slot. `failed`: it could not be set up, or its run or parent ended first. */
+  /** `refused`: no slot was available. `failed`: it could not be set up, or its run or parent ended first. */
   state: 'pending' | 'ready' | 'refused' | 'failed';
-  /** The cap's own sentence, or the reason of the failure; null while there is neither. */
+  /** The message of the cap, or the reason of the failure; null otherwise. */
   why_not: string | null;
-  /** JSON of an agent: the one that was paused for the child. */
+  /** JSON: the agent that was paused for the child. */
   paused: string | null;
-  /** The EndChild that came first; null before. */
+  /** The first EndChild call; null before. */
   end_call_id: string | null;
   end_outcome: string | null;
-  /** JSON array of agents that got the child's slot; null until it is given back. */
+  /** JSON array of the agents that were resumed with the child's slot; null until it is released. */
   resumed: string | null;
   created_at: Date;
 }
@@ -168,14 +168,14 @@ export interface TimelineTable {
   tenant: string;
   run_id: string;
   sequence: number;
-  /** Unique within the run, so that a repeat is the same event. */
+  /** Unique within the run, for deduplication. */
   event_id: string;
   recorded_at: Date;
   /** A RunEvent without sequence and time, which are columns. */
   entry: Uint8Array;
 }
 
-/** One row for each change of several steps, re-driven until it is done. */
+/** One row for each order, driven until it is done. */
 export interface OrdersTable {
   order_id: string;
   kind: string;
@@ -183,7 +183,7 @@ export interface OrdersTable {
   run_id: string;
   /** JSON, by kind. */
   payload: string;
-  /** The step that is next. */
+  /** The next step. */
   step: string;
   state: 'open' | 'done' | 'failed';
   /** Failures since the last step that succeeded. */
@@ -194,7 +194,7 @@ export interface OrdersTable {
   created_at: Date;
 }
 
-/** One row for each mutating request of a person that no other row stands for. */
+/** One row for each mutating request that no other row identifies. */
 export interface RequestsTable {
   tenant: string;
   subject: string;
