@@ -32,7 +32,7 @@ export interface FollowBusOptions {
  * hooks.on('RUN_END', ({ run_id, status }) => console.log(run_id, status));
  * const subscription = await followBus(bus, hooks, { durable: 'run-ends' });
  * // later
- * await subscription.close();
+ * await subscription.unsubscribe();
  * ```
  */
 export async function followBus(

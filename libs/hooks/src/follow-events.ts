@@ -19,15 +19,20 @@ import type { HookManager } from './hook-manager.ts';
  * ```
  */
 export async function followEvents(
-  events: AsyncIterable<Pick<RunEvent, 'entry'>>,
+  events: AsyncIterable<WatchedEvent>,
   manager: HookManager,
 ): Promise<void> {
   for await (const event of events) {
-    const hook = hookOf(event);
+    const hook = hookOf('entry' in event ? event : event.event);
     if (hook !== undefined) await manager.dispatch(toHookContext(hook));
   }
 }
 
-function hookOf({ entry }: Pick<RunEvent, 'entry'>): HookEvent | undefined {
-  return entry.case === 'hook' ? entry.value : undefined;
+/** A response of `WatchRun`, or the event in it. */
+type WatchedEvent =
+  | Pick<RunEvent, 'entry'>
+  | { readonly event?: Pick<RunEvent, 'entry'> | undefined };
+
+function hookOf(event: Pick<RunEvent, 'entry'> | undefined): HookEvent | undefined {
+  return event?.entry.case === 'hook' ? event.entry.value : undefined;
 }

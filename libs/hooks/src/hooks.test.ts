@@ -209,7 +209,8 @@ describe('followEvents', () => {
     async function* events() {
       yield { entry: { case: 'hook' as const, value: llmEnd('e1') } };
       yield { entry: { case: undefined } };
-      yield { entry: { case: 'hook' as const, value: llmEnd('e2') } };
+      yield { event: { entry: { case: 'hook' as const, value: llmEnd('e2') } } };
+      yield {};
     }
     await followEvents(events(), manager);
     expect(seen).toEqual(['e1', 'e2']);
