@@ -18,7 +18,7 @@ const MANIFEST = {
   limits: { maxIterations: 1_000 },
   context: { contextWindow: 300n },
 };
-/** An abandoned worker takes up nothing more, and keeps its lease for longer than a test takes. */
+/** An abandoned worker claims nothing more, and keeps its lease for longer than a test runs. */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 function startWorld(): Promise<World> {
@@ -32,7 +32,7 @@ function startWorld(): Promise<World> {
   });
 }
 
-/** What the model was asked, each call once; the fake meter refuses a repeat that asks otherwise. */
+/** Requests to the model, each call once; the fake meter rejects a repeat with another request. */
 function asked(world: World): Map<string, string> {
   return new Map(
     world.meter.requests.map((request) => [
@@ -42,7 +42,10 @@ function asked(world: World): Map<string, string> {
   );
 }
 
-/** Runs to the end without a crash; answers what was asked, and the commit that held the checkpoint. */
+/**
+ * Runs to the end without a crash; returns the model requests and the commit that contained the
+ * checkpoint.
+ */
 async function undisturbed() {
   const world = await startWorld();
   let checkpoint = 0;
@@ -91,12 +94,12 @@ describe('an agent with a checkpoint', () => {
       ]);
       const snapshot = await findSnapshot(store.db, KEY);
       const read = await loadJournal(store.db, KEY, snapshot?.segment ?? 1);
-      // Tools and session before the checkpoint, and at most three steps after it.
+      // Tools and history before the checkpoint, and at most three steps after it.
       expect(read.length).toBeLessThan(15);
       const turns = await loadItems(store.db, KEY, snapshot?.items_from ?? 0);
       expect(turns.length).toBeLessThan(32);
       expect(snapshot?.items).toBe(65);
-      // Also the turns that have left the window (AG-8): the message, 34 times two, and the answer.
+      // Includes the turns outside the window (AG-8): the message, 34 times two, and the answer.
       const history = await store.db.selectFrom('history').select('turn').execute();
       expect(history.length).toBe(70);
     }

@@ -7,7 +7,7 @@ import type { FakeAnswer, FakeModel } from './fake-meter.ts';
 import { approveAll, gatherTeam, LEAD, teamModel } from './team.ts';
 import { World } from './world.ts';
 
-/** A lead that hands one task to one helper, and says what came of it. */
+/** A lead that delegates one task to one helper and reports the result. */
 const ONE = { ...LEAD, subAgents: [{ name: 'helper' }] };
 
 function leadOver(child: FakeAnswer | (() => Promise<FakeAnswer>)): FakeModel {
@@ -19,7 +19,7 @@ function leadOver(child: FakeAnswer | (() => Promise<FakeAnswer>)): FakeModel {
   };
 }
 
-/** A model that thinks until it is let go. */
+/** A model that does not answer until it is released. */
 function thinking() {
   const { promise: asked, resolve: reached } = Promise.withResolvers<void>();
   const { promise, resolve: answer } = Promise.withResolvers<FakeAnswer>();

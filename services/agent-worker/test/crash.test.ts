@@ -8,7 +8,9 @@ import { ScriptedModel } from './scripted-model.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
-/** The worker dies at every boundary of one run and is started again: nothing is lost or doubled. */
+/**
+ * The worker crashes at every commit of one run and is restarted: nothing is lost or duplicated.
+ */
 
 const PAID = ['op-1', 'op-3', 'op-5', 'op-7'];
 const DECIDED = [
@@ -23,7 +25,7 @@ const STEPS = [1, 2, 3, 4].flatMap((step) => [
   `STEP_END ${step} ${step === 2 ? 'escalate' : 'approve'}`,
 ]);
 
-/** An abandoned worker takes up nothing more, and keeps its lease for longer than a test takes. */
+/** An abandoned worker claims nothing more, and keeps its lease for longer than a test runs. */
 const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
 
 let scripts: ScriptedModel;
@@ -38,7 +40,7 @@ function startWorld(): Promise<World> {
   return World.start({ model: scripts.model('escalate-1200'), inFile: true });
 }
 
-/** Does what the supervisor and the person do, from wherever the run stands, until it has ended. */
+/** Plays the supervisor and the human, from any state of the run, until it has ended. */
 async function driveToEnd(world: World, isOver: () => boolean = () => false): Promise<void> {
   await world.deliver();
   const look = async () => {
@@ -52,13 +54,16 @@ async function driveToEnd(world: World, isOver: () => boolean = () => false): Pr
   await vi.waitFor(look, { interval: 5, timeout: 30_000 });
 }
 
-/** Starts a worker, lets it die when `died` resolves, starts another one and drives the run to its end. */
+/**
+ * Starts a worker, crashes it when `died` resolves, starts another one and drives the run to its
+ * end.
+ */
 async function survive(world: World, died: Promise<unknown>): Promise<void> {
   let isDead = false;
   const death = died.then(() => {
     isDead = true;
   });
-  // A dead worker answers nobody: its calls are not waited for.
+  // A crashed worker sends no response, so that its calls are not awaited.
   await Promise.race([death, driveToEnd(world, () => isDead).catch(() => death)]);
   await death;
   await world.startWorker(FROZEN);
@@ -81,7 +86,9 @@ async function expectStepsToldOnce(world: World): Promise<void> {
   expect([...new Set(world.steps())]).toEqual(STEPS);
 }
 
-/** The durable commits of an undisturbed run: delivery, signal, leases, steps, sleep and end. */
+/**
+ * The durable commits of an undisturbed run: delivery, signal, leases, steps, suspension and end.
+ */
 const COMMITS = 11;
 
 describe('a worker that crashes', () => {
@@ -104,7 +111,7 @@ describe('a worker that crashes', () => {
           await world.faults.untilReleased();
           throw new Error('The worker is dead.');
         };
-        // Once dead it commits nothing more, whichever commit it died at.
+        // After the crash it commits nothing more.
         const death =
           moment === 'before' ? { before: die } : { before: (n: number) => die(n - 1), after: die };
         await world.startWorker(FROZEN, {

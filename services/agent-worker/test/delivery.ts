@@ -13,22 +13,22 @@ export const TENANT = 'acme';
 export const RUN = 'run-1';
 /** The root agent of every run. */
 export const AGENT = { name: 'refund-desk', instance: 'refund-desk-1' } as const;
-/** Trace context of every run. */
+/** Trace context of all runs. */
 export const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
 type ManifestChanges = MessageInitShape<typeof AgentManifestSchema>;
 
-/** An agent of a run as records of the fakes name it: the root by its run alone. */
+/** Name of an agent in the records of the fakes: the run for a root agent. */
 export function agentKey(runId: string, instance: string): string {
   return instance === AGENT.instance ? runId : `${runId}/${instance}`;
 }
 
-/** What stands before the lines of agents other than the root. */
+/** Prefix of the lines of agents other than the root. */
 export function lineOf(instance: string, line: string): string {
   return instance === AGENT.instance ? line : `${instance} ${line}`;
 }
 
-/** Fields of a manifest that tests change. */
+/** Fields of a manifest that tests override. */
 export interface ManifestFields {
   kind: AgentKind;
   name: string;
@@ -50,19 +50,19 @@ export interface ManifestFields {
   unreviewedDeltas: boolean;
 }
 
-/** What a test may say about a delivery. */
+/** Overrides of a test delivery. */
 export interface DeliveryOptions {
   readonly runId?: string;
   readonly requestId?: string;
   readonly manifest?: Partial<ManifestFields>;
-  /** Instead of the root. */
+  /** Default: the root agent. */
   readonly agent?: { readonly name: string; readonly instance: string };
-  /** Who asked it; nobody when left out. */
+  /** The agent that waits for its reply; default: none. */
   readonly from?: string;
   readonly correlationId?: string;
   readonly goal?: string;
   readonly deadline?: Date;
-  /** Life of the agent's tokens, ms. */
+  /** Lifetime of the agent's tokens, in milliseconds. */
   readonly tokenTtlMs?: number;
 }
 

@@ -15,16 +15,16 @@ import { DESK_TOOLS, runTool } from './refund-rules.ts';
 
 type Answer = MessageInitShape<typeof CallToolResponseSchema>;
 
-/** Executes the refund desk's tools, and remembers as the contract asks. */
+/** Executes the refund desk's tools idempotently, as the contract requires. */
 export class FakeGateway {
-  /** `call_id tool` of calls that were executed; repeats leave none. */
+  /** `call_id tool` of executed calls; repeats are not listed. */
   readonly executed: string[] = [];
   readonly requests: CallToolRequest[] = [];
-  /** Writs that have expired. */
+  /** Expired writs. */
   readonly expired = new Set<string>();
-  /** Says what becomes of a call instead of the desk's tools. */
+  /** Overrides the outcome of calls. */
   answer: ((tool: string, args: JsonObject) => Answer | undefined) | undefined;
-  /** Versions that were listed, or `unchanged`. */
+  /** Versions of listed registries, or `unchanged`. */
   readonly lists: string[] = [];
   registryVersion = 'v1';
   readonly #faults: FaultSwitches;
@@ -63,7 +63,10 @@ export class FakeGateway {
     ];
   }
 
-  /** A person found out what became of a call: that is what a repeat is answered (TG-5). */
+  /**
+   * Resolves the indeterminate outcome of a call, as a human would; a repeated call returns it
+   * (TG-5).
+   */
   resolve(runId: string, callId: string, answer: Answer): void {
     const known = this.#calls.get(`${runId}/${callId}`);
     if (known === undefined) throw new Error(`There was no call ${callId}.`);

@@ -11,7 +11,7 @@ import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
-/** What a fake model says: text, or tools to call. */
+/** Output of a fake model: text or tool calls. */
 export type FakeAnswer =
   | string
   | {
@@ -19,16 +19,16 @@ export type FakeAnswer =
       readonly toolUses: readonly { readonly tool: string; readonly args: JsonObject }[];
     };
 
-/** A model: the prompt's JSON in, an answer out. */
+/** A model: a function from the prompt's JSON to an answer. */
 export type FakeModel = (
   prompt: JsonObject,
   request: GenerateRequest,
   agent: string,
 ) => Promise<FakeAnswer> | FakeAnswer;
 
-/** Answers model calls from a fake model, and remembers as the contract asks. */
+/** Answers model calls from a fake model idempotently, as the contract requires. */
 export class FakeMeter {
-  /** call_ids of calls that were paid for; repeats leave none. */
+  /** call_ids of charged calls; repeats are not listed. */
   readonly paid: string[] = [];
   readonly requests: GenerateRequest[] = [];
   model: FakeModel;
@@ -53,7 +53,7 @@ export class FakeMeter {
             await meter.#faults.pass(`before generate ${line}`);
             const paid = meter.paid.length;
             const answer = await meter.#answer(runId, agent.instance, request);
-            // An answer from the record comes without what was said on the way.
+            // A recorded answer has no deltas.
             if (request.deltas && meter.paid.length > paid) yield* deltasOf(answer);
             await meter.#faults.pass(`after generate ${line}`);
             yield {
@@ -93,14 +93,14 @@ export class FakeMeter {
   }
 }
 
-/** The JSON of the user's turn; empty when it is none. */
+/** The JSON of the user's turn; empty when it is not JSON. */
 export function promptOf({ messages }: GenerateRequest): JsonObject {
   const part = messages.at(-1)?.parts[0]?.kind;
   const isJson = part?.case === 'text' && part.value.startsWith('{');
   return JSON.parse(isJson ? part.value : '{}') as JsonObject;
 }
 
-/** The text of an answer in pieces, as a provider streams it. */
+/** Splits an answer's text into deltas, as a provider does. */
 function* deltasOf(answer: FakeAnswer) {
   yield { chunk: { case: 'attemptStarted' as const, value: { attempt: 1 } } };
   const text = typeof answer === 'string' ? answer : (answer.text ?? '');
@@ -122,7 +122,7 @@ function partsOf(answer: FakeAnswer, callId: string) {
   ];
 }
 
-/** What a meter says when the model did not answer in time. */
+/** The meter's error when the model did not answer in time. */
 export function modelTimeout(): DeadlineError {
   return new DeadlineError('LLM_TIMEOUT', 'The model did not answer in time.', {
     stop_reason: 'llm_timeout',

@@ -17,7 +17,7 @@ import { type CallContext, type Route, route, unimplemented } from '@writ/rpc';
 import { AGENT, agentKey, TENANT } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
-/** Whose slot moved. */
+/** An agent whose slot changed. */
 interface Moved {
   readonly tenant: string;
   readonly runId: string;
@@ -30,18 +30,18 @@ const INTENTS = new Map<number, string>(
   Object.entries(RenewIntent).map(([name, intent]) => [intent, name]),
 );
 
-/** Grants slots to everybody until told otherwise, and remembers who asked what. */
+/** Grants slots to all agents unless configured otherwise, and records requests. */
 export class FakeSlots {
-  /** `run-1 RUN 1` for each entry that was answered: run, intent, epoch. */
+  /** `run-1 RUN 1` for each answered entry: run, intent, epoch. */
   readonly renewals: string[] = [];
-  /** Agents in each call. */
+  /** Number of agents in each call. */
   readonly batches: number[] = [];
-  /** Tenants that are watched. */
+  /** Watched tenants. */
   readonly watched: string[] = [];
-  /** Calls, those included that failed. */
+  /** Number of calls, including failed ones. */
   calls = 0;
   isDown = false;
-  /** Epochs that came after a higher one, and were refused. */
+  /** Rejected epochs, which arrived after a higher one. */
   readonly staleEpochs: bigint[] = [];
   readonly #faults: FaultSwitches;
   readonly #standings = new Map<string, Standing>();
@@ -54,13 +54,16 @@ export class FakeSlots {
     this.#faults = faults;
   }
 
-  /** What it signs grants and reads tokens with. */
+  /** Signs grants and verifies tokens. */
   equip(signer: Signer, verifier: Verifier): void {
     this.#signer = signer;
     this.#verifier = verifier;
   }
 
-  /** Says where an agent, the root when only its run is named, stands from now on, and tells who watches if `hint`. */
+  /**
+   * Sets the slot state of an agent (the root when only its run is given), and notifies watches if
+   * `hint`.
+   */
   set(runId: string, standing: Standing, { hint = false } = {}): void {
     this.#standings.set(runId, standing);
     if (!hint) return;
@@ -69,7 +72,7 @@ export class FakeSlots {
     for (const tell of this.#watchers) tell({ tenant: TENANT, runId: run, change: { agent } });
   }
 
-  /** Another worker has leased the agent of a run under this epoch. */
+  /** Simulates a lease of the agent by another worker under this epoch. */
   sawEpoch(runId: string, epoch: bigint): void {
     this.#epochs.set(runId, epoch);
   }

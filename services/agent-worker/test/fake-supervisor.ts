@@ -41,7 +41,7 @@ const VERDICTS = {
   invalid: Verdict.INVALID,
 } as const;
 
-/** A child that is to be handed to a worker. */
+/** A child to be delivered to a worker. */
 export interface FakeChild {
   readonly runId: string;
   readonly agent: { readonly name: string; readonly instance: string };
@@ -51,32 +51,32 @@ export interface FakeChild {
   readonly requestId: string;
 }
 
-/** Reviews by the refund desk's rules, and remembers as the contract asks. */
+/** Reviews by the refund desk's rules, idempotently, as the contract requires. */
 export class FakeSupervisor {
-  /** One line for each new decision; repeats leave none. */
+  /** One line for each new decision; repeats are not listed. */
   readonly decided: string[] = [];
   readonly requests: ReviewActionRequest[] = [];
   readonly reports: ReportOutcomeRequest[] = [];
   readonly receipts: string[] = [];
   readonly observations: string[] = [];
   readonly epochs: bigint[] = [];
-  /** Ids of the workers that proposed. */
+  /** Ids of the workers that sent proposals. */
   readonly workers: (string | undefined)[] = [];
-  /** Whose slot grants came with proposals. */
+  /** Holders of the slot grants that were sent with proposals. */
   readonly grants: (string | undefined)[] = [];
-  /** Stop reason and answer of the ending that stands, by run. */
+  /** Recorded stop reason and answer, by run. */
   readonly endings = new Map<string, { readonly stopReason: string; readonly answer: string }>();
   refreshes = 0;
-  /** What is said to proposals. */
+  /** Overrides the verdict on proposals. */
   rule: typeof ruleOn = ruleOn;
-  /** Says to a delegation why it gets no slot; undefined gives it one. */
+  /** Returns the reason why a delegation gets no slot; undefined grants one. */
   slotRefusal: (agent: string) => string | undefined = () => undefined;
-  /** Hands a child to a worker. */
+  /** Delivers a child to a worker. */
   deliverChild: (child: FakeChild) => Promise<unknown> = () =>
     Promise.reject(new Error('Nobody takes children.'));
-  /** `instance outcome` of children that were ended by their parent, once each. */
+  /** `instance outcome` of children that their parent ended, once each. */
   readonly ended: string[] = [];
-  /** Makes the tokens that RefreshTokens answers with. */
+  /** Issues the tokens that RefreshTokens returns. */
   credentials: (runId: string) => Promise<MessageInitShape<typeof AgentCredentialsSchema>>;
   readonly #faults: FaultSwitches;
   readonly #decisions = new Map<string, Recorded>();
@@ -179,7 +179,7 @@ export class FakeSupervisor {
     ];
   }
 
-  /** A person says what becomes of an escalated action; answers the decision to signal. */
+  /** Decides an escalated action as a human; returns the decision to signal. */
   decide(
     runId: string,
     callId: string,
@@ -206,7 +206,7 @@ export class FakeSupervisor {
     return this.currentDecision(runId, callId);
   }
 
-  /** The decision with a fresh writ, if it may go on. */
+  /** Returns the decision with a new writ, unless it was refused. */
   currentDecision(runId: string, callId: string): Decision {
     const recorded = this.#recorded(runId, callId);
     const { executedAction, settled } = recorded.decision;
@@ -272,7 +272,7 @@ export class FakeSupervisor {
   }
 }
 
-/** An agent that calls, and its name in the fakes' records. */
+/** A calling agent and its name in the fakes' records. */
 interface FakeAgent {
   readonly runId: string;
   readonly instance: string;
@@ -299,7 +299,7 @@ function argumentsOf(text: string): JsonObject {
   return isJsonObject(value as JsonObject) ? (value as JsonObject) : {};
 }
 
-/** What a service says to a call_id with another request. */
+/** The error for a call_id that is reused with another request. */
 export function reused(callId: string): InvalidRequestError {
   return new InvalidRequestError('CALL_ID_REUSED', `${callId} was used for another request.`);
 }

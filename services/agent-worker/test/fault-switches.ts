@@ -1,6 +1,6 @@
 import type { WritError } from '@writ/kernel';
 
-/** A moment of a call at a fake service: before it did anything, or after it recorded its answer. */
+/** A moment of a call at a fake service: before any effect, or after its answer is recorded. */
 export type Moment = `${'before' | 'after'} ${
   | 'generate'
   | 'review'
@@ -11,23 +11,23 @@ export type Moment = `${'before' | 'after'} ${
   | 'spawn'
   | 'end'} ${string}`;
 
-/** Makes a fake service fail or fall silent at chosen moments, once each. */
+/** Injects faults into a fake service at chosen moments, once each. */
 export class FaultSwitches {
   readonly #errors = new Map<string, WritError[]>();
   readonly #holds = new Map<string, { reached: () => void; released: Promise<void> }>();
   readonly #releases: (() => void)[] = [];
 
-  /** The next call that comes to this moment fails; several errors fail as many calls. */
+  /** Fails the next call at this moment; several errors fail as many calls. */
   failAt(moment: Moment, ...errors: readonly WritError[]): void {
     this.#errors.set(moment, [...(this.#errors.get(moment) ?? []), ...errors]);
   }
 
-  /** The next call that comes to this moment is not answered; resolves when it is there. */
+  /** Leaves the next call at this moment unanswered; resolves when the call arrives. */
   silenceAt(moment: Moment): Promise<void> {
     return this.holdAt(moment).reached;
   }
 
-  /** The next call that comes to this moment is not answered before it is let go. */
+  /** Delays the next call at this moment until it is released. */
   holdAt(moment: Moment): { readonly reached: Promise<void>; readonly release: () => void } {
     const reached = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
@@ -36,19 +36,19 @@ export class FaultSwitches {
     return { reached: reached.promise, release: release.resolve };
   }
 
-  /** Resolves when everything is closed. */
+  /** Resolves at shutdown. */
   untilReleased(): Promise<void> {
     const release = Promise.withResolvers<void>();
     this.#releases.push(release.resolve);
     return release.promise;
   }
 
-  /** Lets go of what is held, so that everything can be closed. */
+  /** Releases all delayed calls for shutdown. */
   release(): void {
     for (const release of this.#releases) release();
   }
 
-  /** Called by a fake at each moment. */
+  /** Must be called by a fake at each moment. */
   async pass(moment: Moment): Promise<void> {
     const error = this.#errors.get(moment)?.shift();
     if (error !== undefined) throw error;

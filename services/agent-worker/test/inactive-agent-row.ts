@@ -2,11 +2,13 @@ import type { Insertable } from 'kysely';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 
-/** When the agents of {@link restingRow} were made. */
+/** Creation time of the agents of {@link inactiveAgentRow}. */
 export const AT = new Date('2026-01-01T00:00:00Z');
 
-/** The row of an agent that is parked until it has a slot, but for `changes`. */
-export function restingRow(changes: Partial<Insertable<AgentsTable>>): Insertable<AgentsTable> {
+/** The row of a preempted agent, with `changes`. */
+export function inactiveAgentRow(
+  changes: Partial<Insertable<AgentsTable>>,
+): Insertable<AgentsTable> {
   return {
     tenant: TENANT,
     run_id: RUN,

@@ -7,12 +7,12 @@ import { InactiveAgents } from '../src/runtime/slots/inactive-agents.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
-import { restingRow } from './inactive-agent-row.ts';
+import { inactiveAgentRow } from './inactive-agent-row.ts';
 
 const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
 const TOKENS = JSON.stringify({ spawnBudget: 'token', expiresAt: Date.now() + 600_000 });
 
-/** What an answer asks of the store, and where the agent is when that is done. */
+/** The expected state change after a slot update. */
 const MOVES: readonly {
   readonly from: Partial<Insertable<AgentsTable>>;
   readonly state: SlotStatus;
@@ -34,7 +34,7 @@ describe('an inactive agent whose slot changed while the store failed', () => {
     await store.transaction((trx) =>
       trx
         .insertInto('agents')
-        .values(restingRow({ ...from, credentials: TOKENS }))
+        .values(inactiveAgentRow({ ...from, credentials: TOKENS }))
         .execute(),
     );
     const inactive = new InactiveAgents({

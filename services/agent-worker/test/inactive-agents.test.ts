@@ -17,7 +17,7 @@ import type { AgentsTable } from '../src/store/schema.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
-import { AT, restingRow } from './inactive-agent-row.ts';
+import { AT, inactiveAgentRow } from './inactive-agent-row.ts';
 import { approveAll, LEAD } from './team.ts';
 import { World } from './world.ts';
 
@@ -54,7 +54,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
 
   const first: InactivePage = { tenants: [], after: undefined, most: 256 };
 
-  /** Everything that a worker looks up in each of its rounds, for all tenants and for some. */
+  /** All queries of a worker's rounds, for all tenants and for some. */
   const looks: Record<string, () => Promise<unknown>> = {};
   for (const tenants of [[], [TENANT], ['beta', TENANT]]) {
     const whose = tenants.length === 0 ? 'all' : tenants.join('+');
@@ -68,13 +68,15 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
 
   it('are read in pages in key order, of all tenants or of some (SB-8, SYS-6)', async () => {
     for (const tenant of [TENANT, 'beta', 'gamma']) {
-      const parked = runIds(FEW).map((run_id) => restingRow({ tenant, run_id }));
+      const parked = runIds(FEW).map((run_id) => inactiveAgentRow({ tenant, run_id }));
       const asleep = runIds(FEW).map((run_id) =>
-        restingRow({ tenant, run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
+        inactiveAgentRow({ tenant, run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
       );
       await insertAll(store, [...parked, ...asleep]);
     }
-    await insertAll(store, [restingRow({ run_id: 'halted', wake_at: new Date(AT.getTime() + 1) })]);
+    await insertAll(store, [
+      inactiveAgentRow({ run_id: 'halted', wake_at: new Date(AT.getTime() + 1) }),
+    ]);
     for (const tenants of [[], ['gamma', TENANT]]) {
       const seen: string[] = [];
       let page: InactivePage = { ...first, tenants };
@@ -95,8 +97,10 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     const few = await timesOf(looks);
     const more = runIds(FEW + MANY).slice(FEW);
     await insertAll(store, [
-      ...more.map((run_id) => restingRow({ run_id })),
-      ...more.map((run_id) => restingRow({ run_id, instance: 'sleeper-1', state: 'SUSPENDED' })),
+      ...more.map((run_id) => inactiveAgentRow({ run_id })),
+      ...more.map((run_id) =>
+        inactiveAgentRow({ run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
+      ),
     ]);
     await analyze(store);
     const many = await timesOf(looks);
@@ -108,13 +112,13 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
   });
 });
 
-/** What the database does by itself, within a minute of so many new rows. */
+/** Statistics that the database updates by itself within a minute of so many inserts. */
 async function analyze(store: WorkerStore): Promise<void> {
   if (store.dialect !== 'postgres') return;
   await store.transaction((trx) => sql`analyze agents`.execute(trx));
 }
 
-/** The median time of each look, in milliseconds. */
+/** The median duration of each query, in milliseconds. */
 async function timesOf(looks: Record<string, () => Promise<unknown>>) {
   const times: Record<string, number> = {};
   for (const [name, look] of Object.entries(looks)) {
@@ -129,7 +133,7 @@ async function timesOf(looks: Record<string, () => Promise<unknown>>) {
   return times;
 }
 
-/** A lead that asks a person through `helper`, which sleeps until then. */
+/** A lead that asks a human through `helper`, which is suspended meanwhile. */
 const ASKS: FakeModel = (_, { messages }) => {
   const last = messages.at(-1)?.parts[0]?.kind;
   if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
@@ -138,7 +142,7 @@ const ASKS: FakeModel = (_, { messages }) => {
 
 const HELPER = `${RUN}/helper-1`;
 
-/** A world whose rounds are so rare that whatever happens was not found by one. */
+/** A world with rare rounds, so that no round causes the observed changes. */
 async function ready(): Promise<World> {
   const world = await World.start({ model: ASKS });
   await world.startWorker({ slotRenewMs: 3_600_000 });
@@ -176,7 +180,7 @@ describe('preempted agents', () => {
         const { spawnBudgetToken } = await world.credentials(run_id);
         const tokens = { spawnBudget: spawnBudgetToken };
         const expiresAt = Date.now() + 600_000;
-        return restingRow({ run_id, credentials: JSON.stringify({ ...tokens, expiresAt }) });
+        return inactiveAgentRow({ run_id, credentials: JSON.stringify({ ...tokens, expiresAt }) });
       }),
     );
     await insertAll(store, rows);
@@ -197,7 +201,7 @@ describe('preempted agents', () => {
     const before = await world.startWorker(rare);
     await insertAll(
       before.store,
-      runIds(40).map((run_id) => restingRow({ run_id })),
+      runIds(40).map((run_id) => inactiveAgentRow({ run_id })),
     );
     await before.stop();
     const { store } = await world.startWorker(rare);

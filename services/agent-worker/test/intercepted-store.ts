@@ -3,14 +3,14 @@ import type { Transaction } from 'kysely';
 import type { WorkerDatabase } from '../src/store/schema.ts';
 import type { WorkerStore } from '../src/store/worker-store.ts';
 
-/** What happens around a transaction that a request waits for; `n` counts them from 1. */
+/** Hooks around the transactions of requests; `n` numbers them from 1. */
 export interface Interception {
   readonly before?: (n: number) => Promise<void>;
-  /** After its commit. */
+  /** Called after the commit. */
   readonly after?: (n: number) => Promise<void>;
 }
 
-/** A store that can be made to wait, or to stop answering, around its transactions. */
+/** A store that can delay or stop its transactions. */
 export class InterceptedStore implements WorkerStore {
   readonly #store: WorkerStore;
   readonly #interception: Interception;

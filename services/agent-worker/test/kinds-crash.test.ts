@@ -9,28 +9,31 @@ import { approveAll, gatherTeam, LEAD, teamModel } from './team.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
-/** The worker of agents of each kind dies at every boundary of one run and is started again: nothing is lost or doubled. */
+/**
+ * The worker crashes at every commit of one run of each kind and is restarted: nothing is lost or
+ * duplicated.
+ */
 
-/** An abandoned worker takes up nothing more, and keeps its leases for longer than a test takes. */
+/** An abandoned worker claims nothing more, and keeps its leases for longer than a test runs. */
 const FROZEN = { maxConcurrentAgents: 3, leaseTtlMs: 3_600_000 } as const;
 
-/** A run of one kind of agent, with those that it asks. */
+/** A run of one kind of agent, with its sub-agents. */
 interface Play {
   readonly manifest: Partial<ManifestFields>;
   readonly model: FakeModel;
   readonly answer: string;
   readonly executed: number;
   readonly children: readonly string[];
-  /** There are at most so many commits; how many agents share depends on who is faster. */
+  /** Maximum number of commits; how many concurrent agents share depends on timing. */
   readonly commits: number;
-  /** After one commit is mostly before the next one, so that some will do. */
+  /** After one commit is usually before the next one, so that a sample is enough. */
   readonly afterEach: number;
 }
 
 const PLAYS: Readonly<Record<string, Play>> = {
   react: {
     manifest: { kind: AgentKind.REACT, tools: ['get_refund_context'] },
-    // What each of a team does, by itself.
+    // Effects of each agent.
     model: (prompt, request) => teamModel(prompt, request, 'alone-1'),
     answer: 'alone is done',
     executed: 1,
@@ -94,7 +97,7 @@ async function survive(world: World, play: Play, died: Promise<unknown>): Promis
   await driveToEnd(world, play);
 }
 
-/** What the world saw, in an order that does not depend on who was faster. */
+/** Observed effects, in an order that is independent of timing. */
 function seen(world: World) {
   return {
     answer: world.supervisor.endings.get(RUN)?.answer,
@@ -107,7 +110,7 @@ function seen(world: World) {
 
 const undisturbed = new Map<Play, ReturnType<typeof seen> & { readonly commits: number }>();
 
-/** What the world sees when nobody dies. */
+/** The effects without a crash. */
 async function calm(play: Play) {
   const known = undisturbed.get(play);
   if (known !== undefined) return known;
@@ -157,7 +160,7 @@ describe.each(Object.entries(PLAYS))(
             openStore: async (location) =>
               new InterceptedStore(await openWorkerStore(location), death),
           });
-          // The last of them may not come when agents happened to share some.
+          // The last commits may be missing when agents shared some.
           void world.until('COMPLETED').then(
             () => resolve(),
             () => undefined,

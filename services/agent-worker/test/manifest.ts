@@ -1,6 +1,6 @@
 import type { AgentManifest } from '../src/domain/agent/manifest.ts';
 
-/** A manifest with nothing switched on but what a test says. */
+/** A manifest with defaults, overridden by the test. */
 export function manifestOf(settings: Partial<AgentManifest> = {}): AgentManifest {
   return {
     name: 'writer',

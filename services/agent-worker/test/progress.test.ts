@@ -21,7 +21,7 @@ function nameOf(activity: AgentActivity): string | undefined {
   return Object.entries(AgentActivity).find(([, value]) => value === activity)?.[0];
 }
 
-/** What is shown of the run while it goes on. */
+/** Live progress that was published for the run. */
 function look(world: World) {
   const messages: BusMessage[] = [];
   world.bus.subscribeLive({

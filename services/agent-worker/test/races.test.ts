@@ -1,3 +1,4 @@
+import type { AgentKey } from '@writ/kernel';
 import { isTerminal, outcomeOf } from '@writ/kernel';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,19 +7,18 @@ import { wakeAgent } from '../src/app/agents/send-signal.ts';
 import { DELIVERED, RESUMED, reduceAgent } from '../src/domain/agent/state.ts';
 import { findAgent, insertAgent, saveAgent, statusColumns, statusOf } from '../src/store/agents.ts';
 import { resumePreempted } from '../src/store/inactive-agents.ts';
-import type { AgentKey } from '../src/store/keys.ts';
 import { claimAgent, type LeasedAgent, saveLeased } from '../src/store/leases.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { TENANT } from './delivery.ts';
 
-/** What can happen to one agent, in any order, by two workers and the supervisor. */
+/** Events of one agent, in any order, from two workers and the supervisor. */
 type Move =
   | {
       readonly by: 'a' | 'b';
       readonly does: 'claim' | 'finish' | 'deadline' | 'park' | 'preempted';
     }
   | { readonly by: 'supervisor'; readonly does: 'cancel' | 'halt' | 'resume' | 'slot' }
-  /** The worker that has the lease is gone; its lease runs out. */
+  /** The worker that holds the lease has crashed; its lease expires. */
   | { readonly by: 'nobody'; readonly does: 'crash' };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
@@ -62,13 +62,13 @@ const ENDINGS = {
 
 const NO_LEASE = { lease_owner: null, lease_expires_at: null };
 
-/** One agent under these moves; two workers remember the leases that they were given. */
+/** One agent under these events, and the leases of two workers. */
 class Race {
   readonly #store: WorkerStore;
   readonly key: AgentKey;
   readonly #leases = new Map<string, LeasedAgent>();
   #now = Date.parse('2026-01-01T00:00:00Z');
-  /** Endings that were written, in order. */
+  /** Stored ends, in order. */
   readonly written: string[] = [];
 
   constructor(store: WorkerStore, runId: string) {
@@ -115,7 +115,7 @@ class Race {
     );
   }
 
-  /** Makes a move; what is refused changes nothing. */
+  /** Applies an event; a rejected one changes nothing. */
   async make({ by, does }: Move): Promise<void> {
     this.#now += 1_000;
     switch (does) {
@@ -159,7 +159,7 @@ class Race {
   async #asWorker(owner: string, event: Parameters<typeof reduceAgent>[1]): Promise<void> {
     const lease = this.#leases.get(owner);
     if (lease === undefined) return;
-    // A worker knows only what it was given with its lease.
+    // A worker knows only what it received with its lease.
     const status = reduceAgent(DELIVERED, event);
     try {
       await this.#store.transaction((trx) =>

@@ -2,19 +2,19 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
-/** An action in the shape in which models write it. */
+/** Formats an action as models write it. */
 export type DeskAction =
   | { readonly kind: 'tool'; readonly name: string; readonly args: JsonObject }
   | { readonly kind: 'final'; readonly answer: string };
 
-/** What the desk's rules say to an action. */
+/** Applies the desk's rules to an action. */
 export interface Ruling {
   readonly verdict: 'approve' | 'block' | 'escalate' | 'invalid';
   readonly reason: string;
   readonly action?: DeskAction;
 }
 
-/** The refund desk in a few lines: enough of a supervisor to answer a worker. */
+/** The refund desk's rules: a minimal supervisor for worker tests. */
 export function ruleOn(rawText: string, executed: readonly string[]): Ruling {
   const action = readAction(rawText);
   if (action === undefined) return { verdict: 'invalid', reason: 'non_json' };
@@ -29,7 +29,7 @@ export function ruleOn(rawText: string, executed: readonly string[]): Ruling {
   return { verdict: 'approve', reason: 'within_limits', action };
 }
 
-/** The contract's form of an action. */
+/** Converts an action into its message. */
 export function actionMessage(action: DeskAction): MessageInitShape<typeof ActionSchema> {
   return action.kind === 'final'
     ? { kind: { case: 'final', value: { answer: action.answer } } }
@@ -41,7 +41,7 @@ export function actionMessage(action: DeskAction): MessageInitShape<typeof Actio
       };
 }
 
-/** What the desk's tools give back. */
+/** Runs the desk's tools. */
 export function runTool(tool: string, args: JsonObject): JsonObject {
   switch (tool) {
     case 'get_refund_context':
@@ -53,7 +53,7 @@ export function runTool(tool: string, args: JsonObject): JsonObject {
   }
 }
 
-/** The desk's tools as a gateway lists them. */
+/** The desk's tools in the gateway's catalog. */
 export const DESK_TOOLS = [
   tool('get_refund_context', 'Get user profile and billing facts', { user_id: 'integer' }, []),
   tool(

@@ -4,7 +4,7 @@ import type { ChatTurn, LlmOutcome, LlmRequest } from '../src/domain/calls/model
 import type { AgentContext, ModelAnswer, ProposalOutcome } from '../src/runtime/agent.ts';
 import type { Stop } from '../src/runtime/unwinding.ts';
 
-/** What a scripted context was asked to do. */
+/** Operations that a scripted context recorded. */
 export interface Asked {
   readonly requests: LlmRequest[];
   readonly calls: { readonly tool: string; readonly argumentsJson: string }[];
@@ -14,16 +14,16 @@ export interface Asked {
   readonly remembered: ChatTurn[];
 }
 
-/** How a scripted context answers; each list is used up from its beginning. */
+/** Answers of a scripted context; each list is consumed from its start. */
 export interface Script {
   readonly manifest: AgentManifest;
   readonly answers?: LlmOutcome[];
   readonly outcomes?: ProposalOutcome[];
-  /** What earlier runs left in the session. */
+  /** History of the session. */
   readonly history?: readonly ChatTurn[];
 }
 
-/** Thrown where the runtime would take the agent down. */
+/** Thrown where the runtime would unwind the agent. */
 class ScriptedStop extends Error {
   readonly stop: Stop;
 
@@ -33,7 +33,7 @@ class ScriptedStop extends Error {
   }
 }
 
-/** A context without a runtime: answers from a script, and remembers what it was asked. */
+/** A context without a runtime: returns scripted answers and records operations. */
 export function scriptedContext({ manifest, answers = [], outcomes = [], history = [] }: Script): {
   readonly ctx: AgentContext;
   readonly asked: Asked;

@@ -4,7 +4,7 @@ import type { FakeModel } from './fake-meter.ts';
 
 const SCRIPTS = new URL('../../../examples/refund-desk/scripts', import.meta.url).pathname;
 
-/** The refund desk's scripts behind a fake meter: they read the worker's prompts as they are. */
+/** Runs the refund desk's scripts behind a fake meter, with the worker's real prompts. */
 export class ScriptedModel implements AsyncDisposable {
   readonly #simulator: ModelSimulator;
 
@@ -16,7 +16,7 @@ export class ScriptedModel implements AsyncDisposable {
     return new ScriptedModel(await createModelSimulator({ scripts: SCRIPTS }));
   }
 
-  /** A model that answers as the script says. */
+  /** A model that follows a script. */
   model(script: string): FakeModel {
     return async (prompt: JsonObject) => {
       const response = await fetch(`${this.#simulator.url}/chat/completions`, {

@@ -84,7 +84,7 @@ describe('Signal', () => {
 
   it('is not lost when it arrives during the suspension (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
-    // Delivery, lease and the start of step 1 come before.
+    // Preceded by delivery, lease and the start of step 1.
     const before = async (n: number) => {
       if (n === 4) await world.approve('op-2', 'reject');
     };
@@ -203,12 +203,12 @@ describe('a worker', () => {
     const first = await world.startWorker({
       workerId: 'worker-a',
       leaseTtlMs: 60_000,
-      // Nor does it take the agent up itself again.
+      // It does not claim the agent again either.
       maxConcurrentAgents: 1,
     });
     await world.deliver();
     await frozen.reached;
-    // A process that stands still renews nothing.
+    // A paused process renews nothing.
     clock.advance(60_001);
     const asked = world.faults.silenceAt('before generate op-1');
     const second = await world.startWorker({ workerId: 'worker-b', leaseTtlMs: 3_600_000 });
@@ -219,8 +219,8 @@ describe('a worker', () => {
     ];
     const before = await written();
     frozen.release();
-    // The first worker goes on: with its last grant it has its proposal reviewed and is to sleep, which is
-    // its first write; or its grant has run out and is not renewed.
+    // The first worker continues: with its last grant, its proposal is reviewed and its suspension
+    // is its first write; or its grant has expired and is not renewed.
     await vi.waitFor(
       () => expect([...world.supervisor.epochs, ...world.slots.staleEpochs]).toContain(1n),
       { timeout: 30_000 },

@@ -4,7 +4,7 @@ import { RUN } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World, type WorldOptions } from './world.ts';
 
-/** Rounds so rare that whatever happens was not found by one. */
+/** Rare rounds, so that no round causes the observed changes. */
 const NO_ROUNDS = { slotRenewMs: 3_600_000 } as const;
 const PAID = ['op-1', 'op-3', 'op-5', 'op-7'];
 
@@ -20,7 +20,7 @@ function startWorld(options: WorldOptions = {}, run = 'auto-1000'): Promise<Worl
   return World.start({ model: scripts.model(run), ...options });
 }
 
-/** Resolves when a renewal that began after now was answered. */
+/** Resolves when a renewal that starts after this call is answered. */
 async function untilAsked(world: World, timeout = 30_000): Promise<void> {
   const before = world.slots.calls;
   await vi.waitFor(() => expect(world.slots.calls).toBeGreaterThan(before + 2), {
@@ -35,7 +35,7 @@ function expectNothingTwice(world: World): void {
   expect(world.gateway.executed).toHaveLength(3);
 }
 
-/** Starts a run and takes the slot of its agent away in the middle of its second model call. */
+/** Starts a run and preempts its agent during its second model call. */
 async function pauseInModelCall(world: World, standing: 'PAUSED' | 'WAITING'): Promise<void> {
   const { reached, release } = world.faults.holdAt('before generate op-3');
   await world.startWorker();
@@ -95,7 +95,7 @@ describe('the slots of a worker’s agents', () => {
     world.slots.isDown = false;
     await world.startWorker();
     await vi.waitFor(() => expect(world.slots.renewals).toContain(`${RUN} SUSPEND 1`));
-    // Nobody asks while everybody sleeps, so there is no further fact to wait for.
+    // Suspended agents send no requests, so there is no further event to wait for.
     await expect(untilAsked(world, 500)).rejects.toThrow();
     expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
   });

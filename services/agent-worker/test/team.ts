@@ -3,7 +3,7 @@ import { AGENT, type ManifestFields } from './delivery.ts';
 import type { FakeAnswer, FakeModel } from './fake-meter.ts';
 import type { World } from './world.ts';
 
-/** An orchestrator over react agents, with what their models say. */
+/** An orchestrator with react agents and their scripted models. */
 
 export const LEAD: Partial<ManifestFields> = {
   kind: AgentKind.ORCHESTRATOR,
@@ -13,18 +13,18 @@ export const LEAD: Partial<ManifestFields> = {
 
 const CHILD: Partial<ManifestFields> = { kind: AgentKind.REACT, tools: ['get_refund_context'] };
 
-/** Has the supervisor approve everything and make the team's children. */
+/** Makes the supervisor approve everything and deliver the team's children. */
 export function gatherTeam(world: World): void {
   world.withChildren({ reader: CHILD, counter: CHILD, closer: CHILD });
   world.supervisor.rule = approveAll;
 }
 
-/** Approves whatever is an action. */
+/** Approves every valid action. */
 export function approveAll(raw: string) {
   return { verdict: 'approve', reason: 'allowed', action: JSON.parse(raw) } as const;
 }
 
-/** Each child looks once and answers; the lead hands over to both, then answers. */
+/** Each child calls a tool once and answers; the lead delegates to both and then answers. */
 export const teamModel: FakeModel = (_, { messages }, agent): FakeAnswer => {
   const turn = messages.filter(({ role }) => role === 3).length;
   if (agent === AGENT.instance) {

@@ -1,4 +1,5 @@
-// Started and killed by crash.test.ts: a worker whose events nobody takes, so that they wait in its outbox.
+// Started and killed by crash.test.ts: a worker without event subscribers, so that events stay in
+// its outbox.
 import { createInProcessBus } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';

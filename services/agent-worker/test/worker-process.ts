@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 
 const CHILD = fileURLToPath(new URL('./worker-child.ts', import.meta.url));
 
-/** A worker on a world's state in a process of its own, to be killed. */
+/** A worker on a world's store in its own process, which tests kill. */
 export class WorkerProcess {
   readonly address: string;
   readonly #child: ChildProcess;
@@ -27,7 +27,7 @@ export class WorkerProcess {
     return new WorkerProcess(child, address);
   }
 
-  /** Kills it without warning. */
+  /** Sends SIGKILL. */
   async kill(): Promise<void> {
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');

@@ -50,15 +50,15 @@ import { FaultSwitches } from './fault-switches.ts';
 
 const LOG_LEVEL = process.env.WRIT_TEST_LOG === undefined ? 'silent' : 'info';
 
-/** What a test may say about its world. */
+/** Options of a test world. */
 export interface WorldOptions {
   readonly model?: FakeModel;
   readonly clock?: Clock;
-  /** Keep the worker's state in a file, so that it can be started again. */
+  /** Store the worker's state in a file, so that it survives restarts. */
   readonly inFile?: boolean;
 }
 
-/** Fakes of the services around a worker, over real gRPC and with real tokens, and their worker. */
+/** Fakes of the worker's peers, over real gRPC and with real tokens, and the worker. */
 export class World {
   readonly faults = new FaultSwitches();
   readonly supervisor = new FakeSupervisor(this.faults);
@@ -82,7 +82,7 @@ export class World {
     this.#folder = folder;
   }
 
-  /** Starts the fakes, until the test is over; the worker is started by {@link startWorker}. */
+  /** Starts the fakes for the duration of the test; {@link startWorker} starts the worker. */
   static async start(options: WorldOptions = {}): Promise<World> {
     const world = new World(options, await mkdtemp(join(tmpdir(), 'writ-worker-')));
     onTestFinished(() => world.#close());
@@ -102,19 +102,19 @@ export class World {
     return this.#folder;
   }
 
-  /** The worker that was started last. */
+  /** The most recently started worker. */
   get lastWorker(): AgentWorker {
     const worker = this.#workers.at(-1);
     if (worker === undefined) throw new Error('No worker was started.');
     return worker;
   }
 
-  /** Where the fakes are. */
+  /** Addresses of the fakes. */
   get addressOf(): (service: ServiceName) => string {
     return addressOf(...this.#peers);
   }
 
-  /** Starts a worker on the world's state; one that was abandoned before stays as it is. */
+  /** Starts a worker on the world's store; a previously abandoned one stays as it is. */
   async startWorker(
     changes: Partial<AgentWorkerConfig> = {},
     parts: Partial<AgentWorkerParts> = {},
@@ -136,7 +136,7 @@ export class World {
     return worker;
   }
 
-  /** Settings with short waits. */
+  /** Settings with short delays. */
   config(changes: Partial<AgentWorkerConfig> = {}): AgentWorkerConfig {
     return {
       ...AGENT_WORKER_DEFAULTS,
@@ -157,7 +157,7 @@ export class World {
     };
   }
 
-  /** Where the worker that the world's calls go to listens. */
+  /** Address of the worker that the world calls. */
   callWorkerAt(address: string): void {
     this.#client = this.#peer('supervisor').client(AgentWorkerService, {
       audience: 'agent-worker',
@@ -165,13 +165,13 @@ export class World {
     });
   }
 
-  /** The worker, called by the supervisor. */
+  /** Client of the worker, as the supervisor. */
   get worker(): RpcClient<typeof AgentWorkerService> {
     if (this.#client === undefined) throw new Error('No worker was started.');
     return this.#client;
   }
 
-  /** Hands a refund desk over to the worker. */
+  /** Delivers a refund desk to the worker. */
   async deliver(options: DeliveryOptions = {}): Promise<boolean> {
     const { runId = RUN, tokenTtlMs, agent } = options;
     const { accepted } = await this.worker.deliver({
@@ -181,7 +181,7 @@ export class World {
     return accepted;
   }
 
-  /** Has the supervisor make children of these manifests when it is asked to. */
+  /** Makes the supervisor create children with these manifests. */
   withChildren(manifests: Readonly<Record<string, Partial<ManifestFields>>>): void {
     this.supervisor.deliverChild = (child) =>
       this.deliver({
@@ -198,13 +198,13 @@ export class World {
       });
   }
 
-  /** A person decides about an action, and the worker is told. */
+  /** Decides an action as a human, and signals the worker. */
   async approve(callId: string, answer: 'reject' | { readonly args: JsonObject }, runId = RUN) {
     const decision = this.supervisor.decide(runId, callId, answer);
     return await this.wake(`wake-${callId}`, decision, runId);
   }
 
-  /** Tells the worker how a decision stands now. */
+  /** Signals the current decision to the worker. */
   async wake(requestId: string, decision: Decision, runId = RUN) {
     return await this.worker.signal({
       requestId,
@@ -216,12 +216,12 @@ export class World {
     });
   }
 
-  /** An agent's tokens. */
+  /** Issues an agent's tokens. */
   async credentials(runId: string, ttlMs?: number, agent: DeliveryOptions['agent'] = AGENT) {
     return await this.#peer('supervisor').agentCredentials({ tenant: TENANT, runId, agent }, ttlMs);
   }
 
-  /** Where the agent stands. */
+  /** Returns the agent's status. */
   async describe(runId = RUN, name: string = AGENT.name): Promise<AgentDescription> {
     const { agents } = await this.worker.describeRun({ tenant: TENANT, runId });
     const agent = agents.find((candidate) => candidate.agent?.name === name);
@@ -229,7 +229,7 @@ export class World {
     return agent;
   }
 
-  /** Resolves when the agent has come to a state. */
+  /** Resolves when the agent has reached a state. */
   async until(
     state: keyof typeof AgentState,
     runId = RUN,

@@ -5,10 +5,10 @@ import {
   RenewIntent,
   SpawnBudgetService,
 } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import type { AgentKey } from '@writ/kernel';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/agent/slot.ts';
-import type { AgentKey } from '../store/keys.ts';
 
 /** Client of spawn-budget. */
 export interface SpawnBudgetPeer {

@@ -1,11 +1,11 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
+import type { AgentKey } from '@writ/kernel';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Action } from '../domain/calls/decision.ts';
 import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-call.ts';
-import type { AgentKey } from '../store/keys.ts';
 
 /** A tool call with its writ. */
 interface WritCall {

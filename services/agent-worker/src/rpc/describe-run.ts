@@ -4,9 +4,9 @@ import {
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { assertServesTenant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
+import type { Dependencies } from '../app/agents/dependencies.ts';
 import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
-import type { Dependencies } from './dependencies.ts';
 
 /** Describes the agents of a run (AG-7). */
 export function describeRun({

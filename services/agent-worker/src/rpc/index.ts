@@ -1,8 +1,8 @@
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { type Route, route } from '@writ/rpc';
+import type { Dependencies } from '../app/agents/dependencies.ts';
 import { cancel } from './cancel.ts';
 import { deliver } from './deliver.ts';
-import type { Dependencies } from './dependencies.ts';
 import { describeRun } from './describe-run.ts';
 import { signal } from './signal.ts';
 

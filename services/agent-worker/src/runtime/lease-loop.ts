@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '@writ/kernel';
+import type { AgentKey, Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import type { AgentKey } from '../store/keys.ts';
 import { claimAgent, findRunnable, reclaimLeases, renewLeases } from '../store/leases.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { LeaseOutcome } from './ending.ts';

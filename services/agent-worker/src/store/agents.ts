@@ -1,7 +1,8 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
 import { isTerminal, type RunState } from '@writ/kernel';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import { type AgentKey, agentColumns, type RunKey, runColumns } from './keys.ts';
+import { agentColumns, runColumns } from './keys.ts';
 import type { AgentsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 

@@ -1,5 +1,6 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import { type AgentKey, type RunKey, runColumns } from './keys.ts';
+import { runColumns } from './keys.ts';
 import type { CancelsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 

@@ -1,4 +1,5 @@
-import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import type { AgentKey } from '@writ/kernel';
+import { agentColumns, keyOf } from './keys.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Subscribes an agent to a topic of its tenant (AG-5); idempotent. */

@@ -1,7 +1,8 @@
+import type { AgentKey } from '@writ/kernel';
 import { type SelectQueryBuilder, sql } from 'kysely';
 import { type AgentEvent, RESUMED, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentRow, findAgent, saveAgent, statusColumns, statusOf } from './agents.ts';
-import { type AgentKey, keyOf } from './keys.ts';
+import { keyOf } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
 import type { WorkerDatabase } from './schema.ts';
 import { pauseTimersWhileParked } from './timers.ts';

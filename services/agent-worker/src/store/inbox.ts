@@ -1,5 +1,6 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
 import type { Message } from '../domain/agent/message.ts';
-import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
+import { agentColumns } from './keys.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Adds a message to an agent's inbox. */

@@ -1,8 +1,9 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
 import { DataLossError, sha256Hex } from '@writ/kernel';
 import { type PreparedQuery, prepareQuery } from '@writ/store';
 import type { Insertable } from 'kysely';
 import { callIdOf, type JournalEntry, type OperationKind } from '../domain/journal/entry.ts';
-import { type AgentKey, agentColumns, type RunKey, runColumns } from './keys.ts';
+import { agentColumns, runColumns } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
 import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';

@@ -1,13 +1,4 @@
-/** One run of a tenant. */
-export interface RunKey {
-  readonly tenant: string;
-  readonly runId: string;
-}
-
-/** One agent of a run. */
-export interface AgentKey extends RunKey {
-  readonly instance: string;
-}
+import type { AgentKey, RunKey } from '@writ/kernel';
 
 /** Returns the columns of a run key. */
 export function runColumns({ tenant, runId }: RunKey) {

@@ -1,9 +1,10 @@
+import type { AgentKey } from '@writ/kernel';
 import { PreconditionError } from '@writ/kernel';
 import { type PreparedQuery, pickColumns, prepareQuery } from '@writ/store';
 import { sql } from 'kysely';
 import { reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, type AgentRow, statusColumns, statusOf } from './agents.ts';
-import { type AgentKey, agentColumns, keyOf } from './keys.ts';
+import { agentColumns, keyOf } from './keys.ts';
 import type { WorkerDatabase } from './schema.ts';
 import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';

@@ -1,5 +1,6 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
 import type { Selectable } from 'kysely';
-import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
+import { agentColumns } from './keys.ts';
 import type { SnapshotsTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 

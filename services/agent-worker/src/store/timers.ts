@@ -1,7 +1,7 @@
-import type { RunState } from '@writ/kernel';
+import type { AgentKey, RunKey, RunState } from '@writ/kernel';
 import type { Selectable } from 'kysely';
 import { findAgent } from './agents.ts';
-import { type AgentKey, agentColumns, type RunKey } from './keys.ts';
+import { agentColumns } from './keys.ts';
 import type { TimersTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 

@@ -1,3 +1,4 @@
+import type { AgentKey } from '@writ/kernel';
 import { isTerminal } from '@writ/kernel';
 import { reduceAgent } from '../../domain/agent/state.ts';
 import {
@@ -8,7 +9,7 @@ import {
   statusColumns,
   statusOf,
 } from '../../store/agents.ts';
-import { type AgentKey, agentColumns, keyOf } from '../../store/keys.ts';
+import { agentColumns, keyOf } from '../../store/keys.ts';
 import { findSignal, insertSignal } from '../../store/signals.ts';
 import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';

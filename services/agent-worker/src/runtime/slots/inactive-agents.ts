@@ -1,4 +1,4 @@
-import type { Clock } from '@writ/kernel';
+import type { AgentKey, Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
 import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
@@ -10,7 +10,7 @@ import {
   resumePreempted,
   suspendedAgents,
 } from '../../store/inactive-agents.ts';
-import { type AgentKey, keyOf } from '../../store/keys.ts';
+import { keyOf } from '../../store/keys.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 import { areFresh } from '../credentials.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { AgentKey } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
-import type { AgentKey } from '../../store/keys.ts';
 
 /** Dependencies of {@link PauseWatch}. */
 interface PauseWatchParts {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { AgentKey } from '@writ/kernel';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
-import type { AgentKey } from '../../store/keys.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { HeldSlot } from './held-slot.ts';

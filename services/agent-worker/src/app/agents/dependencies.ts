@@ -1,11 +1,10 @@
-import type { Clock } from '@writ/kernel';
-import type { AgentKind } from '../domain/agent/manifest.ts';
-import type { AgentStatus } from '../domain/agent/state.ts';
-import type { WorkerEvents } from '../events.ts';
-import type { AgentKey } from '../store/keys.ts';
-import type { WorkerStore } from '../store/worker-store.ts';
+import type { AgentKey, Clock } from '@writ/kernel';
+import type { AgentKind } from '../../domain/agent/manifest.ts';
+import type { AgentStatus } from '../../domain/agent/state.ts';
+import type { WorkerEvents } from '../../events.ts';
+import type { WorkerStore } from '../../store/worker-store.ts';
 
-/** Dependencies of the worker's handlers. */
+/** Dependencies of the use cases and handlers. */
 export interface Dependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;

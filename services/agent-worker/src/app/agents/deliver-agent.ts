@@ -1,0 +1,124 @@
+import {
+  AlreadyExistsError,
+  InvalidRequestError,
+  PermissionDeniedError,
+  PreconditionError,
+} from '@writ/kernel';
+import type { Delivery } from '../../domain/agent/delivery.ts';
+import { DELIVERED } from '../../domain/agent/state.ts';
+import { supervisionText } from '../../domain/agent/supervision.ts';
+import { findAgent, insertAgent } from '../../store/agents.ts';
+import { cancelOf } from '../../store/cancels.ts';
+import { insertMessage } from '../../store/inbox.ts';
+import { agentColumns } from '../../store/keys.ts';
+import type { WorkerTransaction } from '../../store/worker-store.ts';
+import type { Dependencies } from './dependencies.ts';
+
+/**
+ * Stores a new agent durably before it returns (RT-3); a repeated delivery changes nothing. Returns
+ * whether the agent is new.
+ */
+export async function deliverAgent(
+  { store, clock, canRun, agents }: Dependencies,
+  delivery: Delivery,
+): Promise<boolean> {
+  const { agent: key, manifest, message } = delivery;
+  if (!canRun(manifest.kind, manifest.name)) throw notImplemented(manifest.kind, manifest.name);
+  const at = clock.now();
+  const accepted = await store.transaction(async (trx) => {
+    if (await isRepeat(trx, delivery)) return false;
+    await insertAgent(trx, agentRow(delivery, at));
+    await insertMessage(trx, key, message, at);
+    return true;
+  });
+  if (accepted) agents.nudge();
+  return accepted;
+}
+
+/** @throws PermissionDeniedError TENANT_NOT_SERVED */
+export function assertTenantServed({ tenants }: Pick<Dependencies, 'tenants'>, tenant: string) {
+  if (tenants.length > 0 && !tenants.includes(tenant)) throw notServed(tenant);
+}
+
+async function isRepeat(
+  trx: WorkerTransaction,
+  { agent: key, requestId, digest }: Delivery,
+): Promise<boolean> {
+  const known = await findAgent(trx, key);
+  if (known !== undefined && known.request_id !== requestId) {
+    throw new AlreadyExistsError(
+      'AGENT_EXISTS',
+      `Agent ${key.instance} of run ${key.runId} was already delivered by another request.`,
+      { agent: key.instance },
+    );
+  }
+  if (known !== undefined && known.request_digest !== digest) {
+    throw new InvalidRequestError(
+      'REQUEST_ID_REUSED',
+      'request_id was already used for another delivery.',
+      { field: 'request_id' },
+    );
+  }
+  if (known !== undefined) return true;
+  // A delivery that arrives after the end of its run must not start an agent.
+  const cancel = await cancelOf(trx, key);
+  if (cancel === undefined) return false;
+  throw new PreconditionError('RUN_ENDED', `Run ${key.runId} has ended: ${cancel.stop_reason}.`, {
+    stop_reason: cancel.stop_reason,
+  });
+}
+
+function agentRow(delivery: Delivery, at: Date) {
+  const { agent, name, requestId, digest, manifest, supervision, message } = delivery;
+  return {
+    ...agentColumns(agent),
+    name,
+    kind: manifest.kind,
+    request_id: requestId,
+    request_digest: digest,
+    session_id: supervision.sessionId,
+    manifest: JSON.stringify(manifest),
+    supervision: supervisionText(supervision),
+    state: DELIVERED.state,
+    stop_reason: null,
+    waiting_for: '[]',
+    wake_at: null,
+    epoch: 0n,
+    lease_owner: null,
+    lease_expires_at: null,
+    credentials: JSON.stringify(delivery.credentials),
+    deadline_at: delivery.deadlineAt,
+    traceparent: delivery.traceparent,
+    last_traceparent: null,
+    journal_length: 0,
+    step_started: 0,
+    step_ended: 0,
+    failures: 0,
+    reply_to: message.replyTo === '' ? null : message.replyTo,
+    created_at: at,
+    ended_at: null,
+  };
+}
+
+function notServed(tenant: string): PermissionDeniedError {
+  return new PermissionDeniedError(
+    'TENANT_NOT_SERVED',
+    `This worker does not serve tenant "${tenant}".`,
+    { tenant, service: 'agent-worker' },
+  );
+}
+
+function notImplemented(kind: string, name: string): PreconditionError {
+  const why =
+    kind === 'custom'
+      ? `no module of WRIT_AGENT_MODULES defines the agent ${name}, whose kind is custom`
+      : `it does not implement the kind ${kind}`;
+  return new PreconditionError(
+    'AGENT_KIND_NOT_IMPLEMENTED',
+    `This worker cannot run the agent: ${why}.`,
+    {
+      field: 'manifest.kind',
+      kind,
+    },
+  );
+}

@@ -1,0 +1,19 @@
+import type { AgentKey, Supervision } from '@writ/kernel';
+import type { AgentCredentials } from './credentials.ts';
+import type { AgentManifest } from './manifest.ts';
+import type { Message } from './message.ts';
+
+/** A new agent, as the supervisor delivers it. */
+export interface Delivery {
+  readonly agent: AgentKey;
+  readonly name: string;
+  readonly requestId: string;
+  /** Identifies the content; excludes the tokens, which are new in each attempt. */
+  readonly digest: string;
+  readonly manifest: AgentManifest;
+  readonly supervision: Supervision;
+  readonly credentials: AgentCredentials;
+  readonly message: Message;
+  readonly deadlineAt: Date | null;
+  readonly traceparent: string;
+}

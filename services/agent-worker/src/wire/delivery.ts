@@ -1,0 +1,69 @@
+import { toBinary, toJson } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { AgentManifestSchema } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { SupervisionSchema } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import {
+  type DeliverRequest,
+  MessageSchema,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import {
+  canonicalDigest,
+  InvalidRequestError,
+  isTraceparent,
+  newTraceparent,
+  sha256Hex,
+} from '@writ/kernel';
+import type { Delivery } from '../domain/agent/delivery.ts';
+import { credentialsFrom } from './credentials.ts';
+import { manifestFrom } from './manifest.ts';
+import { supervisionFrom } from './supervision.ts';
+
+type Part = 'agent' | 'supervision' | 'manifest' | 'credentials' | 'message';
+
+type CompleteRequest = Omit<DeliverRequest, Part> & {
+  readonly [K in Part]: NonNullable<DeliverRequest[K]>;
+};
+
+/**
+ * Converts a delivery.
+ * @throws InvalidRequestError naming the missing or invalid field
+ */
+export function deliveryFrom(request: DeliverRequest): Delivery {
+  const complete = assertComplete(request);
+  const { tenant, agent, requestId, deadline, traceparent } = complete;
+  const { $typeName: _, ...message } = complete.message;
+  const manifest = manifestFrom(complete.manifest);
+  const supervision = supervisionFrom(complete.supervision);
+  return {
+    agent: { tenant, runId: supervision.runId, instance: agent.instance },
+    name: agent.name,
+    requestId,
+    digest: digestOf(complete),
+    manifest,
+    supervision,
+    credentials: credentialsFrom(complete.credentials),
+    message,
+    deadlineAt: deadline === undefined ? null : timestampDate(deadline),
+    traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
+  };
+}
+
+function digestOf({ agent, supervision, manifest, message }: CompleteRequest): string {
+  return canonicalDigest({
+    agent: agent.name,
+    supervision: toJson(SupervisionSchema, supervision),
+    manifest: toJson(AgentManifestSchema, manifest),
+    message: sha256Hex(toBinary(MessageSchema, message)),
+  });
+}
+
+function assertComplete(request: DeliverRequest): CompleteRequest {
+  const { agent, supervision, manifest, credentials, message } = request;
+  if (agent && supervision && manifest && credentials && message) {
+    return { ...request, agent, supervision, manifest, credentials, message };
+  }
+  throw new InvalidRequestError(
+    'INCOMPLETE_DELIVERY',
+    'A delivery requires agent, supervision, manifest, credentials and message.',
+  );
+}
