@@ -1,4 +1,4 @@
-"""A caller of Writ in Python: starts, watches, answers and cancels runs (SYS-2)."""
+"""A client of Writ in Python: starts, watches, approves and cancels runs (SYS-2)."""
 
 import sys
 from pathlib import Path

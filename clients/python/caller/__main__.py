@@ -1,4 +1,4 @@
-"""`python -m caller COMMAND`: one command a call, the same as those of the caller in Go."""
+"""`python -m caller COMMAND`: runs one command, as the client in Go does."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ EXIT_BUDGET = 3
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The commands and what each takes."""
+    """The commands and their arguments."""
     parser = argparse.ArgumentParser(
         prog="caller",
         description="Calls Writ. WRIT_API_KEY is needed; WRIT_ADDRESS is 127.0.0.1:8080 unless it is set.",
@@ -51,7 +51,7 @@ def command_line() -> argparse.ArgumentParser:
     add.add_argument("--reason", default="", help="why, for the record")
     add.set_defaults(run=runs.cancel)
 
-    add = commands.add_parser("consume", help="books tokens that were spent elsewhere on a run's tab")
+    add = commands.add_parser("consume", help="books externally used tokens on a run's tab")
     add.add_argument("run_id", metavar="run")
     add.add_argument("--tokens", type=int, required=True, help="how many")
     add.set_defaults(run=meter.consume)
@@ -59,7 +59,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Runs one command; a spent budget has an exit status of its own."""
+    """Runs one command; an exhausted budget has its own exit status."""
     given = command_line().parse_args()
     try:
         given.run(given)

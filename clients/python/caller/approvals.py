@@ -1,4 +1,4 @@
-"""Answering what waits for a person."""
+"""Listing and answering approvals."""
 
 import json
 from argparse import Namespace
@@ -7,25 +7,25 @@ from writ.approval.v1 import approval_pb2 as approval_pb
 from writ.approval.v1 import approval_service_pb2 as pb
 from writ.approval.v1.approval_service_pb2_grpc import ApprovalServiceStub
 
-from .door import TIMEOUT_S, new_request_id, public_door
+from .channel import TIMEOUT_S, new_request_id, public_channel
 from .problem import MisuseError
 
 
 def list_pending(given: Namespace) -> None:
-    """Prints what of a run waits."""
+    """Prints the open approvals of a run."""
     request = pb.ListApprovalsRequest(run_id=given.run_id, states=[approval_pb.APPROVAL_STATE_PENDING])
-    with public_door() as door:
-        for asked in ApprovalServiceStub(door).ListApprovals(request, timeout=TIMEOUT_S).approvals:
+    with public_channel() as channel:
+        for asked in ApprovalServiceStub(channel).ListApprovals(request, timeout=TIMEOUT_S).approvals:
             print(asked.approval_id, asked.action.tool.tool, asked.action.tool.arguments_json)
 
 
 def approve(given: Namespace) -> None:
-    """Says yes, to the action as it is or with some arguments edited."""
+    """Approves an action, as proposed or with edited arguments."""
     request = pb.DecideApprovalRequest(
         request_id=new_request_id(), approval_id=given.approval, comment=given.comment, approve=pb.Approve()
     )
-    with public_door() as door:
-        approvals = ApprovalServiceStub(door)
+    with public_channel() as channel:
+        approvals = ApprovalServiceStub(channel)
         if given.edit:
             read = approvals.GetApproval(
                 pb.GetApprovalRequest(approval_id=given.approval), timeout=TIMEOUT_S

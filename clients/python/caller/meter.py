@@ -1,11 +1,11 @@
-"""Booking on a tab: a call of an internal service, and where BUDGET_EXHAUSTED comes from."""
+"""Booking on a tab: a call to an internal service that may fail with BUDGET_EXHAUSTED."""
 
 from argparse import Namespace
 
 from writ.meter.v1 import execution_meter_service_pb2 as pb
 from writ.meter.v1.execution_meter_service_pb2_grpc import ExecutionMeterServiceStub
 
-from .door import TIMEOUT_S, new_request_id, public_door, service_door
+from .channel import TIMEOUT_S, new_request_id, public_channel, service_channel
 from .runs import read_run
 
 
@@ -16,11 +16,11 @@ def consume(given: Namespace) -> None:
     WRIT_EXECUTION_METER_ADDRESS says. When a cap is exceeded it answers BUDGET_EXHAUSTED with which, how
     much, and of how much.
     """
-    with public_door() as door:
-        run = read_run(door, given.run_id)
+    with public_channel() as channel:
+        run = read_run(channel, given.run_id)
     tab = pb.TabKey(tenant=run.tenant, run_id=run.run_id, agent_instance=run.agent.instance)
     request = pb.ConsumeRequest(request_id=new_request_id(), tab=tab, tokens=given.tokens)
     meter = ("execution-meter", "WRIT_EXECUTION_METER_ADDRESS", "127.0.0.1:50053")
-    with service_door(*meter) as wire:
+    with service_channel(*meter) as wire:
         answer = ExecutionMeterServiceStub(wire).Consume(request, timeout=TIMEOUT_S)
     print(f"input_tokens={answer.tab.totals.usage.input_tokens}")

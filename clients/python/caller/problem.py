@@ -1,4 +1,4 @@
-"""What went wrong, as programs should read it: by the reason in ErrorInfo, not by the text."""
+"""Errors, identified by the reason in ErrorInfo instead of the message text."""
 
 from dataclasses import dataclass
 
@@ -10,37 +10,37 @@ DETAILS_HEADER = "grpc-status-details-bin"
 
 
 class MisuseError(Exception):
-    """A command line or environment that cannot be understood."""
+    """An invalid command line or environment."""
 
 
 class BudgetSpentError(Exception):
-    """A run that ended since a budget of it was spent."""
+    """A run that ended because a budget was exhausted."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A refusal: its stable reason, empty when it is not Writ's, and one sentence for a person."""
+    """An error: its stable reason, empty when it is not from Writ, and one sentence for people."""
 
     reason: str
     sentence: str
 
 
 def explain(error: grpc.RpcError) -> Problem:
-    """Reads the ErrorInfo that Writ gave an error."""
-    said = error.details() or error.code().name
+    """Reads the ErrorInfo of an error."""
+    message = error.details() or error.code().name
     info = info_of(error)
     if info is None:
-        return Problem("", said)
+        return Problem("", message)
     if info.reason == "BUDGET_EXHAUSTED":
         cap = info.metadata
         return Problem(
             info.reason, f"budget exhausted: {cap['dimension']}, {cap['used']} of {cap['limit']}"
         )
-    return Problem(info.reason, f"{info.reason}: {said}")
+    return Problem(info.reason, f"{info.reason}: {message}")
 
 
 def info_of(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
-    """The ErrorInfo of Writ's domain; None when there is none."""
+    """The ErrorInfo of Writ's domain, or None."""
     for key, value in error.trailing_metadata() or ():
         if key != DETAILS_HEADER:
             continue
@@ -52,7 +52,7 @@ def info_of(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
 
 
 def check_spent(stop_reason: str) -> None:
-    """Raises when a stop reason says that a budget was spent, and which."""
+    """Raises for a stop reason that names an exhausted budget."""
     kind, _, dimension = stop_reason.partition(":")
     if kind == "budget_exhausted":
         raise BudgetSpentError(f"budget exhausted: {dimension}")

@@ -12,43 +12,42 @@ from writ.run.v1 import run_service_pb2 as pb
 from writ.run.v1.run_service_pb2_grpc import RunServiceStub
 from writ.supervision.v1.supervision_pb2 import ExecutionBudget
 
-from .door import TIMEOUT_S, new_request_id, public_door
+from .channel import TIMEOUT_S, new_request_id, public_channel
 from .problem import MisuseError, check_spent
 
-#: How long to wait before a watch that broke off is taken up again, in seconds.
+#: Pause before a broken watch is resumed, in seconds.
 PAUSE_S = 0.5
 
 
 def list_agents(_: Namespace) -> None:
-    """Prints who can be started."""
-    with public_door() as door:
-        for agent in RunServiceStub(door).ListAgents(pb.ListAgentsRequest(), timeout=TIMEOUT_S).agents:
+    """Prints the agents that can be started."""
+    with public_channel() as channel:
+        for agent in RunServiceStub(channel).ListAgents(pb.ListAgentsRequest(), timeout=TIMEOUT_S).agents:
             print(f"{agent.name}: {agent.description}")
 
 
 def start(given: Namespace) -> None:
-    """Starts a run and prints its id. A limit that is not given is none; zero is zero."""
+    """Starts a run and prints its id. An omitted limit means unlimited; zero means zero."""
     request = pb.StartRunRequest(
         request_id=new_request_id(), agent=given.agent, goal=given.goal, model=given.model
     )
     if given.max_tokens is not None:
         request.run_budget.CopyFrom(ExecutionBudget(max_tokens=given.max_tokens))
-    with public_door() as door:
-        print(RunServiceStub(door).StartRun(request, timeout=TIMEOUT_S).run.run_id)
+    with public_channel() as channel:
+        print(RunServiceStub(channel).StartRun(request, timeout=TIMEOUT_S).run.run_id)
 
 
 def watch(given: Namespace) -> None:
     """Follows a run to its end.
 
-    A watch that breaks off goes on after the last event that was seen, so that none is missed and none
-    is told twice.
+    A broken watch is resumed after the last event, so that no event is missed or repeated.
     """
     after = 0
-    with public_door() as door:
+    with public_channel() as channel:
         while True:
             request = pb.WatchRunRequest(run_id=given.run_id, after_sequence=after)
             try:
-                for answer in RunServiceStub(door).WatchRun(request):
+                for answer in RunServiceStub(channel).WatchRun(request):
                     after = answer.event.sequence
                     if answer.event.HasField("result"):
                         ending(answer.event.result)
@@ -61,7 +60,7 @@ def watch(given: Namespace) -> None:
 
 
 def line(event: run_pb.RunEvent) -> str:
-    """An event: its place, what it is, and what it is about."""
+    """An event in one line: position, type and subject."""
     match event.WhichOneof("entry"):
         case "decision":
             decided = event.decision
@@ -73,7 +72,7 @@ def line(event: run_pb.RunEvent) -> str:
 
 
 def about(action: Action) -> str:
-    """An action in a word."""
+    """A short name of an action."""
     match action.WhichOneof("kind"):
         case "tool":
             return str(action.tool.tool)
@@ -86,7 +85,7 @@ def about(action: Action) -> str:
 
 
 def ending(result: run_pb.RunResult) -> None:
-    """Prints how a run ended. One whose budget was spent is an error, as a refused call would be."""
+    """Prints how a run ended. An exhausted budget is an error, like a rejected call."""
     print(run_pb.RunStatus.Name(result.status), result.stop_reason)
     if result.answer:
         print(result.answer)
@@ -95,8 +94,8 @@ def ending(result: run_pb.RunResult) -> None:
 
 def usage(given: Namespace) -> None:
     """Prints what a run has spent."""
-    with public_door() as door:
-        run = read_run(door, given.run_id)
+    with public_channel() as channel:
+        run = read_run(channel, given.run_id)
     if not run.HasField("result"):
         raise MisuseError(f"{run.run_id} is not over; what it spent is counted at its end")
     spent = run.result.usage
@@ -107,13 +106,13 @@ def usage(given: Namespace) -> None:
 
 
 def cancel(given: Namespace) -> None:
-    """Ends a run with all its agents, and prints where it stands."""
+    """Cancels a run with all its agents, and prints its state."""
     request = pb.CancelRunRequest(request_id=new_request_id(), run_id=given.run_id, reason=given.reason)
-    with public_door() as door:
-        run = RunServiceStub(door).CancelRun(request, timeout=TIMEOUT_S).run
+    with public_channel() as channel:
+        run = RunServiceStub(channel).CancelRun(request, timeout=TIMEOUT_S).run
     print(run_pb.RunState.Name(run.state))
 
 
-def read_run(door: grpc.Channel, run_id: str) -> run_pb.Run:
-    """Reads a run, with its result once it is over."""
-    return RunServiceStub(door).GetRun(pb.GetRunRequest(run_id=run_id), timeout=TIMEOUT_S).run
+def read_run(channel: grpc.Channel, run_id: str) -> run_pb.Run:
+    """Reads a run, with its result after it has ended."""
+    return RunServiceStub(channel).GetRun(pb.GetRunRequest(run_id=run_id), timeout=TIMEOUT_S).run

@@ -1,4 +1,4 @@
-"""A tool gateway for Writ in Python: the only hand on the world, replaced (TG-7)."""
+"""A tool gateway for Writ in Python: a replacement of the built-in one (TG-7)."""
 
 import sys
 from pathlib import Path

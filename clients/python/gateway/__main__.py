@@ -1,4 +1,4 @@
-"""`python -m gateway`: settings from the environment, then serve until SIGTERM."""
+"""`python -m gateway`: reads settings from the environment and serves until SIGTERM."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from writ.identity.v1.key_service_pb2_grpc import add_KeyServiceServicer_to_serv
 from writ.tool.v1 import tool_gateway_service_pb2 as gateway_pb
 from writ.tool.v1.tool_gateway_service_pb2_grpc import add_ToolGatewayServiceServicer_to_server
 
-from .access import Door
+from .access import Gate
 from .calls import Calls
 from .outcomes import Outcomes
 from .registry import load_registry
@@ -30,12 +30,12 @@ DEFAULTS = {"supervisor": "127.0.0.1:50051", "agent-worker": "127.0.0.1:50055"}
 
 
 def setting(name: str, default: str) -> str:
-    """A setting; empty counts as absent."""
+    """A setting; an empty one counts as unset."""
     return os.environ.get(name) or default
 
 
 def address_of(service: str) -> str:
-    """Where a service is: from the trust file that an embedded platform writes, else from a setting."""
+    """The address of a service: from the trust file of an embedded platform, or from a setting."""
     if trust_file := os.environ.get("WRIT_TRUST_FILE"):
         try:
             return str(json.loads(Path(trust_file).read_text())[service])
@@ -46,7 +46,7 @@ def address_of(service: str) -> str:
 
 
 async def main() -> None:
-    """Opens state, keys, tools and the port, and serves."""
+    """Opens the store, keys, tools and the listener, and serves."""
     folder = Path(setting("WRIT_DATA", ".writ"))
     registry = load_registry(Path(setting("WRIT_TOOLS_FILE", "examples/refund-desk/tools.yaml")))
     key = SigningKey(folder / "keys")
@@ -56,10 +56,10 @@ async def main() -> None:
     outcomes = Outcomes(store, key)
     calls = Calls(registry, store, outcomes, ring, sources)
 
-    # Callers look every two seconds whether anybody hears them.
+    # Clients send keepalive pings every two seconds.
     pings = ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000)
     server = grpc.aio.server(options=[pings])
-    gateway = Gateway(Door(ring), registry, store, outcomes, calls)
+    gateway = Gateway(Gate(ring), registry, store, outcomes, calls)
     add_ToolGatewayServiceServicer_to_server(gateway, server)
     add_KeyServiceServicer_to_server(Keys(key), server)
     healthy = health.aio.HealthServicer()

@@ -1,4 +1,4 @@
-"""Who may call what, and as whom: the gate in front of every RPC (SYS-6)."""
+"""Authentication and authorization of every RPC (SYS-6)."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls, as proven by the call's credentials."""
+    """The authenticated caller."""
 
     service: str
     replica: str
@@ -51,11 +51,11 @@ class Caller:
             raise denied("TENANT_NOT_SERVED", f"This {self.service} does not serve {tenant}.")
 
 
-class Door:
-    """Answers RPCs: gate, validation, handler, and errors in their one form."""
+class Gate:
+    """Runs RPCs: authorization, validation, handler and error mapping."""
 
     def __init__(self, ring: KeyRing) -> None:
-        """`ring` holds the keys of whoever may call."""
+        """`ring` holds the public keys of the callers."""
         self._ring = ring
 
     async def answer(
@@ -65,7 +65,7 @@ class Door:
         context: "grpc.aio.ServicerContext[Any, Any]",
         handler: Callable[[Q, Caller], Awaitable[R]],
     ) -> R:
-        """What `handler` makes of the request, or an abort with google.rpc.ErrorInfo (SYS-3)."""
+        """The response of `handler`, or an abort with google.rpc.ErrorInfo (SYS-3)."""
         try:
             headers = {key: str(value) for key, value in context.invocation_metadata() or ()}
             caller = await self._authenticate(method, headers)
@@ -74,7 +74,7 @@ class Door:
         except GatewayError as error:
             failure = error
         except Exception:
-            # What went wrong inside is for the log; callers are told nothing of it.
+            # Internal errors are logged; callers get no details.
             log.exception("%s failed", method)
             failure = GatewayError(Code.INTERNAL, "INTERNAL", "The gateway failed.")
         details = ((DETAILS_KEY, failure.details()),)
@@ -119,7 +119,7 @@ class Door:
 
 
 def validate(request: Any) -> None:
-    """Holds a request against the rules of the contract; names the first field that breaks one."""
+    """Validates a request against the contract; reports the first invalid field."""
     for violation in protovalidate.collect_violations(request)[:1]:
         path = violation.proto.field
         field = ".".join(element.field_name for element in path.elements) if path else ""

@@ -1,4 +1,4 @@
-"""CallTool: a call is executed under a valid writ for exactly it, once (TG-1, TG-2, TG-5)."""
+"""CallTool: a call is executed once, under a valid writ for exactly this call (TG-1, TG-2, TG-5)."""
 
 import asyncio
 import json
@@ -25,29 +25,29 @@ from .writs import key_of, read_writ, refuse_expired, refuse_other
 
 
 @dataclass
-class UnderWay:
+class InFlightCall:
     """A call that this process is working on; repeats of it join."""
 
     key: CallKey
     tool: str
     task: "asyncio.Task[Call]" = field(init=False)
-    #: Gets the error that the call ends with when it is called off.
-    called_off: "asyncio.Future[GatewayError]" = field(
+    #: Receives the error of a cancelled call.
+    cancelled: "asyncio.Future[GatewayError]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     started_at: float | None = None
-    #: It goes on when nobody waits any more: a repeat will ask for what it did.
-    goes_on: bool = False
+    #: It continues without callers; a repeat returns its outcome.
+    outlives_callers: bool = False
     waiting: int = 0
 
-    def call_off(self, error: GatewayError) -> None:
-        """Tells the tool to stop, and lets nothing begin that has not."""
-        if not self.called_off.done():
-            self.called_off.set_result(error)
+    def cancel(self, error: GatewayError) -> None:
+        """Cancels the tool, or prevents its start."""
+        if not self.cancelled.done():
+            self.cancelled.set_result(error)
 
 
 class Calls:
-    """The calls of this gateway: on record, and under way."""
+    """The calls of this gateway: recorded and in flight."""
 
     def __init__(
         self,
@@ -57,31 +57,31 @@ class Calls:
         ring: KeyRing,
         sources: Mapping[str, OpenSource],
     ) -> None:
-        """Settles what a former process left between intent and outcome (TG-5)."""
+        """Settles the calls that a previous process left between intent and outcome (TG-5)."""
         self._registry = registry
         self._store = store
         self._outcomes = outcomes
         self._ring = ring
         self._sources = sources
-        self._under_way: dict[CallKey, UnderWay] = {}
+        self._in_flight: dict[CallKey, InFlightCall] = {}
         for call in store.calls_without_outcome():
-            # What may run again waits for the repeat of its call.
+            # A tool that may run again waits for a repeat of its call.
             if call.side_effect == "destructive":
                 with store.transaction():
-                    outcomes.record_doubt(call, "was interrupted")
+                    outcomes.record_interrupted(call, "was interrupted")
 
-    def is_under_way(self, key: CallKey) -> bool:
+    def is_in_flight(self, key: CallKey) -> bool:
         """Whether this process is working on the call."""
-        return key in self._under_way
+        return key in self._in_flight
 
-    def within(self, scope: str) -> list[UnderWay]:
-        """What is under way within a scope."""
-        return [one for key, one in self._under_way.items() if scope in scopes_over(key)]
+    def within(self, scope: str) -> list[InFlightCall]:
+        """The in-flight calls of a scope."""
+        return [one for key, one in self._in_flight.items() if scope in scopes_over(key)]
 
     async def call_tool(
         self, request: gateway_pb.CallToolRequest, caller: Caller
     ) -> gateway_pb.CallToolResponse:
-        """Answers CallTool. What does not fit its writ is put on record for the supervisor."""
+        """Handles CallTool. A call without a matching writ is recorded for the supervisor."""
         key = key_of(request.call)
         try:
             shown = await read_writ(self._ring, request)
@@ -106,20 +106,20 @@ class Calls:
             refuse_other(known, request)
             if known.state != "intent":
                 return to_response(known, replayed=True)
-        entry = self._under_way.get(key)
+        entry = self._in_flight.get(key)
         joined = entry is not None
         if entry is None:
             refuse_expired(shown)
-            entry = self._under_way[key] = UnderWay(key, request.tool)
+            entry = self._in_flight[key] = InFlightCall(key, request.tool)
             entry.task = asyncio.create_task(self._attempt(entry, request, shown, caller))
-            # Whoever waits is told; that nobody does any more is no fault.
+            # Callers receive the error; without callers it is not an unhandled one.
             entry.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         call = await _wait_for(entry)
         refuse_other(call, request)
         return to_response(call, replayed=joined)
 
     def _admit_worker(self, key: CallKey, epoch: int) -> None:
-        """Shuts out a worker that lost its lease, and remembers one that has it by now (RT-2)."""
+        """Rejects a worker that lost its lease, and stores a higher epoch (RT-2)."""
         if epoch > self._refuse_stale(key, epoch):
             with self._store.transaction():
                 self._store.remember_epoch(key, epoch)
@@ -129,17 +129,17 @@ class Calls:
         seen = self._store.epoch(key)
         if epoch >= seen:
             return seen
-        said = f"Epoch {epoch} is stale: epoch {seen} was seen, so another worker has the lease."
-        raise GatewayError(Code.FAILED_PRECONDITION, "STALE_EPOCH", said)
+        message = f"Epoch {epoch} is stale: epoch {seen} was seen, so another worker has the lease."
+        raise GatewayError(Code.FAILED_PRECONDITION, "STALE_EPOCH", message)
 
     async def _attempt(
         self,
-        entry: UnderWay,
+        entry: InFlightCall,
         request: gateway_pb.CallToolRequest,
         shown: Verified,
         caller: Caller,
     ) -> Call:
-        """A place at the source, then intent, the tool and outcome."""
+        """A slot of the source, then intent, the tool and the outcome."""
         tool = self._registry.tools.get(request.tool)
         source = self._sources[tool.source] if tool else None
         held = False
@@ -150,7 +150,7 @@ class Calls:
                 call, run = self._begin(request, shown, caller)
             if run is None or source is None:
                 return call
-            entry.started_at, entry.goes_on = call.started_at, run.side_effect == "destructive"
+            entry.started_at, entry.outlives_callers = call.started_at, run.side_effect == "destructive"
             started = time.monotonic()
             answer = await _run(entry, source, _invocation(call, run, request), run, caller)
             with self._store.transaction():
@@ -158,18 +158,18 @@ class Calls:
         finally:
             if source is not None and held:
                 source.release()
-            del self._under_way[entry.key]
+            del self._in_flight[entry.key]
 
     def _begin(
         self, request: gateway_pb.CallToolRequest, shown: Verified, caller: Caller
     ) -> tuple[Call, Tool | None]:
         """Checks, freeze and intent in one transaction; or a refusal with its receipt (TG-2)."""
         key, writ = key_of(request.call), shown.claims
-        # The call may have waited for its place: lease and writ were good when it came.
+        # Lease and writ may have expired while the call waited for a slot.
         self._refuse_stale(key, caller.epoch)
         known = self._store.find_call(key)
         if known is not None:
-            return self._take_up(known, shown)
+            return self._resume(known, shown)
         refuse_expired(shown)
         verdict = judge(self._registry, self._store, key, writ, request.arguments_json)
         tool = verdict.tool or self._registry.tools.get(request.tool)
@@ -200,36 +200,36 @@ class Calls:
         self._store.write_call(call)
         return call, verdict.tool
 
-    def _take_up(self, known: Call, shown: Verified) -> tuple[Call, Tool | None]:
-        """Goes on with a call whose first attempt left no outcome: it may run again, or is in doubt."""
+    def _resume(self, known: Call, shown: Verified) -> tuple[Call, Tool | None]:
+        """Resumes a call without an outcome: it may run again, or its outcome is unknown."""
         if known.state != "intent":
             return known, None
         tool = self._registry.tools.get(known.tool)
         changed = tool is None or tool.digest != known.definition_digest
         if known.side_effect == "destructive" or changed:
-            return self._outcomes.record_doubt(known, "was interrupted"), None
+            return self._outcomes.record_interrupted(known, "was interrupted"), None
         refuse_expired(shown)
         self._refuse_frozen(known.key)
         return known, tool
 
-    def _end(self, entry: UnderWay, call: Call, tool: Tool, answer: Answer, duration_s: float) -> Call:
-        """Outcome and receipt in one transaction; of what was called off and may run again, nothing."""
+    def _end(self, entry: InFlightCall, call: Call, tool: Tool, answer: Answer, duration_s: float) -> Call:
+        """Records outcome and receipt; a cancelled call that may run again gets none."""
         if answer.ending == "lost":
-            if entry.called_off.done() and tool.side_effect != "destructive":
-                raise entry.called_off.result()
+            if entry.cancelled.done() and tool.side_effect != "destructive":
+                raise entry.cancelled.result()
             call.duration_s = duration_s
-            return self._outcomes.record_doubt(call, answer.message.removeprefix(f"{tool.name} "))
+            return self._outcomes.record_interrupted(call, answer.message.removeprefix(f"{tool.name} "))
         if answer.ending == "error" or answer.result is None:
             return self._outcomes.record(
                 call, "error", answer.stop_reason, answer.message, duration_s=duration_s
             )
         result = cap(answer.result, tool.max_output_bytes)
-        said = f"The result of {tool.name} was cut to {tool.max_output_bytes} bytes."
+        message = f"The result of {tool.name} was cut to {tool.max_output_bytes} bytes."
         return self._outcomes.record(
             call,
             "ok",
             "",
-            said if result.truncated else "",
+            message if result.truncated else "",
             duration_s=duration_s,
             result=result.SerializeToString(),
             picked=pick_fields(answer.value, json.loads(call.result_fields)),
@@ -246,10 +246,10 @@ class Calls:
         caller: Caller,
         error: GatewayError,
     ) -> None:
-        """Tells the supervisor's audit of somebody who asked for what no writ allows (TG-1)."""
+        """Records a call without a matching writ for the supervisor's audit log (TG-1)."""
         tenant = key.tenant
         if caller.tenants and tenant not in caller.tenants:
-            # Nobody writes into the record of a tenant that it does not serve.
+            # A caller must not write into the audit log of a tenant that it does not serve.
             tenant = caller.tenants[0]
         refusal = supervision_pb.RefusedAttempt(
             tenant=tenant,
@@ -266,51 +266,51 @@ class Calls:
         self._store.add_report(refusal.refusal_id, "refusal", refusal.SerializeToString())
 
 
-async def _wait_for(entry: UnderWay) -> Call:
-    """What the call comes to. The last one to go away calls off what may be repeated (SUP-6)."""
+async def _wait_for(entry: InFlightCall) -> Call:
+    """The outcome. The last caller to disconnect cancels a call that may run again (SUP-6)."""
     entry.waiting += 1
     try:
         return await asyncio.shield(entry.task)
     finally:
         entry.waiting -= 1
-        if entry.waiting == 0 and not entry.goes_on:
-            gone = "Nobody waits for the call any more."
-            entry.call_off(GatewayError(Code.CANCELLED, "CANCELLED", gone))
+        if entry.waiting == 0 and not entry.outlives_callers:
+            reason = "Every caller of the call disconnected."
+            entry.cancel(GatewayError(Code.CANCELLED, "CANCELLED", reason))
 
 
 async def _first(*futures: "asyncio.Future[Any]") -> None:
-    """Waits until one of them is done."""
+    """Waits for the first of them."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _take_place(entry: UnderWay, source: OpenSource) -> bool:
-    """Waits for a place at the source; raises the reason when the call is called off first."""
+async def _take_place(entry: InFlightCall, source: OpenSource) -> bool:
+    """Waits for a slot of the source; raises the reason when the call is cancelled."""
     task = asyncio.ensure_future(source.acquire())
-    await _first(task, entry.called_off)
+    await _first(task, entry.cancelled)
     if not task.done():
         task.cancel()
-        raise entry.called_off.result()
+        raise entry.cancelled.result()
     task.result()
-    if entry.called_off.done():
+    if entry.cancelled.done():
         source.release()
-        raise entry.called_off.result()
+        raise entry.cancelled.result()
     return True
 
 
 async def _run(
-    entry: UnderWay,
+    entry: InFlightCall,
     source: OpenSource,
     request: provider_pb.InvokeRequest,
     tool: Tool,
     caller: Caller,
 ) -> Answer:
-    """Runs a tool once, within its time limit and until it is called off. Never raises."""
+    """Runs a tool once, until its timeout or a cancellation. Never raises."""
     request.deadline.CopyFrom(timestamp(time.time() + tool.timeout_s))
     task = asyncio.ensure_future(source.invoke(request, tool.timeout_s, caller.traceparent))
-    await _first(task, entry.called_off)
+    await _first(task, entry.cancelled)
     if not task.done():
         task.cancel()
-        return Answer("lost", f"{tool.name} was called off")
+        return Answer("lost", f"{tool.name} was cancelled")
     return task.result()
 
 
@@ -319,7 +319,7 @@ def _invocation(call: Call, tool: Tool, request: gateway_pb.CallToolRequest) -> 
     return provider_pb.InvokeRequest(
         tool=tool.name,
         arguments_json=request.arguments_json,
-        # The same for every repeat of one call, and for no other (TG-5).
+        # The same key for every repeat of one call (TG-5).
         idempotency_key=f"idem_{sha256_hex(json.dumps(parts))[:40]}",
         tenant=call.tenant,
         run_id=call.run_id,
@@ -329,17 +329,17 @@ def _invocation(call: Call, tool: Tool, request: gateway_pb.CallToolRequest) -> 
 
 
 def frozen_error(freeze: Freeze) -> GatewayError:
-    """What a frozen call is refused with; it leaves no receipt and burns nothing (TG-8)."""
+    """The error of a frozen call, which leaves no receipt and can be repeated (TG-8)."""
     by = f" by {freeze.ordered_by}" if freeze.ordered_by else ""
     if freeze.cause == "halt":
-        said = f"Halted{by}: {freeze.reason}"
-        return GatewayError(Code.FAILED_PRECONDITION, "HALTED", said, order_id=freeze.order_id)
-    said = f"Frozen{by} ({freeze.cause}): {freeze.reason}"
-    return GatewayError(Code.FAILED_PRECONDITION, "FROZEN", said, order_id=freeze.order_id)
+        message = f"Halted{by}: {freeze.reason}"
+        return GatewayError(Code.FAILED_PRECONDITION, "HALTED", message, order_id=freeze.order_id)
+    message = f"Frozen{by} ({freeze.cause}): {freeze.reason}"
+    return GatewayError(Code.FAILED_PRECONDITION, "FROZEN", message, order_id=freeze.order_id)
 
 
 def to_response(call: Call, *, replayed: bool) -> gateway_pb.CallToolResponse:
-    """The answer to a call with an outcome, the first time and every time after."""
+    """The response for a call with an outcome."""
     response = gateway_pb.CallToolResponse(
         status=STATUS[call.state],
         stop_reason=call.stop_reason,

@@ -1,4 +1,4 @@
-"""The checks between a valid writ and the freeze, in the order of TG-2: the first that fails decides."""
+"""The checks between a valid writ and the freeze, in the order of TG-2: the first failed check decides."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,34 +12,34 @@ from .strict_json import BadJsonError, Json, args_hash, parse_strict
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checks make of a call: a tool to run, or a refusal."""
+    """Result of the checks: a tool to run, or a refusal."""
 
     tool: Tool | None = None
     stop_reason: str = ""
     message: str = ""
     args_hash: str = ""
-    #: A repeat of the same arguments got past the tool's limit, and counts for it.
+    #: A repeat of the same arguments passed the tool's limit and counts for it.
     counts_tool: bool = False
     repetition: gateway_pb.Repetition | None = None
 
 
 def judge(registry: Registry, store: Store, key: CallKey, writ: Any, arguments_json: str) -> Verdict:
-    """Judges a call whose writ fits; `writ` are its claims."""
+    """Checks a call with a matching writ; `writ` has its claims."""
     name: str = writ.tool
     made = store.count_run(key)
     if writ.HasField("max_tool_calls") and made >= writ.max_tool_calls:
-        said = f"The run has made {made} calls; the limit is {writ.max_tool_calls}."
-        return Verdict(stop_reason="max_tool_calls", message=said)
+        message = f"The run has made {made} calls; the limit is {writ.max_tool_calls}."
+        return Verdict(stop_reason="max_tool_calls", message=message)
     if name not in writ.allowed_tools:
-        said = f"Agent {writ.agent.name} may not call {name}."
-        return Verdict(stop_reason=f"tool_denied:{name}", message=said)
+        message = f"Agent {writ.agent.name} may not call {name}."
+        return Verdict(stop_reason=f"tool_denied:{name}", message=message)
     tool = registry.tools.get(name)
     if tool is None:
-        said = f"This gateway has no tool {name}."
-        return Verdict(stop_reason=f"tool_missing:{name}", message=said)
+        message = f"Tool {name} does not exist at this gateway."
+        return Verdict(stop_reason=f"tool_missing:{name}", message=message)
     if tool.digest != writ.definition_digest:
-        said = f"The definition of {name} is not the one that was reviewed; propose the call again."
-        return Verdict(stop_reason=f"tool_changed:{name}", message=said)
+        message = f"The definition of {name} changed after the review. Propose a new call."
+        return Verdict(stop_reason=f"tool_changed:{name}", message=message)
     try:
         args = parse_arguments(arguments_json)
     except BadJsonError as error:
@@ -84,7 +84,7 @@ def _repetition(tool: Tool, calls: list[tuple[str, str]], limit: int, hashed: st
 
 
 def parse_arguments(arguments_json: str) -> dict[str, Json]:
-    """Reads arguments from the exact bytes that were signed (TG-4). Raises BadJsonError."""
+    """Parses the exact bytes that were signed (TG-4). Raises BadJsonError."""
     args = parse_strict(arguments_json, "arguments_json")
     if isinstance(args, dict):
         return args

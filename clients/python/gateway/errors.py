@@ -1,4 +1,4 @@
-"""Errors as they cross the wire: a gRPC status with google.rpc.ErrorInfo (SYS-3)."""
+"""Errors: a gRPC status with google.rpc.ErrorInfo (SYS-3)."""
 
 import grpc
 from google.protobuf.any_pb2 import Any
@@ -10,10 +10,10 @@ Code = grpc.StatusCode
 
 
 class GatewayError(Exception):
-    """What a call is answered with in place of a response: one clear sentence and a stable reason."""
+    """An error response: one sentence and a stable reason."""
 
     def __init__(self, code: grpc.StatusCode, reason: str, message: str, **metadata: str) -> None:
-        """`metadata` names the field, limit or id that is meant; never content."""
+        """`metadata` has the field, limit or id; never content."""
         super().__init__(message)
         self.code = code
         self.reason = reason
@@ -21,7 +21,7 @@ class GatewayError(Exception):
         self.metadata = metadata
 
     def details(self) -> bytes:
-        """The google.rpc.Status that clients of every language read."""
+        """The google.rpc.Status for clients of every language."""
         info = ErrorInfo(domain="writ", reason=self.reason, metadata=self.metadata)
         packed = Any()
         packed.Pack(info)
@@ -30,7 +30,7 @@ class GatewayError(Exception):
 
 
 def invalid(reason: str, message: str, field: str) -> GatewayError:
-    """The request is wrong, whatever the state."""
+    """The request is invalid in any state."""
     return GatewayError(Code.INVALID_ARGUMENT, reason, message, field=field)
 
 
@@ -40,5 +40,5 @@ def denied(reason: str, message: str, **metadata: str) -> GatewayError:
 
 
 def unauthenticated(reason: str, message: str, **metadata: str) -> GatewayError:
-    """Nobody knows who calls."""
+    """The caller is not authenticated."""
     return GatewayError(Code.UNAUTHENTICATED, reason, message, **metadata)

@@ -1,4 +1,4 @@
-"""Freeze and Unfreeze: orders that stop a scope until each is lifted (SV-9, SUP-8)."""
+"""Freeze and Unfreeze: orders that freeze a scope until they are lifted (SV-9, SUP-8)."""
 
 import asyncio
 from typing import Any
@@ -7,7 +7,7 @@ from writ.control.v1 import freeze_pb2 as freeze_pb
 from writ.supervision.v1 import supervision_pb2 as supervision_pb
 from writ.tool.v1 import tool_gateway_service_pb2 as gateway_pb
 
-from .calls import Calls, UnderWay, frozen_error
+from .calls import Calls, InFlightCall, frozen_error
 from .errors import invalid
 from .outcomes import timestamp
 from .store import Freeze, Store
@@ -26,7 +26,7 @@ DEFAULT_WAIT_S = 1.0
 
 
 async def freeze(store: Store, calls: Calls, order: freeze_pb.FreezeOrder) -> gateway_pb.FreezeResponse:
-    """Refuses calls of a scope from now on, calls off what is in flight and waits for it a while."""
+    """Rejects new calls of a scope, cancels in-flight calls and waits for them."""
     scope, run = _scope(order.scope)
     made = Freeze(
         order.order_id,
@@ -39,17 +39,17 @@ async def freeze(store: Store, calls: Calls, order: freeze_pb.FreezeOrder) -> ga
     with store.transaction():
         known = store.find_freeze(order.order_id)
         if known is not None and known[0].scope != scope:
-            said = "order.order_id was used before for another scope."
-            raise invalid("REQUEST_ID_REUSED", said, "order.order_id")
+            message = "order.order_id was used before for another scope."
+            raise invalid("REQUEST_ID_REUSED", message, "order.order_id")
         if known is None:
             store.write_freeze(made)
         elif known[1]:
-            # A late repeat does not bring a lifted order back.
+            # A late repeat of a lifted order has no effect.
             return gateway_pb.FreezeResponse()
         if made.purges and run is not None:
             store.purge_results(*run)
     for entry in calls.within(scope):
-        entry.call_off(frozen_error(made))
+        entry.cancel(frozen_error(made))
     wait = order.wait.ToMilliseconds() / 1000 if order.HasField("wait") else DEFAULT_WAIT_S
     if tasks := [entry.task for entry in calls.within(scope)]:
         await asyncio.wait(tasks, timeout=wait)
@@ -58,13 +58,13 @@ async def freeze(store: Store, calls: Calls, order: freeze_pb.FreezeOrder) -> ga
 
 
 def unfreeze(store: Store, order_id: str) -> gateway_pb.UnfreezeResponse:
-    """Lifts one order, and no other that freezes the same."""
+    """Lifts one order; other orders stay in force."""
     with store.transaction():
         return gateway_pb.UnfreezeResponse(lifted=store.lift_freeze(order_id))
 
 
 def _scope(scope: freeze_pb.Scope) -> tuple[str, tuple[str, str, str] | None]:
-    """The name of a scope, and the tenant, run and agent whose results it may purge."""
+    """The key of a scope, and the tenant, run and agent whose results it may purge."""
     kind = scope.WhichOneof("kind")
     named: Any = getattr(scope, kind)
     if kind == "everything":
@@ -76,7 +76,7 @@ def _scope(scope: freeze_pb.Scope) -> tuple[str, tuple[str, str, str] | None]:
     return name, (named.tenant, named.run_id, agent)
 
 
-def _in_flight(entry: UnderWay) -> freeze_pb.InFlightCall:
+def _in_flight(entry: InFlightCall) -> freeze_pb.InFlightCall:
     key = entry.key
     return freeze_pb.InFlightCall(
         tenant=key.tenant,

@@ -1,4 +1,4 @@
-"""Outcomes and the receipts that prove them (TG-5, TG-8)."""
+"""Outcomes and their receipts (TG-5, TG-8)."""
 
 import json
 import time
@@ -46,18 +46,18 @@ class Outcomes:
             "receipt", "supervisor", call.call_id, _claims(call, picked), RECEIPT_LIFE_S
         )
         self._store.add_report(sha256_hex(call.receipt), "receipt", call.receipt.encode())
-        # A run that ended meanwhile may have said that nothing is kept.
+        # The run may have ended meanwhile with a retention that keeps no results.
         if any(freeze.purges for freeze in self._store.freezes_over(call.key)):
             call.result, call.message = None, ""
         self._store.write_call(call)
         return call
 
-    def record_doubt(self, call: Call, why: str) -> Call:
-        """Ends a call whose end nobody saw: only what changes nothing can have done nothing."""
+    def record_interrupted(self, call: Call, why: str) -> Call:
+        """Ends an interrupted call: as error for a read-only tool, as unknown otherwise."""
         if call.side_effect == "read_only":
             return self.record(call, "error", f"tool_error:{call.tool}", f"{call.tool} {why}.")
-        said = f"{call.tool} {why}, and nobody knows whether it did its work."
-        return self.record(call, "unknown", f"outcome_unknown:{call.tool}", said)
+        message = f"{call.tool} {why}, and its outcome is unknown."
+        return self.record(call, "unknown", f"outcome_unknown:{call.tool}", message)
 
 
 def _claims(call: Call, picked: object) -> claims_pb.ReceiptClaims:
@@ -86,14 +86,14 @@ def _claims(call: Call, picked: object) -> claims_pb.ReceiptClaims:
 
 
 def timestamp(at: float) -> Timestamp:
-    """A time as the contract has it."""
+    """A protobuf timestamp."""
     made = Timestamp()
     made.FromNanoseconds(int(at * 1e9))
     return made
 
 
 def cap(result: tool_pb.ToolResult, limit: int) -> tool_pb.ToolResult:
-    """The result within `limit` bytes of UTF-8: cut between characters, marked, and text then (TG-6)."""
+    """The result cut to `limit` bytes of UTF-8, between characters; then it is text (TG-6)."""
     data = result.content.encode()
     result.full_size_bytes, result.full_sha256 = len(data), sha256_hex(data)
     if len(data) > limit:
@@ -107,16 +107,16 @@ def _cut(data: bytes, limit: int) -> str:
 
 
 def fields_fit(paths: list[str]) -> bool:
-    """Whether a receipt has room for fields of these paths; asked before anything is executed."""
+    """Whether a receipt can hold the fields at these paths; checked before execution."""
     size = sum(len(json.dumps(path, ensure_ascii=False).encode()) for path in paths)
     return len(paths) <= MAX_PATHS and size <= MAX_PATH_BYTES
 
 
 def pick_fields(value: Json, paths: list[str]) -> dict[str, Json]:
     """The values at dotted paths, those that exist (SV-3). Long text is cut; an object, an array and
-    what finds no more room keep their kind and lose their content."""
+    what finds no more left keep their kind and lose their content."""
     picked: dict[str, Json] = {}
-    room = MAX_FIELDS_BYTES
+    left = MAX_FIELDS_BYTES
     for path in paths:
         found: Json = value
         for name in path.split("."):
@@ -128,7 +128,7 @@ def pick_fields(value: Json, paths: list[str]) -> dict[str, Json]:
             if isinstance(shown, dict | list):
                 shown = type(shown)()
             size = len(json.dumps(shown, ensure_ascii=False).encode())
-            fits = size <= room or not isinstance(shown, str)
+            fits = size <= left or not isinstance(shown, str)
             picked[path] = shown if fits else ""
-            room -= min(size, room)
+            left -= min(size, left)
     return picked

@@ -1,4 +1,4 @@
-"""The tools of tools.yaml, and what their arguments must be (TG-3, TG-6)."""
+"""The tools of tools.yaml and their argument contracts (TG-3, TG-6)."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True)
 class Source:
-    """A program that serves ToolProviderService, and how many calls it takes at a time."""
+    """A server of ToolProviderService and its concurrency limits."""
 
     name: str
     address: str
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as tools.yaml declares it, with every default filled in."""
+    """A tool as tools.yaml declares it, with defaults applied."""
 
     name: str
     description: str
@@ -43,11 +43,11 @@ class Tool:
     max_repeats: int
     risk: float
     source: str
-    #: SHA-256 over the definition: a writ names it (TG-1).
+    #: SHA-256 of the definition; part of every writ (TG-1).
     digest: str
 
     def problems(self, args: dict[str, Json]) -> list[str]:
-        """Everything that is wrong with arguments that are about to be executed, one sentence each."""
+        """The problems of arguments at execution, one sentence each."""
         trimmed = trim(args)
         assert isinstance(trimmed, dict)
         properties: dict[str, Any] = self.schema.get("properties", {})
@@ -69,7 +69,7 @@ class Tool:
         return found[:MAX_NAMED] + more
 
     def _accepts(self, spec: Any, value: Json) -> bool:
-        """Each argument by itself, beside the schema's own definitions."""
+        """The schema of each argument, with the definitions of the whole schema."""
         definitions = {key: self.schema[key] for key in ("$defs",) if key in self.schema}
         return bool(Draft202012Validator({**definitions, "allOf": [spec]}).is_valid(value))
 
@@ -81,7 +81,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Registry:
-    """Every tool of the gateway, in the order of names."""
+    """Every tool of the gateway, ordered by name."""
 
     tools: Mapping[str, Tool]
     sources: Mapping[str, Source]
@@ -90,7 +90,7 @@ class Registry:
 
 
 def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Registry:
-    """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses stand for `variables`.
+    """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses are replaced from `variables`.
 
     Tools run in programs that serve ToolProviderService: for a source of another kind,
     `WRIT_SOURCE_<NAME>` says where one is. Raises ValueError naming what is wrong; what this gateway does

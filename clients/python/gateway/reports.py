@@ -1,4 +1,4 @@
-"""Delivers receipts and refused attempts to the supervisor until it has them (TG-8)."""
+"""Delivers receipts and refusals until the supervisor acknowledges them (TG-8)."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ log = logging.getLogger("gateway")
 async def deliver_reports(
     store: Store, key: SigningKey, address_of: Callable[[str], str], delay_s: float
 ) -> None:
-    """Runs until it is cancelled: delayed, in batches, and again with back-off."""
+    """Runs until it is cancelled; delivers in batches and retries with back-off."""
     wait = poll = min(POLL_S, max(delay_s, 0.02))
     while True:
         await asyncio.sleep(wait)
@@ -42,7 +42,7 @@ async def deliver_reports(
 
 
 async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, delay_s: float) -> bool:
-    """Delivers one batch; says whether more may be waiting."""
+    """Delivers one batch; returns whether more may be pending."""
     pending = store.open_reports(time.time() - delay_s, BATCH)
     if not pending:
         return False
@@ -60,7 +60,7 @@ async def _deliver(store: Store, key: SigningKey, stub: SupervisionServiceStub, 
     taken += answer.acknowledged_refusal_ids
     with store.transaction():
         store.acknowledge(taken)
-    # What was not acknowledged is delivered again, but not at once.
+    # Items without an acknowledgement are delivered again after a pause.
     return len(taken) == BATCH
 
 

@@ -1,4 +1,4 @@
-"""How a doubt ends: VoidWrit and ResolveOutcome (TG-5, TG-8)."""
+"""VoidWrit and ResolveOutcome (TG-5, TG-8)."""
 
 import json
 import time
@@ -19,17 +19,17 @@ MAX_RESULT_BYTES = 1_048_576
 def void_writ(
     store: Store, outcomes: Outcomes, calls: Calls, key: CallKey, version: str
 ) -> gateway_pb.VoidWritResponse:
-    """The call's receipt; in flight; or, when the call was never made, burnt for ever (TG-8)."""
+    """The call's receipt; in flight; or burnt, when the call was never made (TG-8)."""
     with store.transaction():
         known = store.find_call(key)
         if known is None:
             burnt = Call(key.tenant, key.run_id, key.agent_instance, key.call_id, registry_version=version)
-            said = "The writ was voided before the call was made."
-            known = outcomes.record(burnt, "burnt", "cancelled", said)
+            message = "The writ was voided before the call was made."
+            known = outcomes.record(burnt, "burnt", "cancelled", message)
         elif known.state == "intent":
-            if calls.is_under_way(key):
+            if calls.is_in_flight(key):
                 return gateway_pb.VoidWritResponse(state=gateway_pb.VOID_STATE_IN_FLIGHT)
-            known = outcomes.record_doubt(known, "was interrupted")
+            known = outcomes.record_interrupted(known, "was interrupted")
     is_burnt = known.state == "burnt"
     state = gateway_pb.VOID_STATE_BURNT if is_burnt else gateway_pb.VOID_STATE_RECEIPT
     return gateway_pb.VoidWritResponse(state=state, receipt=known.receipt)
@@ -38,7 +38,7 @@ def void_writ(
 def resolve_outcome(
     store: Store, outcomes: Outcomes, request: gateway_pb.ResolveOutcomeRequest
 ) -> gateway_pb.ResolveOutcomeResponse:
-    """Records what a person found out, once: whoever comes later is given what stands (TG-5)."""
+    """Records the first resolution; later requests get it (TG-5)."""
     value = _read_result(request)
     digest = sha256_hex(
         json.dumps([request.outcome, request.result_json, request.resolved_by, request.comment])
@@ -46,15 +46,15 @@ def resolve_outcome(
     with store.transaction():
         call = store.find_call(key_of(request.call))
         if call is None:
-            said = f"There was no call {request.call.call_id} of this agent."
-            raise GatewayError(Code.NOT_FOUND, "CALL_NOT_FOUND", said)
+            message = f"This agent has no call {request.call.call_id}."
+            raise GatewayError(Code.NOT_FOUND, "CALL_NOT_FOUND", message)
         if call.resolved_at is not None:
             if call.resolve_request_id == request.request_id and call.resolve_digest != digest:
-                said = "request_id was used before for another resolution."
-                raise invalid("REQUEST_ID_REUSED", said, "request_id")
+                message = "request_id was used before for another resolution."
+                raise invalid("REQUEST_ID_REUSED", message, "request_id")
         elif call.state != "unknown":
-            said = f"The call {call.call_id} is {call.state}; only an unknown outcome can be resolved."
-            raise GatewayError(Code.FAILED_PRECONDITION, "CALL_OUTCOME_KNOWN", said)
+            message = f"The call {call.call_id} is {call.state}; only an unknown outcome can be resolved."
+            raise GatewayError(Code.FAILED_PRECONDITION, "CALL_OUTCOME_KNOWN", message)
         else:
             call.resolve_request_id, call.resolve_digest = request.request_id, digest
             call.resolved_by, call.resolved_at = request.resolved_by, time.time()
@@ -66,19 +66,19 @@ def resolve_outcome(
 
 def _record(outcomes: Outcomes, call: Call, request: gateway_pb.ResolveOutcomeRequest, value: Json) -> None:
     if request.outcome == gateway_pb.RESOLVED_OUTCOME_NOT_DONE:
-        said = f"{call.tool} did nothing, as a person found out."
-        outcomes.record(call, "error", f"tool_error:{call.tool}", said)
+        message = f"An operator confirmed that {call.tool} was not executed."
+        outcomes.record(call, "error", f"tool_error:{call.tool}", message)
         return
-    said = f"{call.tool} did its work, as a person found out."
+    message = f"An operator confirmed that {call.tool} was executed."
     if value is None:
-        outcomes.record(call, "ok", "", said)
+        outcomes.record(call, "ok", "", message)
         return
     result = tool_pb.ToolResult(kind=tool_pb.RESULT_KIND_JSON, content=request.result_json)
     outcomes.record(
         call,
         "ok",
         "",
-        said,
+        message,
         result=cap(result, MAX_RESULT_BYTES).SerializeToString(),
         picked=pick_fields(value, json.loads(call.result_fields)),
     )
@@ -88,8 +88,8 @@ def _read_result(request: gateway_pb.ResolveOutcomeRequest) -> Json:
     if not request.result_json:
         return None
     if request.outcome != gateway_pb.RESOLVED_OUTCOME_DONE:
-        said = "result_json must be empty for a call that was not done."
-        raise invalid("INVALID_RESULT", said, "result_json")
+        message = "result_json must be empty for a call that was not done."
+        raise invalid("INVALID_RESULT", message, "result_json")
     try:
         value = parse_strict(request.result_json, "result_json", MAX_RESULT_BYTES)
     except BadJsonError as error:

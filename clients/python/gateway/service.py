@@ -1,4 +1,4 @@
-"""ToolGatewayService and KeyService: requests in, answers out; what they mean is decided elsewhere."""
+"""ToolGatewayService and KeyService: translate requests and responses."""
 
 import json
 from typing import Any, TypeAlias
@@ -10,7 +10,7 @@ from writ.tool.v1 import tool_gateway_service_pb2 as gateway_pb
 from writ.tool.v1 import tool_pb2 as tool_pb
 from writ.tool.v1.tool_gateway_service_pb2_grpc import ToolGatewayServiceServicer
 
-from .access import Caller, Door
+from .access import Caller, Gate
 from .calls import Calls
 from .errors import Code, GatewayError, denied, invalid
 from .freezes import freeze, unfreeze
@@ -31,14 +31,14 @@ SIDE_EFFECTS = {
 
 
 class Keys(KeyServiceServicer):
-    """Publishes the gateway's key, to anybody."""
+    """Publishes the gateway's key without authentication."""
 
     def __init__(self, key: SigningKey) -> None:
-        """`key` is the one that signs."""
+        """`key` is the signing key."""
         self._key = key
 
     async def GetKeys(self, request: keys_pb.GetKeysRequest, context: Context) -> keys_pb.GetKeysResponse:
-        """All keys, or the one that is asked for."""
+        """All keys, or the requested one."""
         own = keys_pb.PublicKey(
             key_id=self._key.key_id,
             jwk_json=json.dumps(self._key.jwk),
@@ -49,13 +49,13 @@ class Keys(KeyServiceServicer):
 
 
 class Gateway(ToolGatewayServiceServicer):
-    """The contract of a tool gateway, one method an RPC."""
+    """The RPCs of a tool gateway."""
 
     def __init__(
-        self, door: Door, registry: Registry, store: Store, outcomes: Outcomes, calls: Calls
+        self, gate: Gate, registry: Registry, store: Store, outcomes: Outcomes, calls: Calls
     ) -> None:
-        """Everything that it hands requests on to."""
-        self._door = door
+        """The components that handle requests."""
+        self._gate = gate
         self._registry = registry
         self._store = store
         self._outcomes = outcomes
@@ -64,50 +64,50 @@ class Gateway(ToolGatewayServiceServicer):
     async def ListTools(
         self, request: gateway_pb.ListToolsRequest, context: Context
     ) -> gateway_pb.ListToolsResponse:
-        """Definitions: to the supervisor all, to a worker what its agent may call (TG-6)."""
-        return await self._door.answer("ListTools", request, context, self._list_tools)
+        """Lists every tool to the supervisor, and to a worker those of its agent (TG-6)."""
+        return await self._gate.answer("ListTools", request, context, self._list_tools)
 
     async def CallTool(
         self, request: gateway_pb.CallToolRequest, context: Context
     ) -> gateway_pb.CallToolResponse:
-        """Executes one action under a writ for exactly that action (TG-1)."""
-        return await self._door.answer("CallTool", request, context, self._calls.call_tool)
+        """Executes one action under a writ for exactly this action (TG-1)."""
+        return await self._gate.answer("CallTool", request, context, self._calls.call_tool)
 
     async def GetReceipt(
         self, request: gateway_pb.GetReceiptRequest, context: Context
     ) -> gateway_pb.GetReceiptResponse:
-        """A call's receipt, to the supervisor and to the agent that made the call (TG-8)."""
-        return await self._door.answer("GetReceipt", request, context, self._get_receipt)
+        """Returns a receipt to the supervisor and to the agent of the call (TG-8)."""
+        return await self._gate.answer("GetReceipt", request, context, self._get_receipt)
 
     async def VoidWrit(
         self, request: gateway_pb.VoidWritRequest, context: Context
     ) -> gateway_pb.VoidWritResponse:
-        """Settles what became of a writ (TG-8)."""
+        """Settles a writ that will not be repeated (TG-8)."""
 
         async def handle(request: Any, _: Caller) -> gateway_pb.VoidWritResponse:
             key = key_of(request.call)
             version = self._registry.version
             return void_writ(self._store, self._outcomes, self._calls, key, version)
 
-        return await self._door.answer("VoidWrit", request, context, handle)
+        return await self._gate.answer("VoidWrit", request, context, handle)
 
     async def ResolveOutcome(
         self, request: gateway_pb.ResolveOutcomeRequest, context: Context
     ) -> gateway_pb.ResolveOutcomeResponse:
-        """Records what a person found out of an unknown outcome (TG-5)."""
+        """Records an operator's resolution of an unknown outcome (TG-5)."""
 
         async def handle(request: Any, _: Caller) -> gateway_pb.ResolveOutcomeResponse:
             return resolve_outcome(self._store, self._outcomes, request)
 
-        return await self._door.answer("ResolveOutcome", request, context, handle)
+        return await self._gate.answer("ResolveOutcome", request, context, handle)
 
     async def Freeze(self, request: gateway_pb.FreezeRequest, context: Context) -> gateway_pb.FreezeResponse:
-        """Stops a scope (SV-9)."""
+        """Freezes a scope (SV-9)."""
 
         async def handle(request: Any, _: Caller) -> gateway_pb.FreezeResponse:
             return await freeze(self._store, self._calls, request.order)
 
-        return await self._door.answer("Freeze", request, context, handle)
+        return await self._gate.answer("Freeze", request, context, handle)
 
     async def Unfreeze(
         self, request: gateway_pb.UnfreezeRequest, context: Context
@@ -117,7 +117,7 @@ class Gateway(ToolGatewayServiceServicer):
         async def handle(request: Any, _: Caller) -> gateway_pb.UnfreezeResponse:
             return unfreeze(self._store, request.order_id)
 
-        return await self._door.answer("Unfreeze", request, context, handle)
+        return await self._gate.answer("Unfreeze", request, context, handle)
 
     async def _list_tools(
         self, request: gateway_pb.ListToolsRequest, caller: Caller
@@ -126,7 +126,7 @@ class Gateway(ToolGatewayServiceServicer):
         if request.known_version == version:
             return gateway_pb.ListToolsResponse(registry_version=version, unchanged=True)
         if after and after not in self._registry.tools:
-            raise invalid("INVALID_PAGE_TOKEN", "page_token is not one of this service.", "page_token")
+            raise invalid("INVALID_PAGE_TOKEN", "page_token is invalid.", "page_token")
         wanted = [
             tool
             for name, tool in self._registry.tools.items()
@@ -148,12 +148,12 @@ class Gateway(ToolGatewayServiceServicer):
         if agent is not None:
             own = (agent.tenant, agent.run_id, agent.agent.instance)
             if own != (key.tenant, key.run_id, key.agent_instance):
-                said = f"Agent {agent.agent.instance} may only read receipts of its own calls."
-                raise denied("CALL_WRONG_OWNER", said, field="call")
+                message = f"Agent {agent.agent.instance} may only read receipts of its own calls."
+                raise denied("CALL_WRONG_OWNER", message, field="call")
         call = self._store.find_call(key)
         if call is None or not call.receipt:
-            said = f"There is no outcome of a call {key.call_id} of this agent."
-            raise GatewayError(Code.NOT_FOUND, "RECEIPT_NOT_FOUND", said, call_id=key.call_id)
+            message = f"There is no outcome of a call {key.call_id} of this agent."
+            raise GatewayError(Code.NOT_FOUND, "RECEIPT_NOT_FOUND", message, call_id=key.call_id)
         return gateway_pb.GetReceiptResponse(receipt=call.receipt)
 
 

@@ -1,4 +1,4 @@
-"""Tool providers: programs that serve ToolProviderService, and their places (TG-6)."""
+"""Tool providers: servers of ToolProviderService, and their slots (TG-6)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .tokens import SigningKey
 
 MAX_RESULT_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE = 1_000
-#: Statuses that a server gives before it runs anything.
+#: Statuses that a server returns before it runs a tool.
 REFUSALS = {
     Code.INVALID_ARGUMENT,
     Code.UNAUTHENTICATED,
@@ -30,7 +30,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a run: `ok`; `error`, by the tool's own word; or `lost`, so that nobody knows."""
+    """Result of a run: `ok`; `error`; or `lost`, with an unknown outcome."""
 
     ending: str
     message: str = ""
@@ -40,10 +40,10 @@ class Answer:
 
 
 class OpenSource:
-    """A provider. A call waits for its place before its intent is recorded, never after (SUP-8)."""
+    """A provider. A call acquires its slot before its intent is recorded (SUP-8)."""
 
     def __init__(self, source: Source, key: SigningKey) -> None:
-        """Connects at the first call; that it is away now harms nobody."""
+        """Connects on the first call."""
         self._source = source
         self._key = key
         self._channel = grpc.aio.insecure_channel(source.address)
@@ -56,7 +56,7 @@ class OpenSource:
         await self._channel.close()
 
     async def acquire(self) -> None:
-        """Waits for a place. Raises TOOL_QUEUE_FULL, which leaves no trace, when too many wait (TG-8)."""
+        """Acquires a slot. Raises TOOL_QUEUE_FULL, which leaves no record (TG-8)."""
         source = self._source
         if self._places.locked() and self._queued >= source.max_queued:
             raise GatewayError(
@@ -73,11 +73,11 @@ class OpenSource:
             self._queued -= 1
 
     def release(self) -> None:
-        """Gives a place back."""
+        """Releases a slot."""
         self._places.release()
 
     async def invoke(self, request: provider_pb.InvokeRequest, timeout_s: float, traceparent: str) -> Answer:
-        """Runs a tool once. Whatever goes wrong is an answer; being cancelled tells the provider."""
+        """Runs a tool once. A failure is an answer; a cancellation reaches the provider."""
         tool = request.tool
         metadata = [("authorization", f"Bearer {self._key.service_token('tool-provider')}")]
         if traceparent:
@@ -88,13 +88,13 @@ class OpenSource:
             )
         except asyncio.TimeoutError:
             limit = round(timeout_s * 1000)
-            return Answer("lost", f"{tool} did not answer within its limit of {limit} ms")
+            return Answer("lost", f"{tool} did not respond within its timeout of {limit} ms")
         except grpc.aio.AioRpcError as error:
             return _from_error(tool, error)
         outcome = answer.WhichOneof("outcome")
         if outcome == "failure":
-            said = answer.failure.message.strip()[:MAX_MESSAGE] or f"{tool} failed."
-            return Answer("error", said, f"tool_error:{tool}")
+            message = answer.failure.message.strip()[:MAX_MESSAGE] or f"{tool} failed."
+            return Answer("error", message, f"tool_error:{tool}")
         return _from_result(tool, answer.result if outcome == "result" else None)
 
 
@@ -114,8 +114,8 @@ def _from_result(tool: str, result: tool_pb.ToolResult | None) -> Answer:
                 return Answer("ok", result=json_result, value=value)
         except BadJsonError:
             pass
-    said = f"{tool} gave back something that is no JSON object."
-    return Answer("error", said, f"tool_bad_result:{tool}")
+    message = f"{tool} returned a result that is not a JSON object."
+    return Answer("error", message, f"tool_bad_result:{tool}")
 
 
 def _from_error(tool: str, error: grpc.aio.AioRpcError) -> Answer:
@@ -124,7 +124,7 @@ def _from_error(tool: str, error: grpc.aio.AioRpcError) -> Answer:
         return Answer("error", f"The provider of {tool} refused the call.", stop_reason)
     if code == Code.INTERNAL:
         return Answer("error", f"{tool} failed.", stop_reason)
-    # gRPC says so only before anything was sent.
+    # gRPC reports this only before the request was sent.
     if code == Code.UNAVAILABLE and "failed to connect" in (error.details() or ""):
         return Answer("error", f"The provider of {tool} cannot be reached.", stop_reason)
-    return Answer("lost", f"The provider of {tool} did not answer")
+    return Answer("lost", f"The provider of {tool} did not respond")

@@ -1,4 +1,4 @@
-"""State: one SQLite file. Intent is on disk before a tool runs, outcome before it is told (TG-5)."""
+"""The store: one SQLite file. Intent is durable before a tool runs, its outcome before the response."""
 
 import sqlite3
 import time
@@ -31,13 +31,13 @@ CREATE TABLE IF NOT EXISTS reports (
 );
 """
 
-#: Where a call stands: `intent` has no outcome yet, all others have a receipt.
+#: State of a call: `intent` has no outcome yet, all others have a receipt.
 STATES = ("intent", "ok", "error", "refused", "unknown", "burnt")
 
 
 @dataclass(frozen=True)
 class CallKey:
-    """What identifies a call: execution is unique on it (TG-1)."""
+    """Identifies a call; a call is executed once per key (TG-1)."""
 
     tenant: str
     run_id: str
@@ -47,7 +47,7 @@ class CallKey:
 
 @dataclass
 class Call:
-    """A call on record."""
+    """A recorded call."""
 
     tenant: str
     run_id: str
@@ -71,7 +71,7 @@ class Call:
     duration_s: float | None = None
     stop_reason: str = ""
     message: str = ""
-    #: A serialized Repetition, of a call that was refused for it.
+    #: A serialized Repetition, for a call that was refused for it.
     repetition: bytes = b""
     #: A serialized ToolResult.
     result: bytes | None = None
@@ -90,7 +90,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Freeze:
-    """An order that stops a scope until it is lifted (SV-9)."""
+    """An order that freezes a scope until it is lifted (SV-9)."""
 
     order_id: str
     scope: str
@@ -105,20 +105,20 @@ _AGENT = "tenant = ? AND run_id = ? AND agent_instance = ?"
 
 
 def scopes_over(key: CallKey) -> tuple[str, str, str, str]:
-    """The names of the scopes that cover a call."""
+    """The keys of the scopes that cover a call."""
     run = f"{key.tenant}/{key.run_id}"
     return ("*", key.tenant, run, f"{run}/{key.agent_instance}")
 
 
 class Store:
-    """Queries; whoever changes something does it inside `transaction()`, which is durable when it ends.
+    """Queries. Changes require `transaction()`, which is durable when it ends.
 
-    There is one connection and one thread, and nothing awaits inside a transaction: nobody else is
-    between its statements.
+    There is one connection and one thread, and nothing awaits inside a transaction, so transactions are
+    serial.
     """
 
     def __init__(self, file: Path) -> None:
-        """Opens the file; the first start makes it."""
+        """Opens the file and creates it on the first start."""
         self._db = sqlite3.connect(file, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA journal_mode = WAL")
@@ -131,7 +131,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything inside, or nothing."""
+        """A transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -141,16 +141,16 @@ class Store:
             raise
 
     def find_call(self, key: CallKey) -> Call | None:
-        """The call, if it is on record."""
+        """The call, or None."""
         rows = self._calls(f"{_AGENT} AND call_id = ?", *asdict(key).values())
         return rows[0] if rows else None
 
     def calls_without_outcome(self) -> list[Call]:
-        """What a former process left open."""
+        """The calls without an outcome."""
         return self._calls("state = 'intent'")
 
     def write_call(self, call: Call) -> None:
-        """Records a call as it stands now."""
+        """Writes a call."""
         marks = ", ".join("?" * len(_COLUMNS))
         self._db.execute(
             f"REPLACE INTO calls ({', '.join(_COLUMNS)}) VALUES ({marks})",
@@ -158,7 +158,7 @@ class Store:
         )
 
     def count_run(self, key: CallKey) -> int:
-        """Calls of the run, by any of its agents, refused ones included (TG-2)."""
+        """Number of calls of the run, including refused ones (TG-2)."""
         return self._one(
             "SELECT count(*) FROM calls WHERE tenant = ? AND run_id = ? AND state <> 'burnt'",
             key.tenant,
@@ -175,11 +175,11 @@ class Store:
         return [(row[0], row[1]) for row in rows]
 
     def epoch(self, key: CallKey) -> int:
-        """The highest lease epoch seen of the agent (RT-2)."""
+        """The highest lease epoch seen for the agent (RT-2)."""
         return self._one(f"SELECT max(epoch) FROM epochs WHERE {_AGENT}", *_agent(key)) or 0
 
     def remember_epoch(self, key: CallKey, epoch: int) -> None:
-        """Shuts out workers with a lower one."""
+        """Stores the epoch; workers with a lower one are rejected."""
         self._db.execute("REPLACE INTO epochs VALUES (?, ?, ?, ?)", [*_agent(key), epoch])
 
     def freezes_over(self, key: CallKey) -> list[Freeze]:
@@ -200,7 +200,7 @@ class Store:
         self._db.execute("INSERT INTO freezes VALUES (?, ?, ?, ?, ?, ?, 0)", [*asdict(freeze).values()])
 
     def lift_freeze(self, order_id: str) -> bool:
-        """Lifts one order; says whether there was anything to lift."""
+        """Lifts one order; returns whether it was in force."""
         return (
             self._db.execute(
                 "UPDATE freezes SET lifted = 1 WHERE order_id = ? AND NOT lifted", [order_id]
@@ -209,7 +209,7 @@ class Store:
         )
 
     def purge_results(self, tenant: str, run_id: str, agent_instance: str) -> None:
-        """Deletes what was recorded of results; receipts stay (SUP-4)."""
+        """Deletes recorded results; receipts stay (SUP-4)."""
         self._db.execute(
             "UPDATE calls SET result = NULL, message = '' WHERE tenant = ? AND run_id = ?"
             " AND ? IN ('', agent_instance)",
@@ -217,14 +217,14 @@ class Store:
         )
 
     def add_report(self, report_id: str, kind: str, content: bytes) -> None:
-        """Keeps a receipt or a refused attempt for the supervisor; the same again is kept once."""
+        """Queues a receipt or a refusal for the supervisor, once."""
         self._db.execute(
             "INSERT OR IGNORE INTO reports (id, kind, content, at) VALUES (?, ?, ?, ?)",
             [report_id, kind, content, time.time()],
         )
 
     def open_reports(self, before: float, limit: int) -> list[tuple[str, str, bytes]]:
-        """Id, kind and content of what nobody has acknowledged, oldest first."""
+        """Id, kind and content of unacknowledged items, oldest first."""
         rows = self._db.execute(
             "SELECT id, kind, content FROM reports WHERE NOT acknowledged AND at <= ?"
             " ORDER BY position LIMIT ?",
@@ -233,7 +233,7 @@ class Store:
         return [tuple(row) for row in rows]
 
     def acknowledge(self, ids: list[str]) -> None:
-        """The supervisor has these."""
+        """Deletes acknowledged items."""
         self._db.executemany("UPDATE reports SET acknowledged = 1 WHERE id = ?", [[one] for one in ids])
 
     def _calls(self, where: str, *values: str) -> list[Call]:

@@ -1,4 +1,4 @@
-"""JSON whose bytes mean one thing to every reader (TG-3, TG-4), and its two canonical texts."""
+"""Strict JSON (TG-3, TG-4) and its two canonical forms."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ _EDGES = re.compile(f"^[{WHITE_SPACE}]+|[{WHITE_SPACE}]+$")
 
 
 class BadJsonError(ValueError):
-    """Says in one sentence why a text is refused."""
+    """The reason why a text is rejected, in one sentence."""
 
 
 def parse_strict(text: str, field: str, max_bytes: int = MAX_BYTES) -> Json:
-    """Parses JSON; refuses duplicate and `__proto__` keys, NaN, what a double cannot hold, halves of
-    surrogate pairs, and what is nested deeper than 32 levels."""
+    """Parses JSON; rejects duplicate and `__proto__` keys, NaN, numbers that a double cannot hold, lone
+    surrogates, and more than 32 levels."""
     try:
         if len(text.encode()) > max_bytes:
             raise BadJsonError(f"{field} is larger than {max_bytes} bytes.")
@@ -58,7 +58,7 @@ def _constant(_: str) -> NoReturn:
 
 
 def _integer(token: str) -> Json:
-    # Thousands of digits are refused before they are read.
+    # Numbers with thousands of digits are rejected before they are parsed.
     if len(token) > 17 or abs(int(token)) > MAX_INTEGER:
         raise BadJsonError("It has an integer past 2^53 - 1; send it as text.")
     return int(token)
@@ -68,7 +68,7 @@ def _float(token: str) -> float:
     value = float(token)
     if value in (float("inf"), float("-inf")):
         raise BadJsonError("It has a number too large to hold.")
-    # Its canonical form spells an integer that a reader would round.
+    # Its canonical form is an integer that parsers would round.
     if value.is_integer() and MAX_INTEGER < abs(value) < 1e21:
         raise BadJsonError("It has an integer past 2^53 - 1; send it as text.")
     return value
@@ -90,7 +90,7 @@ def _check_depth(value: Json, depth: int) -> None:
 
 
 def trim(value: Json) -> Json:
-    """The value with white space cut off both ends of every string that is no key (TG-3)."""
+    """The value with every string except keys trimmed (TG-3)."""
     if isinstance(value, str):
         return _EDGES.sub("", value)
     if isinstance(value, list):
@@ -122,7 +122,7 @@ def args_hash_text(value: Json) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """A number as ECMAScript writes it, which is what RFC 8785 asks for."""
+    """A number in the ECMAScript format, as RFC 8785 requires."""
     if isinstance(value, int) or (value.is_integer() and abs(value) < 1e21):
         return str(int(value))
     mantissa, _, exponent = f"{abs(value)!r}".partition("e")

@@ -59,7 +59,7 @@ class SigningKey:
     """The gateway's own key, kept in `<data>/keys/python-gateway.key` (mode 0600)."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens the key; the first start makes it."""
+        """Opens the key and creates it on the first start."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = folder / "python-gateway.key"
         if not file.exists():
@@ -93,7 +93,7 @@ class SigningKey:
         return f"{signed}.{encode(self._private.sign(signed.encode()))}"
 
     def service_token(self, audience: str) -> str:
-        """Proves this service to one other."""
+        """A service token for another service."""
         claims = claims_pb.ServiceClaims(name=SELF, replica="python-gateway")
         return self.sign("service", audience, SELF, claims, SERVICE_LIFE_S)
 
@@ -104,7 +104,7 @@ def key_id_of(x: str) -> str:
 
 
 class KeyRing:
-    """Keys of the services whose signatures count, fetched with GetKeys when a key id is first met."""
+    """Public keys of trusted services, fetched with GetKeys for an unknown key id."""
 
     def __init__(self, address_of: Callable[[str], str]) -> None:
         """`address_of` gives host:port of a service, or raises LookupError."""
@@ -115,7 +115,7 @@ class KeyRing:
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def find(self, issuer: str, key_id: str) -> Ed25519PublicKey | None:
-        """The key, or None when there is none such. Raises UNAVAILABLE when nobody can tell (SYS-4)."""
+        """The key, or None. Raises UNAVAILABLE when the keys cannot be fetched (SYS-4)."""
         async with self._locks[issuer]:
             now = time.monotonic()
             fresh = now - self._fetched_at.get(issuer, -KEYS_USABLE_S) < KEYS_USABLE_S
@@ -157,7 +157,7 @@ def _keys_unavailable(issuer: str) -> GatewayError:
 
 @dataclass(frozen=True)
 class Verified:
-    """A token that counts, expired or not."""
+    """A verified token, which may be expired."""
 
     claims: Any
     id: str

@@ -1,4 +1,4 @@
-"""The writ: a call is executed only under one that orders exactly it (TG-1)."""
+"""The writ: a call is executed only under a writ for exactly this call (TG-1)."""
 
 import time
 from typing import Any
@@ -17,7 +17,7 @@ ORIGINS = ("original", "supervisor_revised", "human_revised")
 
 
 async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verified:
-    """The writ, once it is sure that it orders exactly this call; expired or not (TG-1)."""
+    """The verified writ for exactly this call, which may be expired (TG-1)."""
     key = key_of(request.call)
     try:
         shown = await verify(ring, "writ", request.writ, ("supervisor",), claims_pb.WritClaims())
@@ -38,11 +38,11 @@ async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verif
     }
     for name, (ordered, wanted) in pairs.items():
         if ordered != wanted:
-            said = f"The writ orders another call: its {name} differs from the request's."
-            raise denied("WRIT_MISMATCH", said, field=name, writ_id=shown.id)
+            message = f"The writ orders another call: its {name} differs from the request's."
+            raise denied("WRIT_MISMATCH", message, field=name, writ_id=shown.id)
     if not fields_fit(list(writ.result_fields)):
-        said = "The writ asks for more result fields than a receipt can carry."
-        raise denied("WRIT_INVALID", said, field="result_fields", writ_id=shown.id)
+        message = "The writ asks for more result fields than a receipt can carry."
+        raise denied("WRIT_INVALID", message, field="result_fields", writ_id=shown.id)
     return shown
 
 
@@ -52,7 +52,7 @@ def key_of(call: gateway_pb.CallKey) -> CallKey:
 
 
 def _bad_field(writ: Any) -> str | None:
-    """The first claim that cannot be right."""
+    """The first invalid claim."""
     ids = {
         "tenant": writ.tenant,
         "run_id": writ.run_id,
@@ -71,7 +71,7 @@ def _bad_field(writ: Any) -> str | None:
 
 
 def refuse_other(known: Call, request: gateway_pb.CallToolRequest) -> None:
-    """A call id stands for one call for ever. A burnt one was never told what it was for (TG-1)."""
+    """Rejects the reuse of a call id. A burnt call has no tool to compare (TG-1)."""
     if known.state == "burnt":
         return
     same = {
@@ -80,12 +80,12 @@ def refuse_other(known: Call, request: gateway_pb.CallToolRequest) -> None:
     }
     for name, fits in same.items():
         if not fits:
-            said = f"The call was made before with another {name}; what is recorded is never replaced."
-            raise denied("WRIT_MISMATCH", said, field=name)
+            message = f"The call id was used before with another {name}. Use a new call id."
+            raise denied("WRIT_MISMATCH", message, field=name)
 
 
 def refuse_expired(shown: Verified) -> None:
-    """For executing a writ is good for a short while; for the record it is good for ever (TG-1)."""
+    """Rejects execution under an expired writ; recorded outcomes are returned (TG-1)."""
     if time.time() >= shown.expires_at:
-        said = "The writ is over its time; have a fresh one from GetDecision."
-        raise denied("WRIT_EXPIRED", said, writ_id=shown.id)
+        message = "The writ has expired. Call GetDecision for a new one."
+        raise denied("WRIT_EXPIRED", message, writ_id=shown.id)

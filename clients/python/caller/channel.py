@@ -1,4 +1,4 @@
-"""The way to a server: address, key and retries."""
+"""gRPC channels: address, credentials and retries."""
 
 import json
 import os
@@ -11,11 +11,11 @@ import grpc
 
 from .problem import MisuseError
 
-#: How long a call that only asks or orders may take, in seconds.
+#: Timeout of unary calls, in seconds.
 TIMEOUT_S = 15.0
 
-# Every call may be sent again when the server was away: reading changes nothing, and what changes
-# something carries a request_id, by which a repeat is known.
+# Every call may be retried when the server is unavailable: calls that change something carry a
+# request_id, by which the server detects a repeat.
 RETRIES = json.dumps(
     {
         "methodConfig": [
@@ -35,7 +35,7 @@ RETRIES = json.dumps(
 
 
 def required(name: str) -> str:
-    """A setting that has no default."""
+    """A required setting."""
     value = os.environ.get(name)
     if not value:
         raise MisuseError(f"{name} is not set")
@@ -43,7 +43,7 @@ def required(name: str) -> str:
 
 
 class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
-    """Shows a key or token on every call."""
+    """Adds a key or token to every call."""
 
     def __init__(self, token: str) -> None:
         """Keeps the token."""
@@ -54,27 +54,27 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
         return proceed(details._replace(metadata=metadata), request)
 
     def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-        """A call with one answer."""
+        """A unary call."""
         return self._identified(continuation, client_call_details, request)
 
     def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-        """A call with many."""
+        """A server-streaming call."""
         return self._identified(continuation, client_call_details, request)
 
 
-def public_door() -> grpc.Channel:
-    """A channel to the public services, where WRIT_ADDRESS says they are; over TLS with WRIT_CA_FILE."""
+def public_channel() -> grpc.Channel:
+    """A channel to the public services, at WRIT_ADDRESS; over TLS with WRIT_CA_FILE."""
     token = required("WRIT_API_KEY")
     authorities = pem_in("WRIT_CA_FILE")
     trust = grpc.ssl_channel_credentials(authorities) if authorities else None
     return dial("WRIT_ADDRESS", "127.0.0.1:8080", token, trust)
 
 
-def service_door(service: str, variable: str, fallback: str) -> grpc.Channel:
-    """A channel to an internal service, as another one that WRIT_SERVICE_TOKEN names.
+def service_channel(service: str, variable: str, fallback: str) -> grpc.Channel:
+    """A channel to an internal service, as the service of WRIT_SERVICE_TOKEN.
 
-    Where services have certificates it shows that of WRIT_TLS_CERT_FILE, and takes only one that names the
-    service as a host, by an authority of WRIT_TLS_CA_FILE.
+    With mutual TLS it presents WRIT_TLS_CERT_FILE, and accepts only a certificate for the host name of the
+    service that is signed by a CA in WRIT_TLS_CA_FILE.
     """
     token = required("WRIT_SERVICE_TOKEN")
     authorities = pem_in("WRIT_TLS_CA_FILE")
@@ -87,7 +87,7 @@ def service_door(service: str, variable: str, fallback: str) -> grpc.Channel:
 
 
 def pem_in(name: str) -> bytes | None:
-    """What is in the file that a setting names; None when it names none."""
+    """The contents of the file of a setting; None when the setting is empty."""
     file = os.environ.get(name)
     if not file:
         return None
@@ -96,7 +96,7 @@ def pem_in(name: str) -> bytes | None:
     except OSError as error:
         raise MisuseError(f"{name}: {file}: {error.strerror}") from error
     if b"-----BEGIN" not in pem:
-        raise MisuseError(f"{name}: {file} holds nothing in PEM")
+        raise MisuseError(f"{name}: {file} contains no PEM data")
     return pem
 
 
@@ -107,7 +107,7 @@ def dial(
     trust: grpc.ChannelCredentials | None,
     options: Sequence[tuple[str, str]] = (),
 ) -> grpc.Channel:
-    """A channel that shows a token; in cleartext where there is nobody to trust."""
+    """A channel that sends a token; in cleartext without CA certificates."""
     address = os.environ.get(variable) or fallback
     options = [("grpc.service_config", RETRIES), *options]
     if trust is None:
@@ -118,5 +118,5 @@ def dial(
 
 
 def new_request_id() -> str:
-    """What makes a repeat of a request harmless."""
+    """A request id, which makes retries idempotent."""
     return f"req_{uuid.uuid4().hex}"
