@@ -12,11 +12,11 @@ import (
 )
 
 func openApprovals() (approvalv1.ApprovalServiceClient, io.Closer, error) {
-	door, err := openDoor()
+	channel, err := openChannel()
 	if err != nil {
 		return nil, nil, err
 	}
-	return approvalv1.NewApprovalServiceClient(door), door, nil
+	return approvalv1.NewApprovalServiceClient(channel), channel, nil
 }
 
 func listApprovals(ctx context.Context, args []string, out io.Writer) error {
@@ -24,11 +24,11 @@ func listApprovals(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	approvals, door, err := openApprovals()
+	approvals, channel, err := openApprovals()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	answer, err := approvals.ListApprovals(ctx, &approvalv1.ListApprovalsRequest{
@@ -53,11 +53,11 @@ func approve(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	approvals, door, err := openApprovals()
+	approvals, channel, err := openApprovals()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	request := &approvalv1.DecideApprovalRequest{
@@ -91,8 +91,8 @@ func approve(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// withEdits replaces some arguments of a JSON object. What is not edited stays as it was written:
-// numbers do not pass through floating point.
+// withEdits replaces some arguments of a JSON object. Other arguments keep their text:
+// numbers are not converted to floating point.
 func withEdits(arguments, edits string) (string, error) {
 	var proposed, changed map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &proposed); err != nil {

@@ -10,9 +10,9 @@ import (
 	meterv1 "writ.example/caller/gen/writ/meter/v1"
 )
 
-// consume books tokens on the tab of a run's first agent. The meter is an internal service: it wants the
-// token of a service that may call it, in WRIT_SERVICE_TOKEN, and is where WRIT_EXECUTION_METER_ADDRESS says.
-// When a cap is exceeded it answers BUDGET_EXHAUSTED with which, how much, and of how much.
+// consume books tokens on the tab of a run's first agent. The meter is an internal service at
+// WRIT_EXECUTION_METER_ADDRESS and requires a service token in WRIT_SERVICE_TOKEN. When a cap is exceeded, it
+// returns BUDGET_EXHAUSTED with the cap, the used amount and the limit.
 func consume(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()
 	tokens := flags.Int64("tokens", 0, "how many")
@@ -24,11 +24,11 @@ func consume(ctx context.Context, args []string, out io.Writer) error {
 	if token == "" {
 		return errors.New("WRIT_SERVICE_TOKEN is not set")
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	run, err := readRun(ctx, runs, given[0])
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Caller starts, watches, answers and cancels runs of Writ. It is written against the contracts alone:
-// what it imports of Writ is generated from proto/.
+// Caller starts, watches and cancels runs of Writ and answers approvals. It uses only code that is generated
+// from proto/.
 package main
 
 import (
@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-// Exit statuses. Whoever scripts the caller tells a spent budget from a mistake by them.
+// Exit codes; scripts can distinguish an exhausted budget from an invalid command line.
 const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitBudget = 3
 )
 
-// A command is one thing that the caller does.
+// A command of the client.
 type command struct {
-	// usage shows what comes after the command's name.
+	// usage has the arguments of the command.
 	usage string
 	about string
 	run   func(ctx context.Context, args []string, out io.Writer) error
@@ -34,12 +34,12 @@ var commands = map[string]command{
 	"watch":     {"RUN", "prints what happens, to the end of the run", watchRun},
 	"approvals": {"RUN", "lists what waits for a person", listApprovals},
 	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "says yes, with other values for some arguments", approve},
-	"usage":     {"RUN", "prints what a run has spent", printUsage},
+	"usage":     {"RUN", "prints the usage of a run", printUsage},
 	"cancel":    {"[-reason TEXT] RUN", "ends a run with all its agents", cancelRun},
-	"consume":   {"-tokens N RUN", "books tokens that were spent elsewhere on a run's tab", consume},
+	"consume":   {"-tokens N RUN", "books externally used tokens on a run's tab", consume},
 }
 
-// The order in which help lists the commands.
+// The order of the commands in the help text.
 var order = []string{"agents", "start", "watch", "approvals", "approve", "usage", "cancel", "consume"}
 
 func main() {
@@ -78,7 +78,7 @@ func help() int {
 	return exitUsage
 }
 
-// A usageError is a command line that cannot be understood.
+// A usageError is an invalid command line.
 type usageError struct{ what string }
 
 func (e *usageError) Error() string { return e.what }

@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Writ's errors carry an ErrorInfo of this domain; its reason is what programs should look at.
+// Writ's errors carry an ErrorInfo of this domain; programs should read its reason.
 const domain = "writ"
 
-// infoOf finds the ErrorInfo that Writ gave an error; nil when the error is not Writ's.
+// infoOf returns the ErrorInfo of an error of Writ; nil for other errors.
 func infoOf(err error) *errdetails.ErrorInfo {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == domain {
@@ -23,7 +23,7 @@ func infoOf(err error) *errdetails.ErrorInfo {
 	return nil
 }
 
-// report says what went wrong in one line, and returns the exit status for it.
+// report prints an error in one line and returns its exit code.
 func report(to io.Writer, err error) int {
 	var spent *budgetError
 	if errors.As(err, &spent) {
@@ -44,12 +44,12 @@ func report(to io.Writer, err error) int {
 	return exitFailed
 }
 
-// A budgetError is a run that ended since a budget of it was spent.
+// A budgetError is a run that ended because a budget was exhausted.
 type budgetError struct{ dimension string }
 
 func (e *budgetError) Error() string { return "budget exhausted: " + e.dimension }
 
-// spentBudget is an error when a stop reason says that a budget was spent, and which.
+// spentBudget returns an error for a stop reason that names an exhausted budget.
 func spentBudget(stopReason string) error {
 	if dimension, ok := strings.CutPrefix(stopReason, "budget_exhausted:"); ok {
 		return &budgetError{dimension}

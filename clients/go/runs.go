@@ -13,22 +13,22 @@ import (
 
 // openRuns connects to the service for runs; close it when done.
 func openRuns() (runv1.RunServiceClient, io.Closer, error) {
-	door, err := openDoor()
+	channel, err := openChannel()
 	if err != nil {
 		return nil, nil, err
 	}
-	return runv1.NewRunServiceClient(door), door, nil
+	return runv1.NewRunServiceClient(channel), channel, nil
 }
 
 func listAgents(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := parse(newFlags(), args); err != nil {
 		return err
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	answer, err := runs.ListAgents(ctx, &runv1.ListAgentsRequest{})
@@ -55,15 +55,15 @@ func startRun(ctx context.Context, args []string, out io.Writer) error {
 		Goal:      given[1],
 		Model:     *model,
 	}
-	// A limit that is not set is none; zero is zero.
+	// An unset limit means unlimited; zero means zero.
 	if *maxTokens >= 0 {
 		request.RunBudget = &supervisionv1.ExecutionBudget{MaxTokens: proto.Int64(*maxTokens)}
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	answer, err := runs.StartRun(ctx, request)
@@ -79,17 +79,17 @@ func printUsage(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	run, err := readRun(ctx, runs, given[0])
 	if err != nil {
 		return err
 	}
 	if run.GetResult() == nil {
-		return fmt.Errorf("%s is not over; what it spent is counted at its end", run.GetRunId())
+		return fmt.Errorf("%s has not ended; usage is counted at its end", run.GetRunId())
 	}
 	spent := run.GetResult().GetUsage()
 	fmt.Fprintf(out, "input_tokens=%d output_tokens=%d turns=%d cost_usd=%.9f\n",
@@ -105,11 +105,11 @@ func cancelRun(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	answer, err := runs.CancelRun(ctx, &runv1.CancelRunRequest{

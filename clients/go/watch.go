@@ -14,21 +14,21 @@ import (
 	runv1 "writ.example/caller/gen/writ/run/v1"
 )
 
-// How long to wait before a watch that broke off is taken up again.
+// Pause before a broken watch is resumed.
 const pause = 500 * time.Millisecond
 
-// watchRun follows a run to its end. A watch that breaks off goes on after the last event that was
-// seen, so that none is missed and none is told twice.
+// watchRun follows a run to its end. A broken watch is resumed after the last event,
+// so that no event is missed or repeated.
 func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	given, err := parse(newFlags(), args, "RUN")
 	if err != nil {
 		return err
 	}
-	runs, door, err := openRuns()
+	runs, channel, err := openRuns()
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer channel.Close()
 	for after := int64(0); ; {
 		result, err := follow(ctx, runs, given[0], &after, out)
 		switch {
@@ -46,7 +46,7 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	}
 }
 
-// follow prints events after the place given and moves it along; it returns the result with the last one.
+// follow prints the events after a position and advances it; it returns the result with the last event.
 func follow(
 	ctx context.Context, runs runv1.RunServiceClient, run string, after *int64, out io.Writer,
 ) (*runv1.RunResult, error) {
@@ -68,7 +68,7 @@ func follow(
 	}
 }
 
-// line tells an event: its place, what it is, and what it is about.
+// line formats an event: position, type and subject.
 func line(event *runv1.RunEvent) string {
 	switch entry := event.GetEntry().(type) {
 	case *runv1.RunEvent_Decision:
@@ -82,7 +82,7 @@ func line(event *runv1.RunEvent) string {
 	}
 }
 
-// about names an action in a word.
+// about returns a short name of an action.
 func about(action *reviewv1.Action) string {
 	switch kind := action.GetKind().(type) {
 	case *reviewv1.Action_Tool:
@@ -96,7 +96,7 @@ func about(action *reviewv1.Action) string {
 	}
 }
 
-// ending prints how a run ended. One whose budget was spent is an error, as a refused call would be.
+// ending prints how a run ended. An exhausted budget is an error, like a rejected call.
 func ending(result *runv1.RunResult, out io.Writer) error {
 	fmt.Fprintln(out, result.GetStatus(), result.GetStopReason())
 	if result.GetAnswer() != "" {

@@ -33,7 +33,7 @@ def command_line() -> argparse.ArgumentParser:
 
     for name, run, about in (
         ("watch", runs.watch, "prints what happens, to the end of the run"),
-        ("usage", runs.usage, "prints what a run has spent"),
+        ("usage", runs.usage, "prints the usage of a run"),
         ("approvals", approvals.list_pending, "lists what waits for a person"),
     ):
         add = commands.add_parser(name, help=about)

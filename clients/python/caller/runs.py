@@ -97,7 +97,7 @@ def usage(given: Namespace) -> None:
     with public_channel() as channel:
         run = read_run(channel, given.run_id)
     if not run.HasField("result"):
-        raise MisuseError(f"{run.run_id} is not over; what it spent is counted at its end")
+        raise MisuseError(f"{run.run_id} has not ended; usage is counted at its end")
     spent = run.result.usage
     print(
         f"input_tokens={spent.usage.input_tokens} output_tokens={spent.usage.output_tokens} "

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Every call may be sent again when the server was away: reading changes nothing, and what changes
-// something carries a request_id, by which a repeat is known.
+// Every call may be retried when the server is unavailable: calls that change something carry a
+// request_id, by which the server detects a repeat.
 const retries = `{"methodConfig": [{
   "name": [{}],
   "retryPolicy": {
@@ -26,10 +26,10 @@ const retries = `{"methodConfig": [{
   }
 }]}`
 
-// How long a call that only asks or orders may take.
+// Timeout of unary calls.
 const callTimeout = 15 * time.Second
 
-// A bearer shows a key or token on every call: over TLS only, except where there is none.
+// A bearer sends a key or token with every call; with TLS configured, over TLS only.
 type bearer struct {
 	token     string
 	cleartext bool
@@ -41,9 +41,9 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 
 func (b bearer) RequireTransportSecurity() bool { return !b.cleartext }
 
-// openDoor connects to the public door, where WRIT_ADDRESS says it is. The development port is cleartext;
-// with WRIT_CA_FILE the key goes over TLS only.
-func openDoor() (*grpc.ClientConn, error) {
+// openChannel connects to the public API at WRIT_ADDRESS. The development port is cleartext; with
+// WRIT_CA_FILE the key is sent over TLS only.
+func openChannel() (*grpc.ClientConn, error) {
 	key := os.Getenv("WRIT_API_KEY")
 	if key == "" {
 		return nil, errors.New("WRIT_API_KEY is not set")
@@ -55,8 +55,8 @@ func openDoor() (*grpc.ClientConn, error) {
 	return dial("WRIT_ADDRESS", "127.0.0.1:8080", key, trust)
 }
 
-// openService connects to an internal service as another one. Where services have certificates it shows that
-// of WRIT_TLS_CERT_FILE, and takes only one that names the service as a host, by an authority of WRIT_TLS_CA_FILE.
+// openService connects to an internal service as another service. With mutual TLS it presents WRIT_TLS_CERT_FILE,
+// and accepts only a certificate for the host name of the service that is signed by a CA in WRIT_TLS_CA_FILE.
 func openService(service, variable, fallback, token string) (*grpc.ClientConn, error) {
 	trust, err := trustOf("WRIT_TLS_CA_FILE")
 	if err != nil {
@@ -73,7 +73,7 @@ func openService(service, variable, fallback, token string) (*grpc.ClientConn, e
 	return dial(variable, fallback, token, trust)
 }
 
-// trustOf reads the authorities in the file that a variable names; nil when it names none.
+// trustOf reads the CA certificates in the file of a variable; nil when the variable is empty.
 func trustOf(variable string) (*tls.Config, error) {
 	file := os.Getenv(variable)
 	if file == "" {
@@ -108,7 +108,7 @@ func dial(variable, fallback, token string, trust *tls.Config) (*grpc.ClientConn
 	)
 }
 
-// newRequestID is what makes a repeat of a request harmless.
+// newRequestID returns a request id, which makes retries idempotent.
 func newRequestID() string {
 	random := make([]byte, 16)
 	rand.Read(random)
