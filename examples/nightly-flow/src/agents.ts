@@ -1,6 +1,6 @@
 import { type AgentDefinition, defineAgent, type JsonValue } from '@writ/kernel';
 
-/** Adds up the figures of the day that its task names. It needs no model for that. */
+/** Adds up the figures of the day in its task, without a model. */
 const dayCounter: AgentDefinition = defineAgent({
   name: 'day-counter',
   async run(agent, { goal }) {
@@ -14,10 +14,10 @@ const dayCounter: AgentDefinition = defineAgent({
   },
 });
 
-/** The agents of the flow that are written in TypeScript. */
+/** The TypeScript agents of the flow. */
 export const agents: readonly AgentDefinition[] = [dayCounter];
 
-/** A day such as `20 November 2026`, as `2026-11-20`. */
+/** Converts a day such as `20 November 2026` to `2026-11-20`. */
 function dayIn(text: string): string | undefined {
   const [, words] = /(\d{1,2} [A-Z][a-z]+ \d{4})/.exec(text) ?? [];
   const time = words === undefined ? Number.NaN : Date.parse(`${words} UTC`);

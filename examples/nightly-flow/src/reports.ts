@@ -1,20 +1,20 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A report as it went out. */
+/** A sent report. */
 export interface Report {
   readonly text: string;
   readonly run_id: string;
 }
 
-/** Sends a report, which here means a line in a file below `dataDir`; answers its number within its run. */
+/** Sends a report: appends it to a file in `dataDir`. Returns its number within its run. */
 export function sendReport(dataDir: string, report: Report): number {
   mkdirSync(dataDir, { recursive: true });
   appendFileSync(fileIn(dataDir), `${JSON.stringify(report)}\n`, { flush: true });
   return sentReports(dataDir).filter(({ run_id }) => run_id === report.run_id).length;
 }
 
-/** Every report that went out, the oldest first. */
+/** Every sent report, the oldest first. */
 export function sentReports(dataDir: string): Report[] {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return [];

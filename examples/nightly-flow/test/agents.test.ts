@@ -2,7 +2,7 @@ import type { AgentOperations, ToolAnswer } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { agents } from '../src/agents.ts';
 
-/** Runs the counter over one answer of its tool. */
+/** Runs the counter with one result of its tool. */
 async function count(goal: string, answer: ToolAnswer) {
   const asked: unknown[] = [];
   const operations = {
@@ -21,14 +21,14 @@ async function count(goal: string, answer: ToolAnswer) {
 }
 
 describe('the day counter', () => {
-  it('adds up the figures of the day that its task names (AG-1)', async () => {
+  it('adds up the figures of the day in its task (AG-1)', async () => {
     const figures = { ok: true, result: { orders_usd: [10, 30, 20] } } as const;
     const { text, asked } = await count('The night of 2 March 2026, please.', figures);
     expect(asked).toEqual([['read_figures', { day: '2026-03-02' }]]);
     expect(text).toContain('3 orders of 60 USD in all; the largest was 30 USD');
   });
 
-  it('fails by name without a day, and without figures (AG-1)', async () => {
+  it('fails without a day or without figures (AG-1)', async () => {
     const none = { ok: false, error: 'tool_error:read_figures', message: 'None.' } as const;
     await expect(count('Count.', none)).rejects.toThrow('no_day');
     await expect(count('2 March 2026', none)).rejects.toThrow('no_figures');

@@ -1,7 +1,7 @@
 import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-/** The scripts against a plain model of the desk: its rules and limits, without any of the services. */
+/** Runs the scripts against a plain model of the rules and limits, without services. */
 
 const DIRECTORY = import.meta.dirname;
 const MAX_TOOL_CALLS = 5;
@@ -34,7 +34,7 @@ interface Ending {
   readonly executed: readonly Action[];
 }
 
-/** Thrown where the desk ends a run early; the message is the stop reason. */
+/** Ends a run early; the message is the stop reason. */
 class Stopped extends Error {}
 
 let simulator: ModelSimulator;
@@ -141,12 +141,12 @@ async function play(script: Script): Promise<Ending> {
 
 function scriptOf(name: string): Script {
   const script = simulator.scripts.find((candidate) => candidate.name === name);
-  if (script === undefined) throw new Error(`There is no script ${name}.`);
+  if (script === undefined) throw new Error(`Script ${name} does not exist.`);
   return script;
 }
 
 describe('the refund desk’s scripts', () => {
-  it('each end as they say (SV-4, SV-7, TG-2)', async () => {
+  it('end with the declared outcome (SV-4, SV-7, TG-2)', async () => {
     expect(simulator.scripts.length).toBeGreaterThanOrEqual(13);
     for (const script of simulator.scripts) {
       const { status, stop_reason } = await play(script);
@@ -157,7 +157,7 @@ describe('the refund desk’s scripts', () => {
     }
   });
 
-  it('confirm what a person granted, not what was asked for (SV-6)', async () => {
+  it('confirm the approved amount instead of the requested one (SV-6)', async () => {
     for (const name of ['escalate-1200', 'missing-reason-1200']) {
       const { answer, executed } = await play(scriptOf(name));
       expect(answer).toMatch(/^800 USD/);
@@ -165,7 +165,7 @@ describe('the refund desk’s scripts', () => {
     }
   });
 
-  it('can also compose the answer when the steps run out (AG-2)', async () => {
+  it('compose the answer when the steps run out (AG-2)', async () => {
     for (const [name, amount] of [
       ['auto-1000', '1000'],
       ['escalate-1200', '800'],
@@ -175,7 +175,7 @@ describe('the refund desk’s scripts', () => {
     }
   });
 
-  it('answer the very same when asked again (RT-1)', async () => {
+  it('return the same responses to repeated requests (RT-1)', async () => {
     const script = scriptOf('escalate-1200');
     expect(await play(script)).toEqual(await play(script));
   });

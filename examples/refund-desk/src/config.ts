@@ -2,13 +2,13 @@ import { readEnv, variable } from '@writ/config';
 import { type PeerSettings, readPeerSettings } from '@writ/service';
 import { LOG_LEVELS, type LogLevel } from '@writ/telemetry';
 
-/** Everything that can be set about the desk's tools in a process of their own. */
+/** Settings of the refund tools as a separate process. */
 export interface ProviderConfig extends PeerSettings {
   readonly host: string;
   readonly port: number;
-  /** Where the desk keeps its books. */
+  /** Folder of the ledger. */
   readonly dataDir: string;
-  /** `host:port` of the gateway, whose calls alone are taken. */
+  /** `host:port` of the gateway; other callers are rejected. */
   readonly gatewayAddress: string;
   readonly logLevel: LogLevel;
 }
@@ -37,7 +37,7 @@ export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): Provid
     }),
     logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
       default: 'info',
-      about: 'how much is logged',
+      about: 'log level',
     }),
   });
   return { ...own, ...readPeerSettings(env) };

@@ -1,4 +1,4 @@
-/** A customer of the desk. */
+/** A customer. */
 interface Customer {
   readonly id: number;
   readonly name: string;
@@ -6,7 +6,7 @@ interface Customer {
   readonly tier: string;
 }
 
-/** What a customer pays for, and paid last. */
+/** Plan and last payment of a customer. */
 interface Billing {
   readonly plan: string;
   readonly currency: string;
@@ -42,7 +42,7 @@ const CUSTOMERS: ReadonlyMap<number, { readonly customer: Customer; readonly bil
     ],
   ]);
 
-/** The customer of this number with their billing; undefined when there is none. */
+/** The customer with this number and their billing; undefined when it does not exist. */
 export function findCustomer(userId: number) {
   return CUSTOMERS.get(userId);
 }

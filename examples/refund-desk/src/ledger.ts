@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-/** A refund that went out. Amounts are whole cents. */
+/** A paid refund. Amounts are whole cents. */
 export interface Refund {
   readonly idempotency_key: string;
   readonly user_id: number;
@@ -14,7 +14,7 @@ export interface Refund {
   readonly issued_at: string;
 }
 
-/** An email that waits to be sent; nobody sends it here. Amounts are whole cents. */
+/** A queued email; the example does not send it. Amounts are whole cents. */
 export interface Email {
   readonly idempotency_key: string;
   readonly user_id: number;
@@ -27,7 +27,7 @@ export interface Email {
   readonly written_at: string;
 }
 
-/** Everything that the desk has done. */
+/** All refunds and emails. */
 export interface LedgerRows {
   readonly refunds: readonly Refund[];
   readonly emails: readonly Email[];
@@ -47,13 +47,13 @@ const TABLES = `
 `;
 
 /**
- * The desk's own books: one row for each refund and each email, durable before the tool answers. A
- * key that is there already keeps its row, so that a repeat moves no money (TG-5).
+ * The ledger: one row for each refund and each email, durable before the tool returns. An existing key
+ * keeps its row, so that a repeat moves no money (TG-5).
  */
 export class RefundLedger {
   readonly #database: DatabaseSync;
 
-  /** Opens the books in `dataDir`, and makes them on the first start. */
+  /** Opens the ledger in `dataDir` and creates it on the first start. */
   constructor(dataDir: string) {
     mkdirSync(dataDir, { recursive: true });
     this.#database = new DatabaseSync(fileIn(dataDir), { timeout: 5_000 });
@@ -61,12 +61,12 @@ export class RefundLedger {
     this.#database.exec(TABLES);
   }
 
-  /** Books a refund, once a key. @returns the row that stands */
+  /** Records a refund, once per key. @returns the recorded row */
   refund(refund: Refund): Refund {
     return this.#book('refunds', refund) as unknown as Refund;
   }
 
-  /** Books an email, once a key. @returns the row that stands */
+  /** Records an email, once per key. @returns the recorded row */
   email(email: Email): Email {
     return this.#book('emails', email) as unknown as Email;
   }
@@ -84,15 +84,15 @@ export class RefundLedger {
          ON CONFLICT (idempotency_key) DO NOTHING`,
       )
       .run(...Object.values(row));
-    const standing = this.#database
+    const recorded = this.#database
       .prepare(`SELECT * FROM ${table} WHERE idempotency_key = ?`)
       .get(row.idempotency_key);
-    if (standing === undefined) throw new Error(`A row of ${table} is gone.`);
-    return standing;
+    if (recorded === undefined) throw new Error(`A row of ${table} is missing.`);
+    return recorded;
   }
 }
 
-/** Every row of the books in `dataDir`, the oldest first; for tests and the curious. */
+/** Every row of the ledger in `dataDir`, the oldest first; for tests. */
 export function readLedger(dataDir: string): LedgerRows {
   const database = new DatabaseSync(fileIn(dataDir), { readOnly: true, timeout: 5_000 });
   try {

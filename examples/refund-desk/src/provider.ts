@@ -1,4 +1,4 @@
-/** The refund desk's tools in a process of their own. */
+/** Serves the refund tools in a separate process. */
 import { once } from 'node:events';
 import { createTelemetry } from '@writ/telemetry';
 import { readProviderConfig } from './config.ts';
@@ -8,9 +8,9 @@ async function main(): Promise<void> {
   const { logLevel, ...config } = readProviderConfig();
   const telemetry = createTelemetry({ service: 'refund-tools', logLevel });
   const served = await serveTools(config, telemetry);
-  const told = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  const terminated = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   console.log(`refund tools listen on ${served.address}`);
-  await told;
+  await terminated;
   await served.close();
   await telemetry.shutdown();
 }

@@ -24,7 +24,7 @@ import type { Telemetry } from '@writ/telemetry';
 import type { ProviderConfig } from './config.ts';
 import { createTools } from './tools.ts';
 
-/** The desk's tools, served over gRPC. */
+/** The refund tools, served over gRPC. */
 export interface ServedTools {
   /** `host:port`. */
   readonly address: string;
@@ -42,8 +42,8 @@ interface DescribedTools {
 }
 
 /**
- * Serves the desk's tools to a gateway, and to nobody else (TG-6): each call must carry a service
- * token that the gateway signed for tool providers.
+ * Serves the refund tools to a gateway (TG-6): each call must carry a service token that the gateway
+ * signed for tool providers.
  */
 export async function serveTools(
   config: Omit<ProviderConfig, 'logLevel'>,
@@ -110,7 +110,7 @@ function invokeOf(tools: Tools): Invoke {
   ) => {
     const run = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
     if (run === undefined) {
-      throw new NotFoundError('TOOL_NOT_FOUND', `There is no tool ${tool} here.`, { tool });
+      throw new NotFoundError('TOOL_NOT_FOUND', `Tool ${tool} does not exist.`, { tool });
     }
     const args = parseJsonStrict(argumentsJson, { field: 'arguments_json' });
     if (!isJsonObject(args)) {

@@ -13,7 +13,7 @@ import { RefundLedger } from './ledger.ts';
 const POLICY_HINT = { auto_refund_limit_usd: 1000, refund_window_days: 14 };
 const TEMPLATE = 'refund_confirmation_v2';
 
-/** The refund desk's tools. They tell facts and do what they are told; whether they may, others decide. */
+/** The refund tools. Authorization is decided by the policy, not here. */
 export async function createTools({ dataDir, clock }: ToolContext): Promise<Tools> {
   const ledger = new RefundLedger(dataDir);
   const now = () => clock.now().toISOString();
@@ -118,12 +118,12 @@ function refused(error: string): { readonly status: string; readonly error: stri
   return { status: 'error', error };
 }
 
-/** Nothing has happened yet, and that is worth saying: the call need not count as unknown. */
+/** Reports that nothing was done, so that the call does not count as unknown. */
 function refuseWhenStopped({ signal }: ToolCall): void {
-  if (signal.aborted) throw new ToolFailure('The call was stopped before anything was done.');
+  if (signal.aborted) throw new ToolFailure('The call was cancelled before anything was done.');
 }
 
-/** The same for every repeat of a call, and for no other. */
+/** The same for every repeat of a call. */
 function suffix({ idempotencyKey }: ToolCall): string {
   return sha256Hex(idempotencyKey).slice(0, 12);
 }

@@ -11,13 +11,13 @@ import { type ServedTools, serveTools } from '../src/serve-tools.ts';
 
 let dataDir: string;
 let gateway: KeyPeer;
-let stranger: KeyPeer;
+let otherPeer: KeyPeer;
 let served: ServedTools;
 
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'writ-refund-'));
   gateway = await startKeyPeer('tool-gateway');
-  stranger = await startKeyPeer('agent-worker');
+  otherPeer = await startKeyPeer('agent-worker');
   served = await serveTools(
     { host: '127.0.0.1', port: 0, dataDir, gatewayAddress: gateway.address },
     createTelemetry({ service: 'refund-tools', logLevel: 'silent' }),
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway.close();
-  await stranger.close();
+  await otherPeer.close();
   await served.close();
   rmSync(dataDir, { recursive: true, force: true });
 });
@@ -44,7 +44,7 @@ const INVOCATION = {
   callId: 'op-1',
 };
 
-describe('the desk as a tool provider (TG-6)', () => {
+describe('the refund tools as a tool provider (TG-6)', () => {
   it('describes its tools', async () => {
     const { tools } = await clientOf(gateway).describeTools({});
     expect(tools.map(({ name }) => name)).toEqual([
@@ -55,14 +55,14 @@ describe('the desk as a tool provider (TG-6)', () => {
     expect(JSON.parse(tools[1]?.inputSchemaJson ?? '')).toMatchObject({ type: 'object' });
   });
 
-  it('runs them for the gateway, once for one key', async () => {
+  it('runs a tool for the gateway, once per idempotency key', async () => {
     const { outcome } = await clientOf(gateway).invoke(INVOCATION);
     expect(outcome).toMatchObject({ case: 'result', value: { kind: ResultKind.JSON } });
     expect((await clientOf(gateway).invoke(INVOCATION)).outcome).toEqual(outcome);
     expect(readLedger(dataDir).refunds).toHaveLength(1);
   });
 
-  it('tells a tool that is not there from arguments that cannot be read', async () => {
+  it('distinguishes an unknown tool from invalid arguments', async () => {
     await expect(
       clientOf(gateway).invoke({ ...INVOCATION, tool: 'toString' }),
     ).rejects.toMatchObject({ reason: 'TOOL_NOT_FOUND' });
@@ -71,8 +71,8 @@ describe('the desk as a tool provider (TG-6)', () => {
     ).rejects.toMatchObject({ kind: 'invalid_argument' });
   });
 
-  it('runs nothing for anybody else (SYS-6)', async () => {
-    await expect(clientOf(stranger).invoke(INVOCATION)).rejects.toBeDefined();
+  it('rejects other callers (SYS-6)', async () => {
+    await expect(clientOf(otherPeer).invoke(INVOCATION)).rejects.toBeDefined();
     await expect(clientOf(gateway, 'tool-gateway').invoke(INVOCATION)).rejects.toMatchObject({
       kind: 'unauthenticated',
     });

@@ -40,7 +40,7 @@ const refund = (over: JsonObject = {}, key = 'idem_1') =>
   run('issue_refund', { user_id: 42, amount_usd: 800, reason: ' Paid twice. ', ...over }, key);
 
 describe('get_refund_context', () => {
-  it('tells a customer, what they paid last, and what the desk may do alone', async () => {
+  it('returns the customer, the last payment and the automatic limit', async () => {
     expect(await run('get_refund_context', { user_id: 42 })).toEqual({
       user: { id: 42, name: 'Anna', country: 'US', tier: 'enterprise' },
       billing: {
@@ -57,7 +57,7 @@ describe('get_refund_context', () => {
     });
   });
 
-  it('says who is not there', async () => {
+  it('reports an unknown customer', async () => {
     expect(await run('get_refund_context', { user_id: 1 })).toEqual({
       error: 'context_not_found_for_user:1',
     });
@@ -65,7 +65,7 @@ describe('get_refund_context', () => {
 });
 
 describe('issue_refund', () => {
-  it('books the refund in whole cents before it answers', async () => {
+  it('records the refund in whole cents before it returns', async () => {
     const result = await refund({ amount_usd: 799.999 });
     expect(result).toEqual({
       status: 'ok',
@@ -82,7 +82,7 @@ describe('issue_refund', () => {
     ]);
   });
 
-  it('moves money once for one key, also after a restart, and answers as the first time (TG-5)', async () => {
+  it('moves money once per key, also after a restart, and returns the first result (TG-5)', async () => {
     const first = await refund();
     expect(await refund({ amount_usd: 5 })).toEqual(first);
     await tools[Symbol.asyncDispose]?.();
@@ -109,7 +109,7 @@ describe('issue_refund', () => {
     expect(readLedger(dataDir).refunds).toEqual([]);
   });
 
-  it('does nothing once it was told to stop, and says so (SUP-8)', async () => {
+  it('does nothing after a cancellation and reports it (SUP-8)', async () => {
     const args = { user_id: 42, amount_usd: 800, reason: 'Paid twice.' };
     const stopped = tools.issue_refund?.(args, callOf('idem_1', AbortSignal.abort()));
     await expect(stopped).rejects.toMatchObject({ name: 'ToolFailure' });
@@ -118,7 +118,7 @@ describe('issue_refund', () => {
 });
 
 describe('send_refund_email', () => {
-  it('writes one email for one key, and sends none', async () => {
+  it('queues one email per key', async () => {
     const args = { user_id: 7, amount_usd: 49, message: 'It is on its way.' };
     const first = await run('send_refund_email', args);
     expect(first).toEqual({

@@ -11,7 +11,7 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   'windmills-inland': 'Inland, where there was no tide, wind did the same work when it blew.',
 };
 
-/** Names of the documents that contain any of the words, best first. */
+/** Names of the documents that contain any of the words, best match first. */
 export function findDocuments(words: string): string[] {
   const wanted = words.toLowerCase().split(/\W+/).filter(Boolean);
   const scored = Object.entries(DOCUMENTS).map(([name, text]) => {
@@ -24,7 +24,7 @@ export function findDocuments(words: string): string[] {
     .map(({ name }) => name);
 }
 
-/** A document's text; undefined when there is none of that name. */
+/** A document's text; undefined when it does not exist. */
 export function readDocument(name: string): string | undefined {
   return Object.hasOwn(DOCUMENTS, name) ? DOCUMENTS[name] : undefined;
 }

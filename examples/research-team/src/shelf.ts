@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A brief as it stands on the shelf. */
+/** A published brief. */
 export interface Brief {
   readonly title: string;
   readonly text: string;
@@ -9,14 +9,14 @@ export interface Brief {
   readonly idempotency_key: string;
 }
 
-/** Puts a brief on the shelf below `dataDir`; answers its number within its run. Each call puts one there. */
+/** Publishes a brief to a file in `dataDir`. Not idempotent. Returns its number within its run. */
 export function publish(dataDir: string, brief: Brief): number {
   mkdirSync(dataDir, { recursive: true });
   appendFileSync(fileIn(dataDir), `${JSON.stringify(brief)}\n`, { flush: true });
   return readShelf(dataDir).filter(({ run_id }) => run_id === brief.run_id).length;
 }
 
-/** Every brief on the shelf, the oldest first. */
+/** Every published brief, the oldest first. */
 export function readShelf(dataDir: string): Brief[] {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return [];

@@ -2,14 +2,14 @@ import { type JsonObject, type ToolContext, ToolFailure, type Tools } from '@wri
 import { findDocuments, readDocument } from './library.ts';
 import { publish } from './shelf.ts';
 
-/** The team's tools. */
+/** Tools of the team. */
 export async function createTools({ dataDir }: ToolContext): Promise<Tools> {
   return {
     search_library: async (args) => ({ documents: findDocuments(textOf(args, 'words')) }),
     read_document: async (args) => {
       const name = textOf(args, 'document');
       const text = readDocument(name);
-      if (text === undefined) throw new ToolFailure(`There is no document ${name}.`);
+      if (text === undefined) throw new ToolFailure(`Document ${name} does not exist.`);
       return { document: name, text };
     },
     publish_brief: async (args, { idempotencyKey, runId }) => {

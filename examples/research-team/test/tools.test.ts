@@ -26,7 +26,7 @@ async function call(tool: string, args: Record<string, string>) {
 }
 
 describe('the library', () => {
-  it('finds documents by their words, the best first, and reads them (TG-6)', async () => {
+  it('finds documents by words, best match first, and reads them (TG-6)', async () => {
     expect(await call('search_library', { words: 'tidal mill flour' })).toEqual({
       documents: ['yield-of-a-tidal-mill', 'mills-of-the-estuary', 'windmills-inland'],
     });
@@ -36,7 +36,7 @@ describe('the library', () => {
     await expect(call('read_document', { document: 'toString' })).rejects.toThrow(ToolFailure);
   });
 
-  it('counts what a run published, so that a second brief would be seen (TG-5)', async () => {
+  it('numbers the briefs of a run, so that a second brief is visible (TG-5)', async () => {
     const brief = { title: 'Mills', text: 'They turned.' };
     expect(await call('publish_brief', brief)).toMatchObject({ status: 'ok', number: 1 });
     expect(await call('publish_brief', brief)).toMatchObject({ number: 2 });
