@@ -92,16 +92,14 @@ export class MeterWorld implements AsyncDisposable {
     options: MeterWorldOptions,
     dir: string,
     simulator: ModelSimulator,
-    supervisor: KeyPeer,
-    worker: KeyPeer,
-    spawnBudget: KeyPeer,
+    peers: Pick<MeterWorld, 'supervisor' | 'worker' | 'spawnBudget'>,
   ) {
     this.#options = options;
     this.#dir = dir;
     this.simulator = simulator;
-    this.supervisor = supervisor;
-    this.worker = worker;
-    this.spawnBudget = spawnBudget;
+    this.supervisor = peers.supervisor;
+    this.worker = peers.worker;
+    this.spawnBudget = peers.spawnBudget;
     this.#bus = createInProcessBus({ onError: () => undefined });
   }
 
@@ -122,9 +120,11 @@ export class MeterWorld implements AsyncDisposable {
       options,
       dir,
       await createModelSimulator({ scripts, requestLog: join(dir, 'requests.jsonl') }),
-      await startKeyPeer('supervisor', peer),
-      await startKeyPeer('agent-worker', peer),
-      await startKeyPeer('spawn-budget', peer),
+      {
+        supervisor: await startKeyPeer('supervisor', peer),
+        worker: await startKeyPeer('agent-worker', peer),
+        spawnBudget: await startKeyPeer('spawn-budget', peer),
+      },
     );
     await world.#bus.subscribe({
       subject: HOOK_SUBJECTS,

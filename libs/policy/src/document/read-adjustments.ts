@@ -32,16 +32,16 @@ export function readAdjustments(
       );
       return [];
     }
-    return readAdjustment(source, argument, member, scope, args?.[argument] ?? 'dyn') ?? [];
+    const type = args?.[argument] ?? 'dyn';
+    return readAdjustment(source, member, scope, { argument, type }) ?? [];
   });
 }
 
 function readAdjustment(
   source: YamlSource,
-  argument: string,
   spot: Spot,
   scope: Scope,
-  type: ArgumentTypes[string],
+  { argument, type }: { readonly argument: string; readonly type: ArgumentTypes[string] },
 ): Adjustment | undefined {
   const members = source.map(spot, { keys: KEYS });
   if (members === undefined) return undefined;

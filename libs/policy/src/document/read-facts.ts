@@ -35,7 +35,9 @@ export function readFact(
   schemas: ToolSchemas,
 ): Fact {
   const spots = (head.updates && source.list(head.updates)) ?? [];
-  const updates = spots.flatMap((spot) => readUpdate(source, spot, head, declared, schemas) ?? []);
+  const updates = spots.flatMap(
+    (spot) => readUpdate(source, spot, head, { declared, schemas }) ?? [],
+  );
   return { ...head, updates };
 }
 
@@ -65,8 +67,7 @@ function readUpdate(
   source: YamlSource,
   spot: Spot,
   { kind, type }: FactHead,
-  declared: Declarations,
-  schemas: ToolSchemas,
+  { declared, schemas }: { readonly declared: Declarations; readonly schemas: ToolSchemas },
 ): FactUpdate | undefined {
   const cap = kind === 'cap';
   const keys = cap ? ['tool', 'count', 'when', 'add', 'if_failed'] : ['tool', 'when', 'set'];
