@@ -19,7 +19,7 @@ export const meter: BenchTarget = {
     const tabs = Array.from({ length: AGENTS }, (_, index) => ({
       tenant: 'acme',
       runId: 'run-1',
-      agentInstance: `desk-${index}`,
+      agentInstance: `payer-${index}`,
     }));
     for (const { tenant, runId, agentInstance: instance } of tabs) {
       await client.openTab({
@@ -27,7 +27,7 @@ export const meter: BenchTarget = {
         tenant,
         runId,
         sessionId: 'session-1',
-        agent: { name: 'desk', instance },
+        agent: { name: 'payer', instance },
         budget: { maxTokens: 1_000_000_000n, maxCostNanoUsd: 1_000_000_000_000n },
       });
     }

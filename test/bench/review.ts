@@ -31,10 +31,10 @@ const RULES = 50;
 const AGENTS = {
   agents: [
     {
-      name: 'desk',
+      name: 'refunder',
       kind: 'json-action',
       instructions: 'Refund.',
-      model: { model: 'desk' },
+      model: { model: 'refunder' },
       tools: ['issue_refund'],
       limits: { max_steps: 1_000_000, max_tool_calls: 1_000_000 },
     },
@@ -162,7 +162,7 @@ async function startRuns(
       : { registryVersion: 'v1', tools, emitsHookEvents: true },
   );
   for (let run = 0; run < RUNS; run += 1) {
-    await runs.startRun({ requestId: `start-${run}`, agent: 'desk', goal: 'Refund it.' });
+    await runs.startRun({ requestId: `start-${run}`, agent: 'refunder', goal: 'Refund it.' });
   }
   await fakes.called(AgentWorkerService.method.deliver, RUNS);
 }

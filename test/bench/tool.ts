@@ -115,7 +115,7 @@ async function prepare(supervisor: KeyPeer, worker: KeyPeer, address: string): P
     const call = {
       tenant: 'acme',
       runId: `run-${n % AGENTS}`,
-      agentInstance: 'desk-1',
+      agentInstance: 'payer-1',
       callId: `op-${n}`,
     };
     const { token: writ } = await mintWrit(
@@ -123,7 +123,7 @@ async function prepare(supervisor: KeyPeer, worker: KeyPeer, address: string): P
       {
         tenant: call.tenant,
         runId: call.runId,
-        agent: { name: 'desk', instance: call.agentInstance },
+        agent: { name: 'payer', instance: call.agentInstance },
         callId: call.callId,
         tool: TOOL,
         definitionDigest,

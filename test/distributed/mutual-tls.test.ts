@@ -38,17 +38,17 @@ function presented({ ca, certFile, keyFile }: TestCertificates, name?: ServiceNa
 }
 
 describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', () => {
-  const strangersDir = mkdtempSync(join(tmpdir(), 'writ-strangers-'));
+  const untrustedDir = mkdtempSync(join(tmpdir(), 'writ-untrusted-'));
   let platform: DistributedPlatform;
   let certificates: TestCertificates;
-  let strangers: TestCertificates;
+  let untrustedCerts: TestCertificates;
   let forge: Forge;
   let served: ServedTools;
   let receiver: OtlpReceiver;
 
   beforeAll(async () => {
     const [port = 0] = await freePorts(1);
-    const file = join(strangersDir, 'tools.yaml');
+    const file = join(untrustedDir, 'tools.yaml');
     const tools = readFileSync(join(loadExample('refund-desk').folder, 'tools.yaml'), 'utf8');
     const provider = `desk: { kind: provider, address: "127.0.0.1:${port}" }`;
     writeFileSync(file, tools.replace(/desk: \{ kind: local.*\}/, provider));
@@ -73,7 +73,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
       },
       createTelemetry({ service: 'refund-tools', logLevel: 'silent' }),
     );
-    strangers = await generateTestCertificates(strangersDir);
+    untrustedCerts = await generateTestCertificates(untrustedDir);
     forge = new Forge(platform.dataDir);
   }, 120_000);
   afterAll(async () => {
@@ -81,7 +81,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
     await platform?.close();
     await served?.close();
     await receiver?.close();
-    rmSync(strangersDir, { recursive: true, force: true });
+    rmSync(untrustedDir, { recursive: true, force: true });
   });
 
   const addressOf = (service: ServiceName) => platform.replica(`${service}-0`).address;
@@ -129,7 +129,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
       const call = async (tls: RawTls | undefined, headers: Record<string, string> = token) =>
         await rawCall(addressOf(server), method, request, headers, 2_000, tls);
 
-      const unknownCa = { ...presented(strangers, caller), ca: Buffer.from(certificates.ca) };
+      const unknownCa = { ...presented(untrustedCerts, caller), ca: Buffer.from(certificates.ca) };
       const untrusted = {
         'no TLS': undefined,
         'no certificate': presented(certificates),

@@ -169,7 +169,7 @@ describe('the public endpoint', () => {
     const row = callerRow(method);
     const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
     expect(allowed).not.toEqual([]);
-    for (const role of [...ROLES.filter((one) => !allowed.includes(one)), 'nobody']) {
+    for (const role of [...ROLES.filter((one) => !allowed.includes(one)), 'unknown']) {
       for (const token of [keys[role], issuer.token({ roles: [role] })]) {
         if (token === undefined) continue;
         const { code } = await rawCall(edge(), method, request(method), bearer(token));

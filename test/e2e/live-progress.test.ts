@@ -80,7 +80,7 @@ it('streams progress and model text beside a timeline that is the same without t
   const activities = progress.map(({ activity }) => activity);
   expect(activities).toEqual(expect.arrayContaining([RUNNING, WAITING_FOR_TOOL, SUSPENDED]));
 
-  // Text from before the watch may be missing; all text after the decision must be there.
+  // Text from before the watch may be missing; all text after the decision is required.
   const texts = new Map<string, { text: string; pieces: number }>();
   for (const { callId, textDelta, textOffset, unreviewed, attempt, missed } of progress) {
     expect(missed).toBe(0);

@@ -74,7 +74,7 @@ describe('a client without generated code', () => {
     });
     const unknown = await post('writ.run.v1.RunService/StartRun', {
       requestId: 'r1',
-      agent: 'nobody',
+      agent: 'unknown',
       goal: 'x',
     });
     expect(await unknown.json()).toMatchObject({

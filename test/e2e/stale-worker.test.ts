@@ -37,7 +37,7 @@ const BOUNDARIES: Readonly<Record<string, (stale: Stale) => Promise<unknown>>> =
 interface State {
   /** Brings an active agent into the state. */
   readonly enter: (stale: Stale) => Promise<void>;
-  /** The refusal reason by boundary; boundaries that are left out do not refuse in this state. */
+  /** The refusal reason by boundary; omitted boundaries do not refuse in this state. */
   readonly refused: Readonly<Record<string, string>>;
 }
 

@@ -13,7 +13,7 @@ export async function answeredThenKilled(
 ) {
   const { program } = await harness.running();
   const { address } = program;
-  const agent = { runId: `killed-${times}`, instance: 'desk-1' };
+  const agent = { runId: `killed-${times}`, instance: 'payer-1' };
   await harness.openTab(agent);
   const serviceToken = await harness.worker.serviceToken('execution-meter')();
   let replayed = 0;

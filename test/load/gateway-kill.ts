@@ -49,7 +49,7 @@ export async function gatewayKill({
     // The response is in flight by then.
     setTimeout(() => reach('answered', String(callId)), random() * 6);
   };
-  const source = 'desk';
+  const source = 'payments';
   const harness = await GatewayHarness.start({
     tools: {
       pay: { entry: { side_effect: 'destructive', source }, run: (call) => run({ ...call }) },

@@ -37,7 +37,7 @@ export async function meterCap(harness: MeterHarness, { calls, kills }: MeterCap
   const random = seeded(kills?.seed ?? 0);
   const rounds: Round[] = [];
   for (let round = 0; round < (kills?.rounds ?? 1); round += 1) {
-    const agent = { runId: `cap-${calls}-${kills?.rounds ?? 0}-${round}`, instance: 'desk-1' };
+    const agent = { runId: `cap-${calls}-${kills?.rounds ?? 0}-${round}`, instance: 'payer-1' };
     await harness.openTab(agent, CAP);
     const reachedBefore = harness.simulator.requests().length;
     const pending = callAll(harness, agent, calls);

@@ -123,7 +123,7 @@ export class MeterHarness {
       tenant: TENANT,
       runId,
       sessionId: 'session-1',
-      agent: { name: 'desk', instance },
+      agent: { name: 'payer', instance },
       budget: maxCostNanoUsd === undefined ? {} : { maxCostNanoUsd },
       models: SCRIPTS.map(({ name }) => name),
     });
@@ -138,7 +138,7 @@ export class MeterHarness {
       {
         tenant: TENANT,
         runId,
-        agent: { name: 'desk', instance },
+        agent: { name: 'payer', instance },
         models: SCRIPTS.map(({ name }) => name),
         priority,
       },

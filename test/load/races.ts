@@ -16,7 +16,7 @@ const TIMED_OUT = 0.4;
 const HALTED = 0.3;
 /** Share of the runs in which one agent preempts another. */
 const TEAMS = 0.25;
-const LANES = 24;
+const CONCURRENCY = 24;
 
 /**
  * Races the finish of each run against a cancellation, a deadline, a halt that ends the run, and preemption,
@@ -30,14 +30,14 @@ export async function races({ runs, seed }: { readonly runs: number; readonly se
     const seen = new Map<string, string>();
     const pace = new Pace();
     let next = 0;
-    const lane = async () => {
+    const driveNext = async () => {
       while (next < runs) {
         next += 1;
         const [runId, stopReason] = await race(platform.client, { number: next, random, pace });
         seen.set(runId, stopReason);
       }
     };
-    await Promise.all(Array.from({ length: LANES }, lane));
+    await Promise.all(Array.from({ length: CONCURRENCY }, driveNext));
     await platform.stop();
     const ends = assertEndedOnce(platform, seen);
     const pauses = rowsOf(platform.dataDir, 'spawn-budget', 'SELECT total_pauses FROM pools');

@@ -11,7 +11,7 @@ import { type MeterHarness, TENANT } from './meter-harness.ts';
  */
 export async function streamAbort(harness: MeterHarness, { times }: { readonly times: number }) {
   const { models, tabs } = await harness.running();
-  const agent = { runId: `abort-${times}`, instance: 'desk-1' };
+  const agent = { runId: `abort-${times}`, instance: 'payer-1' };
   await harness.openTab(agent);
   const credentials = await harness.credentials(agent);
   const delays: number[] = [];

@@ -27,7 +27,7 @@ export async function driveTeams(
 ): Promise<void> {
   const { goal, agent, signals } = loadExample('research-team');
   let next = 0;
-  const lane = async () => {
+  const driveNext = async () => {
     while (next < job.runs && !signal.aborted) {
       const number = next;
       next += 1;
@@ -49,7 +49,7 @@ export async function driveTeams(
       if (seen.run?.result !== undefined) job.ended.set(runId, seen.run);
     }
   };
-  await Promise.all(Array.from({ length: job.batch }, lane));
+  await Promise.all(Array.from({ length: job.batch }, driveNext));
 }
 
 /** Resolves a call of unknown outcome as a human does: publishes the brief if it is not on the shelf. */

@@ -19,7 +19,7 @@ const AGENTS = `
 agents:
   - name: asker
     kind: json-action
-    model: { model: desk }
+    model: { model: main }
     tools: [issue_refund]
     limits: { max_steps: 100 }
 `;

@@ -110,9 +110,9 @@ describe('approvals with a modified policy', () => {
         answer: { case: 'approveWithEdits', value: { argumentsJson: '{}' } },
       }),
     ).rejects.toMatchObject({ reason: 'EDITS_REQUIRE_TOOL_CALL' });
-    const given = { approvalId, requestId: 'd-2', answer: APPROVE, comment: 'Well said.' };
-    const { approval } = await harness.approvals().decideApproval(given);
-    expect(approval?.humanApproval?.comment).toBe('Well said.');
+    const decision = { approvalId, requestId: 'd-2', answer: APPROVE, comment: 'Correct.' };
+    const { approval } = await harness.approvals().decideApproval(decision);
+    expect(approval?.humanApproval?.comment).toBe('Correct.');
     const run = await harness.ended(agent);
     expect(run).toMatchObject({
       state: RunState.COMPLETED,

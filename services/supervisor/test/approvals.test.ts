@@ -312,7 +312,7 @@ describe('approvals in lists and watches', () => {
     await expect(
       list({ ...filters, pageToken: Buffer.from(tampered).toString('base64url') }),
     ).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
-    expect((await list({ agentName: 'nobody' })).approvals).toEqual([]);
+    expect((await list({ agentName: 'unknown' })).approvals).toEqual([]);
     await harness
       .approvals()
       .decideApproval({ approvalId: other, requestId: 'd-1', answer: REJECT });

@@ -148,7 +148,7 @@ describe('the audit log of one run', () => {
     expect(await count({ kind: 'decision' })).toBe(3);
     expect(await count({ runId, agentInstance, kind: 'receipt' })).toBe(2);
     expect(await count({ runId: 'run_0' })).toBe(0);
-    expect(await count({ agentInstance: 'nobody' })).toBe(0);
+    expect(await count({ agentInstance: 'unknown' })).toBe(0);
     expect(await count({ afterSequence: 9n })).toBe(2);
     const at = records[5]?.recordTime;
     if (at === undefined) throw new Error('The record has no time.');

@@ -83,7 +83,7 @@ describe('EndChild', () => {
     const nested = await lead.child('op-1', 'lead');
     const scout = await nested.child('op-1');
     const other = await (await family.lead()).child('op-1');
-    for (const instance of [scout.instance, other.instance, lead.instance, 'nobody']) {
+    for (const instance of [scout.instance, other.instance, lead.instance, 'unknown']) {
       await expect(lead.end(instance, 'replied', 'op-5')).rejects.toMatchObject({
         reason: 'CHILD_NOT_FOUND',
       });

@@ -22,7 +22,7 @@ export const AGENTS_YAML = `
 agents:
   - name: lead
     kind: orchestrator
-    model: { model: desk }
+    model: { model: main }
     limits: { max_steps: 12, max_tool_calls: 9 }
     budget: { max_seconds: 60, max_tokens: 1000, max_cost_usd: "2", deadline: 10m }
     spawn: { max_agents: 3 }
@@ -39,11 +39,11 @@ agents:
     priority: high
   - name: digger
     kind: react
-    model: { model: desk }
+    model: { model: main }
     priority: high
-  - name: stranger
+  - name: outsider
     kind: react
-    model: { model: desk }
+    model: { model: main }
 `;
 
 const POLICY_YAML = `

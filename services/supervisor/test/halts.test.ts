@@ -162,12 +162,12 @@ describe('a halt in the supervisor', () => {
       tenant: 'acme',
       runId: agent.scope.runId,
       callId: 'op-1',
-      target: 'desk',
+      target: 'main',
     });
     harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({
       inFlight: [call],
     }));
-    expect((await halt())?.inFlight).toMatchObject([{ callId: 'op-1', target: 'desk' }]);
+    expect((await halt())?.inFlight).toMatchObject([{ callId: 'op-1', target: 'main' }]);
   });
 
   it('is idempotent by request_id, and halts are listed newest first, in pages (SV-9)', async () => {

@@ -15,11 +15,11 @@ const AGENTS = `
 agents:
   - name: open
     kind: json-action
-    model: { model: desk }
+    model: { model: main }
     unreviewed_deltas: true
   - name: closed
     kind: json-action
-    model: { model: desk }
+    model: { model: main }
 `;
 const { RUNNING, WAITING_FOR_TOOL } = AgentActivity;
 
@@ -149,7 +149,7 @@ describe('live progress of a run', () => {
     const [open, closed] = [await start('open'), await start('closed')];
     const watching = await watch(closed);
     publishText(closed, 'not allowed');
-    publish({ ...closed, agent: 'nobody' }, { step: 1, activity: RUNNING });
+    publish({ ...closed, agent: 'unknown' }, { step: 1, activity: RUNNING });
     publish({ ...closed, agent: open.agent }, { step: 1, activity: RUNNING });
     supervisor.bus.publishLive({
       eventId: 'live',

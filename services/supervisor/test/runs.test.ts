@@ -26,7 +26,7 @@ describe('StartRun', () => {
     const [pool] = fakes.requests(SpawnBudgetService.method.openPool);
     expect(pool?.budget).toMatchObject({ maxAgents: 50, allowPreempt: true });
     const [tab] = fakes.requests(ExecutionMeterService.method.openTab);
-    expect(tab).toMatchObject({ models: ['desk'], runBudget: { maxTokens: 1000n } });
+    expect(tab).toMatchObject({ models: ['main'], runBudget: { maxTokens: 1000n } });
     const [delivery] = fakes.deliveries;
     expect(delivery).toMatchObject({
       tenant: 'acme',
@@ -58,9 +58,9 @@ describe('StartRun', () => {
   });
 
   it('names the available agents when the agent does not exist', async () => {
-    await expect(supervisor.runs().startRun({ ...START, agent: 'nobody' })).rejects.toMatchObject({
+    await expect(supervisor.runs().startRun({ ...START, agent: 'unknown' })).rejects.toMatchObject({
       kind: 'not_found',
-      message: 'Agent "nobody" does not exist. Available agents: helper, slow, worker.',
+      message: 'Agent "unknown" does not exist. Available agents: helper, slow, worker.',
     });
   });
 
@@ -68,7 +68,7 @@ describe('StartRun', () => {
     const runs = supervisor.runs();
     await expect(runs.startRun({ ...START, model: 'gpt-9' })).rejects.toMatchObject({
       reason: 'MODEL_NOT_ALLOWED',
-      message: 'model is not allowed for worker. Allowed models: desk, sim-*.',
+      message: 'model is not allowed for worker. Allowed models: main, sim-*.',
     });
     await runs.startRun({ ...START, model: 'sim-escalate' });
     await supervisor.fakes.called(AgentWorkerService.method.deliver);

@@ -114,7 +114,7 @@ describe('SpawnChild', () => {
   );
 
   it.each([
-    ['an agent outside its manifest', 'stranger', 'x', 'unknown_tool:handoff_stranger'],
+    ['an agent outside its manifest', 'outsider', 'x', 'unknown_tool:handoff_outsider'],
     ['an unknown agent', 'ghost', 'x', 'unknown_tool:handoff_ghost'],
     ['an empty task', 'scout', '  ', 'missing_required_arg:handoff_scout:task'],
   ])(

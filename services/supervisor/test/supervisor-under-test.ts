@@ -45,17 +45,17 @@ agents:
     kind: json-action
     description: Works.
     instructions: Work.
-    model: { model: desk, also_allowed: ["sim-*"] }
+    model: { model: main, also_allowed: ["sim-*"] }
     tools: [look, act]
     limits: { max_steps: 8, max_tool_calls: 5 }
     budget: { max_seconds: 30, max_tokens: 1000, deadline: 10m }
   - name: slow
     kind: json-action
-    model: { model: desk }
+    model: { model: main }
     budget: { deadline: 10m }
   - name: helper
     kind: react
-    model: { model: desk }
+    model: { model: main }
 `;
 
 /** A policy that approves everything. */

@@ -7,35 +7,35 @@ type Data = Record<string, unknown>;
 
 /** Merges the refund desk and the research team into one example, so that one platform runs both. */
 export function combinedExample(folder: string): Example {
-  const desk = loadExample('refund-desk');
+  const refunds = loadExample('refund-desk');
   const team = loadExample('research-team');
   mkdirSync(folder, { recursive: true });
   for (const file of ['agents', 'models', 'tools', 'policy'] as const) {
-    const merged = MERGE[file](dataOf(desk, file), dataOf(team, file));
+    const merged = MERGE[file](dataOf(refunds, file), dataOf(team, file));
     // JSON is valid YAML.
     writeFileSync(join(folder, `${file}.yaml`), JSON.stringify(merged));
   }
   // The children of the research team use the model of their manifests, which plays the default script.
-  return { ...team, folder, scripts: [...desk.scripts, ...team.scripts] };
+  return { ...team, folder, scripts: [...refunds.scripts, ...team.scripts] };
 }
 
 const MERGE = {
-  agents: (desk: Data, team: Data) => lists(desk, team, 'agents'),
-  models: (desk: Data, team: Data) => ({
-    ...objects(desk, team, 'templates'),
-    ...objects(desk, team, 'models'),
+  agents: (refunds: Data, team: Data) => lists(refunds, team, 'agents'),
+  models: (refunds: Data, team: Data) => ({
+    ...objects(refunds, team, 'templates'),
+    ...objects(refunds, team, 'models'),
   }),
-  tools: (desk: Data, team: Data) => ({
-    ...lists(desk, team, 'tools'),
-    ...objects(desk, team, 'sources'),
+  tools: (refunds: Data, team: Data) => ({
+    ...lists(refunds, team, 'tools'),
+    ...objects(refunds, team, 'sources'),
   }),
-  policy: (desk: Data, team: Data) => ({
+  policy: (refunds: Data, team: Data) => ({
     policy: 'both-desks',
     about:
       'The rules of the research team, each limited to its agents, followed by those of the refund desk.',
-    ...objects(desk, team, 'limits'),
-    ...objects(desk, team, 'facts'),
-    rules: [...(team.rules as Data[]).map(limitToTeam), ...(desk.rules as Data[])],
+    ...objects(refunds, team, 'limits'),
+    ...objects(refunds, team, 'facts'),
+    rules: [...(team.rules as Data[]).map(limitToTeam), ...(refunds.rules as Data[])],
   }),
 };
 

@@ -44,7 +44,7 @@ export class Load {
 
   /** Resolves when all runs are started and have ended. */
   async drive(inFlight: number, signal: AbortSignal): Promise<void> {
-    const lane = async (number: number): Promise<void> => {
+    const driveNext = async (number: number): Promise<void> => {
       const client = new RetryingClient(this.#platform.clients, number);
       for (let turn = 0; !this.#isStopped && this.#startedCount < this.#maxRuns; turn += 1) {
         this.#startedCount += 1;
@@ -53,7 +53,7 @@ export class Load {
         await this.#run(client, job, `chaos-${number}-${turn}`, signal);
       }
     };
-    await Promise.all(Array.from({ length: inFlight }, (_, number) => lane(number)));
+    await Promise.all(Array.from({ length: inFlight }, (_, number) => driveNext(number)));
   }
 
   async #run(

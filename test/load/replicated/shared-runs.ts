@@ -77,7 +77,7 @@ async function withWorkers(
 /** Runs the refund desk `runs` times with bounded concurrency, each to its end. */
 async function drive({ client }: DistributedPlatform, name: string, runs: number): Promise<void> {
   let next = 0;
-  const lane = async (): Promise<void> => {
+  const driveNext = async (): Promise<void> => {
     while (next < runs) {
       const requestId = `${name}-${next}`;
       next += 1;
@@ -90,5 +90,5 @@ async function drive({ client }: DistributedPlatform, name: string, runs: number
       }
     }
   };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, lane));
+  await Promise.all(Array.from({ length: IN_FLIGHT }, driveNext));
 }

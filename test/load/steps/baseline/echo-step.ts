@@ -16,13 +16,13 @@ import { createMessages } from './messages.ts';
 import type { BaselineStores } from './stores.ts';
 
 /** Whose steps they are, and how far it is. */
-interface Lane {
+interface StepAgent {
   readonly callOptions: AgentCallOptions;
   steps: number;
 }
 
 /** Maximum number of concurrent steps. */
-const LANES = 64;
+const MAX_AGENTS = 64;
 
 /**
  * Starts the echo services and returns the echo step: the messages of a governed step without its
@@ -54,11 +54,11 @@ export async function createEchoStep(
   const meter = createRpcClient(ModelService, to('execution-meter', addresses.meter));
   const supervisor = createRpcClient(ReviewService, to('supervisor', addresses.supervisor));
   const gateway = createRpcClient(ToolGatewayService, to('tool-gateway', addresses.gateway));
-  const free: Lane[] = [];
-  for (let lane = 0; lane < LANES; lane += 1) {
+  const free: StepAgent[] = [];
+  for (let agent = 0; agent < MAX_AGENTS; agent += 1) {
     free.push({ callOptions: await createCallOptions(signers, createCounter(limit)), steps: 0 });
   }
-  const step = async ({ callOptions, steps }: Lane): Promise<void> => {
+  const step = async ({ callOptions, steps }: StepAgent): Promise<void> => {
     const stepMessages = messages[steps % limit];
     if (stepMessages === undefined)
       throw new Error(`No messages are prepared for step ${steps % limit}.`);
@@ -77,13 +77,13 @@ export async function createEchoStep(
   };
   return async () => {
     // Last in, first out: as many agents act as there are concurrent steps.
-    const lane = free.pop();
-    if (lane === undefined) throw new Error(`More than ${LANES} concurrent steps.`);
+    const agent = free.pop();
+    if (agent === undefined) throw new Error(`More than ${MAX_AGENTS} concurrent steps.`);
     try {
-      await step(lane);
+      await step(agent);
     } finally {
-      lane.steps += 1;
-      free.push(lane);
+      agent.steps += 1;
+      free.push(agent);
     }
   };
 }
