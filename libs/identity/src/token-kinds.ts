@@ -9,7 +9,7 @@ import {
   WritClaimsSchema,
 } from '@writ/contracts/writ/identity/v1/claims_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { isId, TOOL_NAME_PATTERN } from '@writ/kernel';
+import { EXECUTED_FROM, isId, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { isServiceName, SERVICE_NAMES, type ServiceName } from './names.ts';
 import { weightOf } from './priority-weight.ts';
 
@@ -56,7 +56,7 @@ const SHA256_PATTERN = /^[0-9a-f]{64}$/;
 const RECEIPT_STATUSES: readonly number[] = Object.values(CallStatus).filter(
   (status) => status !== CallStatus.UNSPECIFIED,
 );
-const EXECUTED_FROM = ['original', 'supervisor_revised', 'human_revised'];
+const EXECUTED_FROM_VALUES: readonly string[] = EXECUTED_FROM;
 
 /**
  * The rules of every kind. Writs and slot grants have no leeway after their expiry, so that clock skew leads
@@ -127,7 +127,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
         definition_digest: claims.definitionDigest !== '',
         args_sha256: SHA256_PATTERN.test(claims.argsSha256),
         decision_id: claims.decisionId !== '',
-        executed_from: EXECUTED_FROM.includes(claims.executedFrom),
+        executed_from: EXECUTED_FROM_VALUES.includes(claims.executedFrom),
       }),
   },
   receipt: {

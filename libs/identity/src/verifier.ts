@@ -78,7 +78,7 @@ export function createVerifier({ trust, clock }: VerifierOptions): Verifier {
       const cache = caches[kind];
       let known = cache.get(token, now);
       if (known === undefined) {
-        known = await check(trust, clock, kind, token, issuersOf(kind, options));
+        known = await check({ trust, clock }, kind, token, issuersOf(kind, options));
         cache.set(token, known, known.cacheUntil);
       }
       return judge(kind, known, options, clock.now().getTime());
@@ -104,8 +104,7 @@ function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly Service
 }
 
 async function check<K extends TokenKind>(
-  trust: Trust,
-  clock: Clock,
+  { trust, clock }: VerifierOptions,
   kind: K,
   token: string,
   issuers: readonly ServiceName[],

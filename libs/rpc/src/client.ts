@@ -98,13 +98,10 @@ export function createRpcClient<S extends DescService>(
     const call =
       method.methodKind === 'unary'
         ? (init: MessageInit, callOptions: CallOptions = {}) =>
-            callUnary(
-              peer,
-              method,
-              init,
-              { ...callOptions, timeoutMs: callOptions.timeoutMs ?? timeoutMs },
-              retry,
-            )
+            callUnary({ ...peer, retry }, method, init, {
+              ...callOptions,
+              timeoutMs: callOptions.timeoutMs ?? timeoutMs,
+            })
         : (init: MessageInit, callOptions: CallOptions = {}) =>
             callStream(peer, method, init, callOptions, context.active());
     return [method.localName, call] as const;
@@ -114,11 +111,10 @@ export function createRpcClient<S extends DescService>(
 }
 
 async function callUnary(
-  peer: Peer,
+  { retry, ...peer }: Peer & { readonly retry: RetryOptions },
   method: DescMethod,
   init: MessageInit,
   options: CallOptions,
-  retry: RetryOptions,
 ): Promise<Message> {
   const call = new ClientCall(peer, method, options, context.active());
   const isIdempotent = options.retry ?? method.idempotency !== Idempotency.IDEMPOTENCY_UNKNOWN;
