@@ -149,8 +149,8 @@ describe('durable subscribers of the in-process bus', () => {
 
   it('lose no message while unsubscribed, because publishing fails (HK-2)', async () => {
     const { bus } = open({ requiredConsumers: ['timeline'] });
-    const unattended = { kind: 'unavailable', reason: 'BUS_NO_SUBSCRIBER' };
-    await expect(bus.publish(message('early'))).rejects.toMatchObject(unattended);
+    const withoutSubscribers = { kind: 'unavailable', reason: 'BUS_NO_SUBSCRIBER' };
+    await expect(bus.publish(message('early'))).rejects.toMatchObject(withoutSubscribers);
     expect(bus.hasSubscribers()).toBe(false);
     const kept = keeper();
     const options = { subject: 'a.b', durable: 'timeline', handler: kept.handler };
@@ -158,7 +158,7 @@ describe('durable subscribers of the in-process bus', () => {
     await bus.publish(message('early'));
     expect(bus.hasSubscribers()).toBe(true);
     await subscription.unsubscribe();
-    await expect(bus.publish(message('late'))).rejects.toMatchObject(unattended);
+    await expect(bus.publish(message('late'))).rejects.toMatchObject(withoutSubscribers);
     await bus.subscribe(options);
     await bus.publish(message('late'));
     expect(kept.ids()).toEqual(['early', 'late']);
@@ -225,7 +225,7 @@ describe('live subscribers of the in-process bus', () => {
       },
     });
     bus.publishLive(message('live'));
-    bus.publishLive(message('elsewhere', 'b'));
+    bus.publishLive(message('other', 'b'));
     expect(seen).toEqual([]);
     await bus.publish(message('durable'));
     await got.promise;

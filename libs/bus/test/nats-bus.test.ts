@@ -31,7 +31,7 @@ describe('the start of a bus over NATS', () => {
   it.each([
     ['BUS_SERVER_TOO_OLD', { version: '2.8.4', jetstream: true }],
     ['BUS_JETSTREAM_DISABLED', { version: '2.9.0' }],
-  ])('refuses an unfit server: %s (HK-2)', async (expected, info) => {
+  ])('refuses an unsuitable server: %s (HK-2)', async (expected, info) => {
     const server = await greeter(info);
     const options = { servers: [server.address], name: 'x', onError: () => undefined };
     await expect(createNatsBus(options)).rejects.toMatchObject({

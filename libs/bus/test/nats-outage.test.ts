@@ -70,7 +70,7 @@ async function emitterOf(service: HookEmitter, address: string) {
   };
 }
 
-describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed on', () => {
+describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are republished', () => {
   it('loses no event and keeps the order of each emitter and run (HK-1, HK-2)', async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.stop());
@@ -111,11 +111,11 @@ describe.skipIf(!isNatsAvailable())('an outage of NATS while outboxes are handed
     await Promise.all(emitters.map((emitter) => emitter.flush()));
     const published = emitters.flatMap((emitter) => emitter.published);
     await vi.waitFor(() => expect(handled.size).toBe(published.length), { timeout: 10_000 });
-    const lane = (ids: Iterable<string>, emitter: string, run: string): string[] =>
+    const sequence = (ids: Iterable<string>, emitter: string, run: string): string[] =>
       [...ids].filter((id) => id.startsWith(`${emitter}/${run}/`));
     for (const emitter of HOOK_EMITTER_NAMES) {
       for (const run of RUNS)
-        expect(lane(handled, emitter, run)).toEqual(lane(published, emitter, run));
+        expect(sequence(handled, emitter, run)).toEqual(sequence(published, emitter, run));
     }
     await Promise.all([...emitters.map((emitter) => emitter.close()), timeline.close()]);
   });

@@ -10,13 +10,13 @@ import { createNatsBus, HOOK_STREAMS, hookSubject } from '../src/index.ts';
 describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-nats-tls-'));
   let certs: TestCertificates;
-  let strangers: TestCertificates;
+  let otherAuthority: TestCertificates;
   let server: NatsServer;
   let open: NatsServer;
 
   beforeAll(async () => {
     certs = await generateTestCertificates(join(dir, 'own'));
-    strangers = await generateTestCertificates(join(dir, 'strangers'));
+    otherAuthority = await generateTestCertificates(join(dir, 'otherAuthority'));
     const files = { cert_file: certs.certFile('nats'), key_file: certs.keyFile('nats') };
     const lines = Object.entries({ ...files, ca_file: certs.caFile });
     const tls = lines.map(([name, file]) => `${name}: ${JSON.stringify(file)}`).join('\n');
@@ -67,15 +67,15 @@ describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
 
   it('rejects clients without a certificate or with one of another authority (SYS-4, SYS-6)', async () => {
     const { caFile } = certs;
-    const certFile = strangers.certFile('supervisor');
-    const keyFile = strangers.keyFile('supervisor');
+    const certFile = otherAuthority.certFile('supervisor');
+    const keyFile = otherAuthority.keyFile('supervisor');
     expect(await publish(`tls://${server.address}`, { caFile })).toMatch(/is unreachable/);
     expect(await publish(`tls://${server.address}`, { caFile, certFile, keyFile })).not.toBe('yes');
     expect(await publish(server.address)).toMatch(/is unreachable/);
   });
 
   it('is not opened to a server of another authority (SYS-4)', async () => {
-    const { caFile } = strangers;
+    const { caFile } = otherAuthority;
     expect(await publish(`tls://${server.address}`, { ...own(), caFile })).toMatch(
       /BUS_UNREACHABLE|is unreachable/,
     );

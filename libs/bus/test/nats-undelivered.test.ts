@@ -36,15 +36,15 @@ describe.skipIf(!isNatsAvailable())(
         },
       });
       const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'a', event: 'RUN_START' });
-      const tell = async (eventId: string): Promise<void> =>
+      const publish = async (eventId: string): Promise<void> =>
         await vi.waitFor(() =>
           bus.publish({ eventId, subject, payload: new Uint8Array(), headers: {} }),
         );
       for (let round = 0; round < ROUNDS; round += 1) {
         holds = true;
-        await tell(`under-way-${round}`);
-        await tell(`later-${round}`);
-        await vi.waitFor(() => expect(begun).toBe(`under-way-${round}`));
+        await publish(`in-flight-${round}`);
+        await publish(`later-${round}`);
+        await vi.waitFor(() => expect(begun).toBe(`in-flight-${round}`));
         // What the server loses depends on when it last persisted its pending deliveries.
         await pause(20 * round);
         await server.kill();
@@ -56,7 +56,7 @@ describe.skipIf(!isNatsAvailable())(
       const once = [...new Set(handled)];
       expect(once).toEqual(
         Array.from({ length: ROUNDS }, (_, round) => [
-          `under-way-${round}`,
+          `in-flight-${round}`,
           `later-${round}`,
         ]).flat(),
       );

@@ -41,15 +41,15 @@ it.skipIf(!isNatsAvailable())(
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));
-    // With all that it said.
+    // With all that it output.
     const ended = once(child, 'close');
-    let said = '';
+    let output = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
+      output += chunk.toString();
     });
     child.stdout.once('data', () => child.kill('SIGTERM'));
     expect(await ended).toEqual([1, null]);
-    expect(said).toBe('It does not close.\n');
+    expect(output).toBe('It does not close.\n');
   },
 );
 

@@ -11,9 +11,9 @@ const store = await openStore<LedgerDatabase>({
   service: 'ledger',
 });
 
-async function commitForEver(lane: number): Promise<void> {
+async function commitForEver(writer: number): Promise<void> {
   for (let n = 0; ; n += 1) {
-    const id = `${generation}-${lane}-${n}`;
+    const id = `${generation}-${writer}-${n}`;
     await store.transaction(async (trx) => {
       await trx.insertInto('entry').values(entry(id)).execute();
       await appendOutbox(trx, { eventId: id, subject: 's', payload: new Uint8Array() }, new Date());

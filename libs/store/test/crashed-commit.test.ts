@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type HeldCommit, holdCommits } from './held-commit.ts';
 import { entry } from './ledger.ts';
 import { entryIds, openLedgerAt } from './open-ledger.ts';
-import { openPatientDoor } from './slow-listener.ts';
+import { openPausableProxy } from './pausable-proxy.ts';
 
 const TRIES = 5;
 
@@ -25,18 +25,18 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMM
   /**
    * Crashes the server under a COMMIT, lets another replica commit until it has been given the number that
    * the lost transaction had, and only then lets the first one ask what became of its own.
-   * @returns its outcome; undefined when the server gave the number to nobody
+   * @returns its outcome; undefined if the server did not assign the id
    */
   async function crashUnder(
     schema: string,
     crash: (held: HeldCommit) => Promise<void>,
   ): Promise<unknown> {
-    const door = await openPatientDoor(postgres.address);
-    onTestFinished(() => door.close());
+    const proxy = await openPausableProxy(postgres.address);
+    onTestFinished(() => proxy.close());
     const location = { dialect: 'postgres', schema } as const;
     const { store: beside } = await openLedgerAt({ ...location, url: postgres.url() });
     const bounds = { connectTimeoutMs: 60_000 };
-    const url = postgres.url(door.address);
+    const url = postgres.url(proxy.address);
     const { store } = await openLedgerAt({ ...location, url, bounds });
     const held = await holdCommits(beside, postgres.url(), schema);
     // A transaction id is not reused once the server has written part of the transaction.
@@ -49,7 +49,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMM
     });
     const outcome = writing.catch((error: unknown) => error);
     await held.arrived();
-    door.shut();
+    proxy.shut();
     await crash(held);
     let next = 0n;
     await expect
@@ -61,7 +61,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMM
         return next;
       })
       .toBeGreaterThan(0n);
-    door.open();
+    proxy.open();
     const answer = await outcome;
     expect(await entryIds(beside)).toEqual([]);
     return next === number ? answer : undefined;

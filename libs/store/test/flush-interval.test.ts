@@ -23,19 +23,19 @@ describe('nextFlush', () => {
   });
 
   it('resolves after the interval when idle, and five times as late in a stream', async () => {
-    const beats: string[] = [];
-    const wait = (name: string) => void nextFlush(SOON_MS).then(() => beats.push(name));
+    const flushes: string[] = [];
+    const wait = (name: string) => void nextFlush(SOON_MS).then(() => flushes.push(name));
     wait('after a pause');
     await vi.advanceTimersByTimeAsync(SOON_MS);
-    expect(beats).toEqual(['after a pause']);
+    expect(flushes).toEqual(['after a pause']);
     wait('in a stream');
     await vi.advanceTimersByTimeAsync(5 * SOON_MS - 1);
-    expect(beats).toHaveLength(1);
+    expect(flushes).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(1);
-    expect(beats).toEqual(['after a pause', 'in a stream']);
+    expect(flushes).toEqual(['after a pause', 'in a stream']);
     await vi.advanceTimersByTimeAsync(1_000);
     wait('after another pause');
     await vi.advanceTimersByTimeAsync(SOON_MS);
-    expect(beats).toHaveLength(3);
+    expect(flushes).toHaveLength(3);
   });
 });

@@ -56,7 +56,7 @@ async function move({ store }: OpenLedger, id: number, transfer: Transfer): Prom
         .execute();
     await add(from, -amount);
     for (let pause = 0; pause < pauses; pause += 1) await turn();
-    if (fault === 'throws') throw new Error('told to throw');
+    if (fault === 'throws') throw new Error('reported to throw');
     await add(to, amount);
     await trx
       .insertInto('entry')

@@ -18,7 +18,7 @@ async function emptySchema(): Promise<Place> {
 
 /** The ledger's migrations, which report when they run, and a slow one. */
 function slowMigrations(ran: string[], during: () => Promise<void>): Migrations {
-  const told = Object.entries(ledgerMigrations).map(([name, { up }]) => [
+  const reported = Object.entries(ledgerMigrations).map(([name, { up }]) => [
     name,
     {
       up: async (db: Parameters<typeof up>[0]) => {
@@ -28,7 +28,7 @@ function slowMigrations(ran: string[], during: () => Promise<void>): Migrations 
     },
   ]);
   return {
-    ...Object.fromEntries(told),
+    ...Object.fromEntries(reported),
     '0003_slow': {
       up: async (db) => {
         ran.push('0003_slow');

@@ -78,7 +78,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
   it('keeps all messages and reports a large backlog, each doubling and its end (HK-2)', async () => {
     const { store } = await openLedger(place);
     const clock = new ManualClock(AT);
-    const told: (number | undefined)[] = [];
+    const reported: (number | undefined)[] = [];
     const taken: string[] = [];
     let hasSubscribers = false;
     const relay = createOutboxRelay({
@@ -87,7 +87,7 @@ describe.each(PLACES)('the outbox in %s', (place) => {
       hasSubscribers: () => hasSubscribers,
       onError: () => expect.unreachable(),
       clock,
-      backlog: { warnAt: 4, onBacklog: (backlog) => void told.push(backlog?.count) },
+      backlog: { warnAt: 4, onBacklog: (backlog) => void reported.push(backlog?.count) },
     });
     const aMinuteLater = async (): Promise<void> => {
       clock.advance(60_000);
@@ -95,22 +95,22 @@ describe.each(PLACES)('the outbox in %s', (place) => {
     };
     await append(store, 'a', 'b', 'c');
     await aMinuteLater();
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     await append(store, 'd');
     await aMinuteLater();
     await aMinuteLater();
     await append(store, 'e', 'f', 'g');
     await aMinuteLater();
-    expect(told).toEqual([4]);
+    expect(reported).toEqual([4]);
     await append(store, 'h');
     await relay.flush().catch(() => undefined);
-    expect(told).toEqual([4]);
+    expect(reported).toEqual([4]);
     await aMinuteLater();
-    expect(told).toEqual([4, 8]);
+    expect(reported).toEqual([4, 8]);
     hasSubscribers = true;
     await aMinuteLater();
     await relay.stop();
-    expect(told).toEqual([4, 8, undefined]);
+    expect(reported).toEqual([4, 8, undefined]);
     expect(taken).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
   });
 
@@ -405,19 +405,19 @@ describe('the outbox relay', () => {
     const ledger = await openLedger();
     const { store } = ledger;
     await append(store, 'a', 'b');
-    const underWay = Promise.withResolvers<void>();
+    const inFlight = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<void>();
     const relay = createOutboxRelay({
       store,
       publish: async () => {
-        underWay.resolve();
+        inFlight.resolve();
         await finish.promise;
       },
       onError: () => expect.unreachable(),
       clock: new ManualClock(),
     });
     relay.start();
-    await underWay.promise;
+    await inFlight.promise;
     const stopping = relay.stop();
     finish.resolve();
     await stopping;

@@ -92,8 +92,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     onTestFinished(() => wire.close());
     wire.fail('blackhole');
     const url = location.url.replace(new URL(location.url).host, wire.address);
-    const hurried = { ...location, url, bounds: { connectTimeoutMs: 150 } };
-    await expect(openLedgerAt(hurried)).rejects.toMatchObject({
+    const impatient = { ...location, url, bounds: { connectTimeoutMs: 150 } };
+    await expect(openLedgerAt(impatient)).rejects.toMatchObject({
       reason: 'STORE_UNREACHABLE',
       message: expect.stringContaining('timeout'),
     });

@@ -12,7 +12,7 @@ import { balance, writeOnce } from './held-commit.ts';
 import { entry, type LedgerDatabase } from './ledger.ts';
 import { entryIds, openLedgerAt } from './open-ledger.ts';
 
-const LANES = 12;
+const WRITERS = 12;
 const STOPS = 4;
 
 /** The outcome of every attempt. */
@@ -43,7 +43,7 @@ class Attempts {
   }
 }
 
-describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes back', () => {
+describe.skipIf(!isPostgresAvailable())('a PostgreSQL server that restarts', () => {
   let postgres: DedicatedPostgres;
 
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes b
   afterAll(() => postgres?.stop());
 
   it.each(['killed', 'fast'] as const)(
-    'when it is %s: each call is stored once or fails and may be repeated, nothing acknowledged is lost, and all go on by themselves (SYS-4, RT-3)',
+    'when it is %s: stores each call once or fails it, loses no acknowledged call and recovers (SYS-4, RT-3)',
     async (how) => {
       const location = { dialect: 'postgres', url: postgres.url(), schema: how } as const;
       const { store: first } = await openLedgerAt(location);
@@ -61,7 +61,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes b
       const attempts = new Attempts();
       let stopped = false;
       const requests: string[] = [];
-      const lane = async (number: number): Promise<void> => {
+      const writer = async (number: number): Promise<void> => {
         const store = number % 2 === 0 ? first : second;
         for (let n = 0; !stopped; n += 1) {
           const request = `request ${number}-${n}`;
@@ -69,7 +69,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes b
           await attempts.writeUntilDone(store, request);
         }
       };
-      const lanes = Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)));
+      const writers = Promise.all(Array.from({ length: WRITERS }, (_, number) => writer(number)));
       for (let n = 0; n < STOPS; n += 1) {
         const enough = attempts.acknowledged.length + 100;
         await expect.poll(() => attempts.acknowledged.length).toBeGreaterThan(enough);
@@ -81,7 +81,7 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that goes away and comes b
       const enough = attempts.acknowledged.length + 100;
       await expect.poll(() => attempts.acknowledged.length).toBeGreaterThan(enough);
       stopped = true;
-      await lanes;
+      await writers;
       const stored = new Set(await entryIds(second));
       expect(attempts.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
       expect(attempts.undone.filter((id) => stored.has(id))).toEqual([]);

@@ -14,14 +14,14 @@ import { openLedgerAt } from './open-ledger.ts';
 describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'writ-postgres-tls-'));
   let certs: TestCertificates;
-  let strangers: TestCertificates;
+  let otherAuthority: TestCertificates;
   let secured: DedicatedPostgres;
   let open: DedicatedPostgres;
   let asking: DedicatedPostgres;
 
   beforeAll(async () => {
     certs = await generateTestCertificates(join(dir, 'own'));
-    strangers = await generateTestCertificates(join(dir, 'strangers'));
+    otherAuthority = await generateTestCertificates(join(dir, 'otherAuthority'));
     const files = { certFile: certs.certFile('postgres'), keyFile: certs.keyFile('postgres') };
     const [first = 0, second = 0, third = 0] = await freePorts(3);
     secured = await startDedicatedPostgres(first, files);
@@ -54,7 +54,9 @@ describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => 
   });
 
   it('rejects a server of another authority or without TLS (SYS-4)', async () => {
-    expect(await opens(secured, verifying(strangers))).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
+    expect(await opens(secured, verifying(otherAuthority))).toContain(
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    );
     expect(await opens(open)).toBe('yes');
     expect(await opens(open, verifying(certs))).toContain('does not support SSL');
   });
@@ -64,7 +66,7 @@ describe.skipIf(!isPostgresAvailable())('the way to PostgreSQL over TLS', () => 
       `${verifying(certs)}&sslcert=${shown.certFile('supervisor')}&sslkey=${shown.keyFile('supervisor')}`;
     expect(await opens(asking, showing(certs))).toBe('yes');
     expect(await opens(asking, verifying(certs))).not.toBe('yes');
-    expect(await opens(asking, showing(strangers))).not.toBe('yes');
+    expect(await opens(asking, showing(otherAuthority))).not.toBe('yes');
   });
 
   it('rejects cleartext if the server requires TLS (SYS-4)', async () => {

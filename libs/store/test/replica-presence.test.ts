@@ -58,36 +58,36 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
 
   it('claim a name exclusively until they end', async () => {
     const [a, b] = await two();
-    const claim = await a.claim("a run's lane");
+    const claim = await a.claim("a run's writer");
     expect(claim?.isHeld()).toBe(true);
-    expect(await b.claim("a run's lane")).toBeUndefined();
-    expect(await a.claim("a run's lane")).toBeUndefined();
-    const other = await b.claim('another lane');
+    expect(await b.claim("a run's writer")).toBeUndefined();
+    expect(await a.claim("a run's writer")).toBeUndefined();
+    const other = await b.claim('another writer');
     expect(other?.isHeld()).toBe(true);
     await claim?.release();
-    const next = await b.claim("a run's lane");
+    const next = await b.claim("a run's writer");
     expect(next?.isHeld()).toBe(true);
     await b.stop();
-    await expect.poll(async () => (await a.claim("a run's lane"))?.isHeld()).toBe(true);
+    await expect.poll(async () => (await a.claim("a run's writer"))?.isHeld()).toBe(true);
   });
 
   it('receive the hints of others, not their own', async () => {
     const [a, b] = await two();
-    const heard: string[] = [];
-    a.onHint('freezes', () => heard.push('a freezes'));
-    a.onHint('slots:gpt', () => heard.push('a slots:gpt'));
-    const stop = b.onHint('freezes', () => heard.push('b freezes'));
+    const received: string[] = [];
+    a.onHint('freezes', () => received.push('a freezes'));
+    a.onHint('slots:gpt', () => received.push('a slots:gpt'));
+    const stop = b.onHint('freezes', () => received.push('b freezes'));
     a.hint('freezes');
-    await expect.poll(() => heard).toEqual(['b freezes']);
+    await expect.poll(() => received).toEqual(['b freezes']);
     stop();
     b.hint('slots:gpt');
     a.hint('freezes');
-    await expect.poll(() => heard).toEqual(['b freezes', 'a slots:gpt']);
+    await expect.poll(() => received).toEqual(['b freezes', 'a slots:gpt']);
   });
 
   it('stay alive after a reconnect but lose their claims', async () => {
     const [a, b, { location }] = await two();
-    const claim = await a.claim('lane');
+    const claim = await a.claim('writer');
     const admin = await adminOf(location);
     await admin.query(
       `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid in
@@ -95,12 +95,12 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     );
     await expect.poll(() => claim?.isHeld()).toBe(false);
     // The connection that breaks may be its own.
-    const goneForB = () => vi.waitFor(() => b.findDead([a.id]));
-    expect(await goneForB()).toEqual(new Set());
+    const deadForB = () => vi.waitFor(() => b.findDead([a.id]));
+    expect(await deadForB()).toEqual(new Set());
     await expect.poll(() => a.isVisible()).toBe(true);
-    const next = await vi.waitFor(() => b.claim('lane'));
+    const next = await vi.waitFor(() => b.claim('writer'));
     expect(next?.isHeld()).toBe(true);
-    expect(await goneForB()).toEqual(new Set());
+    expect(await deadForB()).toEqual(new Set());
   });
 
   it('are not declared dead by two absences with a long time between (SYS-5, TG-5)', async () => {
@@ -124,7 +124,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     onTestFinished(() => wire.close());
     url.host = wire.address;
     const a = await join(await openLedgerAt({ ...location, url: url.href }));
-    const claim = await a.claim('lane');
+    const claim = await a.claim('writer');
     expect([a.isVisible(), claim?.isHeld()]).toEqual([true, true]);
     wire.fail('stalled');
     // The server ends a session after 15 seconds without notifying the client.

@@ -13,14 +13,14 @@ type Fault = 'none' | 'throws' | 'ends the shared transaction';
 interface Step {
   readonly name: (typeof NAMES)[number];
   readonly amount: bigint;
-  readonly told: 'remembers' | 'forgets';
+  readonly reported: 'remembers' | 'forgets';
   readonly fault: Fault;
 }
 
 const step: fc.Arbitrary<Step> = fc.record({
   name: fc.constantFrom(...NAMES),
   amount: fc.bigInt({ min: 1n, max: 9n }),
-  told: fc.constantFrom('remembers', 'forgets'),
+  reported: fc.constantFrom('remembers', 'forgets'),
   fault: fc.constantFrom('none', 'none', 'throws', 'ends the shared transaction'),
 });
 
@@ -41,7 +41,7 @@ async function balanceOf(trx: Trx, name: string): Promise<bigint> {
   return (await query.executeTakeFirstOrThrow()).balance;
 }
 
-function take(cache: RowCache<bigint>, score: Score, { name, amount, told, fault }: Step) {
+function take(cache: RowCache<bigint>, score: Score, { name, amount, reported, fault }: Step) {
   return async (trx: Trx): Promise<void> => {
     const known = cache.get(trx, name);
     const balance = await balanceOf(trx, name);
@@ -53,7 +53,7 @@ function take(cache: RowCache<bigint>, score: Score, { name, amount, told, fault
       .set({ balance: balance + amount })
       .where('name', '=', name)
       .execute();
-    if (told === 'remembers') cache.set(trx, name, balance + amount);
+    if (reported === 'remembers') cache.set(trx, name, balance + amount);
     else cache.delete(trx, name);
     if (fault === 'throws') throw new Error('changed my mind');
     if (fault === 'none') return;

@@ -38,13 +38,13 @@ it('assigns no slot twice and withholds none from waiting calls, in any order of
         const world = new Map<Name, Here>(
           NAMES.map((name) => [name, { inUse: 0, leased: 0, waiting: 0, weight: 0 }]),
         );
-        const gone = new Set<string>();
+        const dead = new Set<string>();
         for (const { replica, does, weight } of steps) {
           const here = world.get(replica);
           if (here === undefined) continue;
           if (does === 'die') {
             world.delete(replica);
-            gone.add(replica);
+            dead.add(replica);
             continue;
           }
           if (does === 'ask') {
@@ -53,7 +53,7 @@ it('assigns no slot twice and withholds none from waiting calls, in any order of
           } else if (here.inUse > 0) here.inUse -= 1;
           await store.transaction((trx) =>
             assignSlots(trx, {
-              ...{ name: 'model', replica, limit, dead: gone },
+              ...{ name: 'model', replica, limit, dead: dead },
               inUse: here.inUse,
               returned: Math.max(0, here.leased - here.inUse),
               waiting: here.waiting,
@@ -70,7 +70,7 @@ it('assigns no slot twice and withholds none from waiting calls, in any order of
             there.inUse += entered;
           }
           const leased = rows
-            .filter((row) => row.replica !== '' && !gone.has(row.replica))
+            .filter((row) => row.replica !== '' && !dead.has(row.replica))
             .reduce((sum, row) => sum + row.leased, 0);
           expect(leased).toBeLessThanOrEqual(limit);
           if ([...world.values()].some(({ waiting }) => waiting > 0)) expect(leased).toBe(limit);

@@ -11,13 +11,13 @@ import {
 } from '../src/index.ts';
 
 /** A replica with at most one queued call and one in flight. */
-interface Desk {
+interface Caller {
   readonly share: SlotShare;
   inUse: number;
   waiting: number;
 }
 
-async function openDesk(location: StoreLocation): Promise<Desk> {
+async function openCaller(location: StoreLocation): Promise<Caller> {
   const store = await openStore<SlotLeasesDatabase>({
     location,
     migrations: { '0001_slot_leases': slotLeasesMigration },
@@ -27,36 +27,36 @@ async function openDesk(location: StoreLocation): Promise<Desk> {
   const replicas = createReplicas(store.db);
   await replicas.start();
   onTestFinished(() => replicas.stop());
-  const desk: Desk = {
+  const caller: Caller = {
     inUse: 0,
     waiting: 0,
     share: createSlotShare({
       ...{ store, replicas, name: 'model', limit: () => 1 },
       user: {
-        demand: () => ({ inUse: desk.inUse, waiting: desk.waiting, weight: desk.waiting }),
+        demand: () => ({ inUse: caller.inUse, waiting: caller.waiting, weight: caller.waiting }),
         granted: () => {
-          if (desk.waiting === 0 || desk.inUse >= desk.share.allowance()) return;
-          desk.waiting -= 1;
-          desk.inUse += 1;
+          if (caller.waiting === 0 || caller.inUse >= caller.share.allowance()) return;
+          caller.waiting -= 1;
+          caller.inUse += 1;
         },
         failed: () => undefined,
       },
     }),
   };
-  onTestFinished(() => desk.share.close());
-  return desk;
+  onTestFinished(() => caller.share.close());
+  return caller;
 }
 
-function ask(desk: Desk): void {
-  desk.waiting += 1;
-  desk.share.changed();
+function ask(caller: Caller): void {
+  caller.waiting += 1;
+  caller.share.changed();
 }
 
 describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
   it('are no longer requested by a replica whose caller has cancelled (SUP-3)', async () => {
     const location = await postgresLocation();
-    const holder = await openDesk(location);
-    const other = await openDesk(location);
+    const holder = await openCaller(location);
+    const other = await openCaller(location);
     ask(holder);
     await expect.poll(() => holder.inUse).toBe(1);
     ask(other);

@@ -40,15 +40,15 @@ describe('a caller of spawn-budget', () => {
   });
 
   it('is rejected if its key is not trusted (SYS-4)', async () => {
-    const stranger = await startKeyPeer('supervisor', { clock: world.clock });
-    const client = world.clientOf(stranger);
+    const untrusted = await startKeyPeer('supervisor', { clock: world.clock });
+    const client = world.clientOf(untrusted);
     // Keys are fetched at most once a second, and the supervisor's were just fetched.
     world.advance(2_000);
     await expect(client.getPool({ tenant: 'acme', runId: 'run-1' })).rejects.toMatchObject({
       kind: 'unauthenticated',
       reason: 'TOKEN_INVALID',
     });
-    await stranger.close();
+    await untrusted.close();
   });
 
   it('reaches only the tenants that it serves, checked for each entry (SYS-6)', async () => {
@@ -99,7 +99,7 @@ describe('a caller of spawn-budget', () => {
     ]);
   });
 
-  it('is told which field is missing or malformed (SYS-3)', async () => {
+  it('receives the name of a missing or malformed field (SYS-3)', async () => {
     const run = new TestRun(world);
     await expect(
       world.supervisor.acquire({ ...run.id, requestId: 'r', depth: 1 }),

@@ -5,7 +5,7 @@ import type { PoolEvent } from '../src/domain/pool/events.ts';
 interface Agent {
   id: string;
   weight: number;
-  where: 'running' | 'sleeping' | 'paused' | 'away' | 'gone';
+  where: 'running' | 'suspended' | 'paused' | 'waiting' | 'released';
   /** Position in the queue; 0: not queued. */
   ticket: number;
   /** When its slot expires. */
@@ -56,7 +56,7 @@ export class HeadcountModel {
 
   /** The agents that hold a slot. */
   holders(): Agent[] {
-    return this.agents.filter(({ where }) => where === 'running' || where === 'sleeping');
+    return this.agents.filter(({ where }) => where === 'running' || where === 'suspended');
   }
 
   /** The queued agents in order. */
@@ -74,7 +74,7 @@ export class HeadcountModel {
       case 'renew': {
         const agent = this.#find(event.instance);
         if (agent === undefined) return 'UNKNOWN_AGENT';
-        if (agent.where === 'gone') return 'gone';
+        if (agent.where === 'released') return 'released';
         if (event.epoch < agent.epoch) return 'STALE_EPOCH';
         agent.epoch = event.epoch;
         if (!this.#over()) this.#renew(agent, event.intent);
@@ -84,7 +84,7 @@ export class HeadcountModel {
         return this.#reprioritize(event.instance, event.priority);
       case 'close':
         this.closed = true;
-        for (const agent of this.agents) this.#leave(agent, 'gone');
+        for (const agent of this.agents) this.#leave(agent, 'released');
         return 'closed';
       case 'expire':
         return 'expired';
@@ -94,7 +94,7 @@ export class HeadcountModel {
   #acquire(id: string, weight: Priority, depth: number): string {
     if (this.#over()) return 'over';
     const known = this.#find(id);
-    if (known !== undefined) return known.where === 'gone' ? 'final' : known.where;
+    if (known !== undefined) return known.where === 'released' ? 'final' : known.where;
     const { maxDepth = NEVER, maxTotalSpawns = NEVER } = this.budget;
     if (depth > maxDepth) return this.#refuse('max_depth');
     if (this.spawns >= maxTotalSpawns) return this.#refuse('max_total_spawns');
@@ -110,17 +110,17 @@ export class HeadcountModel {
 
   #release(id: string): string {
     const agent = this.#find(id);
-    if (agent === undefined || agent.where === 'gone' || id === 'root') return 'nothing';
-    this.#leave(agent, 'gone');
+    if (agent === undefined || agent.where === 'released' || id === 'root') return 'nothing';
+    this.#leave(agent, 'released');
     this.#fill();
     return 'released';
   }
 
   #renew(agent: Agent, intent: 'run' | 'suspend' | 'park'): void {
     const { where } = agent;
-    if (intent === 'run' && (where === 'running' || where === 'sleeping')) this.#activate(agent);
+    if (intent === 'run' && (where === 'running' || where === 'suspended')) this.#activate(agent);
     if (intent === 'suspend' && where === 'running') this.#suspend(agent);
-    if (where !== 'away') return;
+    if (where !== 'waiting') return;
     if (intent === 'suspend') agent.ticket = 0;
     else if (this.#freeSlots() > 0) this.#activate(agent);
     else {
@@ -139,7 +139,7 @@ export class HeadcountModel {
     if (this.#over()) return 'over';
     const agent = this.#find(id);
     if (agent === undefined) return 'unknown';
-    if (agent.where === 'gone') return 'final';
+    if (agent.where === 'released') return 'final';
     const before = agent.weight;
     agent.weight = weight;
     if (weight < before && weight < 2) {
@@ -164,7 +164,7 @@ export class HeadcountModel {
     const expired = this.agents.filter(({ until }) => until <= this.#now);
     for (const agent of expired) {
       if (agent.id === 'root') this.#suspend(agent);
-      else this.#leave(agent, 'away');
+      else this.#leave(agent, 'waiting');
     }
     if (expired.length > 0) this.#fill();
   }
@@ -181,7 +181,7 @@ export class HeadcountModel {
 
   #add(id: string, weight: number): void {
     const agent: Agent = {
-      ...{ id, weight, where: 'away', ticket: 0, until: NEVER, epoch: 0n, yielded: false },
+      ...{ id, weight, where: 'waiting', ticket: 0, until: NEVER, epoch: 0n, yielded: false },
     };
     this.agents.push(agent);
     this.#activate(agent);
@@ -193,11 +193,11 @@ export class HeadcountModel {
   }
 
   #suspend(agent: Agent): void {
-    agent.where = 'sleeping';
+    agent.where = 'suspended';
     agent.until = agent.id === 'root' ? NEVER : this.#deadline;
   }
 
-  #leave(agent: Agent, where: 'away' | 'gone'): void {
+  #leave(agent: Agent, where: 'waiting' | 'released'): void {
     Object.assign(agent, { where, ticket: 0, yielded: false, until: NEVER });
   }
 

@@ -7,7 +7,7 @@ import { tracedPublish, tracedPublishAll } from './traced-events.ts';
  * Flush interval of the relay (see `nextFlush`), ms, so that the events of many steps share few commits. A service
  * with watchers of the end of a run flushes at once.
  */
-const LINGER_MS = 50;
+const FLUSH_INTERVAL_MS = 50;
 /** Milliseconds that an accepted event may stay unmarked, so that marks share a commit. */
 const MARK_INTERVAL_MS = 1_000;
 /** Backlog from which a warning is logged: some hundred megabytes. */
@@ -37,7 +37,7 @@ export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher
   return {
     publish: tracedPublish(telemetry, (message) => bus.publish(message)),
     publishAll: publishAll && tracedPublishAll(telemetry, publishAll),
-    flushIntervalMs: LINGER_MS,
+    flushIntervalMs: FLUSH_INTERVAL_MS,
     markIntervalMs: MARK_INTERVAL_MS,
     hasSubscribers: () => bus.hasSubscribers(),
     onSubscribersChange: (hasSubscribers) => {

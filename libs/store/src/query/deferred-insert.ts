@@ -8,7 +8,7 @@ const MAX_ROWS = 32;
 interface Options<DB, Row> {
   readonly table: keyof DB & string;
   readonly columns: readonly (keyof Row & string)[];
-  /** A row whose value in this column exists already is left out. */
+  /** A row whose value in this column exists already is skipped. */
   readonly unlessExists?: keyof Row & string;
 }
 

@@ -13,7 +13,7 @@ export function acquire(draft: PoolDraft, event: AcquireEvent): Outcome {
   const known = draft.get(event.agent.instance);
   if (known?.state === 'released') throw releasedError(known.agent.instance);
   if (known !== undefined) return { member: known };
-  const refusal = lifetimeRefusal(draft.pool, event) ?? makeRoom(draft, event);
+  const refusal = lifetimeRefusal(draft.pool, event) ?? makeSlotAvailable(draft, event);
   if (refusal !== undefined) {
     draft.count('totalRefusals');
     return { refusal };
@@ -77,8 +77,11 @@ function lifetimeRefusal(
 }
 
 /** Makes a slot available, pausing an agent of lower priority if allowed (SB-2). */
-function makeRoom(draft: PoolDraft, { agent, priority }: AcquireEvent): Refusal | undefined {
-  if (draft.hasRoom) return undefined;
+function makeSlotAvailable(
+  draft: PoolDraft,
+  { agent, priority }: AcquireEvent,
+): Refusal | undefined {
+  if (draft.hasFreeSlot) return undefined;
   const victim = draft.victimBelow(priority);
   if (victim !== undefined) {
     draft.pause(victim, agent);

@@ -44,7 +44,7 @@ export class PoolDraft {
     return this.#pool.closed || isPastDeadline(this.#pool, this.at);
   }
 
-  get hasRoom(): boolean {
+  get hasFreeSlot(): boolean {
     return heldSlots(this.#pool) < this.#pool.budget.maxAgents;
   }
 
@@ -142,7 +142,7 @@ export class PoolDraft {
 
   /** Gives free slots to queued agents (SB-4). */
   fill(): void {
-    while (this.hasRoom && this.resumeNext());
+    while (this.hasFreeSlot && this.resumeNext());
   }
 
   /** Gives a free slot to the first queued agent; returns whether there was one. */
@@ -169,7 +169,7 @@ export class PoolDraft {
    */
   finish(outcome: Reduced['outcome']): Reduced {
     // A slot may stay free beside a demoted agent, but not when no other agent is active (SB-5).
-    if (!this.isOtherActive() && this.hasRoom) this.resumeNext();
+    if (!this.isOtherActive() && this.hasFreeSlot) this.resumeNext();
     const held = heldSlots(this.#pool);
     const { maxAgents } = this.#pool.budget;
     if (held > maxAgents)

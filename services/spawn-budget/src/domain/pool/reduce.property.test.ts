@@ -33,10 +33,10 @@ const TRANSITIONS = [
 ];
 const WHERE = {
   active: 'running',
-  suspended: 'sleeping',
+  suspended: 'suspended',
   paused: 'paused',
-  waiting: 'away',
-  released: 'gone',
+  waiting: 'waiting',
+  released: 'released',
 } as const;
 
 /** Derives small numbers from a random word. */

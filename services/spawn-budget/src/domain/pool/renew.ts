@@ -45,12 +45,12 @@ function suspend(draft: PoolDraft, member: Member): void {
 
 /** Like an acquire (SB-2), but the agent is queued instead of refused. */
 function reacquire(draft: PoolDraft, member: Member): void {
-  const victim = draft.hasRoom ? undefined : draft.victimBelow(member.priority);
+  const victim = draft.hasFreeSlot ? undefined : draft.victimBelow(member.priority);
   if (victim === undefined) queue(draft, member);
   else draft.replace(victim, member);
 }
 
 function queue(draft: PoolDraft, member: Member): void {
-  if (draft.hasRoom) draft.activate(member);
+  if (draft.hasFreeSlot) draft.activate(member);
   else if (member.line === undefined) draft.put({ ...member, line: draft.next() });
 }

@@ -27,7 +27,7 @@ export function reprioritize(draft: PoolDraft, { instance, priority }: Repriorit
 
 function demote(draft: PoolDraft, member: Member): void {
   // The root is never paused (SB-1), and a suspended agent keeps its slot (SB-8).
-  if (member.state !== 'active' || draft.isRoot(member) || draft.hasRoom) return;
+  if (member.state !== 'active' || draft.isRoot(member) || draft.hasFreeSlot) return;
   const [next] = queuedMembers(draft.pool);
   if (next !== undefined) {
     draft.replace(member, next);
@@ -38,7 +38,7 @@ function demote(draft: PoolDraft, member: Member): void {
 }
 
 function promote(draft: PoolDraft, member: Member): void {
-  if (draft.hasRoom) {
+  if (draft.hasFreeSlot) {
     draft.activate(member);
     return;
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** A proxy to a server that, while paused, leaves new connections unanswered instead of refusing them. */
-export interface PatientDoor {
+export interface PausableProxy {
   /** `host:port` of the proxy. */
   readonly address: string;
   /** Leaves new connections unanswered. */
@@ -13,7 +13,7 @@ export interface PatientDoor {
 }
 
 /** Opens a proxy on a loopback port to `host:port`. */
-export async function openPatientDoor(target: string): Promise<PatientDoor> {
+export async function openPausableProxy(target: string): Promise<PausableProxy> {
   const [host = '', port = ''] = target.split(':');
   const sockets = new Set<Socket>();
   let opened = Promise.withResolvers<void>();
