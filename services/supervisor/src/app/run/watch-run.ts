@@ -36,16 +36,16 @@ export async function* followRun(
   signal: AbortSignal,
 ): AsyncIterable<RunEvent> {
   const { store, config } = context;
-  const news = new ChangeAlarm(signal);
+  const changed = new ChangeAlarm(signal);
   let hasChanged = true;
   let readAt = Number.NEGATIVE_INFINITY;
   const unsubscribe = store.changes.subscribe(runTopic(key), () => {
     hasChanged = true;
-    news.ring();
+    changed.ring();
   });
   const unsubscribeEnd = store.changes.subscribe(runEndTopic(key), () => {
     readAt = Number.NEGATIVE_INFINITY;
-    news.ring();
+    changed.ring();
   });
   let live: RunProgress | undefined;
   try {
@@ -60,7 +60,7 @@ export async function* followRun(
         readAt = performance.now();
         // Before the timeline: if the run has ended here, the following read returns all of its events.
         const { ended_at: endedAt } = await loadRun(store.db, key);
-        if (progress) live ??= new RunProgress(context, key, () => news.ring());
+        if (progress) live ??= new RunProgress(context, key, () => changed.ring());
         const rows = await readTimeline(store.db, key, last, PAGE);
         for (const row of rows) {
           const event = eventMessage(row);
@@ -76,12 +76,12 @@ export async function* followRun(
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;
-      else await news.wait(Math.max(1, dueInMs()));
+      else await changed.wait(Math.max(1, dueInMs()));
     }
   } finally {
     unsubscribe();
     unsubscribeEnd();
-    news.close();
+    changed.close();
     await live?.close();
   }
 }

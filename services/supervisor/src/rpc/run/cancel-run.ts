@@ -20,7 +20,7 @@ export function cancelRun(context: SupervisorContext): Handler<typeof RunService
     const run = await context.store.transaction(async (trx) => {
       const now = context.clock.now();
       const before = await loadRun(trx, key);
-      const news = await rememberRequest(
+      const isNew = await rememberRequest(
         trx,
         {
           tenant,
@@ -31,7 +31,7 @@ export function cancelRun(context: SupervisorContext): Handler<typeof RunService
         },
         now,
       );
-      if (!news || before.ended_at !== null) return before;
+      if (!isNew || before.ended_at !== null) return before;
       await recordEnding(
         trx,
         {
