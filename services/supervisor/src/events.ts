@@ -71,7 +71,7 @@ type ReceiptedCall = Pick<Receipt, 'tool' | 'stopReason' | 'argsSha256' | 'start
 
 /** The hook events of the supervisor, each emitted in the transaction of its cause (HK-1, HK-2). */
 export interface SupervisorEvents {
-  /** A run is set up and its root is delivered. */
+  /** A run was accepted. */
   runStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A run reached its terminal state. */
   runEnded(

@@ -95,9 +95,10 @@ describe('the end of a run', () => {
     const { run } = await supervisor.runs().startRun(START);
     expect(await ended(run?.runId ?? '')).toMatchObject({
       state: RunState.ERROR,
-      result: { stopReason: 'error:POOL_CLOSED', usage: { costNanoUsd: 0n } },
-      // RUN_END and the result; there is no RUN_START.
-      lastSequence: 2n,
+      // The tab was opened beside the pool, and the fake meter reports a cost for every tab.
+      result: { stopReason: 'error:POOL_CLOSED', usage: { costNanoUsd: 4_200n } },
+      // RUN_START, RUN_END and the result.
+      lastSequence: 3n,
     });
     expect(supervisor.fakes.deliveries).toEqual([]);
   });

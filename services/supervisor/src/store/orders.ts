@@ -1,4 +1,5 @@
 import type { RunKey } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange } from './change/changes.ts';
@@ -26,24 +27,55 @@ export async function placeOrder(
   order: NewOrder,
   at: Date,
 ): Promise<void> {
-  await trx
+  const row: OrderRow = {
+    order_id: order.orderId,
+    kind: order.kind,
+    tenant: order.tenant,
+    run_id: order.runId,
+    payload: JSON.stringify(order.payload),
+    step: '',
+    state: 'open',
+    attempts: 0,
+    next_attempt_at: at,
+    last_error: null,
+    created_at: at,
+  };
+  const { numAffectedRows = 0n } = await insertOrder(trx, row);
+  if (numAffectedRows > 0n) noteOrder(trx, row);
+}
+
+const ORDER_COLUMNS = [
+  'order_id',
+  'kind',
+  'tenant',
+  'run_id',
+  'payload',
+  'step',
+  'state',
+  'attempts',
+  'next_attempt_at',
+  'last_error',
+  'created_at',
+] as const;
+
+const insertOrder = prepareQuery((db: SupervisorReader, row: OrderRow) =>
+  db
     .insertInto('orders')
-    .values({
-      order_id: order.orderId,
-      kind: order.kind,
-      tenant: order.tenant,
-      run_id: order.runId,
-      payload: JSON.stringify(order.payload),
-      step: '',
-      state: 'open',
-      attempts: 0,
-      next_attempt_at: at,
-      last_error: null,
-      created_at: at,
-    })
-    .onConflict((conflict) => conflict.column('order_id').doNothing())
-    .execute();
-  noteChange(trx, 'orders');
+    .values(pickColumns(row, ORDER_COLUMNS))
+    .onConflict((conflict) => conflict.column('order_id').doNothing()),
+);
+
+const placed = new WeakMap<SupervisorTransaction, OrderRow[]>();
+
+function noteOrder(trx: SupervisorTransaction, row: OrderRow): void {
+  const rows = placed.get(trx) ?? [];
+  placed.set(trx, rows);
+  rows.push(row);
+}
+
+/** The orders that a transaction has placed, to be handed over once it is committed (CO-1). */
+export function placedOrders(trx: SupervisorTransaction): readonly OrderRow[] {
+  return placed.get(trx) ?? [];
 }
 
 /** Makes every open order of a run due now. */
@@ -52,16 +84,20 @@ export async function makeOrdersDue(
   { tenant, runId }: RunKey,
   at: Date,
 ): Promise<void> {
-  await trx
-    .updateTable('orders')
-    .set({ next_attempt_at: at })
-    .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .where('state', '=', 'open')
-    .where('next_attempt_at', '>', at)
-    .execute();
-  noteChange(trx, 'orders');
+  const { numAffectedRows = 0n } = await updateDue(trx, { tenant, runId, at });
+  if (numAffectedRows > 0n) noteChange(trx, 'orders');
 }
+
+const updateDue = prepareQuery(
+  (db: SupervisorReader, { tenant, runId, at }: RunKey & { readonly at: Date }) =>
+    db
+      .updateTable('orders')
+      .set({ next_attempt_at: at })
+      .where('tenant', '=', tenant)
+      .where('run_id', '=', runId)
+      .where('state', '=', 'open')
+      .where('next_attempt_at', '>', at),
+);
 
 /** Makes an open order due now. */
 export async function makeOrderDue(

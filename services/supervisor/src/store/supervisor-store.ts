@@ -7,6 +7,7 @@ import {
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
 import { supervisorMigrations as migrations } from './migrations.ts';
+import { type OrderRow, placedOrders } from './orders.ts';
 import type { SupervisorDatabase } from './schema.ts';
 
 /** A transaction of the supervisor's store. */
@@ -18,6 +19,11 @@ export type SupervisorReader = Kysely<SupervisorDatabase>;
 /** The supervisor's store, which notifies subscribers of changes after each commit. */
 export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
   readonly changes: Changes;
+  /**
+   * Calls `listener` with the orders that a transaction of this process has placed, once it is committed; it must not
+   * throw. Returns how to stop.
+   */
+  onOrders(listener: (orders: readonly OrderRow[]) => void): () => void;
 }
 
 /**
@@ -31,13 +37,24 @@ export async function openSupervisorStore(
   observer?: CommitObserver,
 ): Promise<SupervisorStore> {
   let changes: Changes | undefined;
+  const listeners = new Set<(orders: readonly OrderRow[]) => void>();
   const onCommit = (trx: SupervisorTransaction): void => {
     const topics = notedChanges(trx);
     if (topics.has('outbox')) onEvents();
+    const orders = placedOrders(trx);
+    if (orders.length > 0) {
+      for (const listener of listeners) listener(orders);
+      // This process has them already; its replicas find them when it dies, or when it is full.
+      store.replicas.hint('orders');
+    }
     changes?.announce(topics);
   };
   const service = 'supervisor';
   const store = await openSharedStore({ location, migrations, service, observer, onCommit });
   changes = new Changes(store.replicas);
-  return Object.assign(store, { changes });
+  const onOrders = (listener: (orders: readonly OrderRow[]) => void) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+  return Object.assign(store, { changes, onOrders });
 }

@@ -2,7 +2,7 @@ import { AlreadyExistsError, PreconditionError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
-import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
+import { type Caps, DIMENSIONS, isNothing } from '../../domain/ledger/amount.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { ensureLevel, type LevelsKey, readLevels, setCaps } from '../../store/balances.ts';
@@ -42,14 +42,30 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
 
 /**
  * Closes a tab. Idempotent.
- * @throws NotFoundError TAB_NOT_FOUND
+ * @throws NotFoundError TAB_NOT_FOUND; PreconditionError TAB_IN_USE when it must be idle and something of its run holds
+ *   budget
  */
-export function closeTab(context: MeterContext, key: AgentKey): Promise<TabView> {
+export function closeTab(
+  context: MeterContext,
+  key: AgentKey,
+  { onlyIfIdle }: { readonly onlyIfIdle: boolean },
+): Promise<TabView> {
   const { store, clock } = context;
   return store.transaction(async (trx) => {
     const tab = await requireTab(trx, key);
-    if (tab.state === 'open') await markClosed(trx, key, clock.now());
-    return await viewTab(context, trx, await requireTab(trx, key));
+    const view = await viewTab(context, trx, tab);
+    if (tab.state === 'closed') return view;
+    if (onlyIfIdle) assertIdle(view);
+    await markClosed(trx, key, clock.now());
+    return { ...view, tab: await requireTab(trx, key) };
+  });
+}
+
+function assertIdle({ tab, levels }: TabView): void {
+  const [, run] = levels;
+  if (run === undefined || isNothing(run.reserved)) return;
+  throw new PreconditionError('TAB_IN_USE', `A model call of run ${tab.runId} is in flight.`, {
+    run_id: tab.runId,
   });
 }
 

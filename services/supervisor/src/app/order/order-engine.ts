@@ -69,6 +69,14 @@ export class OrderEngine {
   readonly #driving = new Map<string, Promise<void>>();
   // The caller that places an order is inside a request; the engine must not inherit its span.
   readonly #outside = AsyncLocalStorage.snapshot();
+  /** The id of the order that is driven, by key. */
+  readonly #current = new Map<string, string>();
+  /** Orders that wait for another one of their key. */
+  readonly #waiting = new Map<string, OrderRow[]>();
+  /** Keys with an order that failed: it precedes later ones, so the store has to be read. */
+  readonly #failedKeys = new Set<string>();
+  /** The store may hold due orders that are not handed over in memory. */
+  #mustRead = true;
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #starting: Promise<void> | undefined;
@@ -89,7 +97,13 @@ export class OrderEngine {
 
   /** Starts with the orders that are due. */
   start(): void {
-    this.#unsubscribe = this.#context.store.changes.subscribe('orders', () => this.#wake());
+    const { store } = this.#context;
+    const unsubscribe = store.changes.subscribe('orders', () => this.#wake());
+    const stopListening = store.onOrders((orders) => this.#accept(orders));
+    this.#unsubscribe = () => {
+      unsubscribe();
+      stopListening();
+    };
     this.#wake();
   }
 
@@ -100,6 +114,33 @@ export class OrderEngine {
     clearTimeout(this.#timer);
     await this.#starting;
     await Promise.all(this.#driving.values());
+  }
+
+  /**
+   * Accepts orders that this process has just placed, without reading them (CO-1). The store decides the sequence where
+   * an older order of the key may be open, and where replicas share the store.
+   */
+  #accept(orders: readonly OrderRow[]): void {
+    for (const order of orders) {
+      const isFull = this.#driving.size >= MAX_AT_ONCE && !isHalt(order);
+      const { shared } = this.#context.store.replicas;
+      if (isFull || shared || this.#failedKeys.has(keyOf(order))) this.#mustRead = true;
+      else if (!this.#mustRead) this.#outside(() => this.#offer(order));
+    }
+    if (this.#mustRead) this.#wake();
+  }
+
+  /** Starts an order, or queues it behind the current one of its key. */
+  #offer(order: OrderRow): void {
+    const key = keyOf(order);
+    const current = this.#current.get(key);
+    if (current === undefined) {
+      this.#start(key, order);
+      return;
+    }
+    const waiting = this.#waiting.get(key) ?? [];
+    const isKnown = [current, ...waiting.map((other) => other.order_id)].includes(order.order_id);
+    if (!isKnown) this.#waiting.set(key, [...waiting, order]);
   }
 
   #wake(): void {
@@ -119,12 +160,16 @@ export class OrderEngine {
     try {
       const now = clock.now();
       for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, HALT_ORDERS)) {
-        const { haltId } = JSON.parse(order.payload) as HaltPayload;
-        this.#start(`halt ${haltId}`, order);
+        this.#offer(order);
       }
-      for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUN_ORDERS)) {
-        if (this.#driving.size >= MAX_AT_ONCE) break;
-        this.#start(`${order.tenant}/${order.run_id}`, order);
+      const due = await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUN_ORDERS);
+      this.#mustRead = due.length === MAX_AT_ONCE * 4;
+      for (const order of due) {
+        if (this.#driving.size >= MAX_AT_ONCE) {
+          this.#mustRead = true;
+          break;
+        }
+        this.#offer(order);
       }
       const next = await nextDueAt(store.db, now);
       if (next !== undefined) sleepMs = Math.min(sleepMs, next.getTime() - now.getTime());
@@ -134,16 +179,31 @@ export class OrderEngine {
     if (!this.#stopped) this.#timer = setTimeout(() => this.#wake(), Math.max(1, sleepMs));
   }
 
-  /** Drives an order, unless this replica drives another order of the same key. */
+  /** Drives an order; no other order of its key is driven by this replica. */
   #start(key: string, order: OrderRow): void {
-    if (this.#driving.has(key)) return;
+    if (this.#stopped) return;
+    this.#failedKeys.delete(key);
+    this.#current.set(key, order.order_id);
     this.#driving.set(
       key,
       this.#driveAlone(key, order).finally(() => {
         this.#driving.delete(key);
-        this.#wake();
+        this.#current.delete(key);
+        this.#next(key);
       }),
     );
+  }
+
+  /** Continues with the orders that wait for the one that has just ended. */
+  #next(key: string): void {
+    const [next, ...others] = this.#waiting.get(key) ?? [];
+    this.#waiting.delete(key);
+    if (this.#failedKeys.has(key)) this.#mustRead = true;
+    else if (next !== undefined) {
+      if (others.length > 0) this.#waiting.set(key, others);
+      this.#start(key, next);
+    }
+    if (this.#mustRead) this.#wake();
   }
 
   /** Drives an order, unless another replica drives one of the same key. */
@@ -153,6 +213,7 @@ export class OrderEngine {
     try {
       const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim === undefined) {
+        this.#failedKeys.add(key);
         await sleep(CLAIM_PAUSE_MS);
         return;
       }
@@ -164,7 +225,8 @@ export class OrderEngine {
         await claim.release();
       }
     } catch (error) {
-      telemetry.log.warn({ err: error, order_id: order.order_id }, 'failed to claim an order');
+      this.#failedKeys.add(key);
+      telemetry.log.warn({ err: error, order_id: order.order_id }, 'An order cannot be claimed.');
       await sleep(CLAIM_PAUSE_MS);
     }
   }
@@ -191,6 +253,7 @@ export class OrderEngine {
         () => this.#runSteps(order),
       );
     } catch (error) {
+      this.#failedKeys.add(keyOf(order));
       telemetry.log.warn(
         { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
         `order ${order.kind} failed`,
@@ -212,8 +275,9 @@ export class OrderEngine {
       const attempt = { kind, order: { ...order, step: recordedStep }, step, memo };
       try {
         const next = steps[index + 1];
-        if (await this.#runStep(attempt, next)) return;
-        recordedStep = next ?? '';
+        const outcome = await this.#runStep(attempt, next);
+        if (outcome === 'over') return;
+        if (outcome === 'committed') recordedStep = next ?? '';
       } catch (error) {
         const failures = (index === 0 ? order.attempts : 0) + 1;
         await this.#recordFailure(attempt, failures, error);
@@ -226,9 +290,14 @@ export class OrderEngine {
    * Executes one step and commits its changes with the progress of the order; returns whether the order is done. If
    * another replica drives the same order, a step may run twice; the replica that commits first continues alone.
    */
-  async #runStep(attempt: StepAttempt, next: string | undefined): Promise<boolean> {
+  async #runStep(
+    attempt: StepAttempt,
+    next: string | undefined,
+  ): Promise<'over' | 'committed' | 'unchanged'> {
     const { store, clock } = this.#context;
-    const { over = false, commit } = (await this.#perform(attempt)) ?? {};
+    const done = (await this.#perform(attempt)) ?? {};
+    if (done.unchanged === true) return 'unchanged';
+    const { over = false, commit } = done;
     const progress =
       over || next === undefined
         ? ({ state: 'done', step: '' } as const)
@@ -241,7 +310,7 @@ export class OrderEngine {
       },
       { background: true },
     );
-    return over || !isOurs;
+    return over || !isOurs ? 'over' : 'committed';
   }
 
   async #perform({ kind, order, step, memo }: StepAttempt): Promise<StepDone | undefined> {
@@ -287,6 +356,16 @@ export class OrderEngine {
       { background: true },
     );
   }
+}
+
+/** Orders of one key are driven one after the other: those of a run, and those of a halt. */
+function keyOf(order: OrderRow): string {
+  if (!isHalt(order)) return `${order.tenant}/${order.run_id}`;
+  return `halt ${(JSON.parse(order.payload) as HaltPayload).haltId}`;
+}
+
+function isHalt({ kind }: OrderRow): boolean {
+  return isOrderKind(kind) && isHaltOrder(kind);
 }
 
 /** The progress of an order when this replica last read or wrote it. */

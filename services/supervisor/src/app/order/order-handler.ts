@@ -24,6 +24,8 @@ export interface HaltOrderHandler {
 export interface StepDone {
   /** Whether the remaining steps are unnecessary. */
   readonly over?: boolean;
+  /** The step did not apply and changed nothing: the next one is taken without a commit. */
+  readonly unchanged?: boolean;
   readonly commit?: (trx: SupervisorTransaction, at: Date) => Promise<void>;
 }
 

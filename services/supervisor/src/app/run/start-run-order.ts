@@ -2,58 +2,41 @@ import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { haltOver, waitWhileHalted } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { rootRefOf } from '../../wire/supervision.ts';
 import { credentialsFor } from '../agent/credentials.ts';
-import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
+import type { OrderHandler, StepDone } from '../order/order-handler.ts';
 
-const SLOT_GRANT = 'slot_grant';
-
-/** Sets up a run: pool, tab, delivery of the root. Skips a run that has ended. */
+/**
+ * Starts a run in one step: pool and tab, then the delivery of the root agent (CO-1). A repeat after a crash makes the
+ * same calls under the same request ids. A run that has ended in the meantime is left alone.
+ */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
-  const { peers, events, store } = context;
-
-  const openPool = async ({ order, run, memo }: DrivenOrder): Promise<string> => {
-    const grant = await peers.spawnBudget.openPool(requestId(order.order_id, 'open_pool'), run);
-    memo.set(SLOT_GRANT, grant);
-    return grant;
-  };
-
-  const whileAlive =
-    (step: (driven: DrivenOrder) => Promise<StepDone>) =>
-    async (driven: DrivenOrder): Promise<StepDone> =>
-      isStarting(driven.run) ? await step(driven) : { over: true };
-
+  const { peers, store } = context;
   return {
     steps: {
-      open_pool: whileAlive(async (driven) => {
-        await openPool(driven);
-        return {};
-      }),
-      open_tab: whileAlive(async ({ order, run }) => {
+      async start({ order, run }): Promise<StepDone> {
+        if (!isStarting(run)) return { over: true };
         const agent = await loadAgent(store.db, rootKeyOf(run));
-        await peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, agent);
-        return {
-          // Before the delivery, so that RUN_START precedes the first decision.
-          commit: (trx, at) => events.runStarted(trx, { run, agent: rootRefOf(run) }, at),
-        };
-      }),
-      deliver: whileAlive(async (driven) => {
-        const { order, run, memo } = driven;
-        const agent = await loadAgent(store.db, rootKeyOf(run));
+        const [slotGrant, credentials] = await Promise.all([
+          peers.spawnBudget.openPool(requestId(order.order_id, 'open_pool'), run),
+          credentialsFor(context, run, agent),
+          peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, agent),
+        ]);
+        // Pool and tab can take long to open, and the run may have been cancelled or halted in the meantime.
+        if (!isStarting(await loadRun(store.db, rootKeyOf(run)))) return { over: true };
+        await waitWhileHalted(store.db, rootKeyOf(run));
         await peers.agentWorker.deliver({
           requestId: requestId(order.order_id, 'deliver'),
           run,
           agent,
-          credentials: await credentialsFor(context, run, agent),
-          // A slot grant is valid for seconds and is never stored; a repeated request returns a new one.
-          slotGrant: memo.get(SLOT_GRANT) ?? (await openPool(driven)),
+          credentials,
+          slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
         return { commit: (trx, at) => delivered(trx, run, at) };
-      }),
+      },
     },
     async giveUp(trx, { run }, reason, at) {
       await recordEnding(trx, { ...rootKeyOf(run), stopReason: `error:${reason}` }, at);

@@ -22,6 +22,7 @@ import {
 import { claimSession } from '../../store/run/sessions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { runRequestFrom, startRunDigest } from '../../wire/run.ts';
+import { rootRefOf } from '../../wire/supervision.ts';
 
 /**
  * Records a run and the order that starts it, or returns the run of a repeated request. Tenant and creator come
@@ -49,7 +50,7 @@ export async function startRun(
     const { tenant } = person;
     await assertNotHalted(trx, { tenant });
     await assertRunQuota(trx, tenant, context.config.maxRunsPerTenant);
-    return await recordRun(
+    const run = await recordRun(
       trx,
       plan,
       {
@@ -67,6 +68,8 @@ export async function startRun(
       },
       now,
     );
+    await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
+    return run;
   });
 }
 

@@ -13,8 +13,8 @@ const BOUNDS = { baseMs: 100, maxMs: 500 };
 
 describe('order rules', () => {
   it('continues from the recorded step', () => {
-    expect(stepsFrom('start_run', '')).toEqual(['open_pool', 'open_tab', 'deliver']);
-    expect(stepsFrom('start_run', 'open_tab')).toEqual(['open_tab', 'deliver']);
+    expect(stepsFrom('spawn_child', '')).toEqual(['acquire', 'open_tab', 'deliver']);
+    expect(stepsFrom('spawn_child', 'open_tab')).toEqual(['open_tab', 'deliver']);
     // A step of an older release: all of them are idempotent.
     expect(stepsFrom('wake_agent', 'unknown_step')).toEqual(['signal']);
   });

@@ -2,11 +2,11 @@ import { type ErrorKind, isWritError } from '@writ/kernel';
 
 /** The steps of each kind of order. Each step is idempotent, so that it can be repeated. */
 export const ORDER_STEPS = {
-  start_run: ['open_pool', 'open_tab', 'deliver'],
+  start_run: ['start'],
   wake_agent: ['signal'],
   spawn_child: ['acquire', 'open_tab', 'deliver'],
   end_child: ['freeze', 'cancel', 'close_tab', 'release'],
-  end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
+  end_run: ['end', 'freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
   halt: ['enforce', 'confirm', 'end', 'tell'],
   resume: ['unfreeze', 'lift', 'tell'],
 } as const;
