@@ -2,9 +2,10 @@ import { systemClock } from '@writ/kernel';
 import {
   appendOutbox,
   createOutboxRelay,
+  initialMigration,
   type OutboxDatabase,
   openStore,
-  outboxMigration,
+  outboxTable,
 } from '@writ/store';
 import { isNatsAvailable, startNatsServer } from '@writ/testing/nats';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -24,7 +25,7 @@ const ROUNDS = 12;
 async function emitterOf(service: HookEmitter, address: string) {
   const store = await openStore<OutboxDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
-    migrations: { '0001_outbox': outboxMigration },
+    migrations: initialMigration([outboxTable]),
     service,
   });
   const bus = await createNatsBus({

@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import type { Bus } from '@writ/bus';
 import { systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
-import { appendOutbox, type OutboxDatabase, openStore, outboxMigration } from '@writ/store';
+import {
+  appendOutbox,
+  initialMigration,
+  type OutboxDatabase,
+  openStore,
+  outboxTable,
+} from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import {
@@ -66,7 +72,7 @@ function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
 async function openOutbox() {
   return await openStore<OutboxDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
-    migrations: { '0001_outbox': outboxMigration },
+    migrations: initialMigration([outboxTable]),
     service: 'test',
   });
 }

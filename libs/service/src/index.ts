@@ -1,8 +1,5 @@
 export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
-export { outboxPublisher } from './events/outbox-publisher.ts';
 export { tracedHandlers } from './events/traced-events.ts';
-export { knownAddresses } from './known-addresses.ts';
-export { observeCommits, observeOutbox } from './observe-store.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
 export { listenerVariables } from './settings/listener-variables.ts';

@@ -1,5 +1,11 @@
 import { systemClock } from '@writ/kernel';
-import { type OutboxDatabase, openStore, outboxMigration, type Store } from '@writ/store';
+import {
+  initialMigration,
+  type OutboxDatabase,
+  openStore,
+  outboxTable,
+  type Store,
+} from '@writ/store';
 import { createTelemetry, InMemorySpans, type Telemetry, withSpan } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { observeCommits } from './observe-store.ts';
@@ -13,7 +19,7 @@ beforeEach(async () => {
   telemetry = createTelemetry({ service: 'meter', logLevel: 'silent', spanProcessors: [spans] });
   store = await openStore<OutboxDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
-    migrations: { '0001_outbox': outboxMigration },
+    migrations: initialMigration([outboxTable]),
     service: 'meter',
     observer: observeCommits(telemetry),
   });

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { Migrations } from '../src/index.ts';
-import { type OutboxDatabase, outboxMigration } from '../src/index.ts';
+import { type OutboxDatabase, outboxTable } from '../src/index.ts';
 
 /** The database of the tests: a small ledger with an outbox. */
 export interface LedgerDatabase extends OutboxDatabase {
@@ -10,7 +10,7 @@ export interface LedgerDatabase extends OutboxDatabase {
 
 /** Creates the ledger: accounts, entries and the outbox. */
 export const ledgerMigrations: Migrations = {
-  '0001_outbox': outboxMigration,
+  '0001_outbox': { up: outboxTable.create },
   '0002_ledger': {
     async up(db: Kysely<unknown>) {
       await db.schema

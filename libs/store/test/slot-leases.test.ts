@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { openStore, type SlotLeasesDatabase, slotLeasesMigration } from '../src/index.ts';
+import {
+  initialMigration,
+  openStore,
+  type SlotLeasesDatabase,
+  slotLeasesTable,
+} from '../src/index.ts';
 import { assignSlots, type SlotDemand } from '../src/slots/slot-leases.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
@@ -16,7 +21,7 @@ interface Here {
 async function openSlots() {
   const store = await openStore<SlotLeasesDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
-    migrations: { '0001_slot_leases': slotLeasesMigration },
+    migrations: initialMigration([slotLeasesTable]),
     service: 'slots',
   });
   onTestFinished(() => store.close());
