@@ -1,18 +1,10 @@
-import type { CommitObserver } from './commit-observer.ts';
 import { openPostgresStore } from './postgres/postgres-store.ts';
-import type { Migrations } from './schema/migrations.ts';
-import { openSqliteStore, type StoreLimits } from './sqlite/sqlite-store.ts';
+import { openSqliteStore, type StoreOptions } from './sqlite/sqlite-store.ts';
 import type { Store, StoreLocation } from './store.ts';
 
 /** Options of {@link openStore}. */
-export interface OpenStoreOptions {
+export interface OpenStoreOptions extends StoreOptions {
   readonly location: StoreLocation;
-  /** The migrations of the service by name, such as `0001_initial`. */
-  readonly migrations: Migrations;
-  /** Name of the service, for error messages and the database's own views. */
-  readonly service: string;
-  readonly limits?: Partial<StoreLimits>;
-  readonly observer?: CommitObserver | undefined;
 }
 
 /**
@@ -24,11 +16,11 @@ export interface OpenStoreOptions {
  *   STORE_POSTGRES_TOO_OLD
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
-  const { location, migrations, service, limits, observer } = options;
+  const { location } = options;
   switch (location.dialect) {
     case 'sqlite':
-      return await openSqliteStore<DB>(location.file, migrations, service, limits, observer);
+      return await openSqliteStore<DB>(location.file, options);
     case 'postgres':
-      return await openPostgresStore<DB>(location, migrations, service, limits, observer);
+      return await openPostgresStore<DB>(location, options);
   }
 }

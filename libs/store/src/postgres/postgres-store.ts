@@ -5,10 +5,10 @@ import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from '
 import type { CommitObserver } from '../commit-observer.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { enableLeadership } from '../replicas/leadership.ts';
-import { type Migrations, migrate } from '../schema/migrations.ts';
+import { migrate } from '../schema/migrations.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
 import { readDriver } from '../sqlite/sqlite-dialect.ts';
-import type { StoreLimits } from '../sqlite/sqlite-store.ts';
+import type { StoreLimits, StoreOptions } from '../sqlite/sqlite-store.ts';
 import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from '../store.ts';
 import { withTransactionTimeout } from '../transaction-timeout.ts';
 import { postgresDialect } from './postgres-dialect.ts';
@@ -36,10 +36,7 @@ const MIGRATION_IDLE = 'set idle_in_transaction_session_timeout to 30000';
 /** Opens a schema of a PostgreSQL database, creates it if needed and migrates it. */
 export async function openPostgresStore<DB>(
   location: PostgresLocation,
-  migrations: Migrations,
-  service: string,
-  limits: Partial<StoreLimits> = {},
-  observer?: CommitObserver,
+  { migrations, service, limits = {}, observer }: StoreOptions,
 ): Promise<Store<DB>> {
   const all = { ...DEFAULT_LIMITS, ...limits };
   const bounds = boundsOf(location, limits);

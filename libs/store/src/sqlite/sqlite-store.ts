@@ -28,13 +28,20 @@ const DEFAULT_LIMITS: StoreLimits = {
   busyTimeoutMs: 1_000,
 };
 
+/** The options of a store on either dialect. */
+export interface StoreOptions {
+  /** The migrations of the service by name, such as `0001_initial`. */
+  readonly migrations: Migrations;
+  /** Name of the service, for error messages and the database's own views. */
+  readonly service: string;
+  readonly limits?: Partial<StoreLimits>;
+  readonly observer?: CommitObserver | undefined;
+}
+
 /** Opens a SQLite file or an in-memory database and migrates it. */
 export async function openSqliteStore<DB>(
   file: string,
-  migrations: Migrations,
-  service: string,
-  limits: Partial<StoreLimits> = {},
-  observer?: CommitObserver,
+  { migrations, service, limits, observer }: StoreOptions,
 ): Promise<Store<DB>> {
   const label = file === MEMORY ? `the in-memory store of ${service}` : file;
   const all = { ...DEFAULT_LIMITS, ...limits };
