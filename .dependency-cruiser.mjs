@@ -4,6 +4,8 @@
 const TEST =
   '(\\.(test|bench)\\.ts$|^test/|^(services|libs|examples|clients)/[^/]+/test/|^platform/test/)';
 const GENERATED = '^libs/contracts/gen/';
+/** @param {string} names a regular expression of folders and files in the src/ of a service */
+const src = (names) => `^services/[^/]+/src/(${names})`;
 /** @param {string} names a regular expression of npm package names */
 const npm = (names) => `(^|/)node_modules/(${names})/`;
 
@@ -38,6 +40,102 @@ export default {
           GENERATED,
           '^(node:)?(assert|buffer|crypto|string_decoder|url|util)(/|$)',
         ],
+      },
+    },
+    {
+      name: 'wiring-is-on-top',
+      comment: 'service.ts is imported only by main.ts and index.ts, and nothing imports these.',
+      severity: 'error',
+      from: { path: src(''), pathNot: [TEST, src('(main|index)\\.ts$')] },
+      to: { path: src('(main|index|service)\\.ts$') },
+    },
+    {
+      name: 'rpc-only-from-service',
+      comment: 'rpc/ is imported only by service.ts.',
+      severity: 'error',
+      from: { path: src(''), pathNot: [TEST, src('rpc/|service\\.ts$')] },
+      to: { path: src('rpc/') },
+    },
+    {
+      name: 'rpc-leaves-work-to-app',
+      comment: 'rpc/ calls other services, models and tools only through app/.',
+      severity: 'error',
+      from: { path: src('rpc/'), pathNot: TEST },
+      to: {
+        path: src('(peers|providers|sources|runtime|agents)/'),
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'app-only-from-above',
+      comment:
+        "app/ is imported by rpc/, service.ts and the worker's runtime/; context.ts and events.ts may use its types.",
+      severity: 'error',
+      from: {
+        path: src(''),
+        pathNot: [TEST, src('(app|rpc|runtime)/|(service|context|events)\\.ts$')],
+      },
+      to: { path: src('app/') },
+    },
+    {
+      name: 'app-types-in-context-and-events',
+      comment: 'context.ts and events.ts use only types of app/.',
+      severity: 'error',
+      from: { path: src('(context|events)\\.ts$') },
+      to: { path: src('app/'), dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'store-is-below',
+      comment: 'Within its service, store/ imports domain/ only.',
+      severity: 'error',
+      from: { path: src('store/'), pathNot: TEST },
+      to: { path: src(''), pathNot: src('(store|domain)/') },
+    },
+    {
+      name: 'wire-is-below',
+      comment: 'Within its service, wire/ imports domain/ and store/ only.',
+      severity: 'error',
+      from: { path: src('wire/'), pathNot: TEST },
+      to: { path: src(''), pathNot: src('(wire|store|domain)/') },
+    },
+    {
+      name: 'peers-are-below',
+      comment:
+        'Within its service, peers/ imports domain/, store/ and wire/, and types of config.ts.',
+      severity: 'error',
+      from: { path: src('peers/'), pathNot: TEST },
+      to: { path: src(''), pathNot: src('(peers|wire|store|domain)/|config\\.ts$') },
+    },
+    {
+      name: 'providers-and-sources-are-below',
+      comment:
+        "Within their service, the meter's providers/ and the gateway's sources/ import domain/ only.",
+      severity: 'error',
+      from: { path: src('(providers|sources)/'), pathNot: TEST },
+      to: { path: src(''), pathNot: src('(providers|sources|domain)/') },
+    },
+    {
+      name: 'agents-use-the-runtime',
+      comment: "The worker's agents/ import domain/ and types of runtime/ only.",
+      severity: 'error',
+      from: { path: src('agents/'), pathNot: TEST },
+      to: { path: src(''), pathNot: src('(agents|domain|runtime)/') },
+    },
+    {
+      name: 'agents-use-types-of-the-runtime',
+      comment: "The worker's agents/ import only types of runtime/.",
+      severity: 'error',
+      from: { path: src('agents/'), pathNot: TEST },
+      to: { path: src('runtime/'), dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'runtime-is-a-use-case',
+      comment: "The worker's runtime/ imports what app/ imports, and app/.",
+      severity: 'error',
+      from: { path: src('runtime/'), pathNot: TEST },
+      to: {
+        path: src(''),
+        pathNot: src('(runtime|app|domain|store|peers|wire)/|(events|context)\\.ts$'),
       },
     },
     {

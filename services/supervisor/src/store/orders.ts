@@ -1,9 +1,8 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
-import type { Selectable } from 'kysely';
 import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange } from './change/changes.ts';
-import type { OrdersTable } from './schema/run-tables.ts';
+import { noteOrder, type OrderRow } from './change/placed-orders.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** An order to place. */
@@ -14,9 +13,6 @@ export interface NewOrder extends RunKey {
   /** JSON by kind; see domain/order/order-payloads.ts. */
   readonly payload: object;
 }
-
-/** The row of an order. */
-export type OrderRow = Selectable<OrdersTable>;
 
 /**
  * Places an order in the transaction of its cause. The engine drives it until it is done, also after a crash. An
@@ -64,19 +60,6 @@ const insertOrder = prepareQuery((db: SupervisorReader, row: OrderRow) =>
     .values(pickColumns(row, ORDER_COLUMNS))
     .onConflict((conflict) => conflict.column('order_id').doNothing()),
 );
-
-const placed = new WeakMap<SupervisorTransaction, OrderRow[]>();
-
-function noteOrder(trx: SupervisorTransaction, row: OrderRow): void {
-  const rows = placed.get(trx) ?? [];
-  placed.set(trx, rows);
-  rows.push(row);
-}
-
-/** The orders that a transaction has placed, to be handed over once it is committed (CO-1). */
-export function placedOrders(trx: SupervisorTransaction): readonly OrderRow[] {
-  return placed.get(trx) ?? [];
-}
 
 /** Makes every open order of a run due now. */
 export async function makeOrdersDue(

@@ -6,8 +6,8 @@ import {
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
+import { type OrderRow, placedOrders } from './change/placed-orders.ts';
 import { supervisorMigrations as migrations } from './migrations.ts';
-import { type OrderRow, placedOrders } from './orders.ts';
 import type { SupervisorDatabase } from './schema.ts';
 
 /** A transaction of the supervisor's store. */

@@ -1,8 +1,8 @@
 import type { Clock } from '@writ/kernel';
 import type { ChannelTls } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
+import type { Notes } from '../domain/notes.ts';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
-import type { Notes } from './builtin/builtin-tool.ts';
 import { openLocalSource } from './local.ts';
 import { openProviderSource } from './provider.ts';
 import { type ShareOf, Slots } from './slots.ts';

@@ -1,6 +1,6 @@
 import { isPurged } from '@writ/freeze';
 import { type Clock, type RunKey, ToolFailure } from '@writ/kernel';
-import type { Notes } from '../sources/builtin/builtin-tool.ts';
+import type { Notes } from '../domain/notes.ts';
 import type { GatewayStore, GatewayTransaction } from './gateway-store.ts';
 
 /** Limits of one run. */

@@ -16,14 +16,9 @@ import {
   reasonOf,
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
+import type { OrderRow } from '../../store/change/placed-orders.ts';
 import { waitWhileHalted } from '../../store/halt/halts.ts';
-import {
-  dueOrders,
-  findDueOrder,
-  nextDueAt,
-  type OrderRow,
-  saveOrder,
-} from '../../store/orders.ts';
+import { dueOrders, findDueOrder, nextDueAt, saveOrder } from '../../store/orders.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { endChildOrder } from '../agent/end-child-order.ts';
 import { spawnChildOrder } from '../agent/spawn-child-order.ts';

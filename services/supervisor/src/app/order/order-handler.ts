@@ -1,5 +1,5 @@
 import { NotFoundError } from '@writ/kernel';
-import type { OrderRow } from '../../store/orders.ts';
+import type { OrderRow } from '../../store/change/placed-orders.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 

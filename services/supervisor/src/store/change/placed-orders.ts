@@ -1,0 +1,20 @@
+import type { Selectable, Transaction } from 'kysely';
+import type { OrdersTable } from '../schema/run-tables.ts';
+import type { SupervisorDatabase } from '../schema.ts';
+
+/** The row of an order. */
+export type OrderRow = Selectable<OrdersTable>;
+
+const placed = new WeakMap<object, OrderRow[]>();
+
+/** Adds to {@link placedOrders} of `trx`. */
+export function noteOrder(trx: Transaction<SupervisorDatabase>, row: OrderRow): void {
+  const rows = placed.get(trx) ?? [];
+  placed.set(trx, rows);
+  rows.push(row);
+}
+
+/** The orders that a transaction has placed, to be handed over once it is committed (CO-1). */
+export function placedOrders(trx: Transaction<SupervisorDatabase>): readonly OrderRow[] {
+  return placed.get(trx) ?? [];
+}
