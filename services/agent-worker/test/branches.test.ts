@@ -32,7 +32,7 @@ function signal(world: World, requestId: string, name: string, runId = RUN) {
 
 function llmRequest(text: string) {
   const messages = [{ role: 'user', text }] as const;
-  return { model: 'desk', messages, json: false, requireContent: false };
+  return { model: 'small', messages, json: false, requireContent: false };
 }
 
 describe('concurrent branches', () => {
@@ -158,22 +158,22 @@ describe('a sleep', () => {
 });
 
 describe('a topic', () => {
-  const FEED = { ...CUSTOM, followTopics: ['news'], outputTopic: 'news' };
+  const FEED = { ...CUSTOM, followTopics: ['prices'], outputTopic: 'prices' };
 
   it('delivers each item once and in order to each subscriber of the tenant, even across a crash (AG-5, RT-3)', async () => {
-    const heard: Record<string, unknown[]> = {};
+    const received: Record<string, unknown[]> = {};
     const work: Work = async (ctx) => {
       const { runId } = ctx.meta;
       if (runId === 'run-source') {
-        for (const number of [1, 2, 3]) await ctx.emit('news', { number });
+        for (const number of [1, 2, 3]) await ctx.emit('prices', { number });
         await ctx.sleepUntilSignal('go');
-        return void (await ctx.reply('Told.'));
+        return void (await ctx.reply('Published.'));
       }
-      await ctx.follow('news');
+      await ctx.follow('prices');
       const items: unknown[] = [];
-      heard[runId] = items;
+      received[runId] = items;
       for (let n = 0; n < 3; n += 1) items.push((await ctx.sleepUntilSignal('new_feed_item')).item);
-      await ctx.reply('Heard.');
+      await ctx.reply('Received.');
     };
     const world = await startWith(work, { inFile: true });
     for (const runId of ['run-a', 'run-b']) {
@@ -187,7 +187,7 @@ describe('a topic', () => {
     await signal(world, 'go', 'go', 'run-source');
     for (const runId of ['run-a', 'run-b', 'run-source']) await world.until('COMPLETED', runId);
     const all = [{ number: 1 }, { number: 2 }, { number: 3 }];
-    expect(heard).toEqual({ 'run-a': all, 'run-b': all });
+    expect(received).toEqual({ 'run-a': all, 'run-b': all });
     expect(await world.lastWorker.store.db.selectFrom('follows').selectAll().execute()).toEqual([]);
   });
 
@@ -259,17 +259,17 @@ describe('a flow', () => {
     await flow('run-2', ['bad', 'two']);
     const { stopReason } = await world.until('ERROR', 'run-2');
     expect(stopReason).toBe('error:flow_target_failed');
-    await flow('run-3', ['nobody']);
+    await flow('run-3', ['unknown']);
     expect((await world.until('ERROR', 'run-3')).stopReason).toBe('error:bad_flow');
     await worker.stop();
     const names = new Map<HookEventType, string>([
       [HookEventType.FLOW_START, 'START'],
       [HookEventType.FLOW_END, 'END'],
     ]);
-    const told = world.events.flatMap(({ runId, type, status }) =>
+    const reported = world.events.flatMap(({ runId, type, status }) =>
       names.has(type) ? [`${runId} ${names.get(type)} ${status}`.trim()] : [],
     );
-    expect(told).toEqual([
+    expect(reported).toEqual([
       'run-1 START',
       'run-1 END ok',
       'run-2 START',

@@ -121,7 +121,7 @@ describe('an agent that diverges at a checkpoint', () => {
         id: AGENT.instance,
         kind: 'react',
         async run(ctx) {
-          const { prologue = ['begins'], restores = true, next = 'goes on' } = ways;
+          const { prologue = ['begins'], restores = true, next = 'continues' } = ways;
           for (const word of prologue) ctx.log(word);
           const restored = restores ? await ctx.restore() : undefined;
           if (restored === undefined) {

@@ -14,7 +14,7 @@ function leadOver(child: FakeAnswer | (() => Promise<FakeAnswer>)): FakeModel {
   return async (_, { messages }, agent) => {
     if (agent !== AGENT.instance) return typeof child === 'function' ? await child() : child;
     const last = messages.at(-1)?.parts[0]?.kind;
-    if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
+    if (last?.case === 'toolResult') return `Result: ${last.value.content}`;
     return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
   };
 }
@@ -49,7 +49,7 @@ describe('an orchestrator', () => {
     gatherTeam(world);
     await world.deliver({ manifest: LEAD });
     await world.until('COMPLETED');
-    expect(answerOf(world)).toBe('Both said: reader is done and counter is done.');
+    expect(answerOf(world)).toBe('Both reported: reader is done and counter is done.');
     expect(world.supervisor.ended.toSorted()).toEqual(['counter-1 replied', 'reader-1 replied']);
     expect(world.meter.paid.filter((line) => line.startsWith('op-'))).toHaveLength(2);
     expect(new Set(world.meter.paid).size).toBe(world.meter.paid.length);
@@ -129,7 +129,7 @@ describe('a timer on a child', () => {
     expect(left).toBeLessThanOrEqual(8_000n);
     world.slots.set(`${RUN}/helper-1`, 'ACTIVE');
     await world.until('COMPLETED');
-    expect(answerOf(world)).toBe('Told: back again');
+    expect(answerOf(world)).toBe('Result: back again');
     expect(await timer()).toBeUndefined();
   });
 });
@@ -152,7 +152,7 @@ describe('a user proxy', () => {
     const signal = { tenant: TENANT, runId: RUN, agentInstance: 'helper-1', name };
     await world.worker.signal({ ...signal, requestId: 's-1', payloadJson: '{"text":"Blue."}' });
     await world.until('COMPLETED');
-    expect(answerOf(world)).toBe('Told: Blue.');
+    expect(answerOf(world)).toBe('Result: Blue.');
   });
 
   it('rejects a forged signal that only the worker may send (RT-3, SYS-6)', async () => {

@@ -35,7 +35,7 @@ function signal(world: World, requestId: string, payload: object = {}) {
 
 function llmRequest(text: string) {
   const messages = [{ role: 'user', text: JSON.stringify({ text }) }] as const;
-  return { model: 'desk', messages, json: false, requireContent: false };
+  return { model: 'small', messages, json: false, requireContent: false };
 }
 
 describe('the journal of an agent’s context', () => {

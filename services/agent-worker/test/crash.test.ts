@@ -80,7 +80,7 @@ function expectUndisturbed(world: World): void {
   expect(world.supervisor.endings.get(RUN)?.answer).toMatch(/^800 USD/);
 }
 
-async function expectStepsToldOnce(world: World): Promise<void> {
+async function expectStepsPublishedOnce(world: World): Promise<void> {
   const unique = new Map(world.events.map((event) => [event.eventId, event]));
   expect(unique.size).toBe(STEPS.length);
   expect([...new Set(world.steps())]).toEqual(STEPS);
@@ -158,6 +158,6 @@ describe('a worker that crashes', () => {
     await driveToEnd(world);
     expectUndisturbed(world);
     await worker.stop();
-    await expectStepsToldOnce(world);
+    await expectStepsPublishedOnce(world);
   });
 });

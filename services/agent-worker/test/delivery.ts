@@ -5,7 +5,7 @@ import {
   type AgentManifestSchema,
   type RefusalHandling,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
-import { DESK_TOOLS } from './refund-rules.ts';
+import { REFUND_TOOLS } from './refund-rules.ts';
 
 /** The tenant of everything in these tests. */
 export const TENANT = 'acme';
@@ -104,8 +104,8 @@ function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
     kind: AgentKind.JSON_ACTION,
     instructions: 'You are the refund desk.',
     finalInstructions: 'Compose the answer.',
-    model: { model: 'desk', jsonMode: true },
-    tools: DESK_TOOLS.map(({ name }) => name),
+    model: { model: 'small', jsonMode: true },
+    tools: REFUND_TOOLS.map(({ name }) => name),
     limits: { maxSteps: 8 },
     ...changes,
   };

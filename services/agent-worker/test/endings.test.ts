@@ -130,7 +130,7 @@ describe('an agent that stops', () => {
     const world = await World.start({ model: () => 'no action' });
     await world.startWorker();
     const timeout = durationFromMs(300);
-    await world.deliver({ manifest: { model: { model: 'desk', jsonMode: true, timeout } } });
+    await world.deliver({ manifest: { model: { model: 'small', jsonMode: true, timeout } } });
     await world.until('ERROR');
     expect(world.meter.requests[0]).toMatchObject({
       timeout: { nanos: 300_000_000 },

@@ -11,7 +11,7 @@ import { type Route, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
-import { DESK_TOOLS, runTool } from './refund-rules.ts';
+import { REFUND_TOOLS, runTool } from './refund-rules.ts';
 
 type Answer = MessageInitShape<typeof CallToolResponseSchema>;
 
@@ -48,7 +48,10 @@ export class FakeGateway {
           const unchanged = knownVersion === registryVersion;
           this.lists.push(unchanged ? 'unchanged' : registryVersion);
           if (unchanged) return { registryVersion, unchanged };
-          return { registryVersion, tools: DESK_TOOLS.filter(({ name }) => names.includes(name)) };
+          return {
+            registryVersion,
+            tools: REFUND_TOOLS.filter(({ name }) => names.includes(name)),
+          };
         },
         callTool: async (request) => {
           const { callId = '', agentInstance = '' } = request.call ?? {};

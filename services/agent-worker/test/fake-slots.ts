@@ -24,7 +24,7 @@ interface Moved {
   readonly change: { readonly agent: AgentRef };
 }
 
-type Standing = 'ACTIVE' | 'PAUSED' | 'WAITING' | 'RELEASED';
+type SlotStateName = 'ACTIVE' | 'PAUSED' | 'WAITING' | 'RELEASED';
 
 const INTENTS = new Map<number, string>(
   Object.entries(RenewIntent).map(([name, intent]) => [intent, name]),
@@ -44,7 +44,7 @@ export class FakeSlots {
   /** Rejected epochs, which arrived after a higher one. */
   readonly staleEpochs: bigint[] = [];
   readonly #faults: FaultSwitches;
-  readonly #standings = new Map<string, Standing>();
+  readonly #states = new Map<string, SlotStateName>();
   readonly #epochs = new Map<string, bigint>();
   readonly #watchers = new Set<(moved: Moved) => void>();
   #signer: Signer | undefined;
@@ -64,12 +64,12 @@ export class FakeSlots {
    * Sets the slot state of an agent (the root when only its run is given), and notifies watches if
    * `hint`.
    */
-  set(runId: string, standing: Standing, { hint = false } = {}): void {
-    this.#standings.set(runId, standing);
+  set(runId: string, state: SlotStateName, { hint = false } = {}): void {
+    this.#states.set(runId, state);
     if (!hint) return;
     const [run = '', instance] = runId.split('/');
     const agent = instance === undefined ? AGENT : { name: instance, instance };
-    for (const tell of this.#watchers) tell({ tenant: TENANT, runId: run, change: { agent } });
+    for (const notify of this.#watchers) notify({ tenant: TENANT, runId: run, change: { agent } });
   }
 
   /** Simulates a lease of the agent by another worker under this epoch. */
@@ -133,9 +133,9 @@ export class FakeSlots {
       const name = INTENTS.get(intent) ?? 'NONE';
       this.renewals.push(`${key} ${name} ${epoch}`);
       await this.#faults.pass(`before renew ${name}`);
-      const standing = this.#standings.get(key) ?? 'ACTIVE';
-      const state = SlotState[standing];
-      if (standing !== 'ACTIVE') return { runId, slot: { state } };
+      const current = this.#states.get(key) ?? 'ACTIVE';
+      const state = SlotState[current];
+      if (current !== 'ACTIVE') return { runId, slot: { state } };
       if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
       const priority = contractPriority(Priority.NORMAL);
       const { token, expireTime } = await mintSlotGrant(this.#signer, {

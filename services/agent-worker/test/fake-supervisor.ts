@@ -26,11 +26,11 @@ import {
 import { type CallContext, type Route, requireAgent, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
-import { actionMessage, type DeskAction, ruleOn } from './refund-rules.ts';
+import { actionMessage, type RefundAction, ruleOn } from './refund-rules.ts';
 
 interface Recorded {
   readonly proposal: string;
-  readonly action: DeskAction | undefined;
+  readonly action: RefundAction | undefined;
   readonly decision: Decision;
 }
 
@@ -73,7 +73,7 @@ export class FakeSupervisor {
   slotRefusal: (agent: string) => string | undefined = () => undefined;
   /** Delivers a child to a worker. */
   deliverChild: (child: FakeChild) => Promise<unknown> = () =>
-    Promise.reject(new Error('Nobody takes children.'));
+    Promise.reject(new Error('This test delivers no children.'));
   /** `instance outcome` of children that their parent ended, once each. */
   readonly ended: string[] = [];
   /** Issues the tokens that RefreshTokens returns. */
@@ -304,6 +304,6 @@ export function reused(callId: string): InvalidRequestError {
   return new InvalidRequestError('CALL_ID_REUSED', `${callId} was used for another request.`);
 }
 
-function messageOf(action: DeskAction) {
+function messageOf(action: RefundAction) {
   return create(ActionSchema, actionMessage(action));
 }

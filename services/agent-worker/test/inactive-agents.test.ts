@@ -136,7 +136,7 @@ async function timesOf(looks: Record<string, () => Promise<unknown>>) {
 /** A lead that asks a human through `helper`, which is suspended meanwhile. */
 const ASKS: FakeModel = (_, { messages }) => {
   const last = messages.at(-1)?.parts[0]?.kind;
-  if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
+  if (last?.case === 'toolResult') return `Result: ${last.value.content}`;
   return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
 };
 
@@ -226,7 +226,7 @@ describe('an agent that loses its slot while it is suspended', () => {
     expect(await timer()).toEqual(stopped);
     world.slots.set(HELPER, 'ACTIVE', { hint: true });
     await world.until('COMPLETED');
-    expect(world.supervisor.endings.get(RUN)?.answer).toBe('Told: Blue.');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('Result: Blue.');
     expect(await timer()).toBeUndefined();
   });
 

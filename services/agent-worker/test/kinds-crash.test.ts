@@ -44,7 +44,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   orchestrator: {
     manifest: LEAD,
     model: teamModel,
-    answer: 'Both said: reader is done and counter is done.',
+    answer: 'Both reported: reader is done and counter is done.',
     executed: 2,
     children: ['counter-1 replied', 'reader-1 replied'],
     commits: 24,

@@ -9,7 +9,7 @@ export function manifestOf(settings: Partial<AgentManifest> = {}): AgentManifest
     description: '',
     instructions: 'Write.',
     finalInstructions: '',
-    model: { model: 'desk', alsoAllowed: [], jsonMode: false },
+    model: { model: 'small', alsoAllowed: [], jsonMode: false },
     tools: ['search'],
     limits: {},
     subAgents: [],

@@ -19,7 +19,7 @@ type Move =
     }
   | { readonly by: 'supervisor'; readonly does: 'cancel' | 'halt' | 'resume' | 'slot' }
   /** The worker that holds the lease has crashed; its lease expires. */
-  | { readonly by: 'nobody'; readonly does: 'crash' };
+  | { readonly by: 'lease expiry'; readonly does: 'crash' };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
   {
@@ -50,7 +50,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
       ),
     }),
   },
-  { weight: 1, arbitrary: fc.constant({ by: 'nobody', does: 'crash' } as const) },
+  { weight: 1, arbitrary: fc.constant({ by: 'lease expiry', does: 'crash' } as const) },
 );
 
 const ENDINGS = {
@@ -146,7 +146,7 @@ class Race {
 
   async status() {
     const row = await findAgent(this.#store.db, this.key);
-    if (row === undefined) throw new Error('The agent is gone.');
+    if (row === undefined) throw new Error('The agent does not exist.');
     return { ...statusOf(row), credentials: row.credentials, owner: row.lease_owner };
   }
 

@@ -3,15 +3,15 @@ import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 
 /** Formats an action as models write it. */
-export type DeskAction =
+export type RefundAction =
   | { readonly kind: 'tool'; readonly name: string; readonly args: JsonObject }
   | { readonly kind: 'final'; readonly answer: string };
 
-/** Applies the desk's rules to an action. */
+/** The result of the refund desk's rules to an action. */
 export interface Ruling {
   readonly verdict: 'approve' | 'block' | 'escalate' | 'invalid';
   readonly reason: string;
-  readonly action?: DeskAction;
+  readonly action?: RefundAction;
 }
 
 /** The refund desk's rules: a minimal supervisor for worker tests. */
@@ -30,7 +30,7 @@ export function ruleOn(rawText: string, executed: readonly string[]): Ruling {
 }
 
 /** Converts an action into its message. */
-export function actionMessage(action: DeskAction): MessageInitShape<typeof ActionSchema> {
+export function actionMessage(action: RefundAction): MessageInitShape<typeof ActionSchema> {
   return action.kind === 'final'
     ? { kind: { case: 'final', value: { answer: action.answer } } }
     : {
@@ -41,7 +41,7 @@ export function actionMessage(action: DeskAction): MessageInitShape<typeof Actio
       };
 }
 
-/** Runs the desk's tools. */
+/** Runs a tool of the refund desk. */
 export function runTool(tool: string, args: JsonObject): JsonObject {
   switch (tool) {
     case 'get_refund_context':
@@ -53,8 +53,8 @@ export function runTool(tool: string, args: JsonObject): JsonObject {
   }
 }
 
-/** The desk's tools in the gateway's catalog. */
-export const DESK_TOOLS = [
+/** The refund desk's tools in the gateway's catalog. */
+export const REFUND_TOOLS = [
   tool('get_refund_context', 'Get user profile and billing facts', { user_id: 'integer' }, []),
   tool(
     'issue_refund',
@@ -86,7 +86,7 @@ function tool(
   return { name, description, inputSchemaJson: JSON.stringify(schema) };
 }
 
-function readAction(rawText: string): DeskAction | undefined {
+function readAction(rawText: string): RefundAction | undefined {
   let value: JsonValue;
   try {
     value = JSON.parse(rawText === '' ? '{}' : rawText);

@@ -122,7 +122,7 @@ describe('Signal', () => {
   it('is rejected for an unknown agent and with an invalid decision (SYS-3)', async () => {
     const world = await World.start();
     await world.startWorker();
-    const to = { tenant: TENANT, runId: RUN, agentInstance: 'nobody', requestId: 's-1' };
+    const to = { tenant: TENANT, runId: RUN, agentInstance: 'unknown-1', requestId: 's-1' };
     await expect(world.worker.signal({ ...to, name: 'resumed' })).rejects.toMatchObject({
       reason: 'AGENT_NOT_FOUND',
     });

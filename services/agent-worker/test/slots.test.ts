@@ -36,12 +36,12 @@ function expectNothingTwice(world: World): void {
 }
 
 /** Starts a run and preempts its agent during its second model call. */
-async function pauseInModelCall(world: World, standing: 'PAUSED' | 'WAITING'): Promise<void> {
+async function pauseInModelCall(world: World, state: 'PAUSED' | 'WAITING'): Promise<void> {
   const { reached, release } = world.faults.holdAt('before generate op-3');
   await world.startWorker();
   await world.deliver();
   await reached;
-  world.slots.set(RUN, standing);
+  world.slots.set(RUN, state);
   await untilAsked(world);
   release();
   await world.until('PARKED');
@@ -115,10 +115,10 @@ describe('the slots of a worker’s agents', () => {
 });
 
 describe('an agent that loses its slot', () => {
-  for (const standing of ['PAUSED', 'WAITING'] as const) {
-    it(`finishes its model call, parks when the slot is ${standing}, and resumes when it has one again (SB-4, AG-7)`, async () => {
+  for (const state of ['PAUSED', 'WAITING'] as const) {
+    it(`finishes its model call, parks when the slot is ${state}, and resumes when it has one again (SB-4, AG-7)`, async () => {
       const world = await startWorld();
-      await pauseInModelCall(world, standing);
+      await pauseInModelCall(world, state);
       expect((await world.describe()).waitingFor).toEqual(['slot']);
       expect(world.supervisor.decided).toHaveLength(1);
       await untilAsked(world);

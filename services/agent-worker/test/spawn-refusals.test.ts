@@ -12,7 +12,7 @@ const SPAWN = 'spawn op-3-0-0';
 const model: FakeModel = (_, { messages }, agent) => {
   if (agent !== AGENT.instance) return 'Helped.';
   const last = messages.at(-1)?.parts[0]?.kind;
-  if (last?.case === 'toolResult') return `Told: ${last.value.content}`;
+  if (last?.case === 'toolResult') return `Result: ${last.value.content}`;
   return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
 };
 

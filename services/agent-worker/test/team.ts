@@ -28,7 +28,7 @@ export function approveAll(raw: string) {
 export const teamModel: FakeModel = (_, { messages }, agent): FakeAnswer => {
   const turn = messages.filter(({ role }) => role === 3).length;
   if (agent === AGENT.instance) {
-    if (turn > 0) return `Both said: ${resultsOf(messages).join(' and ')}.`;
+    if (turn > 0) return `Both reported: ${resultsOf(messages).join(' and ')}.`;
     const handOver = (to: string) => ({ tool: `handoff_${to}`, args: { task: `Do it, ${to}.` } });
     return { toolUses: [handOver('reader'), handOver('counter')] };
   }

@@ -13,7 +13,7 @@ interface Settings {
 const { config, addresses } = JSON.parse(process.argv[2] ?? '') as Settings;
 const worker = await createAgentWorker(config, {
   telemetry: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }),
-  bus: createInProcessBus({ requiredConsumers: ['nobody'], onError: () => undefined }),
+  bus: createInProcessBus({ requiredConsumers: ['unused'], onError: () => undefined }),
   addressOf: (service) => addresses[service] ?? '',
 });
 await worker.start();

@@ -98,7 +98,7 @@ export type Stage = readonly string[];
  * Reads the stages of a flow from its manifest's options: `steps` is a list of agents, or of `{
  * parallel: [agents] }`. Returns an error message when it is invalid.
  */
-export function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[] | string {
+function flowPlan({ options, subAgents }: AgentManifest): readonly Stage[] | string {
   const { steps } = options;
   if (!Array.isArray(steps) || steps.length === 0) {
     return 'options.steps must be a list of agents, or of { parallel: [agents] }.';

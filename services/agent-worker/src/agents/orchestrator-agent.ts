@@ -33,7 +33,7 @@ const TASK_SCHEMA = JSON.stringify({
  * The sub-agents as tools, in addition to the gateway's tools (AG-3). The handoffs of one turn run
  * concurrently; the model gets the result of each.
  */
-export const handoffTools: Toolbox = {
+const handoffTools: Toolbox = {
   async offers(ctx) {
     return [...(await ctx.tools()), ...ctx.manifest.subAgents.map(offerOf)];
   },
@@ -70,10 +70,10 @@ async function handOff(
   { id, tool, argumentsJson }: ToolUse,
 ): Promise<UseOutcome> {
   const outcome = await ctx.handOff(tool.slice(HANDOFF.length), taskOf(argumentsJson));
-  return told(id, outcome);
+  return useOutcome(id, outcome);
 }
 
-function told(id: string, outcome: HandoffOutcome): UseOutcome {
+function useOutcome(id: string, outcome: HandoffOutcome): UseOutcome {
   switch (outcome.kind) {
     case 'replied': {
       const { text, partial } = outcome;

@@ -25,7 +25,9 @@ export function createUserProxyAgent(manifest: AgentManifest, instance: string):
 async function ask(ctx: AgentContext, signal: string, question: JsonObject): Promise<void> {
   const { correlation_id: id } = question;
   ctx.log('hitl.question', { correlation_id: String(id) }, question);
-  const said = await ctx.sleepUntilSignal(signal);
-  const outcome = await ctx.reply(typeof said.text === 'string' ? said.text : JSON.stringify(said));
+  const answer = await ctx.sleepUntilSignal(signal);
+  const outcome = await ctx.reply(
+    typeof answer.text === 'string' ? answer.text : JSON.stringify(answer),
+  );
   if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
 }

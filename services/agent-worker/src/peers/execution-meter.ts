@@ -59,7 +59,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       listener?.begun();
       for await (const { chunk } of client.generate(toGenerateRequest(call), callOptions)) {
         if (chunk.case === 'finished') finished = chunk.value;
-        else if (chunk.case === 'textDelta') listener?.said(chunk.value.text);
+        else if (chunk.case === 'textDelta') listener?.textGenerated(chunk.value.text);
         else if (chunk.case === 'attemptStarted') listener?.attemptStarted(chunk.value.attempt);
       }
       if (finished?.message !== undefined) return answerFrom(finished);

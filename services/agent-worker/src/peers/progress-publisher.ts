@@ -19,7 +19,7 @@ export interface ProgressUpdate {
 /** Publishes live progress of runs, whether or not a client watches. */
 export interface ProgressPublisher {
   /** Publishes an update. Never blocks and never fails; `number` makes the event id unique. */
-  show(agent: LeasedAgent, number: number, news: ProgressUpdate): void;
+  show(agent: LeasedAgent, number: number, update: ProgressUpdate): void;
 }
 
 /** Creates a publisher that uses the bus without durability (SUP-1). */

@@ -13,8 +13,8 @@ describe('the text of a model call', () => {
     const { text, shown } = open();
     text.begun();
     text.attemptStarted(1);
-    text.said('für ');
-    text.said('Anna');
+    text.textGenerated('für ');
+    text.textGenerated('Anna');
     expect(shown).toEqual([
       { attempt: 1, textOffset: 0, textDelta: 'für ' },
       { attempt: 1, textOffset: 5, textDelta: 'Anna' },
@@ -25,15 +25,15 @@ describe('the text of a model call', () => {
     const { text, shown } = open();
     text.begun();
     text.attemptStarted(1);
-    text.said('one');
+    text.textGenerated('one');
     text.attemptStarted(2);
-    text.said('two');
+    text.textGenerated('two');
     text.begun();
     text.attemptStarted(1);
-    text.said('one');
+    text.textGenerated('one');
     text.attemptStarted(2);
-    text.said('two');
-    text.said('three');
+    text.textGenerated('two');
+    text.textGenerated('three');
     expect(shown.map(({ attempt, textDelta }) => `${attempt} ${textDelta}`)).toEqual([
       '1 one',
       '2 two',
@@ -50,10 +50,10 @@ describe('the text of a model call', () => {
           const { text, shown } = open();
           text.begun();
           text.attemptStarted(1);
-          const said = words.map((word) => word.repeat(times));
-          for (const each of said) text.said(each);
+          const generated = words.map((word) => word.repeat(times));
+          for (const each of generated) text.textGenerated(each);
           const bytes = Buffer.concat(shown.map(({ textDelta }) => Buffer.from(textDelta)));
-          expect(bytes.toString()).toBe(said.join(''));
+          expect(bytes.toString()).toBe(generated.join(''));
           for (const { textDelta, textOffset } of shown) {
             expect(textDelta.length).toBeLessThanOrEqual(4096);
             const end = textOffset + Buffer.byteLength(textDelta);

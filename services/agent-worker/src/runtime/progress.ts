@@ -39,9 +39,9 @@ export class AgentProgress {
     return new DeltaText((piece) => this.#show({ step, text: { ...piece, callId } }));
   }
 
-  #show(news: ProgressUpdate): void {
+  #show(update: ProgressUpdate): void {
     this.#shown += 1;
-    this.#publisher.show(this.#session.lease, this.#shown, news);
+    this.#publisher.show(this.#session.lease, this.#shown, update);
   }
 }
 
@@ -73,7 +73,7 @@ export class DeltaText implements DeltaListener {
     this.#position = 0;
   }
 
-  said(text: string): void {
+  textGenerated(text: string): void {
     for (const textDelta of pieces(text)) {
       const textOffset = this.#position;
       const attempt = this.#attempt;

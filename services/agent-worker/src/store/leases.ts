@@ -42,7 +42,7 @@ export async function findRunnable(
   // A literal as in the partial index: a generic plan for a parameter could not use it.
   const running = agents.where('state', '=', sql.lit('RUNNING'));
   const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
-  const lapsed = await running
+  const expired = await running
     .where('lease_expires_at', '<=', at)
     .orderBy('lease_expires_at')
     .execute();
@@ -51,7 +51,7 @@ export async function findRunnable(
     .where('lease_owner', 'is', null)
     .orderBy('wake_at')
     .execute();
-  return [...lapsed, ...free, ...due].slice(0, most).map(keyOf);
+  return [...expired, ...free, ...due].slice(0, most).map(keyOf);
 }
 
 /**
@@ -71,7 +71,7 @@ export async function claimAgent(
   if (row === undefined || (row.lease_expires_at !== null && row.lease_expires_at > at)) {
     return undefined;
   }
-  const status = reduceAgent(statusOf(row), { type: 'taken_up', at });
+  const status = reduceAgent(statusOf(row), { type: 'claimed', at });
   if (status.state !== 'RUNNING') return undefined;
   const { epoch: seen, ...rest } = row;
   const epoch = seen + 1n;

@@ -2,7 +2,7 @@ import { addPosition, type Migrations, outboxMigration } from '@writ/store';
 import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { aliveIndex } from './alive-migration.ts';
-import { restingIndexes } from './resting-migration.ts';
+import { inactiveAgentIndexes } from './inactive-agents-migration.ts';
 
 type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
 
@@ -331,5 +331,5 @@ export const workerMigrations: Migrations = {
   '0006_history': history,
   '0007_snapshots': snapshots,
   '0008_alive': aliveIndex,
-  '0009_resting': restingIndexes,
+  '0009_resting': inactiveAgentIndexes,
 };

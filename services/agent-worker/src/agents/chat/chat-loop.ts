@@ -60,18 +60,18 @@ export class ChatLoop {
   async #restore(): Promise<number> {
     const restored = await this.#ctx.restore();
     if (restored === undefined) return 0;
-    const { iteration, refusals, pipeline, gone } = restored.state as ChatState;
+    const { iteration, refusals, pipeline, gone: dropped } = restored.state as ChatState;
     this.#refusals.restore(refusals);
     this.#pipeline.memory.restore(pipeline);
-    this.#conversation.restore(gone, restored.items as ChatTurn[]);
+    this.#conversation.restore(dropped, restored.items as ChatTurn[]);
     return iteration;
   }
 
   async #checkpoint(iteration: number): Promise<void> {
     const spent = await this.#pipeline.spent(this.#conversation.turns);
-    const { gone, added, needsFrom } = this.#conversation.fold(spent);
+    const { dropped, added, needsFrom } = this.#conversation.fold(spent);
     const pipeline = this.#pipeline.memory.save();
-    const state: ChatState = { iteration, refusals: this.#refusals.count, pipeline, gone };
+    const state: ChatState = { iteration, refusals: this.#refusals.count, pipeline, gone: dropped };
     this.#ctx.checkpoint({ state, added, needsFrom });
   }
 

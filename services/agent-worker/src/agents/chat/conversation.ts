@@ -23,7 +23,7 @@ export class Conversation {
   readonly #head: readonly ChatTurn[];
   #earlier: readonly ChatTurn[];
   #own: ChatTurn[];
-  #gone: ConversationState = { earlier: 0, own: 0 };
+  #dropped: ConversationState = { earlier: 0, own: 0 };
   #stored = 0;
 
   /**
@@ -48,31 +48,33 @@ export class Conversation {
 
   /** Sets this run's turns as those that the session keeps (AG-8). */
   remember(ctx: AgentContext): void {
-    ctx.remember([...this.#own], this.#gone.own);
+    ctx.remember([...this.#own], this.#dropped.own);
   }
 
   /**
    * Drops turns from memory.
    * @param spent number of turns after the instructions that are no longer needed
    */
-  fold(spent: number): Required<Omit<Checkpoint, 'state'>> & { readonly gone: ConversationState } {
-    const added = this.#own.slice(this.#stored - this.#gone.own);
+  fold(
+    spent: number,
+  ): Required<Omit<Checkpoint, 'state'>> & { readonly dropped: ConversationState } {
+    const added = this.#own.slice(this.#stored - this.#dropped.own);
     this.#stored += added.length;
     const fromEarlier = Math.min(spent, this.#earlier.length);
     const fromOwn = spent - fromEarlier;
     this.#earlier = this.#earlier.slice(fromEarlier);
     this.#own = this.#own.slice(fromOwn);
-    const { earlier, own } = this.#gone;
-    this.#gone = { earlier: earlier + fromEarlier, own: own + fromOwn };
-    return { added, needsFrom: this.#gone.own, gone: this.#gone };
+    const { earlier, own } = this.#dropped;
+    this.#dropped = { earlier: earlier + fromEarlier, own: own + fromOwn };
+    return { added, needsFrom: this.#dropped.own, dropped: this.#dropped };
   }
 
   /** Restores the turns of a checkpoint. */
-  restore(gone: ConversationState, turns: readonly ChatTurn[]): void {
-    this.#gone = gone;
-    this.#earlier = this.#earlier.slice(gone.earlier);
+  restore(dropped: ConversationState, turns: readonly ChatTurn[]): void {
+    this.#dropped = dropped;
+    this.#earlier = this.#earlier.slice(dropped.earlier);
     this.#own = [...turns];
-    this.#stored = gone.own + turns.length;
+    this.#stored = dropped.own + turns.length;
   }
 }
 

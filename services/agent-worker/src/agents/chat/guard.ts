@@ -15,8 +15,8 @@ import type { Memory } from './view.ts';
 
 /** What the loop does with a model's answer. */
 export type AnswerVerdict =
-  /** Process it; `text` is the whole answer, including the parts before a truncation. */
-  | { readonly kind: 'go_on'; readonly text: string }
+  /** Process the answer; `text` is the whole answer, including the parts before a truncation. */
+  | { readonly kind: 'process'; readonly text: string }
   /** Call the model again, with this turn added. */
   | { readonly kind: 'ask_again'; readonly turn: ChatTurn }
   /** Stop the agent. */
@@ -68,13 +68,13 @@ export function createGuard({ guardrails }: Pick<AgentManifest, 'guardrails'>): 
         tool,
         args: argsOf(argumentsJson),
       }));
-      if (trips({ kind: 'tool_step', calls }) === undefined) return { kind: 'go_on', text };
+      if (trips({ kind: 'tool_step', calls }) === undefined) return { kind: 'process', text };
       return { kind: 'stop', stop: stuck(toolUses, callId, counters.repeatedToolSteps) };
     }
     const whole = cutOff + text;
     const isCut = endReason === 'max_tokens' && trips({ kind: 'truncated' }) !== undefined;
     cutOff = isCut ? whole : '';
-    return isCut ? { kind: 'ask_again', turn: CONTINUE } : { kind: 'go_on', text: whole };
+    return isCut ? { kind: 'ask_again', turn: CONTINUE } : { kind: 'process', text: whole };
   };
   const memory: Memory = {
     save: (): GuardState => ({ counters, cutOff }),

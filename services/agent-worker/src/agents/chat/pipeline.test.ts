@@ -11,13 +11,13 @@ import { createChatPipeline } from './pipeline.ts';
 const message: Message = {
   messageId: 'm-1',
   senderInstance: '',
-  text: 'Go on.',
+  text: 'Proceed.',
   dataJson: '',
   correlationId: '',
   replyTo: '',
   partial: false,
 };
-const said = (text: string, more: object = {}): Extract<ModelAnswer, { kind: 'answer' }> => ({
+const answerOf = (text: string, more: object = {}): Extract<ModelAnswer, { kind: 'answer' }> => ({
   kind: 'answer',
   text,
   endReason: 'end_turn',
@@ -25,9 +25,9 @@ const said = (text: string, more: object = {}): Extract<ModelAnswer, { kind: 'an
   callId: 'op-1',
   ...more,
 });
-const cutOff = (text: string) => said(text, { endReason: 'max_tokens' });
+const cutOff = (text: string) => answerOf(text, { endReason: 'max_tokens' });
 const searches = (...arguments_: string[]) =>
-  said('', {
+  answerOf('', {
     toolUses: arguments_.map((argumentsJson, n) => ({ id: `${n}`, tool: 'search', argumentsJson })),
   });
 const long = (words: number) => Array.from({ length: words }, () => 'word').join(' ');
@@ -40,20 +40,20 @@ function pipelineOf(settings: Partial<AgentManifest> = {}, script: Omit<Script, 
 describe('guardrails of a conversation', () => {
   it('joins an answer that its token limit truncated twice (AG-6)', () => {
     const { pipeline, ctx, asked } = pipelineOf();
-    const verdicts = [cutOff('one, '), cutOff('two, '), said('three')].map((answer) =>
+    const verdicts = [cutOff('one, '), cutOff('two, '), answerOf('three')].map((answer) =>
       pipeline.judge(ctx, answer),
     );
     expect(verdicts).toMatchObject([
       { kind: 'ask_again', turn: { hidden: 'max_tokens_recovery' } },
       { kind: 'ask_again' },
-      { kind: 'go_on', text: 'one, two, three' },
+      { kind: 'process', text: 'one, two, three' },
     ]);
     expect(asked.tripped).toEqual(['max_tokens', 'max_tokens']);
   });
 
   it('accepts a truncated answer when recoveries are used up or disabled (AG-6)', () => {
     const { pipeline, ctx } = pipelineOf({ guardrails: { maxTokensRecoveries: 0 } });
-    expect(pipeline.judge(ctx, cutOff('half'))).toEqual({ kind: 'go_on', text: 'half' });
+    expect(pipeline.judge(ctx, cutOff('half'))).toEqual({ kind: 'process', text: 'half' });
   });
 
   it('stops an agent that repeats the same tool calls, in any spelling (AG-6)', () => {
@@ -69,7 +69,7 @@ describe('guardrails of a conversation', () => {
 
   it('emits once that the budget is nearly used up (AG-6, EM-5)', () => {
     const { pipeline, ctx, asked } = pipelineOf();
-    for (const text of ['a', 'b']) pipeline.judge(ctx, said(text, { nearBudget: true }));
+    for (const text of ['a', 'b']) pipeline.judge(ctx, answerOf(text, { nearBudget: true }));
     expect(asked.tripped).toEqual(['near_budget']);
   });
 });
@@ -106,7 +106,7 @@ describe('the view of a conversation', () => {
 
   it('starts with a summary by the model, which later summaries extend (AG-8)', async () => {
     const context = { strategy: 'summary', contextWindow: 60, options: { keep_last: 1 } };
-    const answers = [said('They spoke.'), said('They spoke more.')];
+    const answers = [answerOf('They spoke.'), answerOf('They spoke more.')];
     const { shown, asked, pipeline, ctx } = await view(context, answers);
     expect(shown).toEqual([
       turns[0],
@@ -142,13 +142,13 @@ describe('the history of a session', () => {
     expect(opened).toEqual([
       { role: 'system', text: 'Write.' },
       ...before,
-      { role: 'user', text: 'Go on.' },
+      { role: 'user', text: 'Proceed.' },
     ]);
     const conversation = new Conversation(opened, pipeline.known);
     conversation.add({ role: 'assistant', text: 'Done.' });
     conversation.remember(ctx);
     expect(asked.remembered).toEqual([
-      { role: 'user', text: 'Go on.' },
+      { role: 'user', text: 'Proceed.' },
       { role: 'assistant', text: 'Done.' },
     ]);
   });
@@ -162,7 +162,7 @@ describe('the history of a session', () => {
     const { pipeline, ctx } = pipelineOf({ instructions: '' });
     expect(await pipeline.open(ctx, seeded)).toEqual([
       ...before,
-      { role: 'user', text: 'Go on.\n\n{"topic":"x"}' },
+      { role: 'user', text: 'Proceed.\n\n{"topic":"x"}' },
     ]);
     const known = pipelineOf({}, { history: [{ role: 'user', text: 'Known.' }] });
     const opened = await known.pipeline.open(known.ctx, seeded);

@@ -41,9 +41,9 @@ interface Summary {
 /**
  * Creates a view that replaces the older turns by the model's summary once the conversation exceeds
  * `budget` tokens (AG-8). Each summary is an ordinary model call and includes the previous summary.
- * If the model returns none, the older turns are left out.
+ * If the model returns none, the older turns are omitted.
  */
-export function createSummaries(budget: number, keepLast: number): View {
+function createSummaries(budget: number, keepLast: number): View {
   let summary: Summary | undefined;
   const show: View['show'] = async (ctx, turns) => {
     const count = await loadTokenCounter();

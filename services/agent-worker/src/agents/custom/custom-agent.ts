@@ -42,7 +42,7 @@ function objectIn(text: string): JsonObject {
 }
 
 /** Adapts a context to the operations of TypeScript agents. */
-export function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
+function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };
   return {

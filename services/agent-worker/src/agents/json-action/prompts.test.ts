@@ -7,11 +7,11 @@ import { type HistoryEntry, historyEntry } from './history.ts';
 import { decideRequest, synthesisRequest, taskOf } from './prompts.ts';
 
 const manifest = manifestOf({
-  name: 'desk',
+  name: 'refund-worker',
   kind: 'json-action',
   instructions: 'Decide.',
   finalInstructions: 'Compose.',
-  model: { model: 'desk', alsoAllowed: [], jsonMode: true, timeoutMs: 300 },
+  model: { model: 'refund-worker', alsoAllowed: [], jsonMode: true, timeoutMs: 300 },
   tools: ['issue_refund'],
 });
 
@@ -68,7 +68,7 @@ describe('the deciding prompt of a json-action agent', () => {
   it('requests one JSON object at temperature 0, with the manifest’s instructions (AG-2)', () => {
     const request = decideRequest(manifest, { goal: 'Refund.' }, [], tools);
     expect(request).toMatchObject({
-      model: 'desk',
+      model: 'refund-worker',
       json: true,
       temperature: 0,
       timeoutMs: 300,

@@ -112,7 +112,7 @@ function stepSummary(entry: HistoryEntry) {
 }
 
 /** Summarises tools for the prompt: a type per argument instead of the schema. */
-export function toolCatalog(tools: readonly ToolInfo[]): JsonObject[] {
+function toolCatalog(tools: readonly ToolInfo[]): JsonObject[] {
   return tools.map(({ name, description, inputSchemaJson }) => ({
     name,
     description,

@@ -7,7 +7,7 @@ import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
 import { BUILT_IN_MIDDLEWARE, MiddlewareTermination, withMiddleware } from './index.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
 
-const said = (text: string): LlmOutcome => ({
+const answerOf = (text: string): LlmOutcome => ({
   kind: 'answer',
   text,
   endReason: 'end_turn',
@@ -15,7 +15,7 @@ const said = (text: string): LlmOutcome => ({
 });
 const failed = (stopReason: string): LlmOutcome => ({ kind: 'failed', stopReason, detail: '' });
 const ask = (text: string): LlmRequest => ({
-  model: 'desk',
+  model: 'small',
   messages: [
     { role: 'system', text: 'Write.' },
     { role: 'user', text },
@@ -96,10 +96,10 @@ describe('withMiddleware', () => {
       second: noting('second'),
       end: () => ({
         process: () =>
-          Promise.reject(new MiddlewareTermination('out_of_hours', 'Nobody works now.')),
+          Promise.reject(new MiddlewareTermination('out_of_hours', 'The office is closed.')),
       }),
       answer: () => ({
-        process: async () => ({ ...said('short'), callId: '' }),
+        process: async () => ({ ...answerOf('short'), callId: '' }),
       }),
     },
     function: {},
@@ -114,7 +114,7 @@ describe('withMiddleware', () => {
         { name: 'second', options: {} },
       ],
     };
-    await act({ settings, registry, answers: [said('a')], run: (ctx) => ctx.llm(ask('q')) });
+    await act({ settings, registry, answers: [answerOf('a')], run: (ctx) => ctx.llm(ask('q')) });
     expect(order).toEqual([
       'agent before',
       'first before',
@@ -137,7 +137,7 @@ describe('withMiddleware', () => {
     const settings = chat({ name: 'first', options: {} }, { name: 'end', options: {} });
     const run = act({ settings, registry, run: (ctx) => ctx.llm(ask('q')) });
     await expect(run).rejects.toMatchObject({
-      stop: { stopReason: 'error:out_of_hours', detail: 'Nobody works now.' },
+      stop: { stopReason: 'error:out_of_hours', detail: 'The office is closed.' },
     });
     expect(order).toEqual(['first before']);
   });
@@ -156,7 +156,7 @@ describe('withMiddleware', () => {
   it('gives each branch its own middleware, so that timing has no effect (AG-9, RT-1)', async () => {
     const { asked } = await act({
       settings: chat({ name: 'cache', options: {} }),
-      answers: [said('1'), said('2')],
+      answers: [answerOf('1'), answerOf('2')],
       run: (ctx) => ctx.all([1, 2].map(() => (branch) => branch.llm(ask('same')))),
     });
     expect(asked.requests).toHaveLength(2);
@@ -167,7 +167,7 @@ describe('built-in middleware', () => {
   it('caches model answers, but not failures (AG-9)', async () => {
     const { asked, returned } = await act({
       settings: chat({ name: 'cache', options: {} }),
-      answers: [failed('llm_timeout'), said('one'), said('other')],
+      answers: [failed('llm_timeout'), answerOf('one'), answerOf('other')],
       run: async (ctx) => {
         await ctx.llm(ask('q'));
         await ctx.llm(ask('q'));
@@ -193,7 +193,7 @@ describe('built-in middleware', () => {
   it('retries only transient failures, with exponential back-off (AG-9)', async () => {
     const retries = chat({ name: 'retry', options: { max_retries: 2, base_ms: 100 } });
     const run = (ctx: AgentContext) => ctx.llm(ask('q'));
-    const answers = [failed('provider_error:http_500'), failed('llm_timeout'), said('at last')];
+    const answers = [failed('provider_error:http_500'), failed('llm_timeout'), answerOf('at last')];
     const passing = await act({ settings: retries, answers, run });
     expect(passing.returned).toMatchObject({ text: 'at last' });
     expect(passing.asked.slept).toEqual([100, 200]);
@@ -217,7 +217,7 @@ describe('built-in middleware', () => {
   it('limits the rate of calls and sleeps for the rest of the interval (AG-9)', async () => {
     const { asked } = await act({
       settings: chat({ name: 'rate_limit', options: { calls: 2, per_ms: 1_000 } }),
-      answers: Array.from({ length: 5 }, () => said('a')),
+      answers: Array.from({ length: 5 }, () => answerOf('a')),
       run: async (ctx) => {
         for (let n = 0; n < 5; n += 1) await ctx.llm(ask(`q${n}`));
       },
@@ -228,7 +228,7 @@ describe('built-in middleware', () => {
   it('redacts addresses and numbers in model input and output (AG-9)', async () => {
     const { asked, returned } = await act({
       settings: chat({ name: 'redaction', options: { patterns: ['order-\\d+'] } }),
-      answers: [said('wrote to a.b@example.org')],
+      answers: [answerOf('wrote to a.b@example.org')],
       run: (ctx) => ctx.llm(ask('Card 4111 1111 1111 1111, call +49 30 1234567, order-17, 42.')),
     });
     expect(asked.requests[0]?.messages[1]).toMatchObject({
@@ -252,13 +252,17 @@ describe('built-in middleware', () => {
     const schema = { type: 'object', required: ['title'] };
     const settings = chat({ name: 'output_validation', options: { schema } });
     const run = (ctx: AgentContext) => ctx.llm(ask('q'));
-    const mended = await act({ settings, answers: [said('{}'), said('{"title":""}')], run });
-    expect(mended.returned).toMatchObject({ text: '{"title":""}' });
-    expect(mended.asked.requests[1]?.messages.at(-1)).toMatchObject({
+    const corrected = await act({
+      settings,
+      answers: [answerOf('{}'), answerOf('{"title":""}')],
+      run,
+    });
+    expect(corrected.returned).toMatchObject({ text: '{"title":""}' });
+    expect(corrected.asked.requests[1]?.messages.at(-1)).toMatchObject({
       text: expect.stringContaining("answer must have required property 'title'"),
       hidden: 'output_validation',
     });
-    const wrong = await act({ settings, answers: [said('{}'), said('no')], run });
+    const wrong = await act({ settings, answers: [answerOf('{}'), answerOf('no')], run });
     expect(wrong.returned).toMatchObject({ stopReason: 'error:invalid_output' });
   });
 
@@ -266,7 +270,7 @@ describe('built-in middleware', () => {
     const on = [{ name: 'logging', options: {} }];
     const { asked } = await act({
       settings: { agentMiddleware: on, chatMiddleware: on, functionMiddleware: on },
-      answers: [said('a')],
+      answers: [answerOf('a')],
       outcomes: [executed({})],
       run: async (ctx) => {
         await ctx.llm(ask('q'));

@@ -72,7 +72,7 @@ export interface Layers {
  * operations to `inner`.
  * @param createLayers creates the middleware of one branch
  */
-export function withLayers(inner: AgentContext, createLayers: () => Layers): AgentContext {
+function withLayers(inner: AgentContext, createLayers: () => Layers): AgentContext {
   const composeLayers = () => {
     const layers = createLayers();
     return {
@@ -118,13 +118,13 @@ export function withLayers(inner: AgentContext, createLayers: () => Layers): Age
 }
 
 /** Returns the context of middleware at any level. */
-export function runContextOf(ctx: AgentContext) {
+function runContextOf(ctx: AgentContext) {
   const { runId, supervision } = ctx.meta;
   return { agentName: ctx.manifest.name, runId, sessionId: supervision?.sessionId ?? runId, ctx };
 }
 
 /** Runs `work` and stops the agent when a middleware throws {@link MiddlewareTermination}. */
-export async function stopOnTermination<R>(ctx: AgentContext, work: () => Promise<R>): Promise<R> {
+async function stopOnTermination<R>(ctx: AgentContext, work: () => Promise<R>): Promise<R> {
   try {
     return await work();
   } catch (error) {

@@ -44,8 +44,8 @@ export function replyFor(stopReason: string, answer: string | undefined): Reply 
   if (outcome.status !== 'stopped' && answer !== undefined) {
     return { kind: 'replied', text: answer, partial: outcome.status === 'partial' };
   }
-  const wasCalledOff = outcome.state === 'CANCELLED' || outcome.state === 'HALTED';
-  return { kind: wasCalledOff ? 'target_cancelled' : 'target_failed', stopReason };
+  const wasCancelled = outcome.state === 'CANCELLED' || outcome.state === 'HALTED';
+  return { kind: wasCancelled ? 'target_cancelled' : 'target_failed', stopReason };
 }
 
 /** The signal that delivers a topic item to a subscriber (AG-5). */

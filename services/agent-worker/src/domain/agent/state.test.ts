@@ -33,7 +33,7 @@ const event: fc.Arbitrary<AgentEvent> = fc.oneof(
   fc.record({ type: fc.constant('parked' as const), until: time }),
   fc.record({ type: fc.constant('preempted' as const) }),
   fc.record({ type: fc.constant('signalled' as const), name }),
-  fc.record({ type: fc.constant('taken_up' as const), at: time }),
+  fc.record({ type: fc.constant('claimed' as const), at: time }),
   fc.record({ type: fc.constant('ended' as const), stopReason }),
 );
 
@@ -80,22 +80,22 @@ describe('the state of an agent', () => {
     const after = (next: AgentEvent) => reduceAgent(asleep, next).state;
     expect(after({ type: 'signalled', name: 'approval:op-2' })).toBe('SUSPENDED');
     expect(after({ type: 'signalled', name: 'approval:op-1' })).toBe('RUNNING');
-    expect(after({ type: 'taken_up', at: AT })).toBe('SUSPENDED');
-    expect(after({ type: 'taken_up', at: LATER })).toBe('RUNNING');
+    expect(after({ type: 'claimed', at: AT })).toBe('SUSPENDED');
+    expect(after({ type: 'claimed', at: LATER })).toBe('RUNNING');
   });
 
   it('resumes a parked agent on a signal or when it is due (AG-7)', () => {
     const parked = reduceAgent(DELIVERED, { type: 'parked', until: LATER });
     expect(reduceAgent(parked, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
     expect(reduceAgent(parked, { type: 'signalled', name: 'approval:op-1' }).state).toBe('PARKED');
-    expect(reduceAgent(parked, { type: 'taken_up', at: AT }).state).toBe('PARKED');
-    expect(reduceAgent(parked, { type: 'taken_up', at: LATER }).state).toBe('RUNNING');
+    expect(reduceAgent(parked, { type: 'claimed', at: AT }).state).toBe('PARKED');
+    expect(reduceAgent(parked, { type: 'claimed', at: LATER }).state).toBe('RUNNING');
   });
 
   it('keeps a preempted agent parked until it is resumed (SB-4, AG-7)', () => {
     const preempted = reduceAgent(DELIVERED, { type: 'preempted' });
     expect(preempted).toMatchObject({ state: 'PARKED', waitingFor: ['slot'] });
-    expect(reduceAgent(preempted, { type: 'taken_up', at: LATER }).state).toBe('PARKED');
+    expect(reduceAgent(preempted, { type: 'claimed', at: LATER }).state).toBe('PARKED');
     expect(reduceAgent(preempted, { type: 'signalled', name: 'slot' }).state).toBe('PARKED');
     expect(reduceAgent(preempted, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
   });

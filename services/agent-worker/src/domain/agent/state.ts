@@ -38,7 +38,7 @@ export type AgentEvent =
   /** The agent received a signal. */
   | { readonly type: 'signalled'; readonly name: string }
   /** A worker claims the agent; a suspended agent must be due. */
-  | { readonly type: 'taken_up'; readonly at: Date }
+  | { readonly type: 'claimed'; readonly at: Date }
   /** The agent ended. */
   | { readonly type: 'ended'; readonly stopReason: string };
 
@@ -77,7 +77,7 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
       return { ...RUNNING, state: 'PARKED', waitingFor: [SLOT] };
     case 'signalled':
       return isWokenBy(status, event.name) ? RUNNING : status;
-    case 'taken_up':
+    case 'claimed':
       return isDue(status, event.at) ? RUNNING : status;
     case 'ended':
       return {

@@ -40,9 +40,9 @@ describe('a decision', () => {
   });
 
   it('is reportable to the model when policy, a human or a tool refused, but not for a limit of the run (AG-10)', () => {
-    const told = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
+    const reportable = ['supervisor_block:x', 'human_rejected', 'loop_detected:x', 'tool_error:x'];
     const stops = ['max_steps', 'max_tool_calls', 'deadline', 'budget_exhausted:cost', 'nonsense'];
-    expect(told.filter(isReportableToModel)).toEqual(told);
+    expect(reportable.filter(isReportableToModel)).toEqual(reportable);
     expect(stops.filter(isReportableToModel)).toEqual([]);
   });
 });

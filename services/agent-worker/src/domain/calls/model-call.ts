@@ -78,7 +78,7 @@ export interface DeltaListener {
   /** An attempt started; numbered from 1. */
   attemptStarted(attempt: number): void;
   /** The model generated the next piece of text. */
-  said(text: string): void;
+  textGenerated(text: string): void;
 }
 
 /** A piece of an attempt's text and its offset in bytes of UTF-8. */

@@ -21,7 +21,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new UnavailableError('UNAVAILABLE', ''), { kind: 'retry' }],
   [new ConflictError('STORE_CONFLICT', ''), { kind: 'retry' }],
   [new DeadlineError('DEADLINE_EXCEEDED', ''), { kind: 'retry' }],
-  [new CancellationError('server went away'), { kind: 'retry' }],
+  [new CancellationError('server disconnected'), { kind: 'retry' }],
   [new OverloadedError('TOOL_QUEUE_FULL', ''), { kind: 'retry' }],
   [new PreconditionError('STALE_EPOCH', ''), { kind: 'abandon' }],
   [new PreconditionError('HALTED', ''), { kind: 'park' }],

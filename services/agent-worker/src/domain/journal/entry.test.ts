@@ -12,26 +12,26 @@ const recorded: Operation = {
 
 describe('a journal entry', () => {
   it('accepts the same operation (RT-1)', () => {
-    expect(() => assertSameOperation(recorded, { ...recorded }, 'desk-1')).not.toThrow();
+    expect(() => assertSameOperation(recorded, { ...recorded }, 'refund-1')).not.toThrow();
   });
 
   it('rejects a different operation with the position and both operations (RT-1)', () => {
     const asked: Operation = { ...recorded, kind: 'review', argsDigest: 'b'.repeat(64) };
-    expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
-      'desk-1 diverges from its journal at index 3: recorded llm (aaaaaaaaaaaa), but the agent requested review (bbbbbbbbbbbb).',
+    expect(() => assertSameOperation(recorded, asked, 'refund-1')).toThrow(
+      'refund-1 diverges from its journal at index 3: recorded llm (aaaaaaaaaaaa), but the agent requested review (bbbbbbbbbbbb).',
     );
   });
 
   it('rejects different arguments with both digests (RT-1)', () => {
     const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
-    expect(() => assertSameOperation(recorded, asked, 'desk-1')).toThrow(
+    expect(() => assertSameOperation(recorded, asked, 'refund-1')).toThrow(
       'requested llm with different arguments (aaaaaaaaaaaa recorded, bbbbbbbbbbbb requested)',
     );
   });
 
   it('detects operations that were not requested (RT-1)', () => {
-    expect(() => assertAllReplayed([recorded], () => 4, 'desk-1')).not.toThrow();
-    expect(() => assertAllReplayed([recorded], () => 3, 'desk-1')).toThrow('at index 3');
+    expect(() => assertAllReplayed([recorded], () => 4, 'refund-1')).not.toThrow();
+    expect(() => assertAllReplayed([recorded], () => 3, 'refund-1')).toThrow('at index 3');
   });
 
   it('derives the same id in every replay (RT-1)', () => {
@@ -56,6 +56,6 @@ describe('a journal entry', () => {
 
   it('names the branch of a divergence (RT-1)', () => {
     const inBranch = { ...recorded, branch: '3.1' };
-    expect(() => assertAllReplayed([inBranch], () => 0, 'desk-1')).toThrow('at index 3.1.3');
+    expect(() => assertAllReplayed([inBranch], () => 0, 'refund-1')).toThrow('at index 3.1.3');
   });
 });

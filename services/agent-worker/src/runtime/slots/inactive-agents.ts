@@ -134,14 +134,14 @@ export class InactiveAgents {
    */
   async #entry(
     row: InactiveAgentRow | undefined,
-    told: () => void = () => undefined,
+    reported: () => void = () => undefined,
   ): Promise<RenewalEntry | undefined> {
-    if (row?.state === 'SUSPENDED') return this.#sleeper(row, told);
-    if (row?.state === 'PARKED' && row.wake_at === null) return await this.#parked(row, told);
+    if (row?.state === 'SUSPENDED') return this.#sleeper(row, reported);
+    if (row?.state === 'PARKED' && row.wake_at === null) return await this.#parked(row, reported);
     return undefined;
   }
 
-  #sleeper(row: InactiveAgentRow, told: () => void): RenewalEntry | undefined {
+  #sleeper(row: InactiveAgentRow, reported: () => void): RenewalEntry | undefined {
     const agentToken = this.#token(row);
     // The slot lease expires.
     if (agentToken === undefined) return undefined;
@@ -149,13 +149,13 @@ export class InactiveAgents {
       tenant: row.tenant,
       renewal: { agentToken, epoch: row.epoch, intent: 'suspend' },
       answered: async ({ state }) => {
-        told();
+        reported();
         if (state === 'paused') await this.#retryOnFailure(row, this.#park(row));
       },
     };
   }
 
-  async #parked(row: InactiveAgentRow, told: () => void): Promise<RenewalEntry | undefined> {
+  async #parked(row: InactiveAgentRow, reported: () => void): Promise<RenewalEntry | undefined> {
     const agentToken = this.#token(row);
     if (agentToken === undefined) {
       // Once claimed, the agent refreshes its tokens and is parked again if it is still preempted.
@@ -166,7 +166,7 @@ export class InactiveAgents {
       tenant: row.tenant,
       renewal: { agentToken, epoch: row.epoch, intent: 'park' },
       answered: async (answer) => {
-        told();
+        reported();
         if (!isStillParked(answer)) await this.#retryOnFailure(row, this.#resume(row));
       },
     };

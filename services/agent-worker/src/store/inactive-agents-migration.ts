@@ -2,10 +2,10 @@ import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 
 /**
- * Agents at rest are read in pages in the order of their keys, and agents that have not ended are
- * counted by state: neither may look through whatever else there is.
+ * Indexes for reading inactive agents in pages in key order and for counting unended agents by state,
+ * so that neither query scans other rows.
  */
-export const restingIndexes: Migration = {
+export const inactiveAgentIndexes: Migration = {
   async up(db) {
     await db.schema.dropIndex('agents_parked').execute();
     await db.schema.dropIndex('agents_alive').execute();
