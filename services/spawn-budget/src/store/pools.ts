@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import type { Member } from '../domain/pool/pool.ts';
 import { chunks, fromMember, upsertMembers } from './members.ts';
 import type { PoolCache } from './pool-cache.ts';
-import type { PoolRow, SpawnReader, SpawnTransaction } from './schema.ts';
+import { type PoolRow, pools, type SpawnReader, type SpawnTransaction } from './schema.ts';
 import { fromPool, type StoredPool, toPool } from './stored-pool.ts';
 
 /** Options of {@link loadPools}. */
@@ -96,12 +96,16 @@ async function readPools(
 
 /** Inserts a new pool with its members. */
 export async function insertPool(trx: SpawnTransaction, stored: StoredPool): Promise<void> {
-  await trx.insertInto('pools').values(fromPool(stored)).execute();
+  await insertRow(trx, fromPool(stored));
   await upsertMembers(
     trx,
     Array.from(stored.pool.members.values(), (member) => fromMember(stored, member)),
   );
 }
+
+const insertRow = prepareQuery((db: SpawnReader, row: PoolRow) =>
+  db.insertInto('pools').values(pickColumns(row, pools.columns)),
+);
 
 /** Writes the differences between two states of pools. */
 export async function savePools(

@@ -127,6 +127,7 @@ export class PoolTransaction {
   async open(pool: Omit<StoredPool, 'stamp'>): Promise<void> {
     const stored = { ...pool, stamp: this.#cache.newStamp() };
     await insertPool(this.trx, stored);
+    this.#cache.put(this.trx, stored);
     this.#before.set(poolMapKey(stored), stored);
     this.#after.set(poolMapKey(stored), stored);
   }
