@@ -1,5 +1,5 @@
 import type { HistoryRetention } from '@writ/kernel';
-import { column, prepareQuery, type TableOf, table } from '@writ/store';
+import { column, prepareQuery, RowCache, type TableOf, table } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
 import {
   type FreezeCause,
@@ -47,10 +47,33 @@ export async function freezesOver<DB extends FreezesDatabase>(
   db: Kysely<DB>,
   subject: FreezeSubject,
 ): Promise<readonly FreezeInForce[]> {
-  const [everything, tenant, run, agent] = scopesOver(subject);
+  const scopes = scopesOver(subject);
+  const known = await cachedFreezes(readerOf(db));
+  if (known !== NOT_CACHED) return known.filter(({ scope }) => scopes.includes(scope));
+  const [everything, tenant, run, agent] = scopes;
   const { rows } = await selectOver(readerOf(db), { everything, tenant, run, agent });
-  // Sorted here: an ORDER BY would cost every call, and orders are rare.
-  return rows.length === 0 ? [] : rows.toSorted(byPrecedence).map(toFreeze);
+  return toFreezes(rows);
+}
+
+/** Limit of cached orders; above it, each lookup is a query. */
+export const MAX_CACHED_FREEZES = 200;
+const NOT_CACHED = 'not cached';
+const IN_FORCE = 'in force';
+
+/** All orders in force, under one key. All statements that change the table are in this file. */
+const cache = new RowCache<readonly FreezeInForce[] | typeof NOT_CACHED>();
+
+/** All orders in force; NOT_CACHED when there are too many, on PostgreSQL and outside of transactions. */
+async function cachedFreezes(
+  db: Kysely<FreezesDatabase>,
+): Promise<readonly FreezeInForce[] | typeof NOT_CACHED> {
+  const known = cache.get(db, IN_FORCE);
+  if (known !== undefined) return known;
+  if (!cache.keeps(db)) return NOT_CACHED;
+  const { rows } = await selectAllInForce(db, { limit: MAX_CACHED_FREEZES + 1 });
+  const read = rows.length > MAX_CACHED_FREEZES ? NOT_CACHED : toFreezes(rows);
+  cache.set(db, IN_FORCE, read);
+  return read;
 }
 
 /** Returns the orders in force that cover any of the agents: halts first, then in the order of their times. */
@@ -64,7 +87,7 @@ export async function freezesOverAny<DB extends FreezesDatabase>(
     const rows = await selectInForce(readerOf(db), scopes.slice(from, from + MAX_SCOPES)).execute();
     found.push(...rows);
   }
-  return found.toSorted(byPrecedence).map(toFreeze);
+  return toFreezes(found);
 }
 
 /** Whether an order in force purges the payloads recorded for an agent (SUP-4). */
@@ -106,6 +129,7 @@ export async function insertFreeze<DB extends FreezesDatabase>(
       lifted_at: null,
     })
     .execute();
+  cache.clear(db);
   return { scope, lifted: false };
 }
 
@@ -115,12 +139,14 @@ export async function liftFreeze<DB extends FreezesDatabase>(
   orderId: string,
   at: Date,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await readerOf(trx)
+  const db = readerOf(trx);
+  const { numUpdatedRows } = await db
     .updateTable('freezes')
     .set({ lifted_at: at })
     .where('order_id', '=', orderId)
     .where('lifted_at', 'is', null)
     .executeTakeFirst();
+  cache.clear(db);
   return numUpdatedRows > 0n;
 }
 
@@ -147,6 +173,16 @@ function selectInForce(db: Kysely<FreezesDatabase>, scopes: readonly string[]) {
     .select(COLUMNS)
     .where('scope', 'in', scopes)
     .where('lifted_at', 'is', null);
+}
+
+const selectAllInForce = prepareQuery(
+  (db: Kysely<FreezesDatabase>, { limit }: { readonly limit: number }) =>
+    db.selectFrom('freezes').select(COLUMNS).where('lifted_at', 'is', null).limit(limit),
+);
+
+/** Sorted here, because an ORDER BY would cost every call, and orders are rare. */
+function toFreezes(rows: readonly FreezeRow[]): FreezeInForce[] {
+  return rows.length === 0 ? [] : rows.toSorted(byPrecedence).map(toFreeze);
 }
 
 function byPrecedence(a: FreezeRow, b: FreezeRow): number {
