@@ -1,12 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { AgentKey, Clock } from '@writ/kernel';
+import { type AgentKey, type Clock, isTerminal } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import { claimAgent, findRunnable, reclaimLeases, renewLeases } from '../store/leases.ts';
+import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { LeaseOutcome } from './ending.ts';
 import { type Interruption, Session } from './session.ts';
-import { fireTimers, untilNextTimer } from './timers.ts';
+import { fireTimers } from './timers.ts';
+
+/** Minimum wait, in milliseconds, so that a timer that fails to fire does not cause a busy loop. */
+const MIN_WAIT_MS = 5;
 
 /** How a worker claims agents. Times are in milliseconds. */
 interface LeaseSettings {
@@ -46,6 +50,8 @@ export class LeaseLoop {
   #renewal: NodeJS.Timeout | undefined;
   #isNudged = false;
   #isStopped = false;
+  /** When the next timer was due at the latest query; undefined when no timer ran. */
+  #nextTimerAt: Date | undefined;
   #wake: () => void = () => undefined;
 
   constructor(parts: LeaseLoopParts) {
@@ -102,8 +108,24 @@ export class LeaseLoop {
   async #run(): Promise<void> {
     while (!this.#isStopped) {
       this.#isNudged = false;
+      await this.#fireTimers();
       const taken = await this.#claimRunnable();
       if (!taken && !this.#isNudged && !this.#isStopped) await this.#sleep();
+    }
+  }
+
+  /** Fires the due timers, if there are any, and reads when the next one is due. */
+  async #fireTimers(): Promise<void> {
+    const { store, clock, settings, log } = this.#parts;
+    try {
+      const { tenants } = settings;
+      this.#nextTimerAt = await nextDue(store.db, tenants);
+      if (this.#nextTimerAt === undefined || this.#nextTimerAt > clock.now()) return;
+      await fireTimers(store, clock, tenants);
+      this.#nextTimerAt = await nextDue(store.db, tenants);
+    } catch (error) {
+      this.#nextTimerAt = undefined;
+      log.error({ err: error }, 'failed to fire timers');
     }
   }
 
@@ -111,7 +133,6 @@ export class LeaseLoop {
   async #claimRunnable(): Promise<boolean> {
     const { store, clock, settings, log } = this.#parts;
     try {
-      await fireTimers(store, clock, settings.tenants);
       const free = settings.maxConcurrentAgents - this.#sessions.size;
       if (free <= 0) return false;
       const at = clock.now();
@@ -148,9 +169,11 @@ export class LeaseLoop {
       .then((outcome) => log.info({ ...ids, outcome }, 'agent lease released'))
       .catch((error: unknown) => log.error({ ...ids, err: error }, 'agent abandoned'))
       .finally(() => {
+        const wasFull = this.#sessions.size >= this.#parts.settings.maxConcurrentAgents;
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
         this.#running.delete(running);
-        this.nudge();
+        // Any other agent that this end makes runnable is reported by the session itself.
+        if (wasFull || !isTerminal(session.status.state)) this.nudge();
       });
     this.#running.add(running);
   }
@@ -181,23 +204,14 @@ export class LeaseLoop {
   }
 
   async #sleep(): Promise<void> {
+    const { clock, settings } = this.#parts;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, await this.#maxSleep());
-    // A nudge may have arrived during the query.
-    if (this.#isNudged || this.#isStopped) resolve();
+    const untilTimer =
+      (this.#nextTimerAt?.getTime() ?? Number.POSITIVE_INFINITY) - clock.now().getTime();
+    const timer = setTimeout(resolve, Math.max(MIN_WAIT_MS, Math.min(settings.pollMs, untilTimer)));
     await promise;
     clearTimeout(timer);
-  }
-
-  async #maxSleep(): Promise<number> {
-    const { store, clock, settings, log } = this.#parts;
-    try {
-      return await untilNextTimer(store, clock, settings.tenants, settings.pollMs);
-    } catch (error) {
-      log.error({ err: error }, 'failed to query the next timer');
-      return settings.pollMs;
-    }
   }
 }
 

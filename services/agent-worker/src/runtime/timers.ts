@@ -1,6 +1,6 @@
 import type { Clock } from '@writ/kernel';
 import { sendSignal } from '../app/agents/send-signal.ts';
-import { deleteTimer, dueTimers, nextDue } from '../store/timers.ts';
+import { deleteTimer, dueTimers } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 
 /** Maximum number of timers per transaction. */
@@ -29,19 +29,4 @@ export async function fireTimers(
     },
     { background: true },
   );
-}
-
-/** Minimum wait, in milliseconds, so that a timer that fails to fire does not cause a busy loop. */
-const MIN_WAIT_MS = 5;
-
-/** Returns the milliseconds until the next timer is due, at most `most`. */
-export async function untilNextTimer(
-  store: WorkerStore,
-  clock: Clock,
-  tenants: readonly string[],
-  most: number,
-): Promise<number> {
-  const next = await nextDue(store.db, tenants);
-  if (next === undefined) return most;
-  return Math.max(MIN_WAIT_MS, Math.min(most, next.getTime() - clock.now().getTime()));
 }
