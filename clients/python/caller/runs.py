@@ -64,7 +64,8 @@ def line(event: run_pb.RunEvent) -> str:
     match event.WhichOneof("entry"):
         case "decision":
             decided = event.decision
-            return f"{event.sequence} {Verdict.Name(decided.verdict)} {about(decided.action)} {decided.reason}"
+            verdict = Verdict.Name(decided.verdict)
+            return f"{event.sequence} {verdict} {about(decided.action)} {decided.reason}"
         case "hook":
             return f"{event.sequence} {HookEventType.Name(event.hook.type)} {event.hook.tool_name}"
         case _:

@@ -52,7 +52,7 @@ const contractOf: ContractLookup = (tool) => {
 };
 const policy = loadPolicy(read('policy.yaml'), { file: 'policy.yaml', toolSchemas });
 const person = {
-  agent: { name: 'desk', instance: 'desk' },
+  agent: { name: 'refund-worker', instance: 'refund-worker' },
   tenant: 'acme',
   supervision: {
     runId: 'run',

@@ -69,7 +69,7 @@ describe('a slot', () => {
     await run.open({ maxAgents: 2 }, { priority: Priority.BACKGROUND });
     await run.acquire('a', Priority.CRITICAL);
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
-      metadata: { cap: 'max_agents', why: 'nobody_below' },
+      metadata: { cap: 'max_agents', why: 'no_lower_priority' },
     });
   });
 

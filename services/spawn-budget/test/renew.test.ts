@@ -80,7 +80,7 @@ describe('a renewal', () => {
     world.advance(24 * 3_600_000);
     // Its slot cannot be preempted, because it is not active.
     await expect(run.acquire('b', Priority.CRITICAL)).rejects.toMatchObject({
-      metadata: { why: 'nobody_below' },
+      metadata: { why: 'no_lower_priority' },
     });
     expect(await run.renew('a')).toBe('ACTIVE');
   });

@@ -30,7 +30,7 @@ const MERGE = {
     ...objects(refunds, team, 'sources'),
   }),
   policy: (refunds: Data, team: Data) => ({
-    policy: 'both-desks',
+    policy: 'combined',
     about:
       'The rules of the research team, each limited to its agents, followed by those of the refund desk.',
     ...objects(refunds, team, 'limits'),

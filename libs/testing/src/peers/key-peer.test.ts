@@ -12,7 +12,7 @@ describe('KeyPeer', () => {
     const worker = await startKeyPeer('agent-worker', { clock });
     const trust = trustOf([supervisor], worker.signer);
     const verifier = createVerifier({ trust, clock });
-    const agent = { name: 'desk', instance: 'desk-1' };
+    const agent = { name: 'writer', instance: 'writer-1' };
     const { spawnBudgetToken } = await supervisor.agentCredentials({
       tenant: 'acme',
       runId: 'run-1',

@@ -79,7 +79,7 @@ export interface PeerHolder {
   readonly epoch?: bigint;
 }
 
-/** A stand-in for a peer service: a signing key, a KeyService that publishes it, and tokens. */
+/** A fake peer service: a signing key, a KeyService that publishes it, and tokens. */
 export interface KeyPeer {
   readonly service: ServiceName;
   readonly signer: Signer;
@@ -102,7 +102,7 @@ export interface KeyPeer {
 }
 
 /**
- * Starts a stand-in for a peer service with a real signing key and KeyService on a free loopback port.
+ * Starts a fake peer service with a real signing key and KeyService on a free loopback port.
  * Tests of services get trusted callers only this way: pass `addressOf(...peers)` to `createX`, and call
  * the service through {@link KeyPeer.client}.
  */

@@ -115,7 +115,7 @@ describe('ToolCache', () => {
       { tools: ['b'], version: 'v3' },
     ];
     clock.advance(2_000);
-    // The registry never stood still, so what was known stays.
+    // The version changed while the pages were read, so the cache keeps the previous tools.
     expect(await names()).toEqual(['a', 'b']);
     expect((await cache.current()).version).toBe('v1');
   });

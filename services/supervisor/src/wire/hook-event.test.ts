@@ -13,8 +13,8 @@ type Claim = Partial<Pick<HookEvent, 'tenant' | 'runId' | 'type' | 'emitter' | '
 };
 
 function judge(change: Claim = {}, eventId = 'evt_1'): boolean {
-  const agent = { name: 'desk', instance: 'desk-1' };
-  const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'desk-1', event: 'STEP_END' });
+  const agent = { name: 'writer', instance: 'writer-1' };
+  const subject = hookSubject({ tenant: 't1', runId: 'r1', agent: 'writer-1', event: 'STEP_END' });
   const event = create(HookEventSchema, {
     eventId: 'evt_1',
     type: HookEventType.STEP_END,
@@ -37,7 +37,7 @@ describe('hook events', () => {
       { tenant: 't2' },
       { runId: 'r2' },
       { runId: 'A run.>' },
-      { agent: { name: 'desk', instance: 'desk-2' } },
+      { agent: { name: 'writer', instance: 'writer-2' } },
       { type: HookEventType.TOOL_END },
       { type: HookEventType.AGENT_PAUSED, emitter: 'spawn-budget' },
       { emitter: 'supervisor' },

@@ -103,5 +103,8 @@ function fullRefusal(pool: Pool, priority: Priority): Refusal {
   if (priority <= Priority.NORMAL)
     return refusal('full', `a ${priorityName(priority)} agent cannot preempt`);
   if (!allowPreempt) return refusal('preemption_off', 'preemption is disabled (allow_preempt)');
-  return refusal('nobody_below', `no active agent has a priority below ${priorityName(priority)}`);
+  return refusal(
+    'no_lower_priority',
+    `no active agent has a priority below ${priorityName(priority)}`,
+  );
 }

@@ -66,7 +66,7 @@ export interface EventTime {
 /** The cap that refused an acquire, and the reason (SB-2, SB-7). */
 export interface Refusal {
   readonly cap: 'max_agents' | 'max_total_spawns' | 'max_depth';
-  readonly why: 'full' | 'preemption_off' | 'nobody_below' | 'spawns_used_up' | 'too_deep';
+  readonly why: 'full' | 'preemption_off' | 'no_lower_priority' | 'spawns_used_up' | 'too_deep';
   readonly used: number;
   readonly limit: number;
   /** One sentence that names the cap and the reason. */

@@ -57,7 +57,7 @@ describe('reduce', () => {
   it('neither pauses a paused agent again nor frees a slot when it is released (SB-6)', () => {
     const paused = after(pool(2), [acquire('low', Priority.LOW), acquire('high', Priority.HIGH)]);
     const refused = reduce(paused, acquire('high-2', Priority.HIGH), { at: 0, leaseMs: LEASE_MS });
-    expect(refused.outcome.refusal).toMatchObject({ cap: 'max_agents', why: 'nobody_below' });
+    expect(refused.outcome.refusal).toMatchObject({ cap: 'max_agents', why: 'no_lower_priority' });
     expect(heldSlots(after(refused.pool, [{ type: 'release', instance: 'low' }]))).toBe(2);
   });
 

@@ -6,7 +6,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPolicy } from './policy-file.ts';
 
-const policyOf = (condition: string) => `policy: desk
+const policyOf = (condition: string) => `policy: payments
 rules:
   - id: large
     match: { tool: pay }
@@ -72,7 +72,7 @@ describe('policy file', () => {
   it.each([
     ['reads an argument that no tool has', WRONG, ':5:'],
     ['is not valid YAML', 'policy: [', ':1:'],
-    ['has no rules', 'policy: desk\n', ':1:'],
+    ['has no rules', 'policy: payments\n', ':1:'],
   ])(
     'keeps the previous policy when the document %s, and logs the position (SV-3)',
     async (_, text, place) => {

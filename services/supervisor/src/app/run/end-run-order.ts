@@ -183,7 +183,7 @@ async function finish(
 
 /**
  * Whether a run may end in one step: it succeeded, it consists of one agent, no writ is without a receipt, and its
- * contents are kept. Then a closed tab and used writs keep it from spending and acting as a freeze would (AG-7).
+ * contents are kept. Then its closed tab and used writs prevent costs and actions, as a freeze would (AG-7).
  */
 async function isOrdinary(db: SupervisorReader, run: RunRow): Promise<boolean> {
   const key = rootKeyOf(run);

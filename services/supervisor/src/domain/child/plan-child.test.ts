@@ -21,7 +21,7 @@ const NO_TERMS: ChildTerms = {
 const LEAD = manifestOf({
   name: 'lead',
   kind: 'orchestrator',
-  model: { model: 'desk' },
+  model: { model: 'lead' },
   sub_agents: [{ name: 'scout' }],
 });
 const SCOUT = manifestOf({

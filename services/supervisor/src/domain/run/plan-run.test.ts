@@ -8,7 +8,7 @@ const NOW = new Date('2026-02-26T10:00:00Z');
 const MANIFEST = manifestOf({
   name: 'worker',
   kind: 'json-action',
-  model: { model: 'desk', also_allowed: ['sim-*', 'a.b*'] },
+  model: { model: 'small', also_allowed: ['sim-*', 'a.b*'] },
   budget: { max_seconds: 30, max_tokens: 1000, deadline: 60_000 },
   priority: 'high',
   retention: 'run',
@@ -31,7 +31,7 @@ describe('planRun', () => {
     expect(plan()).toMatchObject({
       runBudget: MANIFEST.executionBudget,
       deadlineAt: new Date('2026-02-26T10:01:00Z'),
-      manifest: { priority: 'HIGH', retention: 'run', model: { model: 'desk', alsoAllowed: [] } },
+      manifest: { priority: 'HIGH', retention: 'run', model: { model: 'small', alsoAllowed: [] } },
     });
   });
 
@@ -58,7 +58,7 @@ describe('planRun', () => {
     expect(plan({ model: 'sim-x' }).manifest.model.model).toBe('sim-x');
     expect(plan({ model: 'a.b' }).manifest.model.model).toBe('a.b');
     expect(() => plan({ model: 'axb' })).toThrow('model is not allowed for worker');
-    expect(() => plan({ model: 'my-sim-x' })).toThrow('Allowed models: desk, sim-*, a.b*');
+    expect(() => plan({ model: 'my-sim-x' })).toThrow('Allowed models: small, sim-*, a.b*');
   });
 
   it('keeps the definition hash of the manifest', () => {
