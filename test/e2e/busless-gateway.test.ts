@@ -32,7 +32,8 @@ describe('the refund desk on a built-in gateway in its own process', () => {
     logLevel: 'info',
     logStream: { write: (line) => void logged.push((JSON.parse(line) as { msg: string }).msg) },
   });
-  const ofTheBus = () => logged.filter((message) => /\btake(s|n)\b/.test(message));
+  const ofTheBus = () =>
+    logged.filter((message) => /\bevent (subscriber|delivery)\b/.test(message));
   // No consumer takes an event from this bus until a test subscribes.
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],

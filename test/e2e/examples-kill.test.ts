@@ -26,7 +26,7 @@ async function surviveAt(example: string, text: string): Promise<string> {
   running = new PlatformProcess(dataDir, '--example', example);
   const second = running;
   expect(await second.exited, second.output).toBe(0);
-  expect(second.output).toContain('left this run unfinished');
+  expect(second.output).toContain('left unfinished');
   expect(repeatedModelCalls(dataDir, recorded)).toEqual([]);
   return second.output;
 }

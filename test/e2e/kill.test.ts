@@ -34,7 +34,7 @@ describe('a platform that is killed during a run', () => {
       running = new PlatformProcess(dataDir, ...ARGS);
       const second = running;
       expect(await second.exited, second.output).toBe(0);
-      expect(second.output).toContain('left this run unfinished');
+      expect(second.output).toContain('left unfinished');
       expect(second.output).toContain('success');
       expect(readLedger(dataDir).refunds).toMatchObject([{ user_id: 42, amount_cents: 80_000 }]);
       expect(repeatedModelCalls(dataDir, recorded)).toEqual([]);

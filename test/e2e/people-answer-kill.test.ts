@@ -107,4 +107,4 @@ it('delivers the replies of four humans to the branch and run that asked each, a
     expect(run?.state).toBe(RunState.COMPLETED);
     expect(run?.result?.answer).toBe(`buyer: ${name} buyer\n\nseller: ${name} seller`);
   }
-}, 60_000);
+});

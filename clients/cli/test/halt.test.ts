@@ -77,7 +77,7 @@ describe('writ halt', () => {
     for (const args of wrong) {
       const { exit, out, err } = await writ(args);
       expect({ exit, out }, args.join(' ')).toEqual({ exit: 2, out: [] });
-      expect(err.join(' ')).toMatch(/--\w+|no run run-0|no halt hlt-0/);
+      expect(err.join(' ')).toMatch(/--\w+|Run run-0 does not exist|hlt-0 does not exist/);
     }
     expect((await writ(['halts', '--in-force'])).out).toEqual([]);
   });
