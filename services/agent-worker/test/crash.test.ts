@@ -87,9 +87,10 @@ async function expectStepsPublishedOnce(world: World): Promise<void> {
 }
 
 /**
- * The durable commits of an undisturbed run: delivery, signal, leases, steps, suspension and end.
+ * The durable commits of an undisturbed run: delivery with its lease, signal, the lease after it, steps,
+ * suspension and end.
  */
-const COMMITS = 11;
+const COMMITS = 10;
 
 describe('a worker that crashes', () => {
   it('makes the expected number of commits to crash at (RT-1)', async () => {

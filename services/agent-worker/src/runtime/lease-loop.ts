@@ -2,7 +2,16 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type AgentKey, type Clock, isTerminal } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import { claimAgent, findRunnable, reclaimLeases, renewLeases } from '../store/leases.ts';
+import type { AgentRow } from '../store/agents.ts';
+import {
+  claimAgent,
+  findRunnable,
+  type LeasedAgent,
+  type LeaseTerms,
+  reclaimLeases,
+  releaseLease,
+  renewLeases,
+} from '../store/leases.ts';
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { LeaseOutcome } from './ending.ts';
@@ -26,6 +35,12 @@ interface LeaseSettings {
   readonly drainMs: number;
 }
 
+/**
+ * Stores a delivered agent with this lease, or without one; resolves to its row, or to undefined for
+ * a repeated delivery.
+ */
+export type InsertDelivered = (lease: LeaseTerms | undefined) => Promise<AgentRow | undefined>;
+
 /** Dependencies of {@link LeaseLoop}. */
 export interface LeaseLoopParts {
   readonly store: WorkerStore;
@@ -44,6 +59,12 @@ export class LeaseLoop {
   readonly #parts: LeaseLoopParts;
   readonly #sessions = new Map<string, Session>();
   readonly #running = new Set<Promise<void>>();
+  /** Deliveries that take a lease; each occupies the place of a session. */
+  readonly #accepting = new Set<Promise<boolean>>();
+  /** Leases of this worker without a session at the latest renewal. */
+  #orphans: ReadonlySet<string> = new Set();
+  /** Whether agents may be waiting for a free place; new ones then queue behind them. */
+  #isBacklogged = false;
   // A nudge comes from within a request, whose span and transaction agents must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
   #loop: Promise<void> | undefined;
@@ -72,6 +93,38 @@ export class LeaseLoop {
     this.#wake();
   }
 
+  /**
+   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it. While
+   * this worker is full or stops, the agent is stored without a lease and claimed later. Returns
+   * whether the agent is new.
+   */
+  async accept(insert: InsertDelivered): Promise<boolean> {
+    if (this.#free <= 0) this.#isBacklogged = true;
+    if (this.#isStopped || this.#loop === undefined || this.#isBacklogged) {
+      const row = await insert(undefined);
+      if (row !== undefined) this.nudge();
+      return row !== undefined;
+    }
+    const accepting = this.#acceptLeased(insert);
+    this.#accepting.add(accepting);
+    try {
+      return await accepting;
+    } finally {
+      const wasFull = this.#free <= 0;
+      this.#accepting.delete(accepting);
+      if (wasFull) this.nudge();
+    }
+  }
+
+  async #acceptLeased(insert: InsertDelivered): Promise<boolean> {
+    const { store, clock, settings } = this.#parts;
+    const row = await insert(this.#terms());
+    if (row === undefined) return false;
+    const session = new Session(row, { store, clock, leaseTtlMs: settings.leaseTtlMs });
+    this.#outside(() => this.#begin(session));
+    return true;
+  }
+
   /** Returns the current status of an agent that runs here, including uncommitted changes. */
   statusOf(key: AgentKey): AgentStatus | undefined {
     return this.#sessions.get(id(key))?.status;
@@ -95,8 +148,9 @@ export class LeaseLoop {
     this.#isStopped = true;
     this.#wake();
     await this.#loop;
-    this.#interruptAll('drained', false);
     const { drainMs } = this.#parts.settings;
+    await withinTime(Promise.allSettled(this.#accepting), drainMs);
+    this.#interruptAll('drained', false);
     const ended = Promise.all(this.#running);
     await withinTime(ended, drainMs);
     this.#interruptAll('drained', true);
@@ -133,16 +187,12 @@ export class LeaseLoop {
   async #claimRunnable(): Promise<boolean> {
     const { store, clock, settings, log } = this.#parts;
     try {
-      const free = settings.maxConcurrentAgents - this.#sessions.size;
+      const free = this.#free;
       if (free <= 0) return false;
-      const at = clock.now();
-      const runnable = await findRunnable(store.db, at, free, settings.tenants);
+      const terms = this.#terms();
+      const runnable = await findRunnable(store.db, terms.at, free, settings.tenants);
+      this.#isBacklogged = runnable.length >= free;
       if (runnable.length === 0) return false;
-      const terms = {
-        owner: settings.workerId,
-        at,
-        expiresAt: new Date(at.getTime() + settings.leaseTtlMs),
-      };
       const claimed = await store.transaction(async (trx) => {
         const rows = [];
         for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
@@ -157,6 +207,20 @@ export class LeaseLoop {
     }
   }
 
+  /** Number of agents that this worker can take on. */
+  get #free(): number {
+    const { maxConcurrentAgents } = this.#parts.settings;
+    return maxConcurrentAgents - this.#sessions.size - this.#accepting.size;
+  }
+
+  /** The terms of a lease that starts or is renewed now. */
+  #terms(): LeaseTerms {
+    const { clock, settings } = this.#parts;
+    const at = clock.now();
+    const expiresAt = new Date(at.getTime() + settings.leaseTtlMs);
+    return { owner: settings.workerId, at, expiresAt };
+  }
+
   #begin(session: Session): void {
     const { log, run } = this.#parts;
     const key = id(session.lease);
@@ -165,11 +229,12 @@ export class LeaseLoop {
     // An expired lease was claimed again here: the old session must stop.
     this.#sessions.get(key)?.interrupt('lost', true);
     this.#sessions.set(key, session);
+    if (this.#isStopped) session.interrupt('drained', false);
     const running = run(session)
       .then((outcome) => log.info({ ...ids, outcome }, 'agent lease released'))
       .catch((error: unknown) => log.error({ ...ids, err: error }, 'agent abandoned'))
       .finally(() => {
-        const wasFull = this.#sessions.size >= this.#parts.settings.maxConcurrentAgents;
+        const wasFull = this.#free <= 0;
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
         this.#running.delete(running);
         // Any other agent that this end makes runnable is reported by the session itself.
@@ -179,24 +244,42 @@ export class LeaseLoop {
   }
 
   async #renew(): Promise<void> {
-    const { store, clock, settings, log } = this.#parts;
+    const { store, log } = this.#parts;
     if (this.#sessions.size === 0) return;
-    const at = clock.now();
-    const terms = {
-      owner: settings.workerId,
-      at,
-      expiresAt: new Date(at.getTime() + settings.leaseTtlMs),
-    };
     try {
       const before = [...this.#sessions.values()];
+      const terms = this.#terms();
       const held = await store.transaction((trx) => renewLeases(trx, terms), { background: true });
       const epochs = new Map(held.map((lease) => [id(lease), lease.epoch]));
       for (const session of before) {
         if (epochs.get(id(session.lease)) !== session.lease.epoch) session.interrupt('lost', true);
       }
+      await this.#releaseOrphans(held);
     } catch (error) {
       log.warn({ err: error }, 'failed to renew leases');
     }
+  }
+
+  /**
+   * Releases leases that had no session at two renewals, because the result of the commit that took
+   * them is unknown, so that their agents are claimed again.
+   */
+  async #releaseOrphans(held: readonly LeasedAgent[]): Promise<void> {
+    const { store, settings } = this.#parts;
+    const hasSession = (lease: LeasedAgent) =>
+      this.#sessions.get(id(lease))?.lease.epoch === lease.epoch;
+    const seen = this.#orphans;
+    const orphans = held.filter((lease) => !hasSession(lease));
+    this.#orphans = new Set(orphans.map((lease) => `${id(lease)}/${lease.epoch}`));
+    const stuck = orphans.filter((lease) => seen.has(`${id(lease)}/${lease.epoch}`));
+    if (stuck.length === 0) return;
+    await store.transaction(
+      async (trx) => {
+        for (const lease of stuck) await releaseLease(trx, settings.workerId, lease);
+      },
+      { background: true },
+    );
+    this.nudge();
   }
 
   #interruptAll(why: Interruption, abort: boolean): void {

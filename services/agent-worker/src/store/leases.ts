@@ -179,3 +179,16 @@ export async function reclaimLeases(trx: WorkerTransaction, owner: string): Prom
     .where('lease_owner', '=', owner)
     .execute();
 }
+
+/** Releases one lease of a worker, unless another lease has replaced it. */
+export async function releaseLease(
+  trx: WorkerTransaction,
+  owner: string,
+  { epoch, ...key }: LeasedAgent,
+): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set({ lease_owner: null, lease_expires_at: null })
+    .where((eb) => eb.and({ ...agentColumns(key), epoch, lease_owner: owner }))
+    .execute();
+}

@@ -7,16 +7,17 @@ import {
 import type { Delivery } from '../../domain/agent/delivery.ts';
 import { DELIVERED } from '../../domain/agent/state.ts';
 import { supervisionText } from '../../domain/agent/supervision.ts';
-import { findAgent, insertAgent } from '../../store/agents.ts';
+import { type AgentRow, findAgent, insertAgent } from '../../store/agents.ts';
 import { cancelOf } from '../../store/cancels.ts';
 import { insertMessage } from '../../store/inbox.ts';
 import { agentColumns } from '../../store/keys.ts';
+import type { LeaseTerms } from '../../store/leases.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /**
- * Stores a new agent durably before it returns (RT-3); a repeated delivery changes nothing. Returns
- * whether the agent is new.
+ * Stores a new agent durably before it returns, with its lease when this worker runs it at once
+ * (RT-3); a repeated delivery changes nothing. Returns whether the agent is new.
  */
 export async function deliverAgent(
   { store, clock, canRun, agents }: Dependencies,
@@ -24,15 +25,16 @@ export async function deliverAgent(
 ): Promise<boolean> {
   const { agent: key, manifest, message } = delivery;
   if (!canRun(manifest.kind, manifest.name)) throw notImplemented(manifest.kind, manifest.name);
-  const at = clock.now();
-  const accepted = await store.transaction(async (trx) => {
-    if (await isRepeat(trx, delivery)) return false;
-    await insertAgent(trx, agentRow(delivery, at));
-    await insertMessage(trx, key, message, at);
-    return true;
+  return await agents.accept(async (lease) => {
+    const at = lease?.at ?? clock.now();
+    const row = agentRow(delivery, at, lease);
+    return await store.transaction(async (trx) => {
+      if (await isRepeat(trx, delivery)) return undefined;
+      await insertAgent(trx, row);
+      await insertMessage(trx, key, message, at);
+      return row;
+    });
   });
-  if (accepted) agents.nudge();
-  return accepted;
 }
 
 /** @throws PermissionDeniedError TENANT_NOT_SERVED */
@@ -68,7 +70,7 @@ async function isRepeat(
   });
 }
 
-function agentRow(delivery: Delivery, at: Date) {
+function agentRow(delivery: Delivery, at: Date, lease: LeaseTerms | undefined): AgentRow {
   const { agent, name, requestId, digest, manifest, supervision, message } = delivery;
   return {
     ...agentColumns(agent),
@@ -83,9 +85,9 @@ function agentRow(delivery: Delivery, at: Date) {
     stop_reason: null,
     waiting_for: '[]',
     wake_at: null,
-    epoch: 0n,
-    lease_owner: null,
-    lease_expires_at: null,
+    epoch: lease === undefined ? 0n : 1n,
+    lease_owner: lease?.owner ?? null,
+    lease_expires_at: lease?.expiresAt ?? null,
     credentials: JSON.stringify(delivery.credentials),
     deadline_at: delivery.deadlineAt,
     traceparent: delivery.traceparent,

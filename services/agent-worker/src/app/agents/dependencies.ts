@@ -2,6 +2,7 @@ import type { AgentKey, Clock } from '@writ/kernel';
 import type { AgentKind } from '../../domain/agent/manifest.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
+import type { InsertDelivered } from '../../runtime/lease-loop.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 
 /** Dependencies of the use cases and handlers. */
@@ -16,6 +17,11 @@ export interface Dependencies {
   /** Whether this worker can run an agent of this kind and name. */
   readonly canRun: (kind: AgentKind, name: string) => boolean;
   readonly agents: {
+    /**
+     * Stores a delivered agent and runs it here, or leaves it to be claimed; returns whether it is
+     * new.
+     */
+    accept(insert: InsertDelivered): Promise<boolean>;
     /** Wakes the lease loop, because an agent may have become runnable. */
     nudge(): void;
     /** Aborts an agent that runs in this process. */
