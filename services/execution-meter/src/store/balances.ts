@@ -2,7 +2,7 @@ import { prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { AgentKey } from '../domain/agent-key.ts';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
-import type { Caps } from '../domain/ledger/amount.ts';
+import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
 import {
   type Balance,
   type Change,
@@ -83,32 +83,77 @@ export async function addToLevels(
   for (const id of missing) await addToOne(trx, { id, ...sums });
 }
 
-/** Inserts the row of a level with its caps, if it does not exist. */
-export async function ensureLevel(
-  trx: MeterTransaction,
-  key: LevelsKey,
-  level: 'agent' | 'run' | 'session',
-  caps: Caps,
-): Promise<void> {
-  const id = rowIds(key)[level];
-  await trx
-    .insertInto('balances')
-    .values({ id, ...capColumns(caps) })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .execute();
-  cache.delete(trx, id);
+/** Caps of the levels that a tab opens; undefined leaves those of an existing level unchanged. */
+export interface OpenedCaps {
+  readonly agent: Caps;
+  readonly run: Caps | undefined;
+  readonly session: Caps | undefined;
 }
 
-/** Sets the caps of an existing level. */
-export async function setCaps(
+/**
+ * Inserts the missing levels of a new tab, in one statement, and updates the caps of an existing run and session.
+ * @param before all levels, as read in this transaction
+ * @returns all levels after that
+ */
+export async function openLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  level: 'run' | 'session',
-  caps: Caps,
-): Promise<void> {
-  const id = rowIds(key)[level];
-  await trx.updateTable('balances').set(capColumns(caps)).where('id', '=', id).execute();
-  cache.delete(trx, id);
+  before: readonly Balance[],
+  opened: OpenedCaps,
+): Promise<Balance[]> {
+  const ids = rowIds(key);
+  const caps = { agent: opened.agent, run: opened.run ?? {}, session: opened.session ?? {} };
+  const { rows } = await insertLevels(trx, {
+    agent: ids.agent,
+    agent_tokens: caps.agent.tokens ?? null,
+    agent_cost: caps.agent.cost ?? null,
+    agent_turns: caps.agent.turns ?? null,
+    run: ids.run,
+    run_tokens: caps.run.tokens ?? null,
+    run_cost: caps.run.cost ?? null,
+    run_turns: caps.run.turns ?? null,
+    session: ids.session,
+    session_tokens: caps.session.tokens ?? null,
+    session_cost: caps.session.cost ?? null,
+    session_turns: caps.session.turns ?? null,
+  });
+  const inserted = new Set(rows.map(({ id }) => id));
+  const after: Balance[] = [];
+  for (const balance of before) {
+    const { level } = balance;
+    if (level === 'tenant_day' || level === 'tenant_month') after.push(balance);
+    else if (inserted.has(ids[level])) {
+      const empty = emptyBalance(level, caps[level]);
+      cache.set(trx, ids[level], empty);
+      after.push(empty);
+    } else after.push(await setCaps(trx, ids[level], balance, opened[level]));
+  }
+  return after;
+}
+
+/** Sets the caps of an existing level, if they are given and differ. */
+async function setCaps(
+  trx: MeterTransaction,
+  id: string,
+  before: Balance,
+  caps: Caps | undefined,
+): Promise<Balance> {
+  if (caps === undefined || isSameCaps(before.caps, caps)) return before;
+  await updateCaps(trx, { id, ...capColumns(caps) });
+  const after = { ...before, caps };
+  cache.set(trx, id, after);
+  return after;
+}
+
+function isSameCaps(a: Caps, b: Caps): boolean {
+  return DIMENSIONS.every((name) => a[name] === b[name]);
+}
+
+/** Removes the levels of a closed tab from the cache. */
+export function forgetLevels(trx: MeterTransaction, key: LevelsKey): void {
+  const { agent, run } = rowIds(key);
+  cache.delete(trx, agent);
+  cache.delete(trx, run);
 }
 
 function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
@@ -156,6 +201,51 @@ function sumColumns(change: Change) {
     failed_calls: change.failedCalls,
   };
 }
+
+interface OpenedLevels {
+  readonly agent: string;
+  readonly agent_tokens: bigint | null;
+  readonly agent_cost: bigint | null;
+  readonly agent_turns: bigint | null;
+  readonly run: string;
+  readonly run_tokens: bigint | null;
+  readonly run_cost: bigint | null;
+  readonly run_turns: bigint | null;
+  readonly session: string;
+  readonly session_tokens: bigint | null;
+  readonly session_cost: bigint | null;
+  readonly session_turns: bigint | null;
+}
+
+const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
+  db
+    .insertInto('balances')
+    .values([
+      {
+        id: row.agent,
+        cap_tokens: row.agent_tokens,
+        cap_cost: row.agent_cost,
+        cap_turns: row.agent_turns,
+      },
+      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
+      {
+        id: row.session,
+        cap_tokens: row.session_tokens,
+        cap_cost: row.session_cost,
+        cap_turns: row.session_turns,
+      },
+    ])
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id'),
+);
+
+const updateCaps = prepareQuery(
+  (db: MeterReader, row: Pick<BalanceTable, 'id' | 'cap_tokens' | 'cap_cost' | 'cap_turns'>) =>
+    db
+      .updateTable('balances')
+      .set({ cap_tokens: row.cap_tokens, cap_cost: row.cap_cost, cap_turns: row.cap_turns })
+      .where('id', '=', row.id),
+);
 
 const selectLevels = prepareQuery((db: MeterReader, ids: RowIds) =>
   db.selectFrom('balances').selectAll().where('id', 'in', inOrder(ids)),

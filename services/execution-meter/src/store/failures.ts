@@ -19,26 +19,43 @@ export async function countFailure(
   stopReason: string,
   callId: string,
 ): Promise<void> {
-  await trx
-    .insertInto('failures')
-    .values({
-      tenant: key.tenant,
-      run_id: key.runId,
-      agent_instance: key.agentInstance,
-      stop_reason: stopReason,
-      count: 1,
-      last_call_id: callId,
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['tenant', 'run_id', 'agent_instance', 'stop_reason'])
-        .doUpdateSet((column) => ({
-          count: column('failures.count', '+', 1),
-          last_call_id: callId,
-        }))
-        .where('failures.last_call_id', '!=', callId),
-    )
-    .execute();
+  const { tenant, runId, agentInstance } = key;
+  await addFailure(trx, { tenant, runId, agentInstance, stopReason, callId });
+  cache.delete(trx, agentText(key));
+}
+
+const addFailure = prepareQuery(
+  (db: MeterReader, row: AgentKey & { readonly stopReason: string; readonly callId: string }) =>
+    db
+      .insertInto('failures')
+      .values({
+        tenant: row.tenant,
+        run_id: row.runId,
+        agent_instance: row.agentInstance,
+        stop_reason: row.stopReason,
+        count: 1,
+        last_call_id: row.callId,
+      })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['tenant', 'run_id', 'agent_instance', 'stop_reason'])
+          .doUpdateSet((column) => ({
+            count: column('failures.count', '+', 1),
+            last_call_id: row.callId,
+          }))
+          .where('failures.last_call_id', '!=', row.callId),
+      ),
+);
+
+/** Caches that a new tab has no failures, and returns them. */
+export function openFailures(trx: MeterTransaction, key: AgentKey): readonly FailureCount[] {
+  const failures: readonly FailureCount[] = [];
+  cache.set(trx, agentText(key), failures);
+  return failures;
+}
+
+/** Removes the failures of a closed tab from the cache. */
+export function forgetFailures(trx: MeterTransaction, key: AgentKey): void {
   cache.delete(trx, agentText(key));
 }
 

@@ -1,4 +1,4 @@
-import { prepareQuery, RowCache } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
@@ -33,6 +33,7 @@ export interface StoredTab extends AgentKey {
   readonly closedAt: Date | undefined;
 }
 
+/** Open tabs; a closed one is rarely read again. All statements that change the table are in this file. */
 const cache = new RowCache<StoredTab>();
 
 /** Returns the tab of an agent; undefined when it does not exist. */
@@ -41,8 +42,13 @@ export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab
   if (known !== undefined) return known;
   const { rows } = await selectTab(db, key);
   const tab = rows[0] && toTab(rows[0]);
-  if (tab !== undefined) cache.set(db, agentText(key), tab);
+  if (tab !== undefined) cacheTab(db, tab);
   return tab;
+}
+
+function cacheTab(db: MeterReader, tab: StoredTab): void {
+  if (tab.state === 'open') cache.set(db, agentText(tab), tab);
+  else cache.delete(db, agentText(tab));
 }
 
 const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
@@ -56,60 +62,108 @@ const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
 
 /** Adds a tab. */
 export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<void> {
-  await trx
-    .insertInto('tabs')
-    .values({
-      tenant: tab.tenant,
-      run_id: tab.runId,
-      agent_instance: tab.agentInstance,
-      agent_name: tab.agentName,
-      parent_name: tab.parent?.name ?? null,
-      parent_instance: tab.parent?.instance ?? null,
-      session_id: tab.sessionId,
-      state: tab.state,
-      models: JSON.stringify(tab.models),
-      priority: tab.priority,
-      deadline_at: tab.deadline ?? null,
-      reserve_tokens: tab.near.reserveTokens,
-      reserve_cost_ppm: tab.near.reserveCostPpm,
-      retention: tab.retention,
-      request_id: tab.requestId,
-      request_digest: tab.requestDigest,
-      epoch: tab.epoch ?? null,
-      opened_at: tab.openedAt,
-      closed_at: tab.closedAt ?? null,
-    })
-    .execute();
+  await insertRow(trx, {
+    tenant: tab.tenant,
+    run_id: tab.runId,
+    agent_instance: tab.agentInstance,
+    agent_name: tab.agentName,
+    parent_name: tab.parent?.name ?? null,
+    parent_instance: tab.parent?.instance ?? null,
+    session_id: tab.sessionId,
+    state: tab.state,
+    models: JSON.stringify(tab.models),
+    priority: tab.priority,
+    deadline_at: tab.deadline ?? null,
+    reserve_tokens: tab.near.reserveTokens,
+    reserve_cost_ppm: tab.near.reserveCostPpm,
+    retention: tab.retention,
+    request_id: tab.requestId,
+    request_digest: tab.requestDigest,
+    epoch: tab.epoch ?? null,
+    opened_at: tab.openedAt,
+    closed_at: tab.closedAt ?? null,
+  });
+  cacheTab(trx, tab);
 }
 
-/** Closes a tab. */
-export async function markClosed(trx: MeterTransaction, key: AgentKey, at: Date): Promise<void> {
-  await update(trx, key, { state: 'closed', closed_at: at });
+const COLUMNS = [
+  'tenant',
+  'run_id',
+  'agent_instance',
+  'agent_name',
+  'parent_name',
+  'parent_instance',
+  'session_id',
+  'state',
+  'models',
+  'priority',
+  'deadline_at',
+  'reserve_tokens',
+  'reserve_cost_ppm',
+  'retention',
+  'request_id',
+  'request_digest',
+  'epoch',
+  'opened_at',
+  'closed_at',
+] as const;
+
+const insertRow = prepareQuery((db: MeterReader, row: TabTable) =>
+  db.insertInto('tabs').values(pickColumns(row, COLUMNS)),
+);
+
+/**
+ * Closes a tab and returns it.
+ * @param tab as read in this transaction
+ */
+export async function closeTab(
+  trx: MeterTransaction,
+  tab: StoredTab,
+  at: Date,
+): Promise<StoredTab> {
+  const { tenant, runId, agentInstance } = tab;
+  await updateClosed(trx, { tenant, runId, agentInstance, at });
+  const closed: StoredTab = { ...tab, state: 'closed', closedAt: at };
+  cacheTab(trx, closed);
+  return closed;
 }
 
-/** Stores the highest lease epoch of the worker of the agent (RT-2). */
+/**
+ * Stores the highest lease epoch of the worker of the agent (RT-2).
+ * @param tab as read in this transaction
+ */
 export async function raiseEpoch(
   trx: MeterTransaction,
-  key: AgentKey,
+  tab: StoredTab,
   epoch: bigint,
 ): Promise<void> {
-  await update(trx, key, { epoch });
+  const { tenant, runId, agentInstance } = tab;
+  await updateEpoch(trx, { tenant, runId, agentInstance, epoch });
+  cacheTab(trx, { ...tab, epoch });
 }
 
-async function update(
-  trx: MeterTransaction,
-  key: AgentKey,
-  values: Partial<TabTable>,
-): Promise<void> {
-  await trx
-    .updateTable('tabs')
-    .set(values)
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
-    .execute();
-  cache.delete(trx, agentText(key));
-}
+const updateClosed = prepareQuery(
+  (db: MeterReader, { tenant, runId, agentInstance, at }: AgentKey & { readonly at: Date }) =>
+    db
+      .updateTable('tabs')
+      .set({ state: 'closed', closed_at: at })
+      .where('tenant', '=', tenant)
+      .where('run_id', '=', runId)
+      .where('agent_instance', '=', agentInstance),
+);
+
+const updateEpoch = prepareQuery(
+  (
+    db: MeterReader,
+    { tenant, runId, agentInstance, epoch }: AgentKey & { readonly epoch: bigint },
+  ) =>
+    db
+      .updateTable('tabs')
+      .set({ epoch })
+      .where('tenant', '=', tenant)
+      .where('run_id', '=', runId)
+      .where('agent_instance', '=', agentInstance),
+);
 
 function toTab(row: Selectable<TabTable>): StoredTab {
   return {

@@ -3,11 +3,12 @@ import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Caps, DIMENSIONS, isNothing } from '../../domain/ledger/amount.ts';
-import { dayOf } from '../../domain/ledger/balance.ts';
+import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
-import { ensureLevel, type LevelsKey, readLevels, setCaps } from '../../store/balances.ts';
+import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
+import { forgetFailures, openFailures } from '../../store/failures.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import { findTab, insertTab, markClosed, type StoredTab } from '../../store/tabs.ts';
+import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A tab to open. */
@@ -35,8 +36,9 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
       return await viewTab(context, trx, known);
     }
     await insertTab(trx, tab);
-    await openLevels(trx, { ...tab, day: dayOf(tab.openedAt) }, opened);
-    return await viewTab(context, trx, tab);
+    const levels = await openLevelsOf(context, trx, opened);
+    const failures = openFailures(trx, tab);
+    return await viewTab(context, trx, tab, { levels, failures });
   });
 }
 
@@ -56,8 +58,10 @@ export function closeTab(
     const view = await viewTab(context, trx, tab);
     if (tab.state === 'closed') return view;
     if (onlyIfIdle) assertIdle(view);
-    await markClosed(trx, key, clock.now());
-    return { ...view, tab: await requireTab(trx, key) };
+    const at = clock.now();
+    forgetFailures(trx, tab);
+    forgetLevels(trx, { ...tab, day: dayOf(at) });
+    return { ...view, tab: await close(trx, tab, at) };
   });
 }
 
@@ -69,29 +73,27 @@ function assertIdle({ tab, levels }: TabView): void {
   });
 }
 
-async function openLevels(
+async function openLevelsOf(
+  { catalog, clock }: MeterContext,
   trx: MeterTransaction,
-  key: LevelsKey,
-  { caps, runCaps, sessionCaps }: NewTab,
-): Promise<void> {
-  const [, run] = await readLevels(trx, key, { day: {}, month: {} });
-  await ensureLevel(trx, key, 'agent', caps);
-  await ensureLevel(trx, key, 'run', runCaps ?? {});
-  await ensureLevel(trx, key, 'session', sessionCaps ?? {});
-  if (runCaps !== undefined && run !== undefined) {
-    const before = run.caps;
-    const differs = DIMENSIONS.some((name) => before[name] !== runCaps[name]);
-    if (differs && DIMENSIONS.some((name) => before[name] !== undefined)) {
-      throw new PreconditionError(
-        'RUN_BUDGET_ALREADY_SET',
-        'run_budget differs from the caps of the run, which are set once by the tab of the root agent.',
-        { field: 'run_budget' },
-      );
-    }
-    if (differs) await setCaps(trx, key, 'run', runCaps);
-  }
+  { tab, caps, runCaps, sessionCaps }: NewTab,
+): Promise<Balance[]> {
+  const key = { ...tab, day: dayOf(clock.now()) };
+  const before = await readLevels(trx, key, catalog.tenantCaps(tab.tenant));
+  if (runCaps !== undefined)
+    assertRunCaps(before.find(({ level }) => level === 'run')?.caps ?? {}, runCaps);
   // A tenant can change the caps of an active session.
-  if (sessionCaps !== undefined) await setCaps(trx, key, 'session', sessionCaps);
+  return await openLevels(trx, key, before, { agent: caps, run: runCaps, session: sessionCaps });
+}
+
+function assertRunCaps(before: Caps, runCaps: Caps): void {
+  const differs = DIMENSIONS.some((name) => before[name] !== runCaps[name]);
+  if (!differs || DIMENSIONS.every((name) => before[name] === undefined)) return;
+  throw new PreconditionError(
+    'RUN_BUDGET_ALREADY_SET',
+    'run_budget differs from the caps of the run, which are set once by the tab of the root agent.',
+    { field: 'run_budget' },
+  );
 }
 
 function requireSameRequest(known: StoredTab, requested: StoredTab): void {

@@ -100,12 +100,12 @@ export function settle(
     const at = clock.now();
     const tab = await requireTab(trx, key);
     const id = reservationId(callId);
-    const known = await findEntry(trx, key, id);
-    const settledBy = known?.settleDigest;
+    const before = await findEntry(trx, key, id);
+    const settledBy = before?.settleDigest;
     if (settledBy !== undefined && settledBy !== requestDigest) throw callIdReused(callId);
     const { entry, exceeded, levels } = await book(trx, {
       tab,
-      known: known ?? 'none',
+      known: before ?? 'none',
       tenantCaps: catalog.tenantCaps(key.tenant),
       id,
       events: [{ type: 'settle', spent }],
@@ -117,8 +117,8 @@ export function settle(
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     }
     // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
-    const current = entry?.day === dayOf(at) ? levels : undefined;
-    return { entry, view: await viewTab(context, trx, tab, current) };
+    const known = entry?.day === dayOf(at) ? { levels } : {};
+    return { entry, view: await viewTab(context, trx, tab, known) };
   });
 }
 

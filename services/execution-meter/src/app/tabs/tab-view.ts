@@ -15,15 +15,15 @@ export interface TabView {
 
 /**
  * Reads the current balances and failures of a tab.
- * @param known its current levels, if already read
+ * @param known its current levels and failures, as far as they were read in this transaction
  */
 export async function viewTab(
   { clock, catalog }: Pick<MeterContext, 'clock' | 'catalog'>,
   db: MeterReader,
   tab: StoredTab,
-  known?: readonly Balance[],
+  known: Partial<Pick<TabView, 'levels' | 'failures'>> = {},
 ): Promise<TabView> {
   const key = { ...tab, day: dayOf(clock.now()) };
-  const levels = known ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
-  return { tab, levels, failures: await failuresOf(db, tab) };
+  const levels = known.levels ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
+  return { tab, levels, failures: known.failures ?? (await failuresOf(db, tab)) };
 }
