@@ -1,8 +1,7 @@
 import { canonicalJson, type JsonObject } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
-import type { Insertable } from 'kysely';
+import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
 import { noteChange } from './change/changes.ts';
-import type { AuditTable } from './schema/review-tables.ts';
+import { audit } from './schema/audit.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** The kind of an audit record (SV-8). */
@@ -20,6 +19,9 @@ type AuditKind =
   | 'refusal'
   | 'halt'
   | 'resume';
+
+/** The row of an audit record. */
+export type AuditRow = RowOf<typeof audit>;
 
 /** One record for the chain of a tenant. */
 export interface AuditEntry {
@@ -66,19 +68,8 @@ export async function appendAudit(
   noteChange(trx, 'audit');
 }
 
-const COLUMNS = [
-  'tenant',
-  'recorded_at',
-  'kind',
-  'run_id',
-  'instance',
-  'call_id',
-  'canonical_json',
-  'sequence',
-  'previous_hash',
-  'hash',
-] as const;
+const INSERTED = audit.columns.filter((name) => name !== 'position');
 
-const insertRecord = prepareQuery((db: SupervisorReader, row: Insertable<AuditTable>) =>
-  db.insertInto('audit').values(pickColumns(row, COLUMNS)),
+const insertRecord = prepareQuery((db: SupervisorReader, row: Omit<AuditRow, 'position'>) =>
+  db.insertInto('audit').values(pickColumns(row, INSERTED)),
 );

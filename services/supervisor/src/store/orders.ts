@@ -3,6 +3,7 @@ import { pickColumns, prepareQuery } from '@writ/store';
 import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange } from './change/changes.ts';
 import { noteOrder, type OrderRow } from './change/placed-orders.ts';
+import { orders } from './schema/order.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** An order to place. */
@@ -40,24 +41,10 @@ export async function placeOrder(
   if (numAffectedRows > 0n) noteOrder(trx, row);
 }
 
-const ORDER_COLUMNS = [
-  'order_id',
-  'kind',
-  'tenant',
-  'run_id',
-  'payload',
-  'step',
-  'state',
-  'attempts',
-  'next_attempt_at',
-  'last_error',
-  'created_at',
-] as const;
-
 const insertOrder = prepareQuery((db: SupervisorReader, row: OrderRow) =>
   db
     .insertInto('orders')
-    .values(pickColumns(row, ORDER_COLUMNS))
+    .values(pickColumns(row, orders.columns))
     .onConflict((conflict) => conflict.column('order_id').doNothing()),
 );
 

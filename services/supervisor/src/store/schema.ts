@@ -1,52 +1,36 @@
-import type { OutboxTable } from '@writ/store';
-import type {
-  AuditChainsTable,
-  AuditCheckpointsTable,
-  LeasesTable,
-  RefusalsTable,
-} from './schema/audit-tables.ts';
-import type { HaltsTable } from './schema/halt-tables.ts';
-import type {
-  ApprovalsTable,
-  AuditTable,
-  DecisionsTable,
-  FactsTable,
-  ReceiptsTable,
-} from './schema/review-tables.ts';
-import type {
-  AgentsTable,
-  DefinitionsTable,
-  OrdersTable,
-  RequestsTable,
-  RunLabelsTable,
-  RunsTable,
-  SessionsTable,
-  SpawnsTable,
-  TenantRatesTable,
-  TimelineTable,
-} from './schema/run-tables.ts';
+import { type DatabaseOf, outboxTable } from '@writ/store';
+import { agents, spawns } from './schema/agent.ts';
+import { audit, auditChains, auditCheckpoints, leases } from './schema/audit.ts';
+import { halts } from './schema/halt.ts';
+import { orders, refusals, requests } from './schema/order.ts';
+import { approvals, decisions, facts, receipts } from './schema/review.ts';
+import { definitions, runLabels, runs, sessions, timeline } from './schema/run.ts';
+import { tenantRates } from './schema/tenant-rate.ts';
 
-/** The tables of the supervisor. */
-export interface SupervisorDatabase {
-  runs: RunsTable;
-  run_labels: RunLabelsTable;
-  definitions: DefinitionsTable;
-  sessions: SessionsTable;
-  agents: AgentsTable;
-  spawns: SpawnsTable;
-  timeline: TimelineTable;
-  orders: OrdersTable;
-  requests: RequestsTable;
-  facts: FactsTable;
-  decisions: DecisionsTable;
-  receipts: ReceiptsTable;
-  approvals: ApprovalsTable;
-  audit: AuditTable;
-  audit_chains: AuditChainsTable;
-  audit_checkpoints: AuditCheckpointsTable;
-  refusals: RefusalsTable;
-  leases: LeasesTable;
-  halts: HaltsTable;
-  tenant_rates: TenantRatesTable;
-  outbox: OutboxTable;
-}
+/** Every table of the supervisor, in the order of creation. */
+export const TABLES = [
+  outboxTable,
+  runs,
+  runLabels,
+  definitions,
+  sessions,
+  timeline,
+  agents,
+  spawns,
+  orders,
+  requests,
+  refusals,
+  facts,
+  decisions,
+  receipts,
+  approvals,
+  audit,
+  auditChains,
+  auditCheckpoints,
+  leases,
+  halts,
+  tenantRates,
+] as const;
+
+/** The database of the supervisor. */
+export interface SupervisorDatabase extends DatabaseOf<typeof TABLES> {}

@@ -1,5 +1,6 @@
 import {
   type CommitObserver,
+  initialMigration,
   openSharedStore,
   type SharedStore,
   type StoreLocation,
@@ -7,8 +8,7 @@ import {
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
 import { type OrderRow, placedOrders } from './change/placed-orders.ts';
-import { supervisorMigrations as migrations } from './migrations.ts';
-import type { SupervisorDatabase } from './schema.ts';
+import { type SupervisorDatabase, TABLES } from './schema.ts';
 
 /** A transaction of the supervisor's store. */
 export type SupervisorTransaction = Transaction<SupervisorDatabase>;
@@ -49,8 +49,13 @@ export async function openSupervisorStore(
     }
     changes?.announce(topics);
   };
-  const service = 'supervisor';
-  const store = await openSharedStore({ location, migrations, service, observer, onCommit });
+  const store = await openSharedStore<SupervisorDatabase>({
+    location,
+    migrations: initialMigration(TABLES),
+    service: 'supervisor',
+    observer,
+    onCommit,
+  });
   changes = new Changes(store.replicas);
   const onOrders = (listener: (orders: readonly OrderRow[]) => void) => {
     listeners.add(listener);

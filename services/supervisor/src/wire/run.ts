@@ -17,7 +17,7 @@ import type { RunResult } from '../domain/result/run-result.ts';
 import type { RunRequest } from '../domain/run/plan-run.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import type { TimelineRow } from '../store/run/timeline.ts';
-import type { StoredRunState } from '../store/schema/run-tables.ts';
+import type { StoredRunState } from '../store/schema/run.ts';
 import { budgetFrom, budgetMessage, spawnBudgetFrom } from './budget.ts';
 import { resultMessage } from './result.ts';
 import {

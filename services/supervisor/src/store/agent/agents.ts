@@ -1,12 +1,11 @@
 import { type AgentKey, NotFoundError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache } from '@writ/store';
-import type { Selectable } from 'kysely';
+import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
-import type { AgentsTable } from '../schema/run-tables.ts';
+import type { agents } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The row of an agent. */
-export type AgentRow = Selectable<AgentsTable>;
+export type AgentRow = RowOf<typeof agents>;
 
 /** Inserts an agent. */
 export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {

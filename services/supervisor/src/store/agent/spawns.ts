@@ -1,11 +1,11 @@
 import type { AgentKey, AgentRef, CallKey, RunKey } from '@writ/kernel';
-import type { Selectable } from 'kysely';
+import type { RowOf } from '@writ/store';
 import { noteChange, runTopic } from '../change/changes.ts';
-import type { SpawnsTable } from '../schema/run-tables.ts';
+import type { spawns } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** An approved delegation and its outcome. */
-export type SpawnRow = Selectable<SpawnsTable>;
+export type SpawnRow = RowOf<typeof spawns>;
 
 /** Inserts a spawn (SUP-9). */
 export async function insertSpawn(trx: SupervisorTransaction, spawn: SpawnRow): Promise<void> {

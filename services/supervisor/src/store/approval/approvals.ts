@@ -1,11 +1,12 @@
 import { NotFoundError, type RunKey } from '@writ/kernel';
+import type { RowOf } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
-import { type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { appendAudit } from '../audit.ts';
 import { noteChange, type Topic } from '../change/changes.ts';
 import { saveDecision } from '../review/decisions.ts';
-import type { ApprovalsTable } from '../schema/review-tables.ts';
+import type { approvals } from '../schema/review.ts';
 import type {
   SupervisorReader,
   SupervisorStore,
@@ -13,7 +14,7 @@ import type {
 } from '../supervisor-store.ts';
 
 /** The row of an approval. */
-export type ApprovalRow = Selectable<ApprovalsTable>;
+export type ApprovalRow = RowOf<typeof approvals>;
 
 /** The topic of the approvals of a tenant. */
 export function approvalsTopic(tenant: string): Topic {

@@ -1,16 +1,16 @@
-import { prepareQuery } from '@writ/store';
-import { type Selectable, sql } from 'kysely';
-import type { AuditChainsTable, AuditCheckpointsTable } from '../schema/audit-tables.ts';
+import { prepareQuery, type RowOf } from '@writ/store';
+import { sql } from 'kysely';
+import type { auditChains, auditCheckpoints } from '../schema/audit.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The linked part of a tenant's chain. */
-export type ChainRow = Selectable<AuditChainsTable>;
+export type ChainRow = RowOf<typeof auditChains>;
 
 /** The part of a chain that a checkpoint signs. */
 export type ChainEnd = Omit<ChainRow, 'signed_at'>;
 
 /** One signed checkpoint. */
-export type CheckpointRow = Selectable<AuditCheckpointsTable>;
+export type CheckpointRow = RowOf<typeof auditCheckpoints>;
 
 /** When a chain with unsigned records is due for a checkpoint. */
 export interface CheckpointPolicy {

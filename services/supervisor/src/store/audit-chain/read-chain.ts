@@ -1,11 +1,10 @@
 import { CHAIN_START } from '@writ/audit';
-import type { Selectable } from 'kysely';
-import type { AuditTable } from '../schema/review-tables.ts';
+import type { AuditRow } from '../audit.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import type { ChainEnd } from './checkpoints.ts';
 
 /** A linked record. */
-export interface LinkedRecord extends Omit<Selectable<AuditTable>, 'position'> {
+export interface LinkedRecord extends Omit<AuditRow, 'position'> {
   readonly sequence: number;
   readonly previous_hash: string;
   readonly hash: string;

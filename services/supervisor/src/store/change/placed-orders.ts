@@ -1,9 +1,10 @@
-import type { Selectable, Transaction } from 'kysely';
-import type { OrdersTable } from '../schema/run-tables.ts';
+import type { RowOf } from '@writ/store';
+import type { Transaction } from 'kysely';
+import type { orders } from '../schema/order.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 
 /** The row of an order. */
-export type OrderRow = Selectable<OrdersTable>;
+export type OrderRow = RowOf<typeof orders>;
 
 const placed = new WeakMap<object, OrderRow[]>();
 

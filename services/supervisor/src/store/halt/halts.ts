@@ -1,6 +1,5 @@
 import { UnavailableError } from '@writ/kernel';
-import { prepareQuery, RowCache } from '@writ/store';
-import type { Selectable } from 'kysely';
+import { prepareQuery, RowCache, type RowOf } from '@writ/store';
 import {
   type Halt,
   type HaltScope,
@@ -12,11 +11,11 @@ import {
 } from '../../domain/halt/halt.ts';
 import { haltNotFound } from '../../domain/halt/halt-rights.ts';
 import { noteChange } from '../change/changes.ts';
-import type { HaltsTable } from '../schema/halt-tables.ts';
+import type { halts } from '../schema/halt.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The row of a halt. */
-export type HaltRow = Selectable<HaltsTable>;
+export type HaltRow = RowOf<typeof halts>;
 
 /** Inserts a halt: from the commit on, everything in its scope is rejected (SV-9). */
 export async function insertHalt(trx: SupervisorTransaction, halt: HaltRow): Promise<void> {

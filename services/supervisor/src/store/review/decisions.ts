@@ -1,11 +1,10 @@
 import { type AgentKey, type CallKey, NotFoundError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
-import type { Selectable } from 'kysely';
-import type { DecisionsTable } from '../schema/review-tables.ts';
+import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { decisions } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The row of a decision. */
-export type DecisionRow = Selectable<DecisionsTable>;
+export type DecisionRow = RowOf<typeof decisions>;
 
 /** Inserts a decision. */
 export async function insertDecision(
@@ -15,46 +14,8 @@ export async function insertDecision(
   await insertRow(trx, decision);
 }
 
-const COLUMNS = [
-  'tenant',
-  'run_id',
-  'instance',
-  'call_id',
-  'decision_id',
-  'sequence',
-  'proposal_digest',
-  'model_call_id',
-  'step',
-  'composed',
-  'partial',
-  'verdict',
-  'reason',
-  'rule_id',
-  'risk',
-  'policy_version',
-  'raw_text',
-  'action',
-  'revised_action',
-  'executed_action',
-  'executed_from',
-  'approval_id',
-  'stop_reason',
-  'phase',
-  'settled',
-  'run_ended',
-  'definition_digest',
-  'args_sha256',
-  'writ_count',
-  'last_writ_id',
-  'last_writ_expires_at',
-  'facts_before',
-  'facts_after',
-  'decided_at',
-  'latency_us',
-] as const satisfies readonly (keyof DecisionRow)[];
-
 const insertRow = prepareQuery((db: SupervisorReader, row: DecisionRow) =>
-  db.insertInto('decisions').values(pickColumns(row, COLUMNS)),
+  db.insertInto('decisions').values(pickColumns(row, decisions.columns)),
 );
 
 /** The decision on a proposal; undefined if there is none. */

@@ -1,7 +1,7 @@
 import type { RunKey } from '@writ/kernel';
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
-import { pickColumns, prepareQuery } from '@writ/store';
-import type { FactsTable } from '../schema/review-tables.ts';
+import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { facts as factsTable } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The facts of a run; the initial facts of the policy when none are recorded (SV-3). */
@@ -28,10 +28,10 @@ export async function saveFacts(
   await upsertFacts(trx, { tenant, run_id: runId, state });
 }
 
-const upsertFacts = prepareQuery((db: SupervisorReader, row: FactsTable) =>
+const upsertFacts = prepareQuery((db: SupervisorReader, row: RowOf<typeof factsTable>) =>
   db
     .insertInto('facts')
-    .values(pickColumns(row, ['tenant', 'run_id', 'state']))
+    .values(pickColumns(row, factsTable.columns))
     .onConflict((conflict) =>
       conflict
         .columns(['tenant', 'run_id'])

@@ -1,11 +1,10 @@
 import type { CallKey, RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
-import type { Selectable } from 'kysely';
-import type { ReceiptsTable } from '../schema/review-tables.ts';
+import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { receipts } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The row of a receipt. */
-export type ReceiptRow = Selectable<ReceiptsTable>;
+export type ReceiptRow = RowOf<typeof receipts>;
 
 /** Inserts a receipt; returns false when it exists. The first receipt of a call and revision counts (TG-8). */
 export async function insertReceipt(
@@ -16,25 +15,10 @@ export async function insertReceipt(
   return numAffectedRows > 0n;
 }
 
-const COLUMNS = [
-  'tenant',
-  'run_id',
-  'instance',
-  'call_id',
-  'revision',
-  'receipt_id',
-  'status',
-  'stop_reason',
-  'result_sha256',
-  'claims',
-  'observation',
-  'received_at',
-] as const satisfies readonly (keyof ReceiptRow)[];
-
 const insertNew = prepareQuery((db: SupervisorReader, receipt: ReceiptRow) =>
   db
     .insertInto('receipts')
-    .values(pickColumns(receipt, COLUMNS))
+    .values(pickColumns(receipt, receipts.columns))
     // On either key: the id, or call and revision.
     .onConflict((conflict) => conflict.doNothing()),
 );

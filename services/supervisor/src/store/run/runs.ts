@@ -1,13 +1,12 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
-import { prepareQuery, RowCache } from '@writ/store';
-import type { Selectable } from 'kysely';
+import { prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { noteChange, runEndTopic, runTopic } from '../change/changes.ts';
-import type { RunsTable, StoredRunState } from '../schema/run-tables.ts';
+import type { runs, StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
 
 /** The row of a run. */
-export type RunRow = Selectable<RunsTable>;
+export type RunRow = RowOf<typeof runs>;
 
 /** Inserts a run. */
 export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {

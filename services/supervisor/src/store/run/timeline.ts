@@ -1,7 +1,7 @@
 import { NotFoundError, type RunKey } from '@writ/kernel';
-import { beforeCommit, DeferredInsert, prepareQuery, RowCache } from '@writ/store';
+import { beforeCommit, DeferredInsert, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { noteChange, runTopic } from '../change/changes.ts';
-import type { TimelineTable } from '../schema/run-tables.ts';
+import { timeline } from '../schema/run.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
@@ -40,9 +40,9 @@ interface Draft {
 const heads = new RowCache<Head>();
 const drafts = new WeakMap<SupervisorTransaction, Map<string, Draft>>();
 
-const entries = new DeferredInsert<SupervisorDatabase, TimelineTable>({
+const entries = new DeferredInsert<SupervisorDatabase, RowOf<typeof timeline>>({
   table: 'timeline',
-  columns: ['tenant', 'run_id', 'sequence', 'event_id', 'recorded_at', 'entry'],
+  columns: timeline.columns,
 });
 
 /** Starts the timeline of a run that this transaction inserts. */

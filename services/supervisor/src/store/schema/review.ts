@@ -1,0 +1,139 @@
+import type { Phase } from '@writ/kernel';
+import { column, table } from '@writ/store';
+
+/** The verdict on a proposal; `invalid` when it is not an action. */
+type StoredVerdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
+
+/** Which version of an action is executed (SV-6). */
+type StoredExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
+
+/** One row for each run: its current facts (SV-3). */
+export const facts = table('facts', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    /** JSON. */
+    state: column.text(),
+  },
+  primaryKey: ['tenant', 'run_id'],
+});
+
+/** One row for each proposal, unique on tenant, run, agent and call (SV-1). Actions are JSON. */
+export const decisions = table('decisions', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    call_id: column.text(),
+    decision_id: column.text(),
+    /** Sequence of its first timeline entry, which gives the order of decisions. */
+    sequence: column.integer(),
+    /** Digest of the proposal without receipts, so that a reused call_id is detected. */
+    proposal_digest: column.text(),
+    model_call_id: column.text(),
+    /** From 1; zero for a composed final. */
+    step: column.integer(),
+    composed: column.boolean(),
+    partial: column.boolean(),
+    verdict: column.text<StoredVerdict>(),
+    reason: column.text(),
+    rule_id: column.text(),
+    /** 0 to 1. */
+    risk: column.real(),
+    policy_version: column.text(),
+    /** The model's text, if it was the proposal. */
+    raw_text: column.text().nullable(),
+    /** Null for an invalid proposal. */
+    action: column.text().nullable(),
+    revised_action: column.text().nullable(),
+    executed_action: column.text().nullable(),
+    executed_from: column.text<StoredExecutedFrom>().nullable(),
+    approval_id: column.text().nullable(),
+    /** Null when the agent may continue. */
+    stop_reason: column.text().nullable(),
+    phase: column.text<Phase>().nullable(),
+    /** False only while an approval is pending. */
+    settled: column.boolean(),
+    /** An approved final that ended the agent. */
+    run_ended: column.boolean(),
+    /** The reviewed definition of the tool, and the signed argument digest. */
+    definition_digest: column.text().nullable(),
+    args_sha256: column.text().nullable(),
+    writ_count: column.integer(),
+    last_writ_id: column.text().nullable(),
+    last_writ_expires_at: column.timestamp().nullable(),
+    /** JSON. */
+    facts_before: column.text().nullable(),
+    facts_after: column.text().nullable(),
+    decided_at: column.timestamp(),
+    latency_us: column.integer(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'call_id'],
+  unique: { decisions_id: ['decision_id'] },
+});
+
+/** One row for each receipt; of a call, the highest revision counts (TG-8). */
+export const receipts = table('receipts', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    call_id: column.text(),
+    revision: column.integer(),
+    receipt_id: column.text(),
+    status: column.text<'ok' | 'error' | 'refused' | 'unknown' | 'void'>(),
+    /** Null after a success. */
+    stop_reason: column.text().nullable(),
+    /** Null without a result. */
+    result_sha256: column.text().nullable(),
+    /** The claims as JSON. */
+    claims: column.text(),
+    /** The content that the digest of the receipt covers; null until a worker sends it. */
+    observation: column.text().nullable(),
+    received_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'call_id', 'revision'],
+  unique: { receipts_id: ['receipt_id'] },
+});
+
+/** One row for each approval (SV-5). */
+export const approvals = table('approvals', {
+  columns: {
+    approval_id: column.text(),
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    agent_name: column.text(),
+    call_id: column.text(),
+    step: column.integer(),
+    kind: column.text<'action' | 'resolve'>(),
+    state: column.text<
+      'pending' | 'approved' | 'rejected' | 'expired' | 'withdrawn' | 'resolved'
+    >(),
+    /** JSON, after revision by policy. */
+    action: column.text(),
+    /** Empty when the action is not a tool call. */
+    tool: column.text(),
+    reason: column.text(),
+    rule_id: column.text(),
+    risk: column.real(),
+    policy_version: column.text(),
+    run_created_by: column.text(),
+    created_at: column.timestamp(),
+    expires_at: column.timestamp().nullable(),
+    decided_by: column.text().nullable(),
+    decided_at: column.timestamp().nullable(),
+    comment: column.text().nullable(),
+    approved: column.boolean().nullable(),
+    executed_action: column.text().nullable(),
+    /** The deciding request, for idempotency. */
+    request_id: column.text().nullable(),
+    request_digest: column.text().nullable(),
+  },
+  primaryKey: ['approval_id'],
+  unique: { approvals_call: ['tenant', 'run_id', 'instance', 'call_id', 'kind'] },
+  indexes: {
+    approvals_by_time: { on: ['tenant', 'created_at', 'approval_id'] },
+    approvals_expiring: { on: ['expires_at'], where: ['state', '=', 'pending'] },
+  },
+});
