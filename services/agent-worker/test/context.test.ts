@@ -78,6 +78,27 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
+  it('commits nothing before it reads tools and history, and both before the next effect (RT-1)', async () => {
+    const world = await World.start({ model: () => 'hi' });
+    const worker = await startAgain(world, async (ctx) => {
+      ctx.random();
+      await ctx.recall();
+      await ctx.tools();
+      await ctx.recall();
+      await ctx.llm(llmRequest('Hello.'));
+      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+    });
+    const { reached, release } = world.faults.holdAt('before generate op-4');
+    await world.deliver({ manifest: CUSTOM });
+    await reached;
+    // The delivery, and the entries before the model call.
+    expect(worker.store.commits).toBe(2);
+    const entries = await worker.store.db.selectFrom('journal').select('kind').execute();
+    expect(entries.map(({ kind }) => kind)).toEqual(['random', 'recall', 'tools', 'recall']);
+    release();
+    await world.until('ERROR');
+  });
+
   it('is correct with concurrent operations (RT-1)', async () => {
     const seen: unknown[] = [];
     const world = await startWith(

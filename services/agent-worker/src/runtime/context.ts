@@ -103,7 +103,7 @@ export class RuntimeContext implements AgentContext {
     const { calls, peers, session } = this.#scope;
     const names = session.manifest.tools;
     // Volatile: the registry may change, but replays must produce the same prompts.
-    const { value } = await this.#remote('tools', { names }, true, async () => {
+    const { value } = await this.#remote('tools', { names }, 'read', async () => {
       if (names.length === 0) return [];
       return await stopOnRefusal('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
@@ -127,7 +127,7 @@ export class RuntimeContext implements AgentContext {
         return { kind: 'failed', stopReason: error.stopReason, detail: error.message };
       }
     };
-    const { callId, value } = await this.#remote('llm', request, false, ask);
+    const { callId, value } = await this.#remote('llm', request, 'effect', ask);
     return { ...value, callId };
   }
 
@@ -228,7 +228,7 @@ export class RuntimeContext implements AgentContext {
 
   async recall(): Promise<readonly ChatTurn[]> {
     const { session, store } = this.#scope;
-    const { value } = await this.#remote('recall', '', true, () =>
+    const { value } = await this.#remote('recall', '', 'read', () =>
       loadHistory(store.db, session.row),
     );
     return value;
@@ -269,11 +269,14 @@ export class RuntimeContext implements AgentContext {
     return value;
   }
 
-  /** Runs an operation of another service, which identifies it by call_id. */
+  /**
+   * Runs an operation of another service, which identifies it by call_id. An effect requires a commit
+   * of what it may depend on; a read changes nothing, but a repeat may have another result.
+   */
   async #remote<T>(
     kind: OperationKind,
     args: unknown,
-    isVolatile: boolean,
+    access: 'read' | 'effect',
     live: (callId: string) => Promise<T>,
   ): Promise<{ readonly callId: string; readonly value: T }> {
     return await this.#guarded(async () => {
@@ -284,9 +287,9 @@ export class RuntimeContext implements AgentContext {
       const recorded = journal.recall(operation);
       if (recorded !== undefined) return { callId, value: recorded.value as T };
       session.check();
-      await commits.beforeEffect();
+      if (access === 'effect') await commits.beforeEffect();
       const value = await live(callId);
-      journal.record({ ...operation, value }, isVolatile);
+      journal.record({ ...operation, value }, access === 'read');
       return { callId, value };
     });
   }
