@@ -36,7 +36,13 @@ export type { ServiceTokenOptions } from './service-tokens.ts';
 export { serviceTokens } from './service-tokens.ts';
 export type { PublicKey, SignedToken, Signer, SignerOptions, SignOptions } from './signer.ts';
 export { openSigner } from './signer.ts';
-export { mintSlotGrant, requireSlotGrant, SLOT_GRANT_TTL_MS } from './slot-grant.ts';
+export type { UnverifiedGrant } from './slot-grant.ts';
+export {
+  mintSlotGrant,
+  parseSlotGrant,
+  requireSlotGrant,
+  SLOT_GRANT_TTL_MS,
+} from './slot-grant.ts';
 export { isTrustDomain, readSpiffeId, spiffeId } from './spiffe.ts';
 export type { TenantRate } from './tenant-rate.ts';
 export { rateLimited, tenantRateLimit } from './tenant-rate.ts';

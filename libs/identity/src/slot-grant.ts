@@ -1,10 +1,11 @@
 import { PermissionDeniedError, PreconditionError } from '@writ/kernel';
 import type { AgentIdentity, Caller, SlotGrant } from '@writ/rpc';
 import { EVERY_SERVICE } from './names.ts';
+import { parseToken, readClaims, readRegistered } from './parse-token.ts';
 import { weightOf } from './priority-weight.ts';
 import type { SignedToken, Signer } from './signer.ts';
 import { tokenInvalid } from './token-error.ts';
-import type { ClaimsInit } from './token-kinds.ts';
+import type { Claims, ClaimsInit } from './token-kinds.ts';
 import type { Verifier } from './verifier.ts';
 
 /** Maximum lifetime of a slot grant, ms: a pause takes effect within this time (SB-4). */
@@ -17,6 +18,23 @@ export function mintSlotGrant(
   ttlMs: number = SLOT_GRANT_TTL_MS,
 ): Promise<SignedToken> {
   return signer.sign('slot_grant', { audience: EVERY_SERVICE, claims, ttlMs });
+}
+
+/** The content of a slot grant whose signature was not verified. */
+export interface UnverifiedGrant {
+  readonly claims: Claims<'slot_grant'>;
+  readonly expireTime: Date;
+}
+
+/**
+ * Parses a slot grant for its holder, which presents it to the services that verify it. Permits
+ * nothing: the signature is not verified.
+ * @throws UnauthenticatedError TOKEN_INVALID
+ */
+export function parseSlotGrant(token: string): UnverifiedGrant {
+  const { payload } = parseToken('slot_grant', token);
+  const { expireTime } = readRegistered('slot_grant', payload);
+  return { claims: readClaims('slot_grant', payload), expireTime };
 }
 
 /** A presented slot grant, current or expired. */

@@ -64,6 +64,8 @@ export interface DeliveryOptions {
   readonly deadline?: Date;
   /** Lifetime of the agent's tokens, in milliseconds. */
   readonly tokenTtlMs?: number;
+  /** The agent's first slot grant; default: none. */
+  readonly slotGrant?: string;
 }
 
 /** The request of a delivery, without tokens. */
@@ -92,6 +94,7 @@ export function deliveryRequest(options: DeliveryOptions) {
       correlationId,
     },
     traceparent: TRACEPARENT,
+    slotGrant: options.slotGrant ?? '',
     ...(deadline && { deadline: timestampFromDate(deadline) }),
   };
 }

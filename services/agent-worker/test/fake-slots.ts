@@ -12,7 +12,13 @@ import {
   type Signer,
   type Verifier,
 } from '@writ/identity';
-import { type AgentRef, isWritError, Priority, UnavailableError } from '@writ/kernel';
+import {
+  type AgentKey,
+  type AgentRef,
+  isWritError,
+  Priority,
+  UnavailableError,
+} from '@writ/kernel';
 import { type CallContext, type Route, route, unimplemented } from '@writ/rpc';
 import { AGENT, agentKey, TENANT } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -77,6 +83,14 @@ export class FakeSlots {
     this.#epochs.set(runId, epoch);
   }
 
+  /** Mints a slot grant. */
+  grant({ runId, instance, epoch }: Omit<AgentKey, 'tenant'> & { readonly epoch: bigint }) {
+    if (this.#signer === undefined) throw new Error('No keys.');
+    const priority = contractPriority(Priority.NORMAL);
+    const claims = { tenant: TENANT, runId, agentInstance: instance, priority, epoch };
+    return mintSlotGrant(this.#signer, claims);
+  }
+
   routes(): Route[] {
     const unused = unimplemented('The fake spawn-budget does not do this.');
     const slots = this;
@@ -122,7 +136,7 @@ export class FakeSlots {
     try {
       const audience = 'spawn-budget';
       const agent = await readAgentToken(this.#verifier, agentToken, { audience, caller });
-      const { tenant, runId } = agent;
+      const { runId } = agent;
       const { instance } = agent.agent;
       const key = agentKey(runId, instance);
       if (epoch < (this.#epochs.get(key) ?? 0n)) {
@@ -137,14 +151,7 @@ export class FakeSlots {
       const state = SlotState[current];
       if (current !== 'ACTIVE') return { runId, slot: { state } };
       if (intent === RenewIntent.SUSPEND) return { runId, slot: { state: SlotState.SUSPENDED } };
-      const priority = contractPriority(Priority.NORMAL);
-      const { token, expireTime } = await mintSlotGrant(this.#signer, {
-        tenant,
-        runId,
-        agentInstance: instance,
-        priority,
-        epoch,
-      });
+      const { token, expireTime } = await this.grant({ runId, instance, epoch });
       const grantExpireTime = timestampFromDate(expireTime);
       return { runId, slot: { state, grant: token, grantExpireTime } };
     } catch (error) {

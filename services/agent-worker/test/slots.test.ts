@@ -1,6 +1,7 @@
+import { SLOT_GRANT_TTL_MS } from '@writ/identity';
 import { ManualClock, PreconditionError, type ReasonOf } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { RUN } from './delivery.ts';
+import { AGENT, RUN } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -111,6 +112,65 @@ describe('the slots of a worker’s agents', () => {
     const { epoch } = await world.until('COMPLETED');
     expect(epoch).toBe(1n);
     expectNothingTwice(world);
+  });
+});
+
+describe('the slot grant of a delivery', () => {
+  const grantOf = async (world: World, changes: { runId?: string; instance?: string } = {}) => {
+    const of = { runId: RUN, instance: AGENT.instance, epoch: 0n, ...changes };
+    return (await world.slots.grant(of)).token;
+  };
+
+  it('is used until it is renewed, so that the first calls wait for no renewal (SB-4)', async () => {
+    const world = await startWorld();
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver({ slotGrant: await grantOf(world) });
+    await world.until('COMPLETED');
+    expect(world.slots.renewals).toEqual([]);
+    expect(world.slots.watched).toEqual(['acme']);
+    expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
+    expectNothingTwice(world);
+  });
+
+  it('is renewed in the next round (SB-8)', async () => {
+    const world = await startWorld();
+    const { reached, release } = world.faults.holdAt('before generate op-1');
+    await world.startWorker();
+    await world.deliver({ slotGrant: await grantOf(world) });
+    await reached;
+    await vi.waitFor(() => expect(world.slots.renewals).toContain(`${RUN} RUN 1`));
+    release();
+    await world.until('COMPLETED');
+  });
+
+  it('permits nothing more once a pause is reported (SB-4)', async () => {
+    const world = await startWorld();
+    const { reached, release } = world.faults.holdAt('before generate op-1');
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver({ slotGrant: await grantOf(world) });
+    await reached;
+    await vi.waitFor(() => expect(world.slots.watched).toEqual(['acme']));
+    world.slots.set(RUN, 'PAUSED', { hint: true });
+    await vi.waitFor(() => expect(world.slots.renewals).toHaveLength(1));
+    release();
+    await world.until('PARKED');
+    expect(world.supervisor.decided).toEqual([]);
+  });
+
+  it('is not used when it is of another agent, malformed or about to expire (SB-4)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await startWorld({ clock });
+    await world.startWorker(NO_ROUNDS);
+    const expiring = await grantOf(world, { runId: 'run-3' });
+    clock.advance(SLOT_GRANT_TTL_MS - 200);
+    const grants = [await grantOf(world, { instance: 'other-1' }), 'a.b.c', expiring];
+    for (const [index, slotGrant] of grants.entries()) {
+      const runId = `run-${index + 1}`;
+      await world.deliver({ runId, slotGrant });
+      await world.until('COMPLETED', runId);
+      expect(world.slots.renewals.at(-1)).toBe(`${runId} RUN 1`);
+    }
+    expect(world.slots.renewals).toHaveLength(3);
   });
 });
 

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type AgentKey, type Clock, isTerminal } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import type { SlotGrant } from '../domain/agent/slot.ts';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import type { AgentRow } from '../store/agents.ts';
 import {
@@ -94,18 +95,18 @@ export class LeaseLoop {
   }
 
   /**
-   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it. While
-   * this worker is full or stops, the agent is stored without a lease and claimed later. Returns
-   * whether the agent is new.
+   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it and
+   * with its first slot grant. While this worker is full or stops, the agent is stored without a
+   * lease and claimed later. Returns whether the agent is new.
    */
-  async accept(insert: InsertDelivered): Promise<boolean> {
+  async accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
     if (this.#free <= 0) this.#isBacklogged = true;
     if (this.#isStopped || this.#loop === undefined || this.#isBacklogged) {
       const row = await insert(undefined);
       if (row !== undefined) this.nudge();
       return row !== undefined;
     }
-    const accepting = this.#acceptLeased(insert);
+    const accepting = this.#acceptLeased(slotGrant, insert);
     this.#accepting.add(accepting);
     try {
       return await accepting;
@@ -116,11 +117,12 @@ export class LeaseLoop {
     }
   }
 
-  async #acceptLeased(insert: InsertDelivered): Promise<boolean> {
+  async #acceptLeased(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
     const { store, clock, settings } = this.#parts;
     const row = await insert(this.#terms());
     if (row === undefined) return false;
-    const session = new Session(row, { store, clock, leaseTtlMs: settings.leaseTtlMs });
+    const { leaseTtlMs } = settings;
+    const session = new Session(row, { store, clock, leaseTtlMs, slotGrant });
     this.#outside(() => this.#begin(session));
     return true;
   }

@@ -7,6 +7,7 @@ import {
   RunMeta,
 } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { SlotGrant } from '../domain/agent/slot.ts';
 import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
 import { restoreSupervision } from '../domain/agent/supervision.ts';
 import type { ChatTurn } from '../domain/calls/model-call.ts';
@@ -39,6 +40,8 @@ export interface SessionParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly leaseTtlMs: number;
+  /** The slot grant of the delivery, when this lease is the delivery's. */
+  readonly slotGrant?: SlotGrant | undefined;
 }
 
 /** One lease of one agent: its identity, its pre-flight checks and its fenced writes (RT-2). */
@@ -47,6 +50,8 @@ export class Session {
   readonly lease: LeasedAgent;
   readonly manifest: AgentManifest;
   readonly meta: RunMeta;
+  /** The slot grant with which the lease starts; default: none. */
+  readonly slotGrant: SlotGrant | undefined;
   /** Trace context of this lease's span; stored, so that the next lease links to it (SYS-1). */
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
@@ -65,6 +70,7 @@ export class Session {
     this.row = row;
     this.lease = { ...keyOf(row), epoch: row.epoch };
     this.manifest = JSON.parse(row.manifest) as AgentManifest;
+    this.slotGrant = parts.slotGrant;
     this.#parts = parts;
     this.#status = statusOf(row);
     this.meta = new RunMeta({

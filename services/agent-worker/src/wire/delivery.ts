@@ -6,14 +6,18 @@ import {
   type DeliverRequest,
   MessageSchema,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { parseSlotGrant } from '@writ/identity';
 import {
+  type AgentKey,
   canonicalDigest,
   InvalidRequestError,
   isTraceparent,
+  isWritError,
   newTraceparent,
   sha256Hex,
 } from '@writ/kernel';
 import type { Delivery } from '../domain/agent/delivery.ts';
+import type { SlotGrant } from '../domain/agent/slot.ts';
 import { credentialsFrom } from './credentials.ts';
 import { manifestFrom } from './manifest.ts';
 import { supervisionFrom } from './supervision.ts';
@@ -34,18 +38,35 @@ export function deliveryFrom(request: DeliverRequest): Delivery {
   const { $typeName: _, ...message } = complete.message;
   const manifest = manifestFrom(complete.manifest);
   const supervision = supervisionFrom(complete.supervision);
+  const key = { tenant, runId: supervision.runId, instance: agent.instance };
   return {
-    agent: { tenant, runId: supervision.runId, instance: agent.instance },
+    agent: key,
     name: agent.name,
     requestId,
     digest: digestOf(complete),
     manifest,
     supervision,
     credentials: credentialsFrom(complete.credentials),
+    slotGrant: slotGrantFrom(complete.slotGrant, key),
     message,
     deadlineAt: deadline === undefined ? null : timestampDate(deadline),
     traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
   };
+}
+
+/** Undefined for a grant that is malformed or of another agent: the worker requests one (SB-4). */
+function slotGrantFrom(token: string, agent: AgentKey): SlotGrant | undefined {
+  if (token === '') return undefined;
+  try {
+    const { claims, expireTime } = parseSlotGrant(token);
+    const { tenant, runId, agentInstance } = claims;
+    const isOwn =
+      tenant === agent.tenant && runId === agent.runId && agentInstance === agent.instance;
+    return isOwn ? { token, expiresAt: expireTime.getTime() } : undefined;
+  } catch (error) {
+    if (isWritError(error)) return undefined;
+    throw error;
+  }
 }
 
 function digestOf({ agent, supervision, manifest, message }: CompleteRequest): string {

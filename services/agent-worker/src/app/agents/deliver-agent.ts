@@ -25,7 +25,7 @@ export async function deliverAgent(
 ): Promise<boolean> {
   const { agent: key, manifest, message } = delivery;
   if (!canRun(manifest.kind, manifest.name)) throw notImplemented(manifest.kind, manifest.name);
-  return await agents.accept(async (lease) => {
+  return await agents.accept(delivery.slotGrant, async (lease) => {
     const at = lease?.at ?? clock.now();
     const row = agentRow(delivery, at, lease);
     return await store.transaction(async (trx) => {

@@ -1,5 +1,6 @@
 import type { AgentKey, Clock } from '@writ/kernel';
 import type { AgentKind } from '../../domain/agent/manifest.ts';
+import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
 import type { InsertDelivered } from '../../runtime/lease-loop.ts';
@@ -21,7 +22,7 @@ export interface Dependencies {
      * Stores a delivered agent and runs it here, or leaves it to be claimed; returns whether it is
      * new.
      */
-    accept(insert: InsertDelivered): Promise<boolean>;
+    accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean>;
     /** Wakes the lease loop, because an agent may have become runnable. */
     nudge(): void;
     /** Aborts an agent that runs in this process. */

@@ -2,6 +2,7 @@ import type { AgentKey, Supervision } from '@writ/kernel';
 import type { AgentCredentials } from './credentials.ts';
 import type { AgentManifest } from './manifest.ts';
 import type { Message } from './message.ts';
+import type { SlotGrant } from './slot.ts';
 
 /** A new agent, as the supervisor delivers it. */
 export interface Delivery {
@@ -13,6 +14,8 @@ export interface Delivery {
   readonly manifest: AgentManifest;
   readonly supervision: Supervision;
   readonly credentials: AgentCredentials;
+  /** The first slot grant; undefined when the agent has no slot yet. */
+  readonly slotGrant: SlotGrant | undefined;
   readonly message: Message;
   readonly deadlineAt: Date | null;
   readonly traceparent: string;

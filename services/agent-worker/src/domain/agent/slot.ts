@@ -29,3 +29,10 @@ export type SlotAnswer =
     }
   /** Reason code of the refusal; it does not affect the other agents of the batch. */
   | { readonly refusal: string; readonly state?: never };
+
+/** A slot grant that the worker holds; the services that it calls verify it. */
+export interface SlotGrant {
+  readonly token: string;
+  /** Milliseconds since 1970. */
+  readonly expiresAt: number;
+}

@@ -1,4 +1,4 @@
-import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
+import type { SlotAnswer, SlotGrant, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
 import { AlreadyEnded, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
@@ -24,10 +24,11 @@ export class HeldSlot {
   readonly #parts: HeldSlotParts;
   readonly #waiting = new Set<() => void>();
   #isRequested = false;
-  #grant: { readonly token: string; readonly expiresAt: number } | undefined;
+  #grant: SlotGrant | undefined;
 
   constructor(parts: HeldSlotParts) {
     this.#parts = parts;
+    this.#grant = parts.session.slotGrant;
   }
 
   /** The lease of the agent. */

@@ -69,7 +69,10 @@ export class SlotRenewer {
     await Promise.all([this.#loop, this.#watch.stop()]);
   }
 
-  /** Tracks the slot of a leased agent and requests its first grant. */
+  /**
+   * Tracks the slot of a leased agent, and requests its first grant unless the delivery brought one;
+   * that one is renewed in the next round.
+   */
   hold(session: Session, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
     const slot: HeldSlot = new HeldSlot({
       session,
@@ -82,7 +85,7 @@ export class SlotRenewer {
     });
     this.#held.add(slot);
     this.#outside(() => this.#watch.add(session.lease.tenant));
-    slot.ask();
+    if (slot.current === undefined) slot.ask();
     return slot;
   }
 
