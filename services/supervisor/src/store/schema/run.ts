@@ -59,7 +59,7 @@ export const runs = table('runs', {
   indexes: {
     runs_by_time: { on: ['tenant', 'created_at', 'run_id'] },
     runs_alive: { on: ['deadline_at'], where: ['ended_at', 'is', null] },
-    runs_under_way: { on: ['tenant', 'run_id'], where: ['ended_at', 'is', null] },
+    runs_unended: { on: ['tenant', 'run_id'], where: ['ended_at', 'is', null] },
     runs_to_purge: { on: ['retention', 'ended_at'], where: ['purged_at', 'is', null] },
   },
 });
