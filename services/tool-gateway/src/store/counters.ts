@@ -33,12 +33,16 @@ export async function countCall(
   { tenant, runId, agentInstance, callId, tool, argsHash }: CountedCall,
   counted: Counted,
 ): Promise<void> {
-  const run = { tenant, runId, agentInstance: '', tool: '', argsHash: '', lastCallId: null };
-  await addOne(trx, run);
   // Only a call that counts for its arguments is executed and has a result.
-  const row = { ...run, agentInstance, tool, lastCallId: counted.ofSignature ? callId : null };
-  if (counted.ofTool) await addOne(trx, row);
-  if (counted.ofSignature) await addOne(trx, { ...row, argsHash });
+  const lastCallId = counted.ofSignature ? callId : null;
+  const row = { tenant, runId, agentInstance, tool, argsHash, lastCallId };
+  // Without a hash, the counters of the tool and of the arguments are one row.
+  if (counted.ofTool && counted.ofSignature && argsHash !== '') await addToAll(trx, row);
+  else {
+    await addToRun(trx, row);
+    if (counted.ofTool) await addToTool(trx, row);
+    if (counted.ofSignature) await addToSignature(trx, row);
+  }
 }
 
 type CounterKey = Omit<CountedCall, 'callId'>;
@@ -54,25 +58,42 @@ const selectCounters = prepareQuery((db: GatewayReader, call: CounterKey) =>
     .where('args_hash', 'in', ['', call.argsHash]),
 );
 
-const addOne = prepareQuery(
-  (db: GatewayReader, row: CounterKey & { readonly lastCallId: string | null }) =>
-    db
-      .insertInto('counters')
-      .values({
-        tenant: row.tenant,
-        run_id: row.runId,
-        agent_instance: row.agentInstance,
-        tool: row.tool,
-        args_hash: row.argsHash,
-        calls: 1,
-        last_call_id: row.lastCallId,
-      })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['tenant', 'run_id', 'agent_instance', 'tool', 'args_hash'])
-          .doUpdateSet((eb) => ({
-            calls: eb('counters.calls', '+', 1),
-            last_call_id: eb.fn.coalesce('excluded.last_call_id', 'counters.last_call_id'),
-          })),
-      ),
+type CounterRow = CounterKey & { readonly lastCallId: string | null };
+
+/** In the order in which the rows are locked: run, tool, arguments. */
+const addToAll = prepareQuery((db: GatewayReader, row: CounterRow) =>
+  adding(db, [ofRun(row), ofTool(row), ofSignature(row)]),
 );
+const addToRun = prepareQuery((db: GatewayReader, row: CounterRow) => adding(db, [ofRun(row)]));
+const addToTool = prepareQuery((db: GatewayReader, row: CounterRow) => adding(db, [ofTool(row)]));
+const addToSignature = prepareQuery((db: GatewayReader, row: CounterRow) =>
+  adding(db, [ofSignature(row)]),
+);
+
+function ofRun({ tenant, runId }: CounterRow) {
+  return { tenant, run_id: runId, agent_instance: '', tool: '', args_hash: '', last_call_id: null };
+}
+
+function ofTool(row: CounterRow) {
+  const { tenant, runId, agentInstance, tool, lastCallId } = row;
+  const agent = { tenant, run_id: runId, agent_instance: agentInstance };
+  return { ...agent, tool, args_hash: '', last_call_id: lastCallId };
+}
+
+function ofSignature(row: CounterRow) {
+  return { ...ofTool(row), args_hash: row.argsHash };
+}
+
+function adding(db: GatewayReader, rows: readonly ReturnType<typeof ofTool>[]) {
+  return db
+    .insertInto('counters')
+    .values(rows.map((row) => ({ ...row, calls: 1 })))
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant', 'run_id', 'agent_instance', 'tool', 'args_hash'])
+        .doUpdateSet((eb) => ({
+          calls: eb('counters.calls', '+', 1),
+          last_call_id: eb.fn.coalesce('excluded.last_call_id', 'counters.last_call_id'),
+        })),
+    );
+}

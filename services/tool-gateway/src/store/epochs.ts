@@ -23,19 +23,23 @@ const selectEpoch = prepareQuery((db: GatewayReader, agent: FreezeSubject) =>
 /** Stores the highest epoch of an agent. */
 export async function storeEpoch(
   trx: GatewayTransaction,
-  agent: FreezeSubject,
+  { tenant, runId, agentInstance }: FreezeSubject,
   epoch: bigint,
 ): Promise<void> {
-  await trx
-    .insertInto('epochs')
-    .values({
-      tenant: agent.tenant,
-      run_id: agent.runId,
-      agent_instance: agent.agentInstance,
-      epoch,
-    })
-    .onConflict((conflict) =>
-      conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({ epoch }),
-    )
-    .execute();
+  await upsertEpoch(trx, { tenant, runId, agentInstance, epoch });
 }
+
+const upsertEpoch = prepareQuery(
+  (db: GatewayReader, row: FreezeSubject & { readonly epoch: bigint }) =>
+    db
+      .insertInto('epochs')
+      .values({
+        tenant: row.tenant,
+        run_id: row.runId,
+        agent_instance: row.agentInstance,
+        epoch: row.epoch,
+      })
+      .onConflict((conflict) =>
+        conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({ epoch: row.epoch }),
+      ),
+);
