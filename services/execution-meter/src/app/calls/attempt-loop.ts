@@ -16,7 +16,7 @@ import { countTokens } from '../../providers/token-counter.ts';
 import type { StoredCall } from '../../store/calls.ts';
 import type { CallLedger } from './call-ledger.ts';
 import type { CallPlanner } from './call-planner.ts';
-import type { OpenAttempt, Opening } from './call-record.ts';
+import type { CallLookup, OpenAttempt, Opening } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import {
   type ChunkBuffer,
@@ -41,8 +41,7 @@ export interface AttemptLoopOptions {
   readonly chunks: ChunkBuffer;
   /** Aborts with the error that the call then ends with. */
   readonly signal: AbortSignal;
-  /** Replicas known to be dead. */
-  readonly dead: ReadonlySet<string>;
+  readonly found: CallLookup;
 }
 
 /**
@@ -65,8 +64,8 @@ export class AttemptLoop {
    */
   async run(): Promise<StoredCall | 'owned_by_peer' | undefined> {
     const { ledger } = this.#dependencies;
-    const { request, planner, dead } = this.#options;
-    let opening = await this.#open(() => ledger.begin(request, planner.plan, dead));
+    const { request, planner, found } = this.#options;
+    let opening = await this.#open(() => ledger.begin(request, planner.plan, found));
     for (let attempts = 1; opening.type === 'opened'; attempts += 1) {
       const { open } = opening;
       const outcome = await this.#send(open);

@@ -11,6 +11,7 @@ import type { StoredTab } from '../../store/tabs.ts';
 import {
   type AttemptEnd,
   type CallConclusion,
+  type CallLookup,
   type EndedCall,
   eventScope,
   newCall,
@@ -46,15 +47,14 @@ export class CallLedger {
   /**
    * Reserves the first attempt of a call in this process and marks it as sent. An attempt orphaned by a
    * dead process is settled in full, estimated, in the same commit.
-   * @param dead replicas known to be dead; calls of other replicas are left to them
    * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING; NotFoundError
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
-  begin(request: CallRequest, plan: CallPlan, dead: ReadonlySet<string>): Promise<Opening> {
+  begin(request: CallRequest, plan: CallPlan, { isNew, dead }: CallLookup): Promise<Opening> {
     return this.#transaction(async (trx, at) => {
       const tab = await requireTab(trx, request);
       await admitCaller(trx, tab, request.epoch);
-      const known = await findCall(trx, request, request.callId);
+      const known = isNew ? undefined : await findCall(trx, request, request.callId);
       if (known !== undefined) requireSameRequest(known, request);
       if (known?.state === 'answered' || known?.state === 'failed') {
         return { type: 'recorded', call: known };

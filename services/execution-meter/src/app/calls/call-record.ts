@@ -10,6 +10,17 @@ import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import type { CallRequest } from './call-request.ts';
 
+/** What a lookup before the first transaction of a call has found. */
+export interface CallLookup {
+  /**
+   * Whether the call does not exist and only this process can create it, while it is registered as in flight:
+   * false where replicas share the database.
+   */
+  readonly isNew: boolean;
+  /** Replicas known to be dead; calls of other replicas are left to them. */
+  readonly dead: ReadonlySet<string>;
+}
+
 /** A reserved attempt that can be sent. */
 export interface OpenAttempt {
   readonly tab: StoredTab;

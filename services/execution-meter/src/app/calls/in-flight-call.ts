@@ -9,7 +9,7 @@ import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { type AttemptDependencies, AttemptLoop } from './attempt-loop.ts';
 import { CallPlanner, providerKey } from './call-planner.ts';
-import { requireSameRequest } from './call-record.ts';
+import { type CallLookup, requireSameRequest } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import { ChunkBuffer, reportAnswer, reportFailure } from './chunk-buffer.ts';
 import type { ModelSlots } from './model-slots.ts';
@@ -79,13 +79,16 @@ export class InFlightCall {
     const { known, dead } = await waitForPeer(store, request, this.#controller.signal);
     if (known !== undefined) requireSameRequest(known, request);
     if (known?.state === 'answered' || known?.state === 'failed') return this.#replay(known);
-    const outcome = await this.#execute(dead);
+    const outcome = await this.#execute({
+      dead,
+      isNew: known === undefined && !store.replicas.shared,
+    });
     if (outcome === 'owned_by_peer') return await this.#run();
     if (outcome !== undefined) await this.#replay(outcome);
   }
 
   /** Makes the call; resolves to its record when the call already has one. */
-  async #execute(dead: ReadonlySet<string>): Promise<StoredCall | 'owned_by_peer' | undefined> {
+  async #execute(found: CallLookup): Promise<StoredCall | 'owned_by_peer' | undefined> {
     const { request } = this;
     const { context, prices, slots } = this.#dependencies;
     const allowed = this.#tab.models.filter((alias) => request.tokenModels.includes(alias));
@@ -106,7 +109,7 @@ export class InFlightCall {
         apiKey,
         chunks: this.#chunks,
         signal,
-        dead,
+        found,
       });
       return await loop.run().finally(release);
     } finally {
