@@ -39,7 +39,16 @@ export const createAgentWorker = defineService({
     const { log } = telemetry;
     const store = await host.openStore((observer) => openStore(config.store, observer));
     observeAgents(telemetry, store);
-    const peers = createPeers({ telemetry, signer, addressOf, workerId, tenants, tls, loopback });
+    const peers = createPeers({
+      clock,
+      telemetry,
+      signer,
+      addressOf,
+      workerId,
+      tenants,
+      tls,
+      loopback,
+    });
     host.defer(() => {
       for (const peer of Object.values(peers)) peer.close();
     });

@@ -1,4 +1,5 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RUN } from './delivery.ts';
 import { promptOf } from './fake-meter.ts';
@@ -72,14 +73,17 @@ describe('a refund desk', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('reloads its tools from the gateway only when the registry has changed (TG-2)', async () => {
-    const world = await World.start({ model: scripts.model('early-final') });
+  it('confirms its tools at most once a second, and reloads them only when the registry has changed (TG-2)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await World.start({ model: scripts.model('early-final'), clock });
     await world.startWorker();
-    for (const [runId, version] of [
-      ['run-1', 'v1'],
-      ['run-2', 'v1'],
-      ['run-3', 'v2'],
+    for (const [runId, version, elapsedMs] of [
+      ['run-1', 'v1', 0],
+      ['run-2', 'v1', 1_000],
+      ['run-3', 'v2', 999],
+      ['run-4', 'v2', 1],
     ] as const) {
+      clock.advance(elapsedMs);
       world.gateway.registryVersion = version;
       await world.deliver({ runId });
       await world.until('BLOCKED', runId);
@@ -88,6 +92,7 @@ describe('a refund desk', () => {
     const prompts = world.meter.requests.map(promptOf);
     expect(prompts[1]).toEqual(prompts[0]);
     expect(prompts[2]).toEqual(prompts[0]);
+    expect(prompts[3]).toEqual(prompts[0]);
   });
 
   it('emits each step once, its end before the start of the next one (HK-1, HK-2)', async () => {

@@ -1,4 +1,5 @@
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
@@ -16,6 +17,7 @@ export interface WorkerPeers {
 
 /** Dependencies of {@link createPeers}. */
 export interface PeerParts {
+  readonly clock: Clock;
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly addressOf: (service: ServiceName) => string;
@@ -30,6 +32,7 @@ export interface PeerParts {
 
 /** Creates clients of all peers; each connects on its first call. */
 export function createPeers({
+  clock,
   telemetry,
   signer,
   addressOf,
@@ -49,6 +52,6 @@ export function createPeers({
     supervisor: createSupervisorPeer(to('supervisor')),
     spawnBudget: createSpawnBudgetPeer(to('spawn-budget')),
     executionMeter: createExecutionMeterPeer(to('execution-meter')),
-    toolGateway: createToolGatewayPeer(to('tool-gateway')),
+    toolGateway: createToolGatewayPeer(to('tool-gateway'), clock),
   };
 }

@@ -1,7 +1,7 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
-import type { AgentKey } from '@writ/kernel';
+import type { AgentKey, Clock } from '@writ/kernel';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Action } from '../domain/calls/decision.ts';
@@ -16,10 +16,20 @@ interface WritCall {
   readonly step: number;
 }
 
+/** The agent that lists tools, and their names. */
+interface WantedTools {
+  readonly tenant: string;
+  /** Name of the agent. */
+  readonly agent: string;
+  readonly names: readonly string[];
+}
+
 /** Client of the tool-gateway. */
 export interface ToolGatewayPeer {
-  /** Lists the tools of these names that the agent's token permits. */
-  listTools(names: readonly string[], options: CallOptions): Promise<readonly ToolInfo[]>;
+  /**
+   * Lists the tools of these names that the agent's token permits; the list may be one second old.
+   */
+  listTools(wanted: WantedTools, options: CallOptions): Promise<readonly ToolInfo[]>;
   /** Executes an approved action; a repeated call returns the recorded outcome (TG-1). */
   callTool(call: WritCall, options: CallOptions): Promise<ToolOutcome>;
   close(): void;
@@ -28,21 +38,29 @@ export interface ToolGatewayPeer {
 /** Maximum number of names per request. */
 const MAX_NAMES = 1_024;
 
-/** Maximum number of cached tool lists, one per set of names; the oldest is evicted first. */
+/** Maximum number of cached tool lists; the oldest is evicted first. */
 const MAX_LISTS = 256;
+
+/** How long a tool list is used without a request, in milliseconds. */
+const LIST_TTL_MS = 1_000;
 
 interface KnownTools {
   readonly version: string;
   readonly tools: readonly ToolInfo[];
 }
 
+/** A cached list, and when it was last confirmed, in milliseconds since 1970. */
+interface CachedTools extends KnownTools {
+  readonly confirmedAt: number;
+}
+
 /**
- * Creates a gRPC client of the tool-gateway. It caches tool lists and reloads them only when the
- * registry has changed.
+ * Creates a gRPC client of the tool-gateway. It caches the tool lists of each agent and set of names,
+ * confirms them at most once a second, and reloads them only when the registry has changed.
  */
-export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPeer {
+export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): ToolGatewayPeer {
   const client = createRpcClient(ToolGatewayService, options);
-  const known = new Map<string, KnownTools>();
+  const known = new Map<string, CachedTools>();
 
   const readAll = async (
     names: readonly string[],
@@ -66,13 +84,17 @@ export function createToolGatewayPeer(options: RpcClientOptions): ToolGatewayPee
   };
 
   return {
-    async listTools(names, call) {
-      const key = names.join(' ');
+    async listTools({ tenant, agent, names }, call) {
+      const key = JSON.stringify([tenant, agent, names]);
       const before = known.get(key);
-      const fresh = await readAll(names, before?.version ?? '', call);
-      if (fresh === undefined) return before?.tools ?? [];
+      const confirmedAt = clock.now().getTime();
+      // A negative age: the clock was set back.
+      const age = before === undefined ? LIST_TTL_MS : confirmedAt - before.confirmedAt;
+      if (before !== undefined && age >= 0 && age < LIST_TTL_MS) return before.tools;
+      const fresh = (await readAll(names, before?.version ?? '', call)) ?? before;
+      if (fresh === undefined) return [];
       known.delete(key);
-      known.set(key, fresh);
+      known.set(key, { version: fresh.version, tools: fresh.tools, confirmedAt });
       const [oldest] = known.keys();
       if (known.size > MAX_LISTS && oldest !== undefined) known.delete(oldest);
       return fresh.tools;

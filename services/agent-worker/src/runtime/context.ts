@@ -102,12 +102,13 @@ export class RuntimeContext implements AgentContext {
   async tools(): Promise<readonly ToolInfo[]> {
     const { calls, peers, session } = this.#scope;
     const names = session.manifest.tools;
+    const { tenant, name: agent } = session.row;
     // Volatile: the registry may change, but replays must produce the same prompts.
     const { value } = await this.#remote('tools', { names }, 'read', async () => {
       if (names.length === 0) return [];
       return await stopOnRefusal('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
-          peers.toolGateway.listTools(names, options),
+          peers.toolGateway.listTools({ tenant, agent, names }, options),
         ),
       );
     });
