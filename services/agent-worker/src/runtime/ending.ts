@@ -156,7 +156,7 @@ async function keepConversation(
   if (!isKept || conversation === undefined) return;
   const { items, turns } = conversation;
   const before = items === 0 ? [] : await loadItems(trx, lease, 0);
-  await saveHistory(trx, row, [...(before.slice(0, items) as ChatTurn[]), ...turns], at);
+  saveHistory(trx, row, [...(before.slice(0, items) as ChatTurn[]), ...turns], at);
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {

@@ -1,5 +1,6 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
 import { isTerminal, type RunState } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import { agentColumns, runColumns } from './keys.ts';
@@ -19,17 +20,59 @@ export async function insertAgent(
   trx: WorkerTransaction,
   agent: Insertable<AgentsTable>,
 ): Promise<void> {
-  await trx.insertInto('agents').values(agent).execute();
+  await insertRow(trx, agent);
 }
+
+/** Every column: TypeScript rejects a missing one. */
+const COLUMNS = {
+  tenant: true,
+  run_id: true,
+  instance: true,
+  name: true,
+  kind: true,
+  request_id: true,
+  request_digest: true,
+  session_id: true,
+  manifest: true,
+  supervision: true,
+  state: true,
+  stop_reason: true,
+  waiting_for: true,
+  wake_at: true,
+  epoch: true,
+  lease_owner: true,
+  lease_expires_at: true,
+  credentials: true,
+  deadline_at: true,
+  traceparent: true,
+  last_traceparent: true,
+  journal_length: true,
+  step_started: true,
+  step_ended: true,
+  failures: true,
+  reply_to: true,
+  created_at: true,
+  ended_at: true,
+} as const satisfies Record<keyof AgentsTable, true>;
+
+const insertRow = prepareQuery((db: WorkerReader, row: Insertable<AgentsTable>) =>
+  db.insertInto('agents').values(pickColumns(row, Object.keys(COLUMNS) as (keyof AgentsTable)[])),
+);
 
 /** Returns an agent, or undefined when it does not exist. */
 export async function findAgent(db: WorkerReader, key: AgentKey): Promise<AgentRow | undefined> {
-  return await db
+  const { rows } = await selectAgent(db, key);
+  return rows[0];
+}
+
+const selectAgent = prepareQuery((db: WorkerReader, key: AgentKey) =>
+  db
     .selectFrom('agents')
     .selectAll()
-    .where((eb) => eb.and(agentColumns(key)))
-    .executeTakeFirst();
-}
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance),
+);
 
 /** Returns the agents of a run, oldest first. */
 export async function agentsOf(db: WorkerReader, run: RunKey): Promise<AgentRow[]> {

@@ -1,4 +1,5 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { runColumns } from './keys.ts';
 import type { CancelsTable } from './schema.ts';
@@ -27,11 +28,16 @@ export async function findCancel(
 
 /** Returns the cancellation that ended an agent or its whole run, if any. */
 export async function cancelOf(db: WorkerReader, key: AgentKey): Promise<CancelRow | undefined> {
-  return await db
+  const { rows } = await selectCancels(db, key);
+  return rows[0];
+}
+
+const selectCancels = prepareQuery((db: WorkerReader, key: AgentKey) =>
+  db
     .selectFrom('cancels')
     .selectAll()
-    .where((eb) => eb.and(runColumns(key)))
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
     .where('instance', 'in', ['', key.instance])
-    .orderBy('cancelled_at')
-    .executeTakeFirst();
-}
+    .orderBy('cancelled_at'),
+);

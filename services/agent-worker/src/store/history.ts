@@ -1,5 +1,8 @@
+import { DeferredInsert, prepareQuery } from '@writ/store';
+import type { Insertable } from 'kysely';
 import type { ChatTurn } from '../domain/calls/model-call.ts';
 import type { AgentRow } from './agents.ts';
+import type { WorkerDatabase } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Maximum number of turns of a session that an agent loads; older ones stay stored. */
@@ -10,36 +13,43 @@ type Historian = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
 
 /** Returns the latest turns that runs of this agent left in the session, oldest first (AG-8). */
 export async function loadHistory(db: WorkerReader, agent: Historian): Promise<ChatTurn[]> {
-  const rows = await db
-    .selectFrom('history')
-    .select('turn')
-    .where((eb) => eb.and(columnsOf(agent)))
-    .orderBy('kept_at', 'desc')
-    .orderBy('run_id', 'desc')
-    .orderBy('position', 'desc')
-    .limit(MAX_TURNS)
-    .execute();
+  const { rows } = await selectTurns(db, columnsOf(agent));
   return rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
 }
 
-/** Stores the turns of a run that ended. */
-export async function saveHistory(
+const selectTurns = prepareQuery((db: WorkerReader, key: ReturnType<typeof columnsOf>) =>
+  db
+    .selectFrom('history')
+    .select('turn')
+    .where('tenant', '=', key.tenant)
+    .where('session_id', '=', key.session_id)
+    .where('agent', '=', key.agent)
+    .orderBy('kept_at', 'desc')
+    .orderBy('run_id', 'desc')
+    .orderBy('position', 'desc')
+    .limit(MAX_TURNS),
+);
+
+const turnRows = new DeferredInsert<WorkerDatabase, Insertable<WorkerDatabase['history']>>({
+  table: 'history',
+  columns: ['tenant', 'session_id', 'agent', 'run_id', 'position', 'turn', 'kept_at'],
+});
+
+/** Stores the turns of a run that ended, at the end of the transaction. */
+export function saveHistory(
   trx: WorkerTransaction,
   agent: Historian & Pick<AgentRow, 'run_id'>,
   turns: readonly ChatTurn[],
   at: Date,
-): Promise<void> {
+): void {
   for (const [position, turn] of turns.entries()) {
-    await trx
-      .insertInto('history')
-      .values({
-        ...columnsOf(agent),
-        run_id: agent.run_id,
-        position,
-        turn: JSON.stringify(turn),
-        kept_at: at,
-      })
-      .execute();
+    turnRows.add(trx, {
+      ...columnsOf(agent),
+      run_id: agent.run_id,
+      position,
+      turn: JSON.stringify(turn),
+      kept_at: at,
+    });
   }
 }
 

@@ -1,6 +1,9 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { pickColumns, prepareQuery } from '@writ/store';
+import type { Insertable } from 'kysely';
 import type { Message } from '../domain/agent/message.ts';
 import { agentColumns } from './keys.ts';
+import type { InboxTable } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** Adds a message to an agent's inbox. */
@@ -10,27 +13,37 @@ export async function insertMessage(
   message: Message,
   at: Date,
 ): Promise<void> {
-  await trx
-    .insertInto('inbox')
-    .values({
-      ...agentColumns(key),
-      message_id: message.messageId,
-      message: JSON.stringify(message),
-      received_at: at,
-    })
-    .execute();
+  await insertRow(trx, {
+    ...agentColumns(key),
+    message_id: message.messageId,
+    message: JSON.stringify(message),
+    received_at: at,
+  });
 }
+
+const insertRow = prepareQuery((db: WorkerReader, row: Insertable<InboxTable>) =>
+  db
+    .insertInto('inbox')
+    .values(
+      pickColumns(row, ['tenant', 'run_id', 'instance', 'message_id', 'message', 'received_at']),
+    ),
+);
 
 /** Returns an agent's messages in order of arrival. */
 export async function loadInbox(db: WorkerReader, key: AgentKey): Promise<Message[]> {
-  const rows = await db
-    .selectFrom('inbox')
-    .select('message')
-    .where((eb) => eb.and(agentColumns(key)))
-    .orderBy('position')
-    .execute();
+  const { rows } = await selectMessages(db, key);
   return rows.map(({ message }) => JSON.parse(message) as Message);
 }
+
+const selectMessages = prepareQuery((db: WorkerReader, key: AgentKey) =>
+  db
+    .selectFrom('inbox')
+    .select('message')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .orderBy('position'),
+);
 
 /** Deletes the messages of a run (SUP-4). */
 export async function deleteInboxes(trx: WorkerTransaction, run: RunKey): Promise<void> {

@@ -28,7 +28,20 @@ export async function loadJournal(
   key: AgentKey,
   segment: number,
 ): Promise<JournalEntry[]> {
-  const rows = await db
+  const { tenant, runId, instance } = key;
+  const { rows } = await selectEntries(db, { tenant, runId, instance, segment });
+  return rows.map((row) => ({
+    branch: row.branch,
+    position: row.position,
+    part: row.part,
+    kind: row.kind as OperationKind,
+    argsDigest: row.args_digest,
+    value: readValue(row.value ?? row.content, key, row.position),
+  }));
+}
+
+const selectEntries = prepareQuery((db: WorkerReader, key: AgentKey & { segment: number }) =>
+  db
     .selectFrom('journal')
     .leftJoin('payloads', (join) =>
       join
@@ -49,20 +62,11 @@ export async function loadJournal(
     .where('journal.tenant', '=', key.tenant)
     .where('journal.run_id', '=', key.runId)
     .where('journal.instance', '=', key.instance)
-    .where('journal.segment', 'in', [0, segment])
+    .where('journal.segment', 'in', [0, key.segment])
     .orderBy('branch')
     .orderBy('position')
-    .orderBy('part')
-    .execute();
-  return rows.map((row) => ({
-    branch: row.branch,
-    position: row.position,
-    part: row.part,
-    kind: row.kind as OperationKind,
-    argsDigest: row.args_digest,
-    value: readValue(row.value ?? row.content, key, row.position),
-  }));
-}
+    .orderBy('part'),
+);
 
 /**
  * Appends entries to a journal. In the same transaction, the agent's row must be updated under its

@@ -44,7 +44,7 @@ export interface AgentsTable {
 }
 
 /** Messages to an agent, in order of arrival. */
-interface InboxTable {
+export interface InboxTable {
   position: Generated<number | bigint>;
   tenant: string;
   run_id: string;

@@ -1,4 +1,5 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { agentColumns } from './keys.ts';
 import type { SnapshotsTable } from './schema.ts';
@@ -12,12 +13,18 @@ export async function findSnapshot(
   db: WorkerReader,
   key: AgentKey,
 ): Promise<SnapshotRow | undefined> {
-  return await db
+  const { rows } = await selectSnapshot(db, key);
+  return rows[0];
+}
+
+const selectSnapshot = prepareQuery((db: WorkerReader, key: AgentKey) =>
+  db
     .selectFrom('snapshots')
     .selectAll()
-    .where((eb) => eb.and(agentColumns(key)))
-    .executeTakeFirst();
-}
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance),
+);
 
 /**
  * Replaces the snapshot of an agent. In the same transaction, the agent's row must be updated under

@@ -1,0 +1,30 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { loadHistory, saveHistory } from '../src/store/history.ts';
+import { openWorkerStore } from '../src/store/worker-store.ts';
+import { TENANT } from './delivery.ts';
+
+const AT = new Date('2026-01-01T00:00:00Z');
+
+function turns(run: string, count: number) {
+  return Array.from({ length: count }, (_, n) => ({ role: 'user', text: `${run} ${n}` }) as const);
+}
+
+describe('the history of an agent in a session', () => {
+  it('contains the turns of all its runs in order, however many a run had (AG-8)', async () => {
+    const store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
+    onTestFinished(() => store.close());
+    const agent = { tenant: TENANT, session_id: 'session-1', name: 'desk' };
+    for (const [index, count] of [3, 0, 70].entries()) {
+      const run = `run-${index}`;
+      const at = new Date(AT.getTime() + index);
+      await store.transaction(async (trx) => {
+        saveHistory(trx, { ...agent, run_id: run }, turns(run, count), at);
+      });
+    }
+    expect(await loadHistory(store.db, agent)).toEqual([
+      ...turns('run-0', 3),
+      ...turns('run-2', 70),
+    ]);
+    expect(await loadHistory(store.db, { ...agent, name: 'other' })).toEqual([]);
+  });
+});
