@@ -1,5 +1,6 @@
 import { CHAIN_START, linkHash } from '@writ/audit';
-import { prepareQuery } from '@writ/store';
+import { type PreparedQuery, prepareQuery } from '@writ/store';
+import { sql } from 'kysely';
 import { noteChange } from '../change/changes.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -15,14 +16,6 @@ interface Link extends LastRecord {
   readonly previousHash: string;
 }
 
-const saveLink = prepareQuery<SupervisorDatabase, Link, unknown>((db, link) =>
-  db
-    .updateTable('audit')
-    .set({ sequence: link.sequence, previous_hash: link.previousHash, hash: link.hash })
-    .where('position', '=', link.position)
-    .where('sequence', 'is', null),
-);
-
 /**
  * Links up to `limit` records, each to the end of its tenant's chain (SV-8). Returns how many. The transaction must
  * hold the chainer's lease, which prevents forks of a chain.
@@ -34,15 +27,62 @@ export async function linkAudit(
 ): Promise<number> {
   const { rows: records } = await selectUnlinked(trx, { limit });
   const ends = await endsOf(trx, new Set(records.map(({ tenant }) => tenant)));
-  for (const { position, tenant, canonical_json } of records) {
+  const links = records.map(({ position, tenant, canonical_json }): Link => {
     const { sequence: last, hash: previousHash } = ends.get(tenant) ?? FIRST;
     const end = { sequence: last + 1, hash: linkHash(previousHash, canonical_json) };
-    await saveLink(trx, { position, previousHash, ...end });
     ends.set(tenant, end);
-  }
+    return { position, previousHash, ...end };
+  });
+  await saveLinks(trx, links);
   for (const [tenant, end] of ends) await saveEnd(trx, tenant, end, now);
   if (records.length > 0) noteChange(trx, 'audit-linked');
   return records.length;
+}
+
+async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Promise<void> {
+  if (links.length === 0) return;
+  const values = links.flatMap((link, index) =>
+    LINK_COLUMNS.map(([name]) => [`${index}.${name}`, link[name]] as const),
+  );
+  await updateLinks(links.length)(trx, Object.fromEntries(values));
+}
+
+// PostgreSQL does not derive the types of the parameters of VALUES from the columns that they are assigned to.
+const LINK_COLUMNS = [
+  ['position', sql`bigint`],
+  ['sequence', sql`bigint`],
+  ['previousHash', sql`text`],
+  ['hash', sql`text`],
+] as const;
+
+type LinkValues = Readonly<Record<string, Link[keyof Link] | undefined>>;
+
+const linkUpdates = new Map<number, PreparedQuery<SupervisorDatabase, LinkValues, unknown>>();
+
+/** One prepared statement for each number of records. */
+function updateLinks(count: number): PreparedQuery<SupervisorDatabase, LinkValues, unknown> {
+  const known = linkUpdates.get(count);
+  if (known !== undefined) return known;
+  const query = prepareQuery<SupervisorDatabase, LinkValues, unknown>((db, values) => {
+    const rows = Array.from({ length: count }, (_, index) => {
+      const row = LINK_COLUMNS.map(
+        ([name, type]) => sql`cast(${values[`${index}.${name}`]} as ${type})`,
+      );
+      return sql`(${sql.join(row)})`;
+    });
+    return db
+      .updateTable('audit')
+      .from(sql`(values ${sql.join(rows)})`.as('link'))
+      .set({
+        sequence: sql.ref<number>('link.column2'),
+        previous_hash: sql.ref<string>('link.column3'),
+        hash: sql.ref<string>('link.column4'),
+      })
+      .where('audit.position', '=', sql.ref<number | bigint>('link.column1'))
+      .where('audit.sequence', 'is', null);
+  });
+  linkUpdates.set(count, query);
+  return query;
 }
 
 const selectUnlinked = prepareQuery((db: SupervisorReader, { limit }: { readonly limit: number }) =>
