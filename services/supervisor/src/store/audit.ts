@@ -1,8 +1,9 @@
 import { canonicalJson, type JsonObject } from '@writ/kernel';
-import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { DeferredInsert, type RowOf } from '@writ/store';
 import { noteChange } from './change/changes.ts';
 import { audit } from './schema/audit.ts';
-import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+import type { SupervisorDatabase } from './schema.ts';
+import type { SupervisorTransaction } from './supervisor-store.ts';
 
 /** The kind of an audit record (SV-8). */
 type AuditKind =
@@ -35,8 +36,9 @@ export interface AuditEntry {
 }
 
 /**
- * Inserts an audit record in the transaction of its cause (SV-8). Its canonical JSON repeats every column, so that
- * the hash of the chain covers them. The chainer links it later.
+ * Adds an audit record to the transaction of its cause, which inserts all its records together before its commit
+ * (SV-8). The canonical JSON repeats every column, so that the hash of the chain covers them. The chainer links it
+ * later.
  */
 export async function appendAudit(
   trx: SupervisorTransaction,
@@ -48,7 +50,7 @@ export async function appendAudit(
   const given = Object.entries({ ...facts, ...place }).filter(
     ([, value]) => value !== undefined && value !== '',
   );
-  await insertRecord(trx, {
+  records.add(trx, {
     tenant,
     recorded_at: at,
     kind,
@@ -68,8 +70,7 @@ export async function appendAudit(
   noteChange(trx, 'audit');
 }
 
-const INSERTED = audit.columns.filter((name) => name !== 'position');
-
-const insertRecord = prepareQuery((db: SupervisorReader, row: Omit<AuditRow, 'position'>) =>
-  db.insertInto('audit').values(pickColumns(row, INSERTED)),
-);
+const records = new DeferredInsert<SupervisorDatabase, Omit<AuditRow, 'position'>>({
+  table: 'audit',
+  columns: audit.columns.filter((name) => name !== 'position'),
+});
